@@ -1,0 +1,43 @@
+# Everything happens in .venv; the first target that needs it makes it.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: install demo test test-long lint types imports unit bench clean
+
+install: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Anabranch needs Python 3.11 or newer; found " + sys.version.split()[0] + "; set PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $(READY)
+
+demo: $(READY)
+	@$(BIN)/anabranch demo
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+imports: $(READY)
+	$(BIN)/lint-imports
+
+test: lint types imports
+	$(BIN)/pytest -m 'not long'
+
+test-long: $(READY)
+	$(BIN)/pytest
+
+unit: $(READY)
+	$(BIN)/pytest tests/unit
+
+bench: $(READY)
+	$(BIN)/python -m bench race
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .import_linter_cache
