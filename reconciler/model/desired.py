@@ -1,0 +1,121 @@
+"""What a topology asks for on a target cluster: its remote topics, complete to the last setting.
+
+`plan` derives these values from the declaration and the observed sources; both provisioners carry them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from reconciler.model.ownership import OwnedTopic
+
+Reason = Literal["source", "source-default", "identical-offsets"]
+"""Why a remote topic has a setting: it is set on the original topic; it is what the source's brokers default to, which
+the target's brokers must not decide; or identical offsets need it."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One topic-level configuration value of a remote topic.
+
+    Attributes:
+        key: Kafka's name of it.
+        value: as Kafka writes it.
+        reason: why it is set.
+        floor: whether a higher number at the target is as good, and left alone.
+    """
+
+    key: str
+    value: str
+    reason: Reason
+    floor: bool = False
+
+    def accepts(self, found: str | None) -> bool:
+        """Tell whether the value found at the target will do."""
+        if found is None:
+            return False
+        if self.floor and _is_number(found) and _is_number(self.value):
+            return int(found) >= int(self.value)
+        return canonical(found) == canonical(self.value)
+
+
+@dataclass(frozen=True)
+class DesiredTopic:
+    """One remote topic as it should be.
+
+    Attributes:
+        cluster: alias of the target.
+        name: the remote topic.
+        flow: name of the flow that fills it.
+        source: alias of the source cluster.
+        source_topic: the topic it is a copy of.
+        source_topic_id: that topic's id.
+        partitions: as many as the original has.
+        replication_factor: for its creation; an existing topic keeps its own.
+        offsets: how the copy's offsets relate to the original's.
+        settings: by key, in the order of their names.
+    """
+
+    cluster: str
+    name: str
+    flow: str
+    source: str
+    source_topic: str
+    source_topic_id: str
+    partitions: int
+    replication_factor: int
+    offsets: str
+    settings: tuple[Setting, ...]
+
+    @property
+    def configs(self) -> Mapping[str, str]:
+        """The settings as Kafka takes them."""
+        return {setting.key: setting.value for setting in self.settings}
+
+    def owned(self, topology: str, digest: str, topic_id: str | None) -> OwnedTopic:
+        """Return the ownership record of this topic; `topic_id` is None while it is only meant."""
+        return OwnedTopic(
+            name=self.name,
+            topic_id=topic_id,
+            topology=topology,
+            digest=digest,
+            flow=self.flow,
+            source=self.source,
+            source_topic=self.source_topic,
+            source_topic_id=self.source_topic_id,
+            partitions=self.partitions,
+            offsets=self.offsets,
+            configs=dict(self.configs),
+        )
+
+
+@dataclass(frozen=True)
+class WholeTopic:
+    """A remote topic with everything that stands on it, for a provisioner that replaces all settings at once.
+
+    Attributes:
+        cluster: alias of the target.
+        name: the remote topic.
+        flow: name of the flow that fills it, or filled it.
+        partitions: never fewer than it has.
+        replication_factor: its own where it exists.
+        configs: what is desired, and what others have set there.
+    """
+
+    cluster: str
+    name: str
+    flow: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str]
+
+
+def canonical(value: str) -> str:
+    """Return a configuration value in one spelling: Kafka's lists, such as `compact,delete`, have no order."""
+    return ",".join(sorted(item.strip() for item in value.split(",")))
+
+
+def _is_number(value: str) -> bool:
+    return value.lstrip("-").isdecimal()

@@ -1,0 +1,58 @@
+"""One flow: topics of one source cluster, copied to one target cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from reconciler.model.policy import ReplicationPolicy
+from reconciler.model.selection import Selection
+
+OffsetsMode = Literal["auto", "identical"]
+OFFSETS_MODES: tuple[str, ...] = get_args(OffsetsMode)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One declared or expanded flow, every default filled in.
+
+    Attributes:
+        name: unique in the topology, by default `<source>-<target>`.
+        source: alias of the source cluster.
+        target: alias of the target cluster.
+        topics: which topics of the source are taken.
+        policy: how remote topics are named.
+        offsets: how the copy's offsets relate to the original's.
+        tasks: how many tasks replicate it.
+        replication_factor: of remote topics; None means the source's, at most the target's broker count.
+        enabled: whether it runs.
+        origin: what made it, for messages: `flows[2]`, `replication[0] (active-active)`.
+    """
+
+    name: str
+    source: str
+    target: str
+    topics: Selection
+    policy: ReplicationPolicy = field(default_factory=ReplicationPolicy)
+    offsets: OffsetsMode = "auto"
+    tasks: int = 1
+    replication_factor: int | None = None
+    enabled: bool = True
+    origin: str = ""
+
+    def remote_topic(self, topic: str) -> str:
+        """Return the remote topic's name for the original `topic`."""
+        return self.policy.remote_topic(self.source, topic)
+
+    def takes(self, topic: str, aliases: Collection[str]) -> bool:
+        """Tell whether this flow replicates `topic`.
+
+        A topic whose name says that it came through the target goes no further, as in MirrorMaker 2
+        (`MirrorSourceConnector.isCycle`), or active-active pairs would echo for ever.
+
+        Args:
+            topic: a name on the source cluster.
+            aliases: the clusters of the topology.
+        """
+        return self.topics.matches(topic) and self.target not in self.policy.hops(topic, aliases)

@@ -1,0 +1,53 @@
+"""What became of a plan: done, failed, not tried.
+
+Values only; provisioners make them, reports and commands read them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from reconciler.model.errors import Problem
+from reconciler.model.steps import Step
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A step that was tried and failed."""
+
+    step: Step
+    problem: Problem
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A step that was not tried, and why."""
+
+    step: Step
+    why: str
+
+
+@dataclass
+class Outcome:
+    """What became of every step of a plan.
+
+    Attributes:
+        done: carried out, in the order in which they were finished.
+        failed: tried in vain; what came of them at the cluster is unknown or nothing.
+        skipped: not tried.
+    """
+
+    done: list[Step] = field(default_factory=list)
+    failed: list[Failure] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every step was carried out."""
+        return not self.failed and not self.skipped
+
+    def add(self, other: Outcome) -> None:
+        """Take over what became of other steps."""
+        self.done += other.done
+        self.failed += other.failed
+        self.skipped += other.skipped

@@ -1,0 +1,47 @@
+"""Which topics on a target are ours: the ownership record, as a value.
+
+`state` keeps the records, `observe` hands them out, `plan` trusts nothing else when it decides whether a topic may be
+touched, and `provision` writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class OwnedTopic:
+    """One remote topic that an apply has made, or is about to make.
+
+    Attributes:
+        name: the remote topic.
+        topic_id: its id; None until the creation was confirmed, because the record is written before the topic is made,
+            and an apply that is killed in between must still know its own work.
+        topology: name of the topology that made it.
+        digest: of the topology when it was last applied to this topic.
+        flow: name of the flow that fills it.
+        source: alias of the source cluster.
+        source_topic: the topic it is a copy of.
+        source_topic_id: id of that topic when it was last applied.
+        partitions: how many it was made with, or grown to.
+        offsets: the mode chosen for it, for good.
+        configs: the topic-level configuration last applied; what else stands there is somebody else's.
+    """
+
+    name: str
+    topic_id: str | None
+    topology: str
+    digest: str
+    flow: str
+    source: str
+    source_topic: str
+    source_topic_id: str
+    partitions: int
+    offsets: str
+    configs: Mapping[str, str]
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether the topic is known to have been made, and not only meant."""
+        return self.topic_id is not None

@@ -1,0 +1,87 @@
+"""A flow specification: all that the replicator needs to know of one flow, as JSON, secrets as references.
+
+`cli` compiles it from the topology, Spark carries it to wherever the tasks run.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.flow import Flow
+from reconciler.model.policy import ReplicationPolicy
+from reconciler.model.security import SecretRef, Security
+from reconciler.model.selection import Selection
+from reconciler.model.topology import Topology
+
+DEFAULT_ROUND = 300.0
+
+
+@dataclass(frozen=True)
+class FlowSpec:
+    """One flow in one run.
+
+    Attributes:
+        topology: name of the topology.
+        run: which start of `replicate` this is; commands are addressed to it.
+        flow: the flow.
+        source: its source cluster.
+        target: its target cluster.
+        aliases: all clusters of the topology, to recognise where remote topics came from.
+        round_seconds: how long one round lasts.
+    """
+
+    topology: str
+    run: str
+    flow: Flow
+    source: Cluster
+    target: Cluster
+    aliases: tuple[str, ...]
+    round_seconds: float = DEFAULT_ROUND
+
+    @classmethod
+    def compile(cls, topology: Topology, flow: Flow, run: str, round_seconds: float = DEFAULT_ROUND) -> FlowSpec:
+        """Return the specification of `flow` in `topology`."""
+        source, target = topology.clusters[flow.source], topology.clusters[flow.target]
+        return cls(topology.name, run, flow, source, target, topology.aliases, round_seconds)
+
+    def to_json(self) -> str:
+        """Return the specification as JSON text; `from_json` is its inverse."""
+        value = asdict(self)
+        for side in ("source", "target"):
+            password = getattr(self, side).security.password
+            value[side]["security"]["password"] = None if password is None else str(password)
+        return json.dumps(value)
+
+    @classmethod
+    def from_json(cls, text: str) -> FlowSpec:
+        """Read what `to_json` returned.
+
+        Raises:
+            KeyError, TypeError, ValueError: the text is of another shape.
+        """
+        value = json.loads(text)
+        flow = value["flow"]
+        value["flow"] = Flow(
+            **{
+                **flow,
+                "topics": Selection(**{**flow["topics"], **_tuples(flow["topics"], "include", "exclude")}),
+                "policy": ReplicationPolicy(**flow["policy"]),
+            }
+        )
+        value["source"], value["target"] = _cluster(value["source"]), _cluster(value["target"])
+        value["aliases"] = tuple(value["aliases"])
+        return cls(**value)
+
+
+def _tuples(value: dict[str, Any], *names: str) -> dict[str, tuple[str, ...]]:
+    return {name: tuple(value[name]) for name in names}
+
+
+def _cluster(value: dict[str, Any]) -> Cluster:
+    security = value["security"]
+    password = security["password"]
+    known = Security(**{**security, "password": None if password is None else SecretRef.parse(password)})
+    return Cluster(**{**value, "bootstrap": tuple(value["bootstrap"]), "security": known})

@@ -1,0 +1,203 @@
+"""The plan: a frozen value, built once, that printers show and provisioners carry out.
+
+Because preview and apply interpret the same steps, they cannot differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from reconciler.model.desired import DesiredTopic
+
+ChangeReason = Literal["source-change", "target-change", "missing", "obsolete"]
+"""Why a setting changes: it changed at the source since the last apply, or at the target; the last apply did not set
+it; or nothing asks for it any longer."""
+
+OwnershipReason = Literal["interrupted", "flow-renamed"]
+"""Why an ownership record is written alone: an apply was killed before it could, or the flow has another name now."""
+
+
+@dataclass(frozen=True)
+class CreateInternalTopic:
+    """Make one of the topics in which our own state lives."""
+
+    cluster: str
+    name: str
+
+
+@dataclass(frozen=True)
+class CreateTopic:
+    """Make a remote topic."""
+
+    topic: DesiredTopic
+
+    @property
+    def cluster(self) -> str:
+        """Alias of the target."""
+        return self.topic.cluster
+
+    @property
+    def name(self) -> str:
+        """The remote topic."""
+        return self.topic.name
+
+
+@dataclass(frozen=True)
+class _ChangeTopic:
+    """What all changes of an existing remote topic share.
+
+    Attributes:
+        topic: as it should be.
+        topic_id: the id it was observed with.
+    """
+
+    topic: DesiredTopic
+    topic_id: str
+
+    @property
+    def cluster(self) -> str:
+        """Alias of the target."""
+        return self.topic.cluster
+
+    @property
+    def name(self) -> str:
+        """The remote topic."""
+        return self.topic.name
+
+
+@dataclass(frozen=True)
+class AddPartitions(_ChangeTopic):
+    """Let a remote topic grow to as many partitions as the original has.
+
+    Attributes:
+        found: how many it has now.
+    """
+
+    found: int
+
+
+@dataclass(frozen=True)
+class ConfigChange:
+    """One setting that changes.
+
+    Attributes:
+        key: Kafka's name of it.
+        old: the topic-level value found; None when there is none.
+        new: the value wanted; None returns it to the brokers' default.
+        reason: why.
+    """
+
+    key: str
+    old: str | None
+    new: str | None
+    reason: ChangeReason
+
+
+@dataclass(frozen=True)
+class AlterConfig(_ChangeTopic):
+    """Change some settings of a remote topic, and no others."""
+
+    changes: tuple[ConfigChange, ...]
+
+
+@dataclass(frozen=True)
+class RecordOwnership(_ChangeTopic):
+    """Write down that an existing topic is ours."""
+
+    reason: OwnershipReason
+
+
+TopicChange = AddPartitions | AlterConfig | RecordOwnership
+Step = CreateInternalTopic | CreateTopic | TopicChange
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something that the plan leaves as it is, or cannot do, and says.
+
+    Attributes:
+        subject: the topic or flow it is about.
+        message: what and why.
+    """
+
+    subject: str
+    message: str
+
+
+@dataclass(frozen=True)
+class PlannedFlow:
+    """A flow that the plan is for.
+
+    Attributes:
+        name: of the flow.
+        source: alias.
+        target: alias.
+        tasks: how many replicate it.
+        topics: how many it takes now.
+        offsets: how the copies' offsets relate to the originals'.
+    """
+
+    name: str
+    source: str
+    target: str
+    tasks: int
+    topics: int
+    offsets: str
+
+
+@dataclass(frozen=True)
+class ClusterPlan:
+    """What a plan holds for one target cluster.
+
+    Attributes:
+        alias: the cluster.
+        datacenter: where it stands.
+        steps: in the order in which they are carried out.
+        flows: that end here.
+        left_alone: what is ours here, and stays as it is.
+        warnings: what the user should know.
+    """
+
+    alias: str
+    datacenter: str
+    steps: tuple[Step, ...] = ()
+    flows: tuple[PlannedFlow, ...] = ()
+    left_alone: tuple[Notice, ...] = ()
+    warnings: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that an apply will do, and nothing else.
+
+    Attributes:
+        topology: name of the topology.
+        digest: of its declaration.
+        clusters: the targets, in the order of declaration.
+    """
+
+    topology: str
+    digest: str
+    clusters: tuple[ClusterPlan, ...]
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """All steps of all clusters."""
+        return tuple(step for cluster in self.clusters for step in cluster.steps)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return not self.steps
+
+    @property
+    def to_add(self) -> int:
+        """How many topics are made."""
+        return sum(isinstance(step, CreateTopic | CreateInternalTopic) for step in self.steps)
+
+    @property
+    def to_change(self) -> int:
+        """How many existing topics are changed, each counted once."""
+        changed = {(step.cluster, step.name) for step in self.steps if isinstance(step, TopicChange)}
+        return len(changed)

@@ -1,0 +1,46 @@
+"""The whole declared topology: what `declare` hands to everybody else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, replace
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.flow import Flow
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A validated topology with its patterns expanded.
+
+    Attributes:
+        name: the topology's name.
+        clusters: by alias, in the order of declaration.
+        flows: in the order of expansion; names are unique.
+    """
+
+    name: str
+    clusters: Mapping[str, Cluster]
+    flows: tuple[Flow, ...]
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """The clusters' aliases."""
+        return tuple(self.clusters)
+
+    def flows_into(self, aliases: Collection[str]) -> tuple[Flow, ...]:
+        """Return the enabled flows whose target is one of `aliases`."""
+        return tuple(flow for flow in self.flows if flow.enabled and flow.target in aliases)
+
+    @property
+    def digest(self) -> str:
+        """A short digest of everything declared; secrets are references and so never part of it."""
+        declared = {
+            "name": self.name,
+            "clusters": {alias: asdict(cluster) for alias, cluster in self.clusters.items()},
+            # Where a flow was declared does not change what it is.
+            "flows": [asdict(replace(flow, origin="")) for flow in self.flows],
+        }
+        return hashlib.sha256(json.dumps(declared, sort_keys=True).encode()).hexdigest()[:16]
