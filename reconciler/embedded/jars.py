@@ -1,0 +1,179 @@
+"""Finds Java and fetches jars once into the user's cache, with the Ivy that PySpark ships.
+
+Called by `broker` for Kafka's own jars and by the bench for others. It must not import pyspark (only its folder is
+looked up) and must not start brokers.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import logging
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from reconciler.model.errors import EnvironmentFault, Problem
+
+KAFKA_VERSION = "4.3.1"
+OLDEST_JAVA = 17
+FETCH_SECONDS = 900
+TAIL_LINES = 15
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """One artifact of a Maven repository, with all it depends on unless `transitive` is off."""
+
+    group: str
+    artifact: str
+    version: str
+    transitive: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.group}:{self.artifact}:{self.version}"
+
+
+# Kafka logs through SLF4J 1.7 and depends on no binding: without these a log stays empty. Named one by one, since Ivy
+# takes the test libraries of log4j for dependencies.
+LOGGING = tuple(
+    Coordinate("org.apache.logging.log4j", artifact, "2.25.4", transitive=False)
+    for artifact in ("log4j-slf4j-impl", "log4j-core", "log4j-api")
+)
+KAFKA_BROKER = (Coordinate("org.apache.kafka", "kafka_2.13", KAFKA_VERSION), *LOGGING)
+
+
+def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder that keeps fetched jars: `$ANABRANCH_CACHE`, else the user's cache folder."""
+    if own := environ.get("ANABRANCH_CACHE"):
+        return Path(own)
+    base = environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "anabranch"
+
+
+def java_executable(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the `java` to run: `$JAVA_HOME/bin/java`, else the first on `$PATH`.
+
+    Raises:
+        EnvironmentFault: AB301, there is none or it is older than Java 17.
+    """
+    home = environ.get("JAVA_HOME")
+    found = str(Path(home) / "bin" / "java") if home else shutil.which("java", path=environ.get("PATH", os.defpath))
+    where = "JAVA_HOME" if home else "PATH"
+    if found is None or not os.access(found, os.X_OK):
+        raise _java_fault(where, f"expected Java {OLDEST_JAVA} or newer, found no executable {found or 'java'}")
+    version = _java_version(found)
+    if version < OLDEST_JAVA:
+        raise _java_fault(where, f"expected Java {OLDEST_JAVA} or newer, {found} is {version or 'not a Java'}")
+    return Path(found)
+
+
+def fetch_kafka() -> Path:
+    """Return the folder with the jars of a Kafka broker, fetching them on first use.
+
+    Raises:
+        EnvironmentFault: AB301 without Java, AB302 when the fetch fails.
+    """
+    return fetch_jars(f"kafka-{KAFKA_VERSION}", KAFKA_BROKER)
+
+
+def fetch_jars(folder_name: str, coordinates: Sequence[Coordinate]) -> Path:
+    """Return `<cache>/<folder_name>` with the jars of all coordinates, fetching them on first use.
+
+    The folder appears whole or not at all, and two processes never fetch at once.
+
+    Raises:
+        EnvironmentFault: AB301 without Java, AB302 when the fetch fails.
+    """
+    folder = cache_folder() / folder_name
+    if folder.is_dir():
+        return folder
+    java = java_executable()
+    with _fetch_lock(folder):
+        if folder.is_dir():
+            return folder
+        staging = Path(tempfile.mkdtemp(prefix=f".{folder_name}-", dir=folder.parent))
+        try:
+            for coordinate in coordinates:
+                _log.info("fetching %s into %s", coordinate, folder)
+                _fetch_one(java, coordinate, staging)
+            staging.chmod(0o755)
+            staging.rename(folder)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+    return folder
+
+
+def class_path(folder: Path) -> str:
+    """Return the Java class path that holds every jar of a fetched folder."""
+    return str(folder / "*")
+
+
+def _fetch_one(java: Path, coordinate: Coordinate, into: Path) -> None:
+    command = [str(java), "-cp", class_path(_pyspark_jars()), "org.apache.ivy.Main"]
+    command += ["-dependency", coordinate.group, coordinate.artifact, coordinate.version]
+    command += [] if coordinate.transitive else ["-notransitive"]
+    # Some jars are published with packaging `bundle`; naming the types keeps sources and javadoc out.
+    command += ["-types", "jar", "bundle", "-cache", str(cache_folder() / "ivy")]
+    command += ["-retrieve", f"{into}/[artifact]-[revision](-[classifier]).[ext]"]
+    try:
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=FETCH_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as slow:
+        raise _fetch_fault(coordinate, f"Ivy did not end within {FETCH_SECONDS} s") from slow
+    if done.returncode != 0 or not any(into.glob(f"{coordinate.artifact}-*.jar")):
+        tail = "\n".join(done.stdout.splitlines()[-TAIL_LINES:])
+        raise _fetch_fault(coordinate, f"Ivy ended with {done.returncode}, its last lines:\n{tail}\n")
+
+
+def _pyspark_jars() -> Path:
+    """Find PySpark's jars by looking its package up, since importing it would load all of it."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        problem = Problem("AB302", "python environment", "expected the package pyspark, found none", "install pyspark")
+        raise EnvironmentFault(problem)
+    return Path(spec.origin).parent / "jars"
+
+
+@contextmanager
+def _fetch_lock(folder: Path) -> Iterator[None]:
+    """Hold the cache's one lock: Ivy's own cache, shared by all fetches, is not safe for two at once."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = (folder.parent / "fetch.lock").open("w")
+    except OSError as denied:
+        remedy = "set ANABRANCH_CACHE to a folder that can be written"
+        raise EnvironmentFault(Problem("AB302", str(folder.parent), f"cannot be written: {denied}", remedy)) from denied
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@cache
+def _java_version(java: str) -> int:
+    """Return the feature version that `java -version` tells, 0 when it tells none."""
+    try:
+        told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    except OSError:
+        return 0
+    found = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
+    return int(found.group(1)) if found else 0
+
+
+def _java_fault(where: str, message: str) -> EnvironmentFault:
+    return EnvironmentFault(Problem("AB301", where, message, "install Java 17 or newer, or set JAVA_HOME to one"))
+
+
+def _fetch_fault(coordinate: Coordinate, message: str) -> EnvironmentFault:
+    remedy = "check the network and the proxy settings of Java, then try again"
+    return EnvironmentFault(Problem("AB302", str(coordinate), f"could not be fetched: {message}", remedy))
