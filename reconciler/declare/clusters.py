@@ -1,0 +1,73 @@
+"""Declared clusters become values of the model, and what they have in common is looked at.
+
+The loader calls it. References to secrets are taken as they are: nothing is looked up here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import cast
+
+from reconciler.declare import codes
+from reconciler.declare.located import Located, Place, Value
+from reconciler.model.cluster import DEFAULT_DATACENTER, Cluster
+from reconciler.model.security import Mechanism, Protocol, SecretRef, Security
+
+_PORTS = range(1, 65536)
+
+
+def build(alias: str, place: Place) -> Cluster:
+    """Return the cluster that the mapping at `place` declares; it has passed the schema."""
+    fields = cast("dict[str, Value]", place.value)
+    return Cluster(
+        alias=alias,
+        bootstrap=tuple(address for address, _ in _addresses(place)),
+        datacenter=str(fields.get("datacenter") or DEFAULT_DATACENTER),
+        security=_security(cast("dict[str, str]", fields.get("security") or {})),
+    )
+
+
+def check(place: Place) -> Iterator[Located]:
+    """Yield what is wrong with a cluster that has passed the schema."""
+    for address, where in _addresses(place):
+        port = int(address.rpartition(":")[2])
+        if port not in _PORTS:
+            remedy = "correct the port: Kafka's own default is 9092"
+            yield where.problem(codes.WRONG_VALUE, f"expected a port from 1 to 65535; found {port}", remedy)
+
+
+def warnings(clusters: Mapping[str, Place], used: Collection[str]) -> Iterator[Located]:
+    """Yield what is allowed and yet probably a mistake.
+
+    Args:
+        clusters: every declared cluster by alias.
+        used: the aliases that flows name.
+    """
+    first: dict[str, str] = {}
+    for alias, place in clusters.items():
+        if alias not in used:
+            message = f"no flow names cluster {alias}"
+            yield place.problem(codes.UNUSED_CLUSTER, message, "add a flow, or remove the cluster", at_key=True)
+        for address, where in _addresses(place):
+            other = first.setdefault(address.lower(), alias)
+            if other != alias:
+                message = f"clusters {other} and {alias} have the same broker, {address}"
+                yield where.problem(codes.SAME_BROKERS, message, "correct one address, or declare one cluster")
+
+
+def _addresses(place: Place) -> list[tuple[str, Place]]:
+    """Return the addresses of a cluster, each with the place where it is written."""
+    bootstrap = place / "bootstrap"
+    if isinstance(bootstrap.value, list):
+        return [(str(address), bootstrap / index) for index, address in enumerate(bootstrap.value)]
+    return [(address.strip(), bootstrap) for address in str(bootstrap.value).split(",")]
+
+
+def _security(fields: dict[str, str]) -> Security:
+    password = fields.get("password")
+    return Security(
+        protocol=cast("Protocol", fields.get("protocol", "PLAINTEXT")),
+        mechanism=cast("Mechanism | None", fields.get("mechanism")),
+        username=fields.get("username"),
+        password=None if password is None else SecretRef.parse(password),
+    )

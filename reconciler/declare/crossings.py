@@ -1,0 +1,131 @@
+"""Checks the flows of a topology against each other.
+
+The loader calls `check` once every flow is known. Flows that are not enabled are left out: a standby flow, the reverse
+of one that runs, is no mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from reconciler.declare import codes, words
+from reconciler.declare.expand import Draft
+from reconciler.declare.located import Located, Place
+from reconciler.declare.rings import Ring, growing_rings, identity_rings
+from reconciler.model.selection import Selection, is_literal
+
+_EVERYTHING = ".*"
+_PAIR = 2
+
+
+def check(drafts: Sequence[Draft], aliases: Sequence[str]) -> list[Located]:
+    """Return what the enabled flows cannot do together.
+
+    Args:
+        drafts: flows between declared clusters.
+        aliases: every declared cluster.
+    """
+    enabled = [draft for draft in drafts if draft.flow.enabled]
+    return [
+        *_ambiguous_aliases(enabled),
+        *_cycles(enabled, aliases),
+        *_taken_twice(enabled),
+        *_written_twice(enabled),
+    ]
+
+
+def _ambiguous_aliases(drafts: Sequence[Draft]) -> Iterator[Located]:
+    """A name such as us-east-orders must say which part of it is the alias."""
+    told: set[tuple[Place, str]] = set()
+    for draft in drafts:
+        policy, alias = draft.flow.policy, draft.flow.source
+        place = draft.settings["policy.separator"].place
+        if policy.kind == "default" and policy.separator in alias and place and (place, alias) not in told:
+            told.add((place, alias))
+            message = (
+                f"separator {policy.separator} is a part of the alias {alias}: "
+                f"{draft.flow.remote_topic('orders')} would not say where it came from"
+            )
+            yield place.problem(codes.AMBIGUOUS_ALIAS, message, "choose another separator, or rename the cluster")
+
+
+def _cycles(drafts: Sequence[Draft], aliases: Sequence[str]) -> Iterator[Located]:
+    by_name = {draft.flow.name: draft for draft in drafts}
+    flows = [draft.flow for draft in drafts]
+    both_ways: dict[Place, list[Ring]] = {}
+    for ring in identity_rings(flows):
+        if len(ring) == _PAIR:
+            both_ways.setdefault(_last(ring, by_name).place, []).append(ring)
+        else:
+            message = f"topics would come back under the same name: {_way(ring)} keeps names (policy identity)"
+            remedy = "use policy default for one of these flows, or name topics so that none passes all of them"
+            yield _last(ring, by_name).place.problem(codes.CYCLE, message, remedy)
+    for place, rings in both_ways.items():
+        pairs = words.either([f"{ring[0].source} and {ring[0].target}" for ring in rings], "and")
+        message = f"policy identity copies the same topics both ways between {pairs}"
+        remedy = "use policy default, disable one direction, or name different topics for each direction"
+        yield place.problem(codes.IDENTITY_BOTH_WAYS, message, remedy)
+    for ring in growing_rings(flows, aliases):
+        prefixing = next(flow for flow in ring if flow.policy.kind == "default")
+        name = prefixing.remote_topic(prefixing.remote_topic("orders"))
+        message = f"topics would come back longer each time round {_way(ring)}: {name}"
+        remedy = "use one policy for all of these flows, or exclude remote topics from one of them"
+        yield _last(ring, by_name).place.problem(codes.CYCLE, message, remedy)
+
+
+def _last(ring: Ring, by_name: dict[str, Draft]) -> Draft:
+    """Return the flow of a ring that was declared last: the one that closed it."""
+    order = list(by_name)
+    return by_name[max((flow.name for flow in ring), key=order.index)]
+
+
+def _way(ring: Ring) -> str:
+    return " → ".join((*(flow.source for flow in ring), ring[0].source))
+
+
+def _taken_twice(drafts: Sequence[Draft]) -> Iterator[Located]:
+    """Several flows may join one pair of clusters, if no topic matches two."""
+    for first, second in combinations(drafts, 2):
+        if (first.flow.source, first.flow.target) == (second.flow.source, second.flow.target):
+            common = _common(first.flow.topics, second.flow.topics)
+            if common is not None:
+                message = f"flows {first.flow.name} ({first.place.line}) and {second.flow.name} both take {common}"
+                remedy = "exclude it from one of them, or keep one flow"
+                yield _include(second).problem(codes.TAKEN_TWICE, message, remedy)
+
+
+def _common(one: Selection, other: Selection) -> str | None:
+    """Return something that both selections take for certain."""
+    for name in (*one.literals(), *other.literals()):
+        if one.matches(name) and other.matches(name):
+            return name
+    for wide, narrow in ((one, other), (other, one)):
+        for item in narrow.include:
+            same = item in wide.include and set(wide.exclude) == set(narrow.exclude)
+            if not is_literal(item) and (same or (_EVERYTHING in wide.include and not wide.exclude)):
+                return item
+    return None
+
+
+def _written_twice(drafts: Sequence[Draft]) -> Iterator[Located]:
+    """A remote topic has one writer, or its offsets could not follow its original's."""
+    writers: dict[tuple[str, str], Draft] = {}
+    clashes: dict[Place, list[str]] = {}
+    for draft in drafts:
+        flow = draft.flow
+        for name in filter(flow.topics.matches, flow.topics.literals()):
+            remote = flow.remote_topic(name)
+            first = writers.setdefault((flow.target, remote), draft)
+            if first.flow.source != flow.source:
+                clash = f"flows {first.flow.name} ({first.place.line}) and {flow.name} both write {remote}"
+                clashes.setdefault(_include(draft), []).append(f"{clash} on {flow.target}")
+    for place, messages in clashes.items():
+        more = f", and {len(messages) - 1} more such" if len(messages) > 1 else ""
+        remedy = "use policy default, which keeps the sources apart, or exclude the topic from one flow"
+        yield place.problem(codes.WRITTEN_TWICE, messages[0] + more, remedy)
+
+
+def _include(draft: Draft) -> Place:
+    """Return where a flow's topics are chosen; where its default is built in, the flow itself."""
+    return draft.settings["topics.include"].place or draft.place

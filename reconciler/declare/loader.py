@@ -1,0 +1,121 @@
+"""From files to a topology: the one way in.
+
+    read → shape → selections → merge → expand → crossings → model
+
+Every step adds to one list of problems and goes on with what is still sure, so that one run tells everything. Commands
+call `load`; nobody else in the house sees YAML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from reconciler.declare import clusters, codes, crossings, selections, shape, words
+from reconciler.declare.expand import expand, references
+from reconciler.declare.located import Document, Located, Mark, Position
+from reconciler.declare.merge import Declaration, Source, merge
+from reconciler.declare.reader import display_name, read
+from reconciler.declare.violations import Finding
+from reconciler.model.errors import DeclaredInputError, Problem
+from reconciler.model.topology import Topology
+
+
+def _ignore(_warning: Problem) -> None:
+    """Do nothing: a caller that has nobody to tell."""
+
+
+def load(paths: Sequence[Path], warn: Callable[[Problem], None] = _ignore) -> Topology:
+    """Return the one topology that the files declare together.
+
+    Args:
+        paths: topology files; `-` is standard input.
+        warn: told of what is accepted and yet probably a mistake.
+
+    Raises:
+        DeclaredInputError: AB1xx, with every problem of every file, in the order of the files and lines.
+    """
+    problems = list(_named_twice(paths))
+    sources = [source for path in dict.fromkeys(paths) if (source := _source(path, problems))]
+    declaration, contradictions = merge(sources)
+    problems += contradictions
+    all_read = len(sources) == len(set(paths))
+    if all_read:
+        problems += _missing(sources)
+        problems += _unknown_clusters(declaration, sources)
+    drafts, unexpanded = expand(declaration)
+    problems += unexpanded
+    if all_read and declaration.all_flows:
+        known = [draft for draft in drafts if {draft.flow.source, draft.flow.target} <= declaration.clusters.keys()]
+        problems += crossings.check(known, tuple(declaration.clusters))
+    if problems:
+        raise DeclaredInputError(_in_order(problems, paths))
+    used = {alias for draft in drafts for alias in (draft.flow.source, draft.flow.target)}
+    for warning in _in_order(clusters.warnings(declaration.clusters, used), paths):
+        warn(warning)
+    return Topology(
+        name=declaration.name,
+        clusters={alias: clusters.build(alias, place) for alias, place in declaration.clusters.items()},
+        flows=tuple(draft.flow for draft in drafts),
+    )
+
+
+def _named_twice(paths: Sequence[Path]) -> Iterable[Located]:
+    for index, path in enumerate(paths):
+        if path in paths[:index]:
+            position = Position(display_name(path), Mark(1, 1))
+            yield position.problem(codes.DUPLICATE, "expected each file once; found this one twice", "name it once")
+
+
+def _source(path: Path, problems: list[Located]) -> Source | None:
+    """Read one file and hold it against the schema; None where it cannot be understood at all."""
+    reading = read(path)
+    problems += reading.problems
+    if reading.document is None:
+        return None
+    findings = shape.check(reading.document)
+    # Two looks: the items of lists are only worth a second one where the schema found nothing wrong.
+    findings += selections.check(_without(reading.document, findings))
+    problems += [finding.located for finding in findings]
+    source = _without(reading.document, findings)
+    problems += _bad_clusters(source)
+    return source
+
+
+def _without(document: Document, findings: Iterable[Finding]) -> Source:
+    return Source(document, [finding.broken for finding in findings if finding.broken is not None])
+
+
+def _bad_clusters(source: Source) -> Iterable[Located]:
+    declared = source.document.value.get("clusters")
+    for alias in declared if isinstance(declared, dict) else ():
+        place = source.document.at("clusters", alias)
+        if source.usable(place):
+            yield from clusters.check(place)
+
+
+def _missing(sources: Sequence[Source]) -> Iterable[Located]:
+    """Yield what one of the files must have, and none has."""
+    for key in ("name", "clusters"):
+        if not any(key in source.document.value or (key,) in source.broken for source in sources):
+            yield sources[0].document.at().problem(codes.MISSING, f"{key} is missing", f"add {key}")
+
+
+def _unknown_clusters(declaration: Declaration, sources: Sequence[Source]) -> Iterable[Located]:
+    if not declaration.clusters or any(("clusters",) in source.broken for source in sources):
+        # The clusters themselves are the problem, and told as such.
+        return
+    for reference in references(declaration):
+        if reference.alias not in declaration.clusters:
+            known = words.either(list(declaration.clusters), "and")
+            message = f"expected a declared cluster; found '{reference.alias}', declared are {known}"
+            meant = words.closest(reference.alias, declaration.clusters)
+            remedy = f"did you mean {meant}?" if meant else f"declare {reference.alias} under clusters, or correct it"
+            yield reference.place.problem(codes.UNKNOWN_CLUSTER, message, remedy)
+
+
+def _in_order(located: Iterable[Located], paths: Sequence[Path]) -> list[Problem]:
+    """Return problems in the order of files, lines and columns, each once."""
+    files = [display_name(path) for path in paths]
+    ordered = sorted(located, key=lambda item: (files.index(item.position.file), item.position.mark))
+    return list(dict.fromkeys(item.problem for item in ordered))

@@ -1,0 +1,44 @@
+"""Finds the files that are no Python: the schema, the examples, the Pulumi program.
+
+In a checkout they lie at the repository's top; in an installed package under `reconciler/_data`. The commands `schema`
+and `demo`, the validator and the Pulumi provisioner ask here, and nobody else knows the difference.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+SCHEMA = "topology/schema/v1.json"
+EXAMPLES = "topology/examples"
+STACKS = "stacks"
+
+
+def schema_text() -> str:
+    """Return the JSON Schema of topology files, as it is written."""
+    return locate(SCHEMA).read_text(encoding="utf-8")
+
+
+def examples() -> dict[str, Path]:
+    """Return the example topologies by name, such as `fan-out`."""
+    return {path.stem: path for path in sorted(locate(EXAMPLES).glob("*.yaml"))}
+
+
+def stacks_folder() -> Path:
+    """Return the folder of the Pulumi program."""
+    return locate(STACKS)
+
+
+def locate(relative: str) -> Path:
+    """Return the path of a packaged file or folder.
+
+    Raises:
+        FileNotFoundError: neither the checkout nor the installed package has it.
+    """
+    package = Path(str(files("reconciler")))
+    candidates = (package / "_data" / relative, package.parent / relative)
+    for candidate in candidates:
+        if candidate.exists():
+            return candidate
+    message = f"{relative} is missing from this installation: looked at {', '.join(map(str, candidates))}"
+    raise FileNotFoundError(message)

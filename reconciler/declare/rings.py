@@ -1,0 +1,97 @@
+"""Finds rings of flows in which a topic would come back under a name that is replicated again.
+
+`crossings` calls it. Under the default policy a name says where its topic came from, and a flow takes nothing that came
+through its target: a ring of such flows ends by itself. Two kinds of ring do not:
+
+- all flows keep the name (identity policy): the topic comes back as it left;
+- no two flows in a row prefix it, and at least one does: its name then never says that it came through the target of
+  the next prefixing flow, and grows with every turn: `b.b.orders`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+from reconciler.model.flow import Flow
+from reconciler.model.selection import is_literal
+
+Ring: TypeAlias = tuple[Flow, ...]
+_PROBE = "orders"
+
+
+def identity_rings(flows: Sequence[Flow]) -> list[Ring]:
+    """Return rings of identity flows that some topic can travel.
+
+    Names written out are followed exactly. A regular expression counts as matching what any other one matches: only
+    names prove that two selections have nothing in common.
+    """
+    keeping = [flow for flow in flows if flow.policy.kind == "identity"]
+    rings: dict[frozenset[str], Ring] = {}
+    for fellows in _fellow_travellers(keeping):
+        for ring in _rings(fellows, lambda _flow, _following: True):
+            rings.setdefault(frozenset(flow.name for flow in ring), ring)
+    return list(rings.values())
+
+
+def growing_rings(flows: Sequence[Flow], aliases: Sequence[str]) -> list[Ring]:
+    """Return rings that mix both policies and that a name provably travels for ever."""
+    rings = _rings(flows, lambda flow, following: "identity" in (flow.policy.kind, following.policy.kind))
+    return [
+        ring
+        for ring in rings
+        if {flow.policy.kind for flow in ring} == {"default", "identity"} and _travels_for_ever(ring, aliases)
+    ]
+
+
+def _fellow_travellers(flows: Sequence[Flow]) -> Iterable[Ring]:
+    """Return the sets of flows that one name can take: with a regular expression, then for each written name."""
+    with_expressions = tuple(flow for flow in flows if not all(is_literal(item) for item in flow.topics.include))
+    names = dict.fromkeys(name for flow in flows for name in flow.topics.literals())
+    by_name = (tuple(flow for flow in flows if flow.topics.matches(name)) for name in names)
+    return dict.fromkeys((with_expressions, *by_name))
+
+
+def _rings(flows: Sequence[Flow], may_follow: Callable[[Flow, Flow], bool]) -> list[Ring]:
+    """Return, for each flow on a ring, a shortest ring through it; each ring once."""
+    following = {
+        flow.name: [other for other in flows if other.source == flow.target and may_follow(flow, other)]
+        for flow in flows
+    }
+    rings: dict[frozenset[str], Ring] = {}
+    for flow in flows:
+        ring = _shortest(flow, following)
+        if ring is not None:
+            rings.setdefault(frozenset(member.name for member in ring), ring)
+    return list(rings.values())
+
+
+def _shortest(start: Flow, following: dict[str, list[Flow]]) -> Ring | None:
+    """Return a shortest way from `start` back to it, breadth first."""
+    ways: deque[Ring] = deque([(start,)])
+    seen: set[str] = set()
+    while ways:
+        way = ways.popleft()
+        for flow in following[way[-1].name]:
+            if flow.name == start.name:
+                return way
+            if flow.name not in seen:
+                seen.add(flow.name)
+                ways.append((*way, flow))
+    return None
+
+
+def _travels_for_ever(ring: Ring, aliases: Sequence[str]) -> bool:
+    """Tell whether some name is still taken after more turns than any name can make that ends."""
+    names = dict.fromkeys((_PROBE, *(name for flow in ring for name in flow.topics.literals())))
+    turns = [ring[start:] + ring[:start] for start in range(len(ring))]
+    return any(_survives(name, turn * 3, aliases) for name in names for turn in turns)
+
+
+def _survives(name: str, way: Ring, aliases: Sequence[str]) -> bool:
+    for flow in way:
+        if not flow.takes(name, aliases):
+            return False
+        name = flow.remote_topic(name)
+    return True

@@ -1,0 +1,65 @@
+"""Checks the items of include and exclude lists, one by one.
+
+The loader calls `check` for each document that has been held against the schema. Whether two selections overlap is a
+question about flows: see `crossings`.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+
+from reconciler.declare import codes, words
+from reconciler.declare.located import Place
+from reconciler.declare.merge import Source
+from reconciler.declare.violations import Finding
+from reconciler.model.selection import ALWAYS_EXCLUDED, is_literal
+
+_SAID = ", ".join(ALWAYS_EXCLUDED)
+
+
+def check(source: Source) -> list[Finding]:
+    """Return what is wrong with the names and regular expressions of one document."""
+    places = [source.document.at("defaults"), *source.items("replication"), *source.items("flows")]
+    return [
+        finding
+        for place in places
+        for key in ("include", "exclude")
+        for item in _items(place / "topics" / key)
+        if source.usable(item)
+        for finding in _check_item(item, key)
+    ]
+
+
+def _items(place: Place) -> Iterator[Place]:
+    items = place.value
+    if isinstance(items, list):
+        yield from (place / index for index in range(len(items)))
+
+
+def _check_item(place: Place, key: str) -> Iterator[Finding]:
+    item = str(place.value)
+    if not is_literal(item):
+        reason = _why_bad(item)
+        if reason:
+            message = f"expected a regular expression of Python's re; found {words.found(item)}: {reason}"
+            remedy = "correct the expression, or write a plain topic name"
+            yield Finding(place.problem(codes.BAD_REGEX, message, remedy), place.path)
+    elif key == "include" and any(re.fullmatch(pattern, item) for pattern in ALWAYS_EXCLUDED):
+        message = f"internal topics are never replicated; found {item}, excluded always are {_SAID}"
+        yield Finding(place.problem(codes.NEVER_REPLICATED, message, "remove it"), None)
+
+
+def _why_bad(pattern: str) -> str | None:
+    """Return why `pattern` is no usable regular expression, or None."""
+    try:
+        with warnings.catch_warnings():
+            # What Python would read differently one day is no stable declaration.
+            warnings.simplefilter("error")
+            re.compile(pattern)
+    except re.error as error:
+        return error.msg if error.pos is None else f"{error.msg} at character {error.pos + 1}"
+    except (Warning, OverflowError, RecursionError) as error:
+        return str(error) or "too large"
+    return None

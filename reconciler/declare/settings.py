@@ -1,0 +1,87 @@
+"""The fields of a flow, each with the place that it comes from, and what overrides what.
+
+From general to specific: built-in defaults, `policy` and `defaults`, the pattern, the entry under `flows`. Fields
+inside `topics` and `policy` count one by one, so an exclude list under `defaults` survives an include list elsewhere;
+a list replaces a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias, cast
+
+from reconciler.declare.located import Place, Value
+from reconciler.model.flow import Flow, OffsetsMode
+from reconciler.model.policy import PolicyKind, ReplicationPolicy
+from reconciler.model.selection import Selection
+
+PATTERN_KINDS = ("fan-out", "aggregation", "active-active", "xdcr")
+FIELDS = ("topics", "policy", "offsets", "tasks", "replication-factor", "enabled")
+
+
+class Setting(NamedTuple):
+    """One effective value; its place is None where it is built in."""
+
+    value: Value
+    place: Place | None
+
+
+Settings: TypeAlias = Mapping[str, Setting]
+
+_BUILT_IN_VALUES: dict[str, Value] = {
+    "topics.include": [".*"],
+    "topics.exclude": [],
+    "topics.required": False,
+    "policy.type": "default",
+    "policy.separator": ".",
+    "offsets": "auto",
+    "tasks": 1,
+    "replication-factor": None,
+    "enabled": True,
+}
+BUILT_IN: Settings = {key: Setting(value, None) for key, value in _BUILT_IN_VALUES.items()}
+
+
+def written_at(place: Place) -> Settings:
+    """Return the fields of a flow that the mapping at `place` writes."""
+    fields = cast("dict[str, Value]", place.value or {})
+    written: dict[str, Setting] = {}
+    for key in FIELDS:
+        value = fields.get(key)
+        if isinstance(value, dict):
+            written |= {f"{key}.{inner}": Setting(value[inner], place / key / inner) for inner in value}
+        elif key in fields:
+            written[key] = Setting(value, place / key)
+    return written
+
+
+def policy_at(place: Place) -> Settings:
+    """Return what the top-level policy at `place` writes."""
+    fields = cast("dict[str, Value]", place.value or {})
+    return {f"policy.{inner}": Setting(fields[inner], place / inner) for inner in fields}
+
+
+def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -> Flow:
+    """Return the flow that effective settings describe; they have passed the schema."""
+    value = {key: setting.value for key, setting in settings.items()}
+    factor = cast("int | None", value["replication-factor"])
+    return Flow(
+        name=name,
+        source=ends[0],
+        target=ends[1],
+        topics=Selection(
+            include=tuple(cast("list[str]", value["topics.include"])),
+            exclude=tuple(cast("list[str]", value["topics.exclude"])),
+            required=cast("bool", value["topics.required"]),
+        ),
+        policy=ReplicationPolicy(
+            kind=cast("PolicyKind", value["policy.type"]),
+            separator=cast("str", value["policy.separator"]),
+        ),
+        offsets=cast("OffsetsMode", value["offsets"]),
+        # 4.0 is a whole number to JSON Schema.
+        tasks=int(cast("int", value["tasks"])),
+        replication_factor=None if factor is None else int(factor),
+        enabled=cast("bool", value["enabled"]),
+        origin=origin,
+    )

@@ -1,0 +1,247 @@
+"""Says in human words what violates the schema: what was expected, what was found, what to do.
+
+`shape` calls `translate`. Titles and examples are the schema's own, so that the editor and the command line agree.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any, NamedTuple, cast
+
+from reconciler.declare import codes, words
+from reconciler.declare.located import JsonPath, Located, Place, Value
+from reconciler.declare.resources import schema_text
+from reconciler.declare.settings import PATTERN_KINDS
+
+_KINDS_SAID = f"{', '.join(PATTERN_KINDS)}, or from and to"
+_TYPES = {"object": "a mapping", "array": "a list", "integer": "a whole number", "boolean": "true or false"}
+
+
+class Finding(NamedTuple):
+    """One violation.
+
+    Attributes:
+        located: the problem and its position.
+        broken: the path of the value that cannot be used because of it; None where all that is known can be.
+    """
+
+    located: Located
+    broken: JsonPath | None
+
+
+class Violation(NamedTuple):
+    """What jsonschema reports.
+
+    Attributes:
+        place: the value that violates.
+        rule: the keyword of the schema that it violates.
+        schema: the schema that has the keyword.
+        alternatives: of oneOf, what each alternative says against the value.
+    """
+
+    place: Place
+    rule: str
+    schema: dict[str, Any]
+    alternatives: dict[object, list[Violation]]
+
+    @property
+    def known(self) -> list[str]:
+        """The keys that a mapping may have."""
+        return list(self.schema.get("properties", {}))
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys that the value has; none where it is no mapping, which is a violation of its own."""
+        return list(self.place.value) if isinstance(self.place.value, dict) else []
+
+
+def translate(violation: Violation) -> Iterator[Finding]:
+    """Yield what a violation means; one may be several findings, and several may be the same one."""
+    return _TRANSLATORS.get(violation.rule, _wrong_value)(violation)
+
+
+def _finding(place: Place, code: str, message: str, remedy: str) -> Finding:
+    return Finding(place.problem(code, message, remedy), place.path)
+
+
+def _at_key(place: Place, code: str, message: str, remedy: str) -> Finding:
+    return Finding(place.problem(code, message, remedy, at_key=True), None)
+
+
+def _unknown_keys(violation: Violation) -> Iterator[Finding]:
+    patterns = violation.schema.get("patternProperties", {})
+    for key in violation.keys:
+        if key not in violation.known and not any(re.search(pattern, key) for pattern in patterns):
+            yield _unknown_key(violation, key)
+
+
+def _unknown_key(violation: Violation, key: str) -> Finding:
+    parent, known = violation.place, violation.known
+    place = parent / key
+    if not known:
+        message = f"expected a name of letters, digits, _ and -; found '{key}'"
+        located = place.problem(codes.WRONG_VALUE, message, "rename it here and where it is used", at_key=True)
+        # The schema does not look at a value behind a name that it does not take.
+        return Finding(located, place.path)
+    if words.is_planned_key(parent.path, key):
+        return _at_key(place, codes.NOT_YET, f"{key} is planned and not accepted yet", "remove it")
+    meant = words.closest(key, known)
+    if words.holds_secrets(parent.path):
+        # In braces, an unquoted value with a comma ends as a key: it may be half of a password.
+        message = f"expected one of {words.either(known)}; found another key, not shown: it may be part of a secret"
+        remedy = f"did you mean {meant}?" if meant else "remove it, or put quotes around a value with a comma"
+        located = place.problem(codes.UNKNOWN_KEY, message, remedy, at_key=True, hide_key=True)
+        return Finding(located, (*parent.path, meant) if meant else None)
+    # A pattern without its kind: the misspelt key is probably it.
+    kindless = "fan-out" in known and not _kinds(violation.keys)
+    message = f"expected one of {_KINDS_SAID if kindless else words.either(known)}; found {key}"
+    if meant is None and not parent.path and key in _fields_of_flows():
+        remedy = f"{key} is a field of flows: put it under defaults, a pattern or an entry of flows"
+    else:
+        remedy = f"did you mean {meant}?" if meant else "remove it, or correct its name"
+    located = place.problem(codes.UNKNOWN_KEY, message, remedy, at_key=True)
+    # What was meant is as good as missing: nothing that rests on it can be checked.
+    return Finding(located, (*parent.path, meant) if meant else None)
+
+
+@cache
+def _fields_of_flows() -> frozenset[str]:
+    return frozenset(json.loads(schema_text())["definitions"]["flow"]["properties"])
+
+
+def _kinds(keys: Sequence[str]) -> list[str]:
+    ends = " and ".join(end for end in ("from", "to") if end in keys)
+    return [kind for kind in PATTERN_KINDS if kind in keys] + ([ends] if ends else [])
+
+
+def _one_of(violation: Violation) -> Iterator[Finding]:
+    if words.kind(violation.place.path) == "flow":
+        return _kind_of_pattern(violation.place)
+    return _alternatives(violation)
+
+
+def _kind_of_pattern(place: Place) -> Iterator[Finding]:
+    """Say which kinds a pattern has, where it must have one; that it is no mapping is another finding."""
+    if not isinstance(place.value, dict):
+        return
+    keys = list(place.value)
+    kinds = _kinds(keys)
+    if kinds in (["from"], ["to"]):
+        other = "to" if kinds == ["from"] else "from"
+        yield _finding(place, codes.MISSING, f"{other} is missing beside {kinds[0]}", f"add {other}: and an alias")
+    elif kinds:
+        message = f"expected one of {_KINDS_SAID}; found {words.either(kinds, 'and')}"
+        yield _finding(place, codes.WRONG_VALUE, message, "write one pattern for each")
+    elif any(words.closest(key, (*PATTERN_KINDS, "from", "to")) for key in keys):
+        # The misspelt key is told by itself, and names the kinds.
+        return
+    else:
+        message = f"expected one of {_KINDS_SAID}; found {words.either(keys, 'and') if keys else 'nothing'}"
+        yield _finding(place, codes.MISSING, message, 'for example: active-active: ["us-east", "eu-west"]')
+
+
+def _alternatives(violation: Violation) -> Iterator[Finding]:
+    """Translate what the alternative says that was meant, as the value's type tells."""
+    path = violation.place.path
+    for nested in violation.alternatives.values():
+        if not any(other.rule == "type" and other.place.path == path for other in nested):
+            for other in nested:
+                yield from translate(other)
+            return
+    message = f"expected a list or text; found {words.found(violation.place.value)}"
+    yield _finding(violation.place, codes.WRONG_VALUE, message, _example(violation))
+
+
+def _repeated(violation: Violation) -> Iterator[Finding]:
+    items = cast("list[Value]", violation.place.value)
+    for index, item in enumerate(items):
+        first = items.index(item)
+        if first < index:
+            message = f"expected each once; found {words.found(item)} as item {first} and again as item {index}"
+            yield _finding(violation.place / index, codes.DUPLICATE, message, "remove one of them")
+
+
+def _name_of_pattern(violation: Violation) -> Iterator[Finding]:
+    if not {"from", "to"} & set(violation.keys):
+        remedy = "remove it: the flows of a pattern are called <from>-<to>"
+        name = violation.place / "name"
+        located = name.problem(codes.WRONG_VALUE, "name goes with from and to alone", remedy, at_key=True)
+        yield Finding(located, name.path)
+
+
+def _credentials_without_sasl(violation: Violation) -> Iterator[Finding]:
+    for key in ("mechanism", "username", "password"):
+        if key in violation.keys:
+            message = f"{key} does not go with protocol PLAINTEXT"
+            remedy = "remove it, or set protocol: SASL_PLAINTEXT"
+            yield _at_key(violation.place / key, codes.WRONG_VALUE, message, remedy)
+
+
+def _missing(violation: Violation) -> Iterator[Finding]:
+    """Tell the missing keys, all together; one that is merely misspelt is told as an unknown key."""
+    required: list[str] = violation.schema["required"]
+    misspelt = {words.closest(key, required) for key in violation.keys if key not in required}
+    missing = [key for key in required if key not in violation.keys and key not in misspelt]
+    if missing == ["version"]:
+        yield Finding(violation.place.problem(codes.VERSION, "version is missing", "add version: 1"), None)
+    elif missing:
+        said = words.either(missing, "and")
+        message = f"{said} {'are' if len(missing) > 1 else 'is'} missing"
+        yield _finding(violation.place, codes.MISSING, message, f"add {said}")
+
+
+def _not_one_of(violation: Violation) -> Iterator[Finding]:
+    place, value, allowed = violation.place, violation.place.value, violation.schema["enum"]
+    remedy = f"use {words.either(allowed)}"
+    if words.is_planned_value(place.path, value):
+        yield _finding(place, codes.NOT_YET, f"{value} is planned and not accepted yet", remedy)
+        return
+    meant = words.closest(value, allowed) if isinstance(value, str) else None
+    said = words.found(value, secret=words.holds_secrets(place.path))
+    message = f"expected {words.either(allowed)}; found {said}"
+    yield _finding(place, codes.WRONG_VALUE, message, f"did you mean {meant}?" if meant else remedy)
+
+
+def _wrong_value(violation: Violation) -> Iterator[Finding]:
+    """Translate what concerns one value alone: its type, form, size or number of items."""
+    path, schema = violation.place.path, violation.schema
+    expected = str(schema["title"])
+    code = codes.WRONG_VALUE
+    match violation.rule:
+        case "type":
+            expected = _TYPES.get(schema["type"], expected)
+        case "const":
+            code = codes.VERSION
+        case "minItems" if schema["minItems"] == 1:
+            code = codes.EMPTY_TOPICS if path[-2:] == ("topics", "include") else code
+            expected += ", not empty"
+        case "minimum" | "maximum":
+            expected = f"a whole number from {schema['minimum']} to {schema['maximum']}"
+        case "maxLength":
+            expected = f"at most {schema['maxLength']} characters"
+    if path[-1:] == ("password",):
+        code = codes.BAD_REFERENCE
+    said = words.found(violation.place.value, secret=words.holds_secrets(path))
+    yield _finding(violation.place, code, f"expected {expected}; found {said}", _example(violation))
+
+
+def _example(violation: Violation) -> str:
+    if violation.rule == "minItems" and violation.place.path[-2:] == ("topics", "include"):
+        return "name topics, or leave include out to take all; enabled: false stops a flow"
+    if violation.rule == "const":
+        return f"set version: {violation.schema['const']}, the one that this release reads"
+    return f"for example: {words.example(violation.place.path, violation.schema['examples'][0])}"
+
+
+_TRANSLATORS: dict[str, Callable[[Violation], Iterator[Finding]]] = {
+    "additionalProperties": _unknown_keys,
+    "oneOf": _one_of,
+    "uniqueItems": _repeated,
+    "dependencies": _name_of_pattern,
+    "not": _credentials_without_sasl,
+    "required": _missing,
+    "enum": _not_one_of,
+}

@@ -1,0 +1,106 @@
+"""How messages say what was found, what was meant, and what may come later.
+
+Pure text; the checks of this room call it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+from reconciler.declare.located import JsonPath, Value
+
+_SHOWN_LENGTH = 60
+_SYNONYMS = {"source": "from", "target": "to", "whitelist": "include", "blacklist": "exclude"}
+
+_PLANNED_OF_FLOWS = frozenset(
+    (
+        *("groups", "quota", "where", "select", "start", "delivery", "on-data-loss", "on-recreate", "dlq", "fill"),
+        *("sync-configs", "sync-acls", "heartbeats", "checkpoints", "refresh-interval"),
+        *("overrides", "consumer", "producer", "admin"),
+    )
+)
+_PLANNED_KEYS: dict[str, frozenset[str]] = {
+    "topology": _PLANNED_OF_FLOWS | {"datacenters"},
+    "cluster": frozenset(("overrides", "consumer", "producer", "admin")),
+    "security": frozenset(("ca", "certificate", "key", "key-password", "truststore", "keystore", "oauth", "kerberos")),
+    "flow": _PLANNED_OF_FLOWS,
+    "policy": frozenset(("rules", "rename")),
+}
+_PLANNED_VALUES: dict[str, frozenset[str]] = {
+    "protocol": frozenset(("SSL", "SASL_SSL")),
+    "mechanism": frozenset(("SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")),
+    "offsets": frozenset(("translated",)),
+    "type": frozenset(("rename",)),
+}
+
+
+def kind(path: JsonPath) -> str:
+    """Return what the mapping at `path` describes: topology, cluster, security, flow, policy, or its last key."""
+    match path:
+        case ():
+            return "topology"
+        case ("clusters", _):
+            return "cluster"
+        case ("defaults",) | ("replication" | "flows", int()):
+            return "flow"
+        case _:
+            return str(path[-1])
+
+
+def is_planned_key(path: JsonPath, key: str) -> bool:
+    """Tell whether `key` will be accepted in the mapping at `path` by a later version."""
+    return key in _PLANNED_KEYS.get(kind(path), ())
+
+
+def is_planned_value(path: JsonPath, value: Value) -> bool:
+    """Tell whether `value` will be accepted at `path` by a later version."""
+    return isinstance(value, str) and value in _PLANNED_VALUES.get(str(path[-1]), ())
+
+
+def holds_secrets(path: JsonPath) -> bool:
+    """Tell whether a value at `path` may be a secret, or a secret in the wrong place."""
+    return "security" in path
+
+
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that `word` was probably meant to be."""
+    candidates = list(known)
+    if _SYNONYMS.get(word) in candidates:
+        return _SYNONYMS[word]
+    plain = {candidate.lower(): candidate for candidate in candidates}
+    near = get_close_matches(word.lower().replace("_", "-").replace(".", "-"), plain, n=1)
+    return plain[near[0]] if near else None
+
+
+def found(value: Value, *, secret: bool = False) -> str:
+    """Say what a value is; of what may be a secret only its kind."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return "true or false" if secret else str(value).lower()
+        case int() | float():
+            return "a number" if secret else str(value)
+        case str():
+            return "text" if secret else f"'{_shortened(value)}'"
+        case list():
+            return f"a list of {len(value)}" if value else "an empty list"
+        case dict():
+            return f"a mapping of {len(value)}" if value else "an empty mapping"
+
+
+def either(words: Sequence[str], conjunction: str = "or") -> str:
+    """Return `a, b or c`."""
+    return f" {conjunction} ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def example(path: JsonPath, value: object) -> str:
+    """Return an example of the value at `path` as it would be written."""
+    written = json.dumps(value, ensure_ascii=False) if not isinstance(value, str) else value
+    return f"{path[-1]}: {written}" if path and isinstance(path[-1], str) else written
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]}…"
