@@ -1,0 +1,1 @@
+"""Live clusters become observed state, read-only."""

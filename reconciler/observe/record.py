@@ -1,0 +1,74 @@
+"""What was observed, written down for the Pulumi program, so that it declares the topics that a plan has shown.
+
+`plan --write-observed` writes one file per data centre, the program reads its own. The files hold names and settings of
+topics, never a secret; they belong to one moment and are not committed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from reconciler.model.errors import DeclaredInputError, Problem
+from reconciler.model.observed import ObservedCluster
+from reconciler.model.topology import Topology
+
+FORMAT = 1
+
+
+def write_observed(
+    folder: Path, topology: Topology, observed: Mapping[str, ObservedCluster], targets: Collection[str]
+) -> tuple[Path, ...]:
+    """Write `<datacenter>.json` for every data centre that was observed whole; return the files.
+
+    Args:
+        folder: where to; made when it is missing.
+        topology: the declaration.
+        observed: the targets and the sources of the flows into them.
+        targets: the clusters that were observed as targets; of a source alone, what is ours on it was not read.
+
+    Raises:
+        DeclaredInputError: AB180, the folder cannot be written.
+    """
+    written = []
+    halves = {cluster.datacenter for alias, cluster in topology.clusters.items() if alias not in targets}
+    for datacenter in sorted({topology.clusters[alias].datacenter for alias in targets} - halves):
+        path = folder / f"{datacenter}.json"
+        value = {
+            "format": FORMAT,
+            "digest": topology.digest,
+            "clusters": {alias: observed[alias].to_json() for alias in sorted(observed)},
+        }
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+        except OSError as error:
+            problem = Problem("AB180", str(path), f"cannot be written: {error.strerror}", "name another folder")
+            raise DeclaredInputError(problem) from None
+        written.append(path)
+    return tuple(written)
+
+
+def read_observed(path: Path, topology: Topology, aliases: Collection[str]) -> dict[str, ObservedCluster] | None:
+    """Return what was written down, or None when there is nothing for this declaration and these clusters.
+
+    Args:
+        path: one data centre's file.
+        topology: the declaration; a file that was written for another one does not count.
+        aliases: the clusters that are needed.
+
+    Raises:
+        DeclaredInputError: AB181, the file is there and cannot be read.
+    """
+    if not path.exists():
+        return None
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+        if value["format"] != FORMAT or value["digest"] != topology.digest:
+            return None
+        clusters = {alias: ObservedCluster.from_json(one) for alias, one in value["clusters"].items()}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        problem = Problem("AB181", str(path), f"is no record of observed clusters: {error}", "delete it and plan again")
+        raise DeclaredInputError(problem) from None
+    return clusters if clusters.keys() >= set(aliases) else None

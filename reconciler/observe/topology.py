@@ -1,0 +1,148 @@
+"""Observe the clusters of a topology, side by side.
+
+Called by the commands that plan, and by the Pulumi program. Two rounds of questions: which topics are there, then the
+details of those that flows take, fill or have filled. It decides nothing about what should be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from confluent_kafka.admin import ConfigEntry, ConfigSource, TopicDescription
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem, Unreachable
+from reconciler.model.observed import (
+    EFFECTIVE_KEYS,
+    OLD_TIMESTAMP_KEYS,
+    TIMESTAMP_KEYS,
+    ObservedCluster,
+    ObservedTopic,
+)
+from reconciler.model.ownership import OwnedTopic
+from reconciler.model.topology import Topology
+from reconciler.observe.connection import Configs, Connection
+from reconciler.state.journal import OWNED
+from reconciler.state.ownership import INTERNAL_TOPICS, Ownership
+
+Answer = TypeVar("Answer")
+
+
+def observe(topology: Topology, targets: Collection[str]) -> dict[str, ObservedCluster]:
+    """Return the target clusters and the sources of the flows into them, as they are now.
+
+    Args:
+        topology: what is declared.
+        targets: aliases of the target clusters that matter.
+
+    Raises:
+        Unreachable: AB310, some clusters do not answer; all problems of all clusters are named.
+        EnvironmentFault: AB304, AB311, AB312 or AB313 and nothing worse.
+    """
+    flows = topology.flows_into(targets)
+    aliases = [alias for alias in topology.aliases if alias in targets or any(flow.source == alias for flow in flows)]
+    clusters = {alias: topology.clusters[alias] for alias in aliases}
+    connections = _of_each(clusters, lambda alias: Connection(clusters[alias]))
+    names = {alias: frozenset(connections[alias].metadata.topics) for alias in aliases}
+    touched = _touched(topology, targets, names)
+
+    def look(alias: str) -> ObservedCluster:
+        return _observe_cluster(clusters[alias], connections[alias], touched[alias], is_target=alias in targets)
+
+    return _of_each(clusters, look)
+
+
+def _touched(topology: Topology, targets: Collection[str], names: Mapping[str, frozenset[str]]) -> dict[str, set[str]]:
+    """Return, for each cluster, the topics that a flow takes there or would fill there, whether they exist or not.
+
+    A cluster leaves what a user may not see out of its list. Asked by name it says so, and then the plan can too.
+    """
+    touched: dict[str, set[str]] = {alias: set() for alias in names}
+    for flow in topology.flows_into(targets):
+        taken = {name for name in names[flow.source] if flow.takes(name, topology.aliases)}
+        touched[flow.source] |= taken | set(flow.topics.literals())
+        touched[flow.target] |= {flow.remote_topic(name) for name in taken}
+    return touched
+
+
+def _observe_cluster(cluster: Cluster, connection: Connection, touched: set[str], is_target: bool) -> ObservedCluster:
+    """Ask one cluster for the details of the topics in question."""
+    metadata = connection.metadata
+    names = frozenset(metadata.topics)
+    owned = _owned(cluster, connection) if is_target else {}
+    wanted = sorted(touched | (owned.keys() & names))
+    described = connection.describe_topics(wanted)
+    configs = connection.topic_configs(described)
+    topic_keys, timestamp_keys = _known_keys(configs, connection)
+    return ObservedCluster(
+        alias=cluster.alias,
+        cluster_id=metadata.cluster_id,
+        brokers=len(metadata.brokers),
+        names=names,
+        topics={
+            # A topic that was deleted between two questions is in one answer only.
+            name: _topic(described[name], configs[name])
+            for name in sorted(described.keys() & configs.keys())
+        },
+        topic_keys=topic_keys,
+        timestamp_keys=timestamp_keys,
+        owned=owned,
+    )
+
+
+def _owned(cluster: Cluster, connection: Connection) -> dict[str, OwnedTopic]:
+    """Return the ownership records, and make sure first that they are not hidden: without them all seems foreign."""
+    visible = connection.describe_topics(tuple(INTERNAL_TOPICS))
+    return Ownership(cluster).read() if OWNED.name in visible else {}
+
+
+def _topic(described: TopicDescription, configs: Configs) -> ObservedTopic:
+    return ObservedTopic(
+        name=described.name,
+        topic_id=str(described.topic_id),
+        partitions=len(described.partitions),
+        replication_factor=len(described.partitions[0].replicas),
+        configs={name: entry.value for name, entry in sorted(configs.items()) if _is_set_on_topic(entry)},
+        effective={name: configs[name].value for name in EFFECTIVE_KEYS if name in configs},
+    )
+
+
+def _is_set_on_topic(entry: ConfigEntry) -> bool:
+    return ConfigSource(entry.source) is ConfigSource.DYNAMIC_TOPIC_CONFIG and not entry.is_sensitive
+
+
+def _known_keys(configs: Mapping[str, Configs], connection: Connection) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return the topic-level keys that the brokers know, and those with which they bound timestamps."""
+    for described in configs.values():
+        keys = frozenset(described)
+        return keys, _timestamp_keys(keys)
+    some_topic = min(connection.metadata.topics, default=None)
+    if some_topic is not None and (keys := connection.config_keys(some_topic)):
+        return keys, _timestamp_keys(keys)
+    # A broker does not list topic-level keys, but its own tell how old it is.
+    broker_keys = frozenset(key.removeprefix("log.") for key in connection.config_keys(None))
+    return frozenset(), _timestamp_keys(broker_keys) if broker_keys else TIMESTAMP_KEYS
+
+
+def _timestamp_keys(keys: frozenset[str]) -> tuple[str, ...]:
+    return TIMESTAMP_KEYS if keys.issuperset(TIMESTAMP_KEYS) else OLD_TIMESTAMP_KEYS
+
+
+def _of_each(clusters: Mapping[str, Cluster], ask: Callable[[str], Answer]) -> dict[str, Answer]:
+    """Ask every cluster at once, and raise what all of them had to complain about, together."""
+    answers: dict[str, Answer] = {}
+    problems: list[Problem] = []
+    kind: type[AnabranchError] = EnvironmentFault
+    with ThreadPoolExecutor(max_workers=max(1, len(clusters))) as pool:
+        futures = {alias: pool.submit(ask, alias) for alias in clusters}
+    for alias, future in futures.items():
+        try:
+            answers[alias] = future.result()
+        except AnabranchError as error:
+            problems.extend(error.problems)
+            kind = Unreachable if isinstance(error, Unreachable) else kind
+    if problems:
+        raise kind(problems)
+    return answers

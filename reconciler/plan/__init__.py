@@ -1,0 +1,1 @@
+"""Desired against observed becomes steps. Pure: no clock, no network."""

@@ -1,0 +1,135 @@
+"""What a plan refuses to do. Each problem names what allows it, or what to do instead.
+
+Pure. All refusals are found before anything is changed, and are shown together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from itertools import groupby
+
+from reconciler.model.desired import DesiredTopic
+from reconciler.model.errors import Problem
+from reconciler.model.observed import ObservedCluster, ObservedTopic
+from reconciler.model.ownership import OwnedTopic
+from reconciler.model.topology import Topology
+from reconciler.plan.desired import Observed
+
+LONGEST_NAME = 249
+"""Kafka's limit for topic names (`Topic.MAX_NAME_LENGTH`)."""
+
+
+def refusals(
+    topology: Topology, observed: Observed, desired: Collection[DesiredTopic], targets: Collection[str]
+) -> Iterator[Problem]:
+    """Yield every reason not to carry this plan out."""
+    yield from impossible(topology, observed, desired, targets)
+    for topic in desired:
+        existing = observed[topic.cluster].topics.get(topic.name)
+        if existing is not None:
+            where = _where(topology, topic)
+            yield from _not_ours(topic, existing, observed[topic.cluster], topology, where)
+
+
+def impossible(
+    topology: Topology, observed: Observed, desired: Collection[DesiredTopic], targets: Collection[str]
+) -> Iterator[Problem]:
+    """Yield why no provisioner could make what is desired, whoever owns the topics that exist."""
+    yield from _missing_required(topology, observed, targets)
+    yield from _too_many_replicas(topology, observed, targets)
+    for _, group in groupby(desired, key=lambda topic: (topic.cluster, topic.name)):
+        topics = tuple(group)
+        yield from _ambiguous(topics, _where(topology, topics[0]))
+        yield from _too_long(topics[0], _where(topology, topics[0]))
+
+
+def is_ours(existing: ObservedTopic, record: OwnedTopic | None, topology: str) -> bool:
+    """Tell whether this very topic was made by `topology`.
+
+    A record without a topic id was written by an apply that was killed before it could confirm its work: the topic is
+    ours when it is exactly what that apply was about to make.
+    """
+    if record is None or record.topology != topology:
+        return False
+    if record.is_confirmed:
+        return record.topic_id == existing.topic_id
+    return existing.partitions == record.partitions and record.configs == existing.configs
+
+
+def _where(topology: Topology, topic: DesiredTopic) -> str:
+    return f"{topology.clusters[topic.cluster].where}, topic {topic.name}"
+
+
+def _ambiguous(topics: tuple[DesiredTopic, ...], where: str) -> Iterator[Problem]:
+    if len(topics) > 1:
+        originals = " and ".join(f"{topic.source}'s {topic.source_topic} (flow {topic.flow})" for topic in topics)
+        yield Problem(
+            "AB402",
+            where,
+            f"would be the copy of {originals}",
+            "let only one flow take it (topics.exclude), or give them a policy that prefixes (policy.type: default)",
+        )
+
+
+def _too_long(topic: DesiredTopic, where: str) -> Iterator[Problem]:
+    if len(topic.name) > LONGEST_NAME:
+        yield Problem(
+            "AB406",
+            where,
+            f"its name has {len(topic.name)} characters, Kafka allows {LONGEST_NAME}",
+            f"exclude {topic.source_topic} from flow {topic.flow}, or shorten the cluster's alias",
+        )
+
+
+def _not_ours(
+    topic: DesiredTopic, existing: ObservedTopic, target: ObservedCluster, topology: Topology, where: str
+) -> Iterator[Problem]:
+    record = target.owned.get(topic.name)
+    by_hand = (
+        f"delete or rename the topic, or exclude {topic.source_topic} from flow {topic.flow}; "
+        "taking over topics that exist (adopt) comes in a later release"
+    )
+    if not is_ours(existing, record, topology.name):
+        yield Problem("AB401", where, f"exists and is not ours: {_whose(existing, record, topology)}", by_hand)
+    elif record is not None and (record.source, record.source_topic) != (topic.source, topic.source_topic):
+        yield Problem(
+            "AB405",
+            where,
+            f"holds the copy of {record.source}'s {record.source_topic}, "
+            f"and flow {topic.flow} would add {topic.source}'s {topic.source_topic} to it",
+            "give one of them another name (policy), or delete the topic when its records are no longer needed",
+        )
+
+
+def _whose(existing: ObservedTopic, record: OwnedTopic | None, topology: Topology) -> str:
+    if record is None:
+        return f"no apply of {topology.name} made it"
+    if record.topology != topology.name:
+        return f"the topology {record.topology} made it"
+    if record.is_confirmed:
+        return f"ours was deleted and somebody made it again (topic id {record.topic_id} then, {existing.topic_id} now)"
+    return "an interrupted apply was about to make it, but this one has other settings or partitions"
+
+
+def _too_many_replicas(topology: Topology, observed: Observed, targets: Collection[str]) -> Iterator[Problem]:
+    for flow in topology.flows_into(targets):
+        brokers = observed[flow.target].brokers
+        if flow.replication_factor is not None and flow.replication_factor > brokers:
+            yield Problem(
+                "AB403",
+                f"flow {flow.name} ({flow.origin})" if flow.origin else f"flow {flow.name}",
+                f"replication factor {flow.replication_factor} is asked for, and {flow.target} has {brokers} brokers",
+                "lower replication-factor, or leave it out: then it is the source's, at most the number of brokers",
+            )
+
+
+def _missing_required(topology: Topology, observed: Observed, targets: Collection[str]) -> Iterator[Problem]:
+    for flow in topology.flows_into(targets):
+        for name in flow.topics.literals() if flow.topics.required else ():
+            if name not in observed[flow.source].names:
+                yield Problem(
+                    "AB404",
+                    f"{topology.clusters[flow.source].where}, topic {name}",
+                    f"does not exist, or we may not see it, and flow {flow.name} requires it",
+                    "create it, correct the name, or take away required: true",
+                )

@@ -1,0 +1,1 @@
+"""Carries the steps of a plan out."""

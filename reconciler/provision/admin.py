@@ -1,0 +1,171 @@
+"""The admin requests that change a cluster, each for many topics at once, and what their failures are called.
+
+Called by `direct` only. Nothing is raised for a single topic: every method returns the problems by topic name, so that
+one bad topic stops no other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    TopicMetadata,
+)
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.desired import DesiredTopic
+from reconciler.model.errors import Problem
+from reconciler.model.steps import ConfigChange
+from reconciler.state.faults import in_words, is_refusal, refused
+from reconciler.state.journal import unreachable
+
+ANSWER_SECONDS = 30.0
+VISIBLE_SECONDS = 30.0
+CHANGES_AT_ONCE = 4000
+"""Topics, partitions and settings in one request; a controller commits at most 10,000 at once (`QuorumController`)."""
+
+_PAUSE_SECONDS = 0.1
+_QUIET = {"log_level": "2"}
+
+Problems = dict[str, Problem]
+
+
+class Admin:
+    """Changes one cluster.
+
+    Args:
+        cluster: which one.
+
+    Raises:
+        EnvironmentFault: AB304, a secret cannot be resolved.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._client = AdminClient(cluster.librdkafka() | _QUIET)
+
+    def create_topics(self, topics: Mapping[str, DesiredTopic]) -> Problems:
+        """Make topics; return what went wrong by topic name."""
+        problems: Problems = {}
+        for names in _batches({name: 1 + t.partitions + len(t.settings) for name, t in topics.items()}):
+            new = [_new_topic(topics[name]) for name in names]
+            problems |= self._problems(self._client.create_topics(new, request_timeout=ANSWER_SECONDS), "CREATE")
+        return problems
+
+    def await_topics(self, partitions: Mapping[str, int]) -> tuple[dict[str, str], Problems]:
+        """Wait until topics are visible and every partition has a leader.
+
+        Args:
+            partitions: how many each topic must have, by name.
+
+        Returns:
+            The topic ids of those that are seen, and the problem of each one that is not.
+        """
+        deadline = time.monotonic() + VISIBLE_SECONDS
+        missing = dict(partitions)
+        while missing:
+            try:
+                seen = self._client.list_topics(timeout=ANSWER_SECONDS).topics
+            except KafkaException as error:
+                return {}, dict.fromkeys(partitions, self._problem(error.args[0], "DESCRIBE", ""))
+            missing = {name: n for name, n in missing.items() if name not in seen or not _is_led(seen[name], n)}
+            if time.monotonic() > deadline:
+                break
+            if missing:
+                time.sleep(_PAUSE_SECONDS)
+        problems = {name: self._leaderless(name) for name in missing}
+        ids: dict[str, str] = {}
+        visible = [name for name in partitions if name not in missing]
+        if visible:
+            described = self._client.describe_topics(TopicCollection(visible), request_timeout=ANSWER_SECONDS)
+            problems |= self._problems(described, "DESCRIBE")
+            ids = {name: str(future.result().topic_id) for name, future in described.items() if name not in problems}
+        return ids, problems
+
+    def add_partitions(self, totals: Mapping[str, int]) -> Problems:
+        """Let topics grow to the given numbers of partitions; return what went wrong by topic name."""
+        problems: Problems = {}
+        for names in _batches(totals):
+            new = [NewPartitions(name, totals[name]) for name in names]
+            problems |= self._problems(self._client.create_partitions(new, request_timeout=ANSWER_SECONDS), "ALTER")
+        return problems
+
+    def alter_configs(self, changes: Mapping[str, Sequence[ConfigChange]]) -> Problems:
+        """Change the named settings of topics and no others; return what went wrong by topic name."""
+        problems: Problems = {}
+        for names in _batches({name: len(changed) for name, changed in changes.items()}):
+            futures = self._client.incremental_alter_configs(
+                [_resource(name, changes[name]) for name in names], request_timeout=ANSWER_SECONDS
+            )
+            problems |= self._problems({place.name: future for place, future in futures.items()}, "ALTER_CONFIGS")
+        return problems
+
+    def _problems(self, futures: Mapping[str, Future[object]], operation: str) -> Problems:
+        problems: Problems = {}
+        for name, future in futures.items():
+            try:
+                # No limit here: the request has one of its own.
+                future.result()
+            except KafkaException as error:
+                problems[name] = self._problem(error.args[0], operation, name)
+        return problems
+
+    def _problem(self, error: KafkaError, operation: str, topic: str) -> Problem:
+        if is_refusal(error):
+            return refused(self._cluster, operation, f"topic {topic}")
+        if error.code() in (KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT):
+            return unreachable(self._cluster, f"{in_words(error)}; whether it did it is unknown").problems[0]
+        where = f"{self._cluster.where}, topic {topic}"
+        if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            return Problem("AB315", where, "was made by somebody else since the plan", "plan again")
+        return Problem("AB314", where, in_words(error), "mend what the cluster names, then apply again")
+
+    def _leaderless(self, topic: str) -> Problem:
+        return Problem(
+            "AB316",
+            f"{self._cluster.where}, topic {topic}",
+            f"was made, but after {VISIBLE_SECONDS:g} s not every partition has a leader",
+            "check the cluster's brokers, then apply again",
+        )
+
+
+def _batches(weights: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
+    """Yield names in batches of at most `CHANGES_AT_ONCE` by weight; what weighs more travels alone."""
+    batch: list[str] = []
+    load = 0
+    for name, weight in weights.items():
+        if batch and load + weight > CHANGES_AT_ONCE:
+            yield tuple(batch)
+            batch, load = [], 0
+        batch.append(name)
+        load += weight
+    if batch:
+        yield tuple(batch)
+
+
+def _is_led(topic: TopicMetadata, partitions: int) -> bool:
+    return len(topic.partitions) >= partitions and all(p.leader >= 0 for p in topic.partitions.values())
+
+
+def _new_topic(topic: DesiredTopic) -> NewTopic:
+    return NewTopic(topic.name, topic.partitions, topic.replication_factor, config=dict(topic.configs))
+
+
+def _resource(topic: str, changes: Sequence[ConfigChange]) -> ConfigResource:
+    operations = [_operation(change) for change in changes]
+    return ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=operations)
+
+
+def _operation(change: ConfigChange) -> ConfigEntry:
+    if change.new is None:
+        return ConfigEntry(change.key, None, incremental_operation=AlterConfigOpType.DELETE)
+    return ConfigEntry(change.key, change.new, incremental_operation=AlterConfigOpType.SET)

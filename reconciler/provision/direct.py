@@ -1,0 +1,154 @@
+"""Carry a plan out with Kafka's admin requests: no state file, nothing beside the clusters.
+
+Clusters are worked on side by side; on each, steps of a kind travel in batches. An error stops what depends on it and
+nothing else. Running it again after a kill at any moment is safe: the ownership record of a topic is written before
+the topic is made, and confirmed with its id after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from reconciler.model.errors import AnabranchError, Problem
+from reconciler.model.outcome import Failure, Outcome, Skipped
+from reconciler.model.steps import (
+    AddPartitions,
+    AlterConfig,
+    ClusterPlan,
+    CreateInternalTopic,
+    CreateTopic,
+    Plan,
+    RecordOwnership,
+    Step,
+    TopicChange,
+)
+from reconciler.model.topology import Topology
+from reconciler.provision.admin import Admin
+from reconciler.state.journal import Journal
+from reconciler.state.ownership import INTERNAL_TOPICS, Ownership
+
+Progress = Callable[[Step], None]
+"""Called for each step as soon as it is done, from any thread."""
+
+
+class DirectProvisioner:
+    """Carries plans out by itself.
+
+    Args:
+        topology: the declaration that the plan was made from.
+        progress: called for each finished step.
+    """
+
+    def __init__(self, topology: Topology, progress: Progress = lambda step: None) -> None:
+        self._topology = topology
+        self._progress = progress
+
+    def apply(self, plan: Plan) -> Outcome:
+        """Carry out as much of the plan as can be, and tell what became of every step.
+
+        Raises:
+            EnvironmentFault: AB304, a secret cannot be resolved; nothing was changed.
+        """
+        busy = [cluster for cluster in plan.clusters if cluster.steps]
+        workers = [_ClusterWork(self._topology, plan, cluster, self._progress) for cluster in busy]
+        outcome = Outcome()
+        with ThreadPoolExecutor(max_workers=max(1, len(workers))) as pool:
+            for part in pool.map(_ClusterWork.run, workers):
+                outcome.add(part)
+        return outcome
+
+
+class _ClusterWork:
+    """The steps of one cluster."""
+
+    def __init__(self, topology: Topology, plan: Plan, cluster_plan: ClusterPlan, progress: Progress) -> None:
+        self._cluster = topology.clusters[cluster_plan.alias]
+        self._plan = plan
+        self._steps = cluster_plan.steps
+        self._progress = progress
+        self._admin = Admin(self._cluster)
+        self._ownership = Ownership(self._cluster)
+        self._outcome = Outcome()
+
+    def run(self) -> Outcome:
+        """Carry the steps out, kind after kind."""
+        self._create_internal([step for step in self._steps if isinstance(step, CreateInternalTopic)])
+        rest = [step for step in self._steps if not isinstance(step, CreateInternalTopic)]
+        if self._outcome.failed:
+            # Without the ownership record nobody would know later what is ours.
+            self._skip(rest, "the topic that records what is ours could not be made")
+            return self._outcome
+        self._create([step for step in rest if isinstance(step, CreateTopic)])
+        self._change([step for step in rest if isinstance(step, TopicChange)])
+        return self._outcome
+
+    def _create_internal(self, steps: Sequence[CreateInternalTopic]) -> None:
+        for step in steps:
+            try:
+                Journal(self._cluster, INTERNAL_TOPICS[step.name]).ensure()
+            except AnabranchError as error:
+                self._fail([step], error.problems[0])
+            else:
+                self._done([step])
+
+    def _create(self, steps: Sequence[CreateTopic]) -> None:
+        """Make remote topics: first say that they will be ours, then make them, then say that they are."""
+        if not self._record(steps, dict.fromkeys((step.name for step in steps), None)):
+            return
+        problems = self._admin.create_topics({step.name: step.topic for step in steps})
+        made = [step for step in steps if step.name not in problems]
+        found, unseen = self._admin.await_topics({step.name: step.topic.partitions for step in made})
+        for step in steps:
+            if problem := problems.get(step.name) or unseen.get(step.name):
+                self._fail([step], problem)
+        seen = [step for step in made if step.name in found]
+        if self._record(seen, {step.name: found[step.name] for step in seen}):
+            self._done(seen)
+
+    def _change(self, steps: Sequence[TopicChange]) -> None:
+        """Change existing topics, and record what was last applied to those where it worked."""
+        grown = [step for step in steps if isinstance(step, AddPartitions)]
+        altered = [step for step in steps if isinstance(step, AlterConfig)]
+        not_grown = self._admin.add_partitions({step.name: step.topic.partitions for step in grown})
+        not_altered = self._admin.alter_configs({step.name: step.changes for step in altered})
+        problems = {id(step): not_grown[step.name] for step in grown if step.name in not_grown}
+        problems |= {id(step): not_altered[step.name] for step in altered if step.name in not_altered}
+        whole: list[TopicChange] = []
+        for step in steps:
+            if id(step) in problems:
+                self._fail([step], problems[id(step)])
+            elif step.name not in not_grown.keys() | not_altered.keys():
+                whole.append(step)
+            elif isinstance(step, RecordOwnership):
+                self._skip([step], "another change of this topic failed")
+            else:
+                # What half worked keeps its old record, which tells the next plan what was really applied last.
+                self._done([step])
+        if self._record(whole, {step.name: step.topic_id for step in whole}):
+            self._done(whole)
+
+    def _record(self, steps: Sequence[CreateTopic | TopicChange], topic_ids: dict[str, str | None]) -> bool:
+        """Write the ownership records of the steps' topics; on failure the steps have failed."""
+        if not steps:
+            return True
+        topics = {step.name: step.topic for step in steps}
+        plan = self._plan
+        records = [topic.owned(plan.topology, plan.digest, topic_ids[name]) for name, topic in topics.items()]
+        try:
+            self._ownership.write(records)
+        except AnabranchError as error:
+            self._fail(steps, error.problems[0])
+            return False
+        return True
+
+    def _done(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            self._outcome.done.append(step)
+            self._progress(step)
+
+    def _fail(self, steps: Sequence[Step], problem: Problem) -> None:
+        self._outcome.failed += [Failure(step, problem) for step in steps]
+
+    def _skip(self, steps: Sequence[Step], why: str) -> None:
+        self._outcome.skipped += [Skipped(step, why) for step in steps]

@@ -1,0 +1,1 @@
+"""Plans, graphs and status as text, JSON or Markdown."""

@@ -1,0 +1,83 @@
+"""The live view of running flows: a table that stays in place on a terminal, elsewhere a few plain lines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from reconciler.model.flow import Flow
+from reconciler.model.status import PartitionStatus, TaskStatus
+from reconciler.report.status import FlowSummary, status_lines, summarise
+
+_PLAIN_EVERY = 3.0
+
+
+class LiveView:
+    """Shows what tasks say. Use it as a context manager around the time of watching.
+
+    Args:
+        console: where to.
+        flows: which flows, in which order.
+    """
+
+    def __init__(self, console: Console, flows: Sequence[Flow]) -> None:
+        self._console = console
+        self._flows = [flow for flow in flows if flow.enabled]
+        self._live = Live(console=console, auto_refresh=False, transient=False) if console.is_terminal else None
+        self._next = 0.0
+
+    def __enter__(self) -> LiveView:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, statuses: Sequence[TaskStatus]) -> None:
+        """Show the newest words of all tasks."""
+        summaries = summarise(self._flows, statuses, time.time())
+        if self._live is not None:
+            self._live.update(Group(_table(summaries), *_trouble(summaries)), refresh=True)
+        elif statuses and time.monotonic() >= self._next:
+            self._next = time.monotonic() + _PLAIN_EVERY
+            for line in status_lines(summaries):
+                self._console.print(Text("  ").append_text(line))
+
+
+def _table(summaries: Sequence[FlowSummary]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 2))
+    for title, side in (("flow", "left"), ("state", "left"), ("remote topic", "left")):
+        table.add_column(title, justify="left" if side == "left" else "right")
+    for title in ("records", "lag", "rec/s"):
+        table.add_column(title, justify="right")
+    for summary in summaries:
+        route = f"{summary.source} → {summary.target}"
+        lag = "?" if summary.lag is None else f"{summary.lag:,}"
+        table.add_row(route, summary.state, "", "", lag, f"{summary.records_per_second:,.0f}", style="bold")
+        for remote, partitions in _by_remote(summary.partitions).items():
+            copied = sum(max(0, partition.position) for partition in partitions)
+            behind = sum(partition.lag or 0 for partition in partitions)
+            table.add_row("", "", remote, f"{copied:,}", f"{behind:,}", "")
+    return table
+
+
+def _trouble(summaries: Sequence[FlowSummary]) -> list[Text]:
+    return [
+        Text(f"  {partition.remote}/{partition.partition}  {partition.reason}", style="red")
+        for summary in summaries
+        for partition in summary.troubled
+    ]
+
+
+def _by_remote(partitions: Sequence[PartitionStatus]) -> dict[str, list[PartitionStatus]]:
+    found: dict[str, list[PartitionStatus]] = {}
+    for partition in partitions:
+        found.setdefault(partition.remote, []).append(partition)
+    return dict(sorted(found.items()))

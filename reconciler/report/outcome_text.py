@@ -1,0 +1,33 @@
+"""What became of a plan, as text: done, failed and not tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reconciler.model.outcome import Outcome
+from reconciler.model.steps import AddPartitions, AlterConfig, CreateInternalTopic, CreateTopic, Step
+
+
+def outcome_lines(outcome: Outcome) -> Iterator[str]:
+    """Yield a line for each step, and a sum."""
+    for step in outcome.done:
+        yield f"  done      {step.cluster}  {_task(step)}"
+    for failure in outcome.failed:
+        yield f"  failed    {failure.step.cluster}  {_task(failure.step)}"
+    for skipped in outcome.skipped:
+        yield f"  not done  {skipped.step.cluster}  {_task(skipped.step)}: {skipped.why}"
+    yield f"{len(outcome.done)} done, {len(outcome.failed)} failed, {len(outcome.skipped)} not done."
+
+
+def _task(step: Step) -> str:
+    match step:
+        case CreateInternalTopic():
+            return f"make {step.name} for our own state"
+        case CreateTopic():
+            return f"make {step.name}"
+        case AddPartitions():
+            return f"grow {step.name} to {step.topic.partitions} partitions"
+        case AlterConfig():
+            return f"set {', '.join(change.key for change in step.changes)} of {step.name}"
+        case _:
+            return f"record that {step.name} is ours"

@@ -1,0 +1,89 @@
+"""A plan, and what became of it, as plain values for JSON.
+
+The commands print them. The shape is versioned by `format`; within a version fields are only added.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from reconciler.model.desired import DesiredTopic
+from reconciler.model.outcome import Outcome
+from reconciler.model.steps import AddPartitions, AlterConfig, ClusterPlan, CreateInternalTopic, CreateTopic, Plan, Step
+
+FORMAT = 1
+
+
+def plan_json(plan: Plan) -> dict[str, Any]:
+    """Return the plan: `format`, `topology`, `digest`, `summary` (`add`, `change`, `delete`) and `clusters`.
+
+    Each cluster has `alias`, `datacenter`, `steps`, `flows`, `left_alone` and `warnings`; each step has an `action`
+    (`create-internal-topic`, `create-topic`, `add-partitions`, `alter-config`, `record-ownership`), a `topic`, and what
+    belongs to the action.
+    """
+    return {
+        "format": FORMAT,
+        "topology": plan.topology,
+        "digest": plan.digest,
+        "summary": {"add": plan.to_add, "change": plan.to_change, "delete": 0},
+        "clusters": [_cluster(cluster) for cluster in plan.clusters],
+    }
+
+
+def outcome_json(outcome: Outcome) -> dict[str, Any]:
+    """Return what became of the steps: `done`, `failed` (with `problem`) and `skipped` (with `why`)."""
+    return {
+        "done": [_where(step) for step in outcome.done],
+        "failed": [_where(failure.step) | {"problem": asdict(failure.problem)} for failure in outcome.failed],
+        "skipped": [_where(skipped.step) | {"why": skipped.why} for skipped in outcome.skipped],
+    }
+
+
+def _cluster(cluster: ClusterPlan) -> dict[str, Any]:
+    return {
+        "alias": cluster.alias,
+        "datacenter": cluster.datacenter,
+        "steps": [_step(step) for step in cluster.steps],
+        "flows": [asdict(flow) for flow in cluster.flows],
+        "left_alone": [asdict(notice) for notice in cluster.left_alone],
+        "warnings": [asdict(notice) for notice in cluster.warnings],
+    }
+
+
+def _where(step: Step) -> dict[str, Any]:
+    return {"action": action(step), "cluster": step.cluster, "topic": step.name}
+
+
+def action(step: Step) -> str:
+    """Return the name of a step's kind: `create-topic` for a `CreateTopic`."""
+    words = "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in type(step).__name__)
+    return words.removeprefix("-")
+
+
+def _step(step: Step) -> dict[str, Any]:
+    values: dict[str, Any] = {"action": action(step), "topic": step.name}
+    if isinstance(step, CreateInternalTopic):
+        return values
+    values |= _origin(step.topic)
+    match step:
+        case CreateTopic(topic):
+            values |= {
+                "partitions": topic.partitions,
+                "replication_factor": topic.replication_factor,
+                "offsets": topic.offsets,
+                "settings": [
+                    {"key": setting.key, "value": setting.value, "reason": setting.reason} for setting in topic.settings
+                ],
+            }
+        case AddPartitions():
+            values |= {"found": step.found, "partitions": step.topic.partitions}
+        case AlterConfig():
+            values |= {"changes": [asdict(change) for change in step.changes]}
+        case _:
+            values |= {"reason": step.reason}
+    return values
+
+
+def _origin(topic: DesiredTopic) -> dict[str, Any]:
+    return {"flow": topic.flow, "source": {"cluster": topic.source, "topic": topic.source_topic}}

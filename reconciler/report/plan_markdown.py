@@ -1,0 +1,90 @@
+"""A plan as Markdown, made to be read in a pull request: the summary first, settings folded away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from reconciler.model.steps import (
+    AddPartitions,
+    AlterConfig,
+    ClusterPlan,
+    CreateInternalTopic,
+    CreateTopic,
+    Plan,
+    Step,
+)
+from reconciler.report.words import CHANGE_REASONS, OWNERSHIP_REASONS, SETTING_REASONS, counted, summary
+
+
+def plan_markdown(plan: Plan) -> str:
+    """Return the plan as GitHub-flavoured Markdown that ends with a newline."""
+    lines = [f"### {_plain(plan.topology)}: {summary(plan)}"]
+    for cluster in plan.clusters:
+        lines += ["", *_cluster(cluster)]
+    return "\n".join(lines) + "\n"
+
+
+def _cluster(cluster: ClusterPlan) -> Iterator[str]:
+    yield f"#### {_plain(cluster.alias)} ({_plain(cluster.datacenter)})"
+    yield ""
+    if cluster.steps:
+        yield "| | topic | what | why |"
+        yield "|---|---|---|---|"
+        for step in cluster.steps:
+            yield from _rows(step)
+    else:
+        yield "No changes."
+    created = [step for step in cluster.steps if isinstance(step, CreateTopic)]
+    if created:
+        yield from ["", *_settings(created)]
+    notes = [
+        *(
+            f"- flow `{flow.source} → {flow.target}`: {counted(flow.tasks, 'task')}, {counted(flow.topics, 'topic')}"
+            for flow in cluster.flows
+        ),
+        *(f"- left alone: {_code(notice.subject)}, {_plain(notice.message)}" for notice in cluster.left_alone),
+        *(f"- ⚠ {_code(notice.subject)}: {_plain(notice.message)}" for notice in cluster.warnings),
+    ]
+    if notes:
+        yield from ["", *notes]
+
+
+def _rows(step: Step) -> Iterator[str]:
+    name = _code(step.name)
+    match step:
+        case CreateInternalTopic():
+            yield f"| + | {name} | internal topic | our own state |"
+        case CreateTopic(topic):
+            facts = f"{counted(topic.partitions, 'partition')}, replication {topic.replication_factor}"
+            yield f"| + | {name} | {facts}, {topic.offsets} offsets | copy of {_code(topic.source_topic)} |"
+        case AddPartitions():
+            yield f"| ~ | {name} | partitions {step.found} → {step.topic.partitions} | as at the source |"
+        case AlterConfig():
+            for change in step.changes:
+                old, new = (_code(value) if value is not None else "(default)" for value in (change.old, change.new))
+                yield f"| ~ | {name} | {_code(change.key)} {old} → {new} | {CHANGE_REASONS[change.reason]} |"
+        case _:
+            yield f"| ~ | {name} | ownership recorded | {OWNERSHIP_REASONS[step.reason]} |"
+
+
+def _settings(created: Sequence[CreateTopic]) -> Iterator[str]:
+    yield f"<details><summary>Settings of {counted(len(created), 'new topic')}</summary>"
+    yield ""
+    yield "| topic | setting | value | why |"
+    yield "|---|---|---|---|"
+    for step in created:
+        for setting in step.topic.settings:
+            why = SETTING_REASONS[setting.reason]
+            yield f"| {_code(step.name)} | {_code(setting.key)} | {_code(setting.value)} | {why} |"
+    yield ""
+    yield "</details>"
+
+
+def _code(text: str) -> str:
+    """Return text as code inside a table cell; topic names have no backticks, values may have anything."""
+    return "`" + text.replace("`", "'").replace("|", "\\|") + "`"
+
+
+def _plain(text: str) -> str:
+    """Return text with the characters that Markdown would read as its own escaped."""
+    return "".join(f"\\{char}" if char in "\\`*_[]<>|#" else char for char in text)

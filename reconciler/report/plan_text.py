@@ -1,0 +1,123 @@
+"""A plan as text for people: what is made, what changes and why, by target cluster.
+
+Called by the commands. It adds nothing to the plan and leaves nothing out; colour is the console's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from rich.console import Group
+from rich.text import Text
+
+from reconciler.model.desired import Setting
+from reconciler.model.steps import (
+    AddPartitions,
+    AlterConfig,
+    ClusterPlan,
+    CreateInternalTopic,
+    CreateTopic,
+    Notice,
+    Plan,
+    PlannedFlow,
+    RecordOwnership,
+    TopicChange,
+)
+from reconciler.report.words import (
+    CHANGE_REASONS,
+    OWNERSHIP_REASONS,
+    SETTING_REASONS,
+    counted,
+    shared_settings,
+    summary,
+)
+
+_MARK = 2
+_DETAIL = " " * 13
+
+
+def plan_text(plan: Plan) -> Group:
+    """Return the plan as lines for a rich console."""
+    flows = sum(len(cluster.flows) for cluster in plan.clusters)
+    counts = f"{counted(len(plan.clusters), 'target cluster')}, {counted(flows, 'flow')}"
+    lines = [Text.assemble((plan.topology, "bold"), f" · {counts} · observed just now")]
+    for cluster in plan.clusters:
+        lines += [Text(), *_cluster(cluster)]
+    return Group(*lines, Text(), Text(summary(plan), style="bold"))
+
+
+def _cluster(cluster: ClusterPlan) -> Iterator[Text]:
+    yield Text.assemble((cluster.alias, "bold"), f" ({cluster.datacenter})")
+    if not cluster.steps:
+        yield Text("    no changes", style="dim")
+    internal = [step.name for step in cluster.steps if isinstance(step, CreateInternalTopic)]
+    if internal:
+        yield _head("+", "green", "state", ", ".join(internal))
+    created = [step for step in cluster.steps if isinstance(step, CreateTopic)]
+    shared = shared_settings([step.topic for step in created])
+    width = max((len(step.name) for step in cluster.steps if not isinstance(step, CreateInternalTopic)), default=0)
+    for step in created:
+        topic = step.topic
+        facts = f"{counted(topic.partitions, 'partition')}, replication {topic.replication_factor}"
+        yield _head("+", "green", "topic", f"{topic.name:<{width}}   {facts}, {topic.offsets} offsets")
+        yield from _settings([setting for setting in topic.settings if setting not in shared])
+    if shared:
+        yield Text(f"    each of these {len(created)} topics also gets", style="dim")
+        yield from _settings(shared)
+    changes = [step for step in cluster.steps if isinstance(step, TopicChange)]
+    for name, steps in groupby(sorted(changes, key=lambda step: step.name), key=lambda step: step.name):
+        yield from _change(name, tuple(steps))
+    for flow in cluster.flows:
+        yield _flow(flow)
+    for notice in cluster.left_alone:
+        yield _notice("·", "dim", "left", notice)
+    for notice in cluster.warnings:
+        yield _notice("!", "yellow", "note", notice)
+
+
+def _change(name: str, steps: Sequence[TopicChange]) -> Iterator[Text]:
+    yield _head("~", "yellow", "topic", name)
+    rows: list[tuple[str, str, str]] = []
+    for step in steps:
+        match step:
+            case AddPartitions():
+                rows.append(("partitions", f"{step.found} → {step.topic.partitions}", "as at the source"))
+            case AlterConfig():
+                rows += [
+                    (change.key, f"{_value(change.old)} → {_value(change.new)}", CHANGE_REASONS[change.reason])
+                    for change in step.changes
+                ]
+            case RecordOwnership():
+                rows.append(("ownership", "recorded", OWNERSHIP_REASONS[step.reason]))
+    yield from _table(rows)
+
+
+def _value(value: str | None) -> str:
+    return "(default)" if value is None else value
+
+
+def _settings(settings: Sequence[Setting]) -> Iterator[Text]:
+    return _table([(setting.key, setting.value, SETTING_REASONS[setting.reason]) for setting in settings])
+
+
+def _table(rows: Sequence[tuple[str, str, str]]) -> Iterator[Text]:
+    """Yield rows in columns: name to the left, value to the right, reason."""
+    names = max((len(name) for name, _, _ in rows), default=0)
+    values = max((len(value) for _, value, _ in rows), default=0)
+    for name, value, reason in rows:
+        yield Text.assemble(_DETAIL, f"{name:<{names}}  {value:>{values}}", ("   " + reason, "dim"))
+
+
+def _flow(flow: PlannedFlow) -> Text:
+    what = f"{flow.source} → {flow.target}   {counted(flow.tasks, 'task')}, {counted(flow.topics, 'topic')}"
+    named = "" if flow.name == f"{flow.source}-{flow.target}" else f"   ({flow.name})"
+    return _head("▶", "cyan", "flow", what + named)
+
+
+def _notice(mark: str, style: str, kind: str, notice: Notice) -> Text:
+    return _head(mark, style, kind, f"{notice.subject}   {notice.message}")
+
+
+def _head(mark: str, style: str, kind: str, rest: str) -> Text:
+    return Text.assemble(" " * _MARK, (mark, style), f" {kind:<6} {rest}")

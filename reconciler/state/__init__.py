@@ -1,0 +1,1 @@
+"""The internal topics: ownership, status, control; nobody else reads or writes them."""

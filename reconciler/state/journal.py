@@ -1,0 +1,259 @@
+"""A journal: one compacted, single-partition topic of JSON values by key, on a target cluster.
+
+Ownership, status and control are journals. Only this room opens them, through confluent-kafka; nobody else in the house
+reads or writes these topics.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import EnvironmentFault, Problem, Unreachable
+
+Value = dict[str, Any]
+
+_REPLICATION = 3
+_BASE_CONFIG = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
+_LARGEST_VALUE = 64 * 2**20
+# librdkafka logs lost connections to stderr by itself; the callers report them in their own words.
+_QUIET = {"log_level": "2"}
+
+
+@dataclass(frozen=True)
+class JournalTopic:
+    """A journal's topic: its name and what it is created with beside compaction."""
+
+    name: str
+    config: Mapping[str, str]
+
+    @property
+    def full_config(self) -> dict[str, str]:
+        """The topic-level configuration it is created with."""
+        return _BASE_CONFIG | dict(self.config)
+
+
+OWNED = JournalTopic("anabranch-owned.internal", {})
+# A value a second for each task: small segments, so that reading it from the start stays quick.
+STATUS = JournalTopic("anabranch-status.internal", {"segment.bytes": "4194304", "segment.ms": "600000"})
+CONTROL = JournalTopic("anabranch-control.internal", {"segment.ms": "3600000"})
+JOURNALS = (OWNED, STATUS, CONTROL)
+
+
+def unreachable(cluster: Cluster, reason: object) -> Unreachable:
+    """Return the error for a cluster that does not answer."""
+    return Unreachable(
+        Problem("AB310", cluster.where, f"does not answer: {reason}", "check that it runs and the address is right")
+    )
+
+
+class Journal:
+    """One journal on one cluster.
+
+    Args:
+        cluster: the target cluster that holds it.
+        topic: which journal.
+        timeout: seconds to wait for the cluster in each call.
+    """
+
+    def __init__(self, cluster: Cluster, topic: JournalTopic, timeout: float = 10.0) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._timeout = timeout
+        self._producer: Producer | None = None
+
+    @property
+    def where(self) -> str:
+        """How messages name this journal."""
+        return f"{self._cluster.where}, topic {self._topic.name}"
+
+    def ensure(self) -> bool:
+        """Create the topic when it is missing, with three replicas or as many as there are brokers.
+
+        Returns:
+            True when it was created by this call.
+
+        Raises:
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: AB311, creation was refused.
+        """
+        admin = AdminClient(self._cluster.librdkafka() | _QUIET)
+        try:
+            metadata = admin.list_topics(timeout=self._timeout)
+        except KafkaException as error:
+            raise unreachable(self._cluster, error.args[0].str()) from None
+        if self._topic.name in metadata.topics:
+            return False
+        replicas = min(_REPLICATION, len(metadata.brokers))
+        new = NewTopic(self._topic.name, 1, replicas, config=self._topic.full_config)
+        try:
+            admin.create_topics([new], operation_timeout=self._timeout)[self._topic.name].result(self._timeout)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                return False
+            raise self._fault(error, "cannot create it") from None
+        return True
+
+    def write(self, key: str, value: Value | None) -> None:
+        """Write one value, or a tombstone for None, and wait until it is stored.
+
+        Raises:
+            EnvironmentFault: AB311, the cluster did not take it.
+        """
+        self.write_all({key: value})
+
+    def write_all(self, values: Mapping[str, Value | None]) -> None:
+        """Write several values and wait until all are stored.
+
+        Raises:
+            EnvironmentFault: AB311, the cluster did not take one of them.
+        """
+        failed: list[KafkaError] = []
+        for key, value in values.items():
+            self.post(key, value, lambda error, _message: failed.append(error) if error is not None else None)
+        left = self._open_producer().flush(self._timeout)
+        if failed:
+            raise self._fault(KafkaException(failed[0]), "cannot write to it")
+        if left:
+            raise unreachable(
+                self._cluster, f"{left} values not stored in {self._topic.name} after {self._timeout:g} s"
+            )
+
+    def post(
+        self, key: str, value: Value | None, on_delivery: Callable[[KafkaError | None, Message], None] | None = None
+    ) -> None:
+        """Send one value without waiting; what an outage delays longer than the timeout is dropped."""
+        producer = self._open_producer()
+        data = None if value is None else json.dumps(value, separators=(",", ":")).encode()
+        producer.produce(self._topic.name, value=data, key=key.encode(), on_delivery=on_delivery)
+        producer.poll(0)
+
+    def flush(self) -> None:
+        """Wait until everything posted is stored or given up."""
+        if self._producer is not None:
+            self._producer.flush(self._timeout)
+
+    def read(self) -> dict[str, Value]:
+        """Return the newest value of every key; empty when the topic does not exist.
+
+        Raises:
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: AB311, reading is refused.
+        """
+        return self.follow().catch_up()
+
+    def follow(self) -> Follower:
+        """Return a reader that first catches up and then goes on with what is written later."""
+        return Follower(self._cluster, self._topic, self._timeout)
+
+    def _open_producer(self) -> Producer:
+        if self._producer is None:
+            settings = {
+                "message.timeout.ms": int(self._timeout * 1000),
+                "linger.ms": 0,
+                "enable.idempotence": True,
+                # A task with thousands of partitions has much to say; packed it is small enough for any broker.
+                "compression.type": "zstd",
+                "message.max.bytes": _LARGEST_VALUE,
+            }
+            self._producer = Producer(self._cluster.librdkafka() | _QUIET | settings)
+        return self._producer
+
+    def _fault(self, error: KafkaException, what: str) -> EnvironmentFault:
+        return EnvironmentFault(
+            Problem("AB311", self.where, f"{what}: {error.args[0].str()}", "check the cluster and this user's ACLs")
+        )
+
+
+class Follower:
+    """Reads a journal from its start, then whatever is appended."""
+
+    def __init__(self, cluster: Cluster, topic: JournalTopic, timeout: float) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._timeout = timeout
+        settings = {
+            "group.id": "anabranch-unused",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            # Long polls cost nothing, and bring an appended value at once.
+            "fetch.wait.max.ms": 500,
+            "isolation.level": "read_uncommitted",
+        }
+        self._consumer = Consumer(cluster.librdkafka() | _QUIET | settings)
+        self._assigned = False
+
+    def catch_up(self) -> dict[str, Value]:
+        """Return the newest value of every key, up to the end as it is now.
+
+        Raises:
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: AB311, reading is refused.
+        """
+        values: dict[str, Value] = {}
+        place = TopicPartition(self._topic.name, 0)
+        try:
+            start, end = self._consumer.get_watermark_offsets(place, timeout=self._timeout)
+        except KafkaException as error:
+            if error.args[0].code() in (KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART):
+                self._check_missing()
+                return values
+            raise unreachable(self._cluster, error.args[0].str()) from None
+        self._consumer.assign([TopicPartition(self._topic.name, 0, start)])
+        self._assigned = True
+        deadline = time.monotonic() + self._timeout
+        while self._consumer.position([place])[0].offset < end:
+            for key, value in self.poll(0.2):
+                if value is None:
+                    values.pop(key, None)
+                else:
+                    values[key] = value
+                deadline = time.monotonic() + self._timeout
+            if start == end:
+                break
+            if time.monotonic() > deadline:
+                raise unreachable(self._cluster, f"{self._topic.name} cannot be read to its end")
+        return values
+
+    def poll(self, timeout: float) -> Iterator[tuple[str, Value | None]]:
+        """Yield what has arrived, waiting at most `timeout` seconds for the first value.
+
+        Raises:
+            EnvironmentFault: AB311, reading is refused.
+        """
+        if not self._assigned:
+            # The topic did not exist at catch-up; look again.
+            self._consumer.assign([TopicPartition(self._topic.name, 0, 0)])
+            self._assigned = True
+        for message in self._consumer.consume(num_messages=500, timeout=timeout):
+            error = message.error()
+            if error is None:
+                key = (message.key() or b"").decode()
+                data = message.value()
+                yield key, None if data is None else json.loads(data)
+            elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                raise self._refused(error)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._consumer.close()
+
+    def _check_missing(self) -> None:
+        """Tell a topic that does not exist from one that this user may not see: both have no partitions."""
+        try:
+            found = self._consumer.list_topics(self._topic.name, timeout=self._timeout).topics[self._topic.name]
+        except KafkaException as error:
+            raise unreachable(self._cluster, error.args[0].str()) from None
+        if found.error is not None and found.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise self._refused(found.error)
+
+    def _refused(self, error: KafkaError) -> EnvironmentFault:
+        where = f"{self._cluster.where}, topic {self._topic.name}"
+        return EnvironmentFault(Problem("AB311", where, f"cannot read it: {error.str()}", "grant READ on it"))

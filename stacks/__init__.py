@@ -1,0 +1,1 @@
+"""Topics as Pulumi resources, one stack per data centre."""

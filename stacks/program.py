@@ -1,0 +1,86 @@
+"""The Pulumi program of one data centre, as `stacks/__main__.py` runs it.
+
+It reads the same topology files as every command, derives the same remote topics, and declares those of its own data
+centre. It changes nothing by itself, and it fails when a source cannot be read: a preview that has not seen a source
+must not look like one whose topics are gone.
+
+Stack configuration, namespace `anabranch`:
+
+    topology    path of a topology file, or a list of paths, relative to the folder that holds Pulumi.yaml
+    datacenter  the data centre; by default the stack's name
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pulumi
+
+from reconciler.declare import load
+from reconciler.model.errors import AnabranchError, DeclaredInputError, Problem
+from reconciler.model.topology import Topology
+from reconciler.observe.record import read_observed
+from reconciler.observe.topology import observe
+from reconciler.plan.whole import whole_topics
+from stacks.providers import provider_for
+from stacks.resources import declare_topics
+
+OBSERVED_FOLDER = Path("stacks/observed")
+
+
+def run(root: Path) -> None:
+    """Declare the stack.
+
+    Args:
+        root: the folder that holds Pulumi.yaml.
+
+    Raises:
+        pulumi.RunError: with every problem; Pulumi prints it without a traceback.
+    """
+    config = pulumi.Config("anabranch")
+    datacenter = config.get("datacenter") or pulumi.get_stack()
+    try:
+        topology = load(tuple(root / path for path in _paths(config.require("topology"))), warn=_warn)
+        _declare(topology, datacenter, root)
+    except AnabranchError as error:
+        raise pulumi.RunError(str(error)) from None
+
+
+def _declare(topology: Topology, datacenter: str, root: Path) -> None:
+    targets = _clusters_in(topology, datacenter)
+    sources = {flow.source for flow in topology.flows_into(targets)}
+    recorded = read_observed(root / OBSERVED_FOLDER / f"{datacenter}.json", topology, {*targets, *sources})
+    topics = whole_topics(topology, recorded or observe(topology, targets), targets)
+    declare_topics(topics, {alias: provider_for(topology.clusters[alias]) for alias in targets})
+    pulumi.export("topics", {alias: [topic.name for topic in topics if topic.cluster == alias] for alias in targets})
+
+
+def _clusters_in(topology: Topology, datacenter: str) -> tuple[str, ...]:
+    """Return the clusters of a data centre, those included into which no flow leads any longer.
+
+    Raises:
+        DeclaredInputError: AB182, there are none.
+    """
+    found = tuple(alias for alias, cluster in topology.clusters.items() if cluster.datacenter == datacenter)
+    if not found:
+        known = ", ".join(sorted({cluster.datacenter for cluster in topology.clusters.values()}))
+        raise DeclaredInputError(
+            Problem(
+                "AB182",
+                f"stack {pulumi.get_stack()}",
+                f"no cluster of {topology.name} stands in data centre {datacenter}; there are {known}",
+                "name the stack after a data centre, or set anabranch:datacenter",
+            )
+        )
+    return found
+
+
+def _paths(value: str) -> list[str]:
+    """Read a path, or a list of paths, which Pulumi hands over as JSON."""
+    paths: list[str] = json.loads(value) if value.startswith("[") else [value]
+    return paths
+
+
+def _warn(problem: Problem) -> None:
+    pulumi.log.warn(str(problem))
