@@ -1,0 +1,1 @@
+"""The data plane: whole record batches from source to target, run by Spark."""

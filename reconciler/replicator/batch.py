@@ -1,0 +1,176 @@
+"""Record batches (message format v2), seen from their bytes: find them, check them, give them a new header.
+
+`channel` cuts batches out of fetch answers with `split` and gives each a new header with `Batch.rewritten`. Keys,
+values, headers, timestamps and compression are never looked at. Pure: no I/O, no client.
+
+The layout is Kafka's `DefaultRecordBatch`: 61 bytes of header, the CRC-32C covers everything from the attributes on.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import google_crc32c
+
+HEADER = struct.Struct(">qiibIhiqqqhii")
+# baseOffset, batchLength, partitionLeaderEpoch, magic, crc: what stands before the checksummed part.
+_PREFIX = struct.Struct(">qiibI")
+_CHECKED = struct.Struct(">hiqqqhii")
+_LOG_OVERHEAD = 12
+HEADER_SIZE = HEADER.size
+MAGIC = 2
+
+_CODEC_BITS = 0x07
+_LOG_APPEND_TIME = 0x08
+_TRANSACTIONAL = 0x10
+_CONTROL = 0x20
+
+SEQUENCE_MODULUS = 2**31
+
+
+def next_sequence(sequence: int, count: int) -> int:
+    """Return the sequence number after `count` records that begin at `sequence` (it wraps to 0 after 2^31 - 1)."""
+    return (sequence + count) % SEQUENCE_MODULUS
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One whole record batch as it stands in a log.
+
+    Attributes:
+        base_offset: offset of its first record.
+        last_offset_delta: last offset minus first.
+        record_count: how many records it holds.
+        attributes: codec, timestamp type and the transactional, control and delete-horizon bits.
+        base_timestamp: milliseconds; what the records' deltas are relative to.
+        max_timestamp: milliseconds; the newest record's.
+        producer_id: of the producer that wrote it, -1 for none.
+        producer_epoch: likewise.
+        base_sequence: likewise.
+        crc: CRC-32C as the header has it.
+        body: the records, as they are (compressed or not).
+    """
+
+    base_offset: int
+    last_offset_delta: int
+    record_count: int
+    attributes: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    crc: int
+    body: bytes
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the batch's last."""
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch, header included."""
+        return HEADER_SIZE + len(self.body)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it holds a transaction marker and no records."""
+        return bool(self.attributes & _CONTROL)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether it was written in a transaction."""
+        return bool(self.attributes & _TRANSACTIONAL)
+
+    @property
+    def is_log_append_time(self) -> bool:
+        """Whether all its records have the time at which the broker appended them."""
+        return bool(self.attributes & _LOG_APPEND_TIME)
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether the header's CRC fits the bytes."""
+        return bool(self.crc == google_crc32c.extend(google_crc32c.value(self._checked_header()), self.body))
+
+    def rewritten(self, producer_id: int, producer_epoch: int, base_sequence: int) -> bytes:
+        """Return the batch as a producer sends it: base offset 0, our producer and sequence, only the codec kept.
+
+        The timestamp type, transactional, control and delete-horizon bits are the writer's to set; an idempotent
+        write outside a transaction sets none. Deltas stay relative to the base timestamp, so timestamps do not move.
+
+        Args:
+            producer_id: the producer's id.
+            producer_epoch: its epoch.
+            base_sequence: sequence number of the first record.
+        """
+        checked = _CHECKED.pack(
+            self.attributes & _CODEC_BITS,
+            self.last_offset_delta,
+            self.base_timestamp,
+            self.max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            self.record_count,
+        )
+        crc = google_crc32c.extend(google_crc32c.value(checked), self.body)
+        prefix = _PREFIX.pack(0, self.size - _LOG_OVERHEAD, -1, MAGIC, crc)
+        return b"".join((prefix, checked, self.body))
+
+    def to_bytes(self) -> bytes:
+        """Return the batch as it stood in the log, but for the leader epoch, which no checksum covers."""
+        prefix = _PREFIX.pack(self.base_offset, self.size - _LOG_OVERHEAD, -1, MAGIC, self.crc)
+        return b"".join((prefix, self._checked_header(), self.body))
+
+    def _checked_header(self) -> bytes:
+        return _CHECKED.pack(
+            self.attributes,
+            self.last_offset_delta,
+            self.base_timestamp,
+            self.max_timestamp,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.record_count,
+        )
+
+
+class UnreadableBatch(ValueError):
+    """The bytes are not a batch of message format v2.
+
+    Attributes:
+        offset: where the batch says that it begins.
+        magic: the message format it claims.
+    """
+
+    def __init__(self, offset: int, magic: int) -> None:
+        super().__init__(f"batch at offset {offset} has message format v{magic}, not v2")
+        self.offset = offset
+        self.magic = magic
+
+
+def split(records: memoryview | bytes) -> Iterator[Batch]:
+    """Yield the whole batches of a fetch response's `records`; an incomplete last one is left out, as brokers send it.
+
+    Raises:
+        UnreadableBatch: a batch is not of format v2.
+    """
+    view = memoryview(records)
+    total = len(view)
+    at = 0
+    while at + HEADER_SIZE <= total:
+        (base, length, _epoch, magic, crc, attributes, delta, base_time, max_time, pid, pid_epoch, sequence, count) = (
+            HEADER.unpack_from(view, at)
+        )
+        if magic != MAGIC:
+            raise UnreadableBatch(base, magic)
+        # A length below a header's can only be damage: the checksum will tell, and the walk still moves on.
+        end = at + max(_LOG_OVERHEAD + length, HEADER_SIZE)
+        if end > total:
+            return
+        body = bytes(view[at + HEADER_SIZE : end])
+        yield Batch(base, delta, count, attributes, base_time, max_time, pid, pid_epoch, sequence, crc, body)
+        at = end

@@ -1,0 +1,264 @@
+"""The driver of one run: checks the clusters, starts Spark, watches the status topics, stops in order.
+
+`cli` calls `Drive.run`. It sees what the tasks do through the status topic alone and speaks to them through the control
+topic alone, so it works the same wherever Spark put them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from types import FrameType, TracebackType
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import AnabranchError, DeclaredInputError, Problem, together
+from reconciler.model.spec import FlowSpec
+from reconciler.model.status import PartitionStatus, TaskStatus
+from reconciler.replicator import discover
+from reconciler.replicator.goals import Goals
+from reconciler.replicator.session import Session, abandon_start
+from reconciler.state import control
+from reconciler.state.journal import CONTROL, STATUS, Journal
+from reconciler.state.status import StatusReader, forget_old
+
+_TICK = 0.2
+_STOP_PATIENCE = 6.0
+
+
+class Ending(Enum):
+    """How a run ended."""
+
+    STOPPED = "stopped"
+    CAUGHT_UP = "caught up"
+    PARKED = "only parked partitions are left"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The end of a run.
+
+    Attributes:
+        ending: how.
+        parked: flow and partition of what is parked, when that is why.
+    """
+
+    ending: Ending
+    parked: tuple[tuple[str, PartitionStatus], ...] = ()
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """What the driver tells its caller.
+
+    Attributes:
+        warn: called with each warning.
+        seen: called with the tasks' newest words, several times a second.
+        phase: called when a new phase begins: `starting Spark`, `replicating`, `stopping`.
+    """
+
+    warn: Callable[[str], None]
+    seen: Callable[[Sequence[TaskStatus]], None]
+    phase: Callable[[str], None]
+
+
+def new_run() -> str:
+    """Return a name for a new run: when, where and which process."""
+    return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{socket.gethostname()}-{os.getpid()}"
+
+
+class StopSignals:
+    """Turns SIGTERM and SIGINT into a flag.
+
+    Before Spark runs nothing is in flight, so until then they end the run at once.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.may_raise = True
+        self._before: dict[signal.Signals, object] = {}
+
+    def __enter__(self) -> StopSignals:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._before[number] = signal.signal(number, self._hear)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def hear_again(self) -> None:
+        """Take the signals back: Spark installs a handler of its own for SIGINT, which would cancel the tasks."""
+        for number in self._before:
+            signal.signal(number, self._hear)
+
+    def _hear(self, _number: int, _frame: FrameType | None) -> None:
+        self.asked = True
+        if self.may_raise:
+            raise StoppedEarly
+
+
+class StoppedEarly(BaseException):
+    """A stop was asked before anything ran; not an Exception, so that no library on the way swallows it."""
+
+
+class Drive:
+    """One run of some flows.
+
+    Args:
+        specs: the flows, all of one run.
+        folder: where this run keeps Spark's checkpoints and log; made anew and removed after a clean end.
+        until_caught_up: end when the sources' ends of now are reached.
+        watcher: whom to tell.
+    """
+
+    def __init__(self, specs: Sequence[FlowSpec], folder: Path, until_caught_up: bool, watcher: Watcher) -> None:
+        self._specs = specs
+        self._folder = folder
+        self._watcher = watcher
+        self._goals = Goals() if until_caught_up else None
+        self._targets = {spec.target.alias: spec.target for spec in specs}
+        self._run = specs[0].run
+        self._readers: dict[str, StatusReader] = {}
+
+    def run(self) -> Outcome:
+        """Run until stopped by a signal or caught up.
+
+        Raises:
+            AnabranchError: a cluster does not answer, a required topic is missing, or Spark fails.
+        """
+        with StopSignals() as signals:
+            try:
+                self._prepare()
+                session = self._start()
+                signals.hear_again()
+                signals.may_raise = False
+            except StoppedEarly:
+                signals.may_raise = False
+                abandon_start()
+                shutil.rmtree(self._folder, ignore_errors=True)
+                return Outcome(Ending.STOPPED)
+            try:
+                outcome = self._watch(session, signals)
+            finally:
+                self._stop(session)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        return outcome
+
+    # --- before ------------------------------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        errors: list[AnabranchError] = []
+        for spec in self._specs:
+            try:
+                places = discover.matching(spec)
+                self._check_topics(spec, {place.topic for place in places})
+                if self._goals is not None:
+                    self._goals.add(spec, places)
+            except AnabranchError as error:
+                errors.append(error)
+        for target in self._targets.values():
+            try:
+                Journal(target, STATUS, timeout=5.0).ensure()
+                Journal(target, CONTROL, timeout=5.0).ensure()
+                forget_old(target, [spec.flow.name for spec in self._specs])
+            except AnabranchError as error:
+                errors.append(error)
+        if errors:
+            raise together(errors)
+
+    def _check_topics(self, spec: FlowSpec, found: set[str]) -> None:
+        wanted = [name for name in spec.flow.topics.literals() if spec.flow.topics.required and name not in found]
+        if wanted:
+            raise DeclaredInputError(
+                [
+                    Problem(
+                        "AB214",
+                        f"flow {spec.flow.name}",
+                        f"required topic {name} does not exist on {spec.source.where}",
+                        "create it, or drop `required`",
+                    )
+                    for name in wanted
+                ]
+            )
+        if not found:
+            self._watcher.warn(f"flow {spec.flow.name}: no topic of {spec.source.alias} matches yet; waiting for one")
+
+    def _start(self) -> Session:
+        self._watcher.phase("starting Spark")
+        self._folder.mkdir(parents=True)
+        session = Session(self._specs, self._folder, self._watcher.warn)
+        session.start()
+        return session
+
+    # --- meanwhile ---------------------------------------------------------------------------------------------------
+
+    def _watch(self, session: Session, signals: StopSignals) -> Outcome:
+        self._watcher.phase("replicating")
+        while not signals.asked:
+            session.check()
+            statuses = self._statuses()
+            self._watcher.seen(statuses)
+            if self._goals is not None:
+                progress = self._goals.progress(statuses)
+                if not progress.missing:
+                    return Outcome(Ending.CAUGHT_UP)
+                if progress.missing == len(progress.parked):
+                    return Outcome(Ending.PARKED, progress.parked)
+            time.sleep(_TICK)
+        return Outcome(Ending.STOPPED)
+
+    def _statuses(self) -> list[TaskStatus]:
+        """Return the words of this run's tasks; a target that does not answer just says nothing new."""
+        statuses: list[TaskStatus] = []
+        for alias, target in self._targets.items():
+            reader = self._readers.setdefault(alias, StatusReader(target))
+            try:
+                statuses += [status for status in reader.current() if status.run == self._run]
+            except AnabranchError:
+                continue
+        return statuses
+
+    # --- afterwards --------------------------------------------------------------------------------------------------
+
+    def _stop(self, session: Session) -> None:
+        """Ask the tasks to finish what is in flight, wait for their last words, then end Spark."""
+        self._watcher.phase("stopping")
+        targets = tuple(self._targets.values())
+        with ThreadPoolExecutor(len(targets)) as pool:
+            told = pool.map(self._tell, targets)
+            reached = [target for target, heard in zip(targets, told, strict=True) if heard]
+        deadline = time.monotonic() + _STOP_PATIENCE
+        while reached and time.monotonic() < deadline and not self._all_stopped():
+            time.sleep(_TICK / 4)
+        session.stop()
+        for target in reached:
+            try:
+                control.withdraw(target, self._run)
+            except AnabranchError:
+                self._watcher.warn(f"{target.where} does not answer; the command to stop stays in its control topic")
+        for reader in self._readers.values():
+            reader.close()
+
+    def _tell(self, target: Cluster) -> bool:
+        try:
+            control.send(target, self._run, control.Command.STOP)
+        except AnabranchError:
+            return False
+        return True
+
+    def _all_stopped(self) -> bool:
+        statuses = self._statuses()
+        said = {(status.flow, status.task) for status in statuses if status.stopped}
+        expected = {(status.flow, task) for status in statuses for task in range(status.tasks)}
+        heard = {status.flow for status in statuses}
+        return said >= expected and heard >= {spec.flow.name for spec in self._specs}

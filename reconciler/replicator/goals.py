@@ -1,0 +1,79 @@
+"""How far `--until-caught-up` must come: the sources' ends as they were at the start, and what is still missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.spec import FlowSpec
+from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
+from reconciler.replicator.channel import Place
+from reconciler.state.faults import in_words, is_refusal
+from reconciler.state.journal import unreachable
+
+_TIMEOUT = 10.0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What is left to reach.
+
+    Attributes:
+        missing: how many partitions have not reached their goal.
+        parked: those of them that are parked, with their flow.
+    """
+
+    missing: int
+    parked: tuple[tuple[str, PartitionStatus], ...]
+
+
+class Goals:
+    """The source offset that each partition of each flow must reach."""
+
+    def __init__(self) -> None:
+        self._ends: dict[tuple[str, str, int], int] = {}
+
+    def add(self, spec: FlowSpec, places: Sequence[Place]) -> None:
+        """Take the ends of `places` as they are now.
+
+        Raises:
+            Unreachable: AB310, the source does not answer.
+            EnvironmentFault: AB313, it refuses to tell them.
+        """
+        if not places:
+            return
+        admin = AdminClient(spec.source.librdkafka() | {"log_level": "2"})
+        asked = {TopicPartition(place.topic, place.partition): OffsetSpec.latest() for place in places}
+        # Read committed: what an open transaction holds back cannot be copied yet.
+        answers = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT)
+        for place, answer in answers.items():
+            try:
+                # No limit here: the request has one of its own.
+                self._ends[spec.flow.name, place.topic, place.partition] = answer.result().offset
+            except KafkaException as error:
+                if not is_refusal(error.args[0]):
+                    raise unreachable(spec.source, in_words(error.args[0])) from None
+                where = f"{spec.source.where}, {place.topic}/{place.partition}"
+                problem = Problem("AB313", where, f"its end offset is refused: {error.args[0].str()}", "grant DESCRIBE")
+                raise EnvironmentFault(problem) from None
+
+    def progress(self, statuses: Iterable[TaskStatus]) -> Progress:
+        """Compare the goals with what the tasks say."""
+        # The newest word of a partition counts: the tasks may have been fewer since.
+        by_age = sorted(statuses, key=lambda status: status.time)
+        known = {(s.flow, p.topic, p.partition): p for s in by_age for p in s.partitions}
+        missing = 0
+        parked = []
+        for key, end in self._ends.items():
+            found = known.get(key)
+            # An opening partition has a position from before its break, which may not hold any more.
+            reached = found is not None and found.position >= end and found.state is PartitionState.RUNNING
+            if not reached and (end > 0 or found is None):
+                missing += 1
+                if found is not None and found.state is PartitionState.PARKED:
+                    parked.append((key[0], found))
+        return Progress(missing, tuple(parked))

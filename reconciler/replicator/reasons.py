@@ -1,0 +1,142 @@
+"""Why a partition does not run: one place for the codes, the words and the choice between pausing and parking.
+
+`channel` and `takeover` ask here. Each text names the offset or the error, and what to do; docs/reference/errors.md
+explains every code.
+"""
+
+from __future__ import annotations
+
+from reconciler.model.status import PartitionState, Reason
+from reconciler.replicator.batch import Batch, UnreadableBatch
+from reconciler.replicator.wire import ErrorCode, ProduceAnswer, error_name
+
+# Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes
+OFFSET_OUT_OF_RANGE = 1
+_UNKNOWN_TOPIC_OR_PARTITION = 3
+_MESSAGE_TOO_LARGE = 10
+_RECORD_LIST_TOO_LARGE = 18
+_TOPIC_AUTHORIZATION_FAILED = 29
+_CLUSTER_AUTHORIZATION_FAILED = 31
+_INVALID_TIMESTAMP = 32
+_POLICY_VIOLATION = 44
+_OUT_OF_ORDER_SEQUENCE_NUMBER = 45
+_INVALID_PRODUCER_EPOCH = 47
+_TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
+_INVALID_RECORD = 87
+
+_AUTHORIZATION = {
+    _TOPIC_AUTHORIZATION_FAILED,
+    _CLUSTER_AUTHORIZATION_FAILED,
+    _TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+_REFUSED_FOR_GOOD = {_INVALID_TIMESTAMP, _POLICY_VIOLATION, _INVALID_RECORD}
+
+Verdict = tuple[PartitionState, Reason]
+
+
+def why_not(batch: Batch, expected: int) -> Reason | None:
+    """Return why `batch` cannot pass byte for byte to offset `expected` at the target, or None when it can."""
+    at = f"batch at source offset {batch.base_offset}"
+    if not batch.is_intact:
+        return Reason(
+            "AB216", f"{at} is corrupt: its checksum does not fit; check the source broker's disk and network"
+        )
+    if batch.is_control or batch.is_transactional:
+        return Reason("AB202", f"{at} belongs to a transaction; copying transactions is not supported yet")
+    if batch.base_offset < expected:
+        return Reason("AB207", f"{at} begins before the target's log end {expected}; splitting is not supported yet")
+    if batch.base_offset > expected:
+        missing = batch.base_offset - expected
+        return Reason(
+            "AB203",
+            f"source offsets {expected} to {batch.base_offset - 1} hold no records ({missing} offsets missing); "
+            "filling gaps is not supported yet",
+        )
+    if batch.record_count != batch.last_offset_delta + 1:
+        return Reason(
+            "AB204",
+            f"{at} holds {batch.record_count} records over {batch.last_offset_delta + 1} offsets (compacted); "
+            "gaps inside a batch are not supported yet",
+        )
+    if batch.is_log_append_time:
+        return Reason("AB205", f"{at} has LogAppendTime timestamps; rewriting them is not supported yet")
+    return None
+
+
+def old_format(error: UnreadableBatch) -> Reason:
+    """Return the reason for a batch of an older message format."""
+    return Reason("AB201", f"{error}; converting old message formats is not supported yet")
+
+
+def why_failed(remote: str, expected: int, size: int, answer: ProduceAnswer) -> Verdict | None:
+    """Return what a produce answer means for the partition, or None when the batch landed where it must.
+
+    Args:
+        remote: name of the remote topic.
+        expected: the source offset at which the batch must have landed.
+        size: its bytes.
+        answer: what the target said.
+    """
+    code = answer.error
+    if code == 0:
+        if answer.base_offset == expected:
+            return None
+        # Takeover finds out whose records stand there; going on here could only make it worse.
+        text = f"the batch of source offset {expected} landed at {answer.base_offset}: somebody else writes to {remote}"
+        return PartitionState.OPENING, Reason("AB211", text)
+    detail = f" ({answer.message})" if answer.message else ""
+    if code in (_MESSAGE_TOO_LARGE, _RECORD_LIST_TOO_LARGE):
+        text = (
+            f"the batch at offset {expected} has {size:,} bytes, more than {remote} allows: raise its max.message.bytes"
+        )
+        return PartitionState.PARKED, Reason("AB212", text)
+    if code in _AUTHORIZATION:
+        return PartitionState.PARKED, not_allowed("WRITE", f"topic {remote}", error_name(code))
+    if code in _REFUSED_FOR_GOOD:
+        text = f"the target refuses the batch at offset {expected}: {error_name(code)}{detail}; check its settings"
+        return PartitionState.PARKED, Reason("AB217", text)
+    if code in (_OUT_OF_ORDER_SEQUENCE_NUMBER, _INVALID_PRODUCER_EPOCH):
+        text = f"another owner was first at offset {expected} of {remote} ({error_name(code)})"
+        return PartitionState.OPENING, Reason("AB221", text)
+    return PartitionState.OPENING, Reason("AB220", f"target answered {error_name(code)} at offset {expected}{detail}")
+
+
+def not_allowed(operation: str, resource: str, name: str) -> Reason:
+    """Return the reason for an operation that a cluster's ACLs refuse."""
+    return Reason("AB213", f"{operation} on {resource} is refused ({name}): grant it to the replicator's user")
+
+
+def why_refused(error: ErrorCode, operation: str, resource: str) -> Verdict:
+    """Return what an error answer to any other request means.
+
+    Args:
+        error: the broker's answer.
+        operation: the ACL operation that the request needs.
+        resource: what it was for, such as `topic us-east.orders`.
+    """
+    if error.code in _AUTHORIZATION:
+        return PartitionState.PARKED, not_allowed(operation, resource, error.name)
+    return PartitionState.OPENING, Reason("AB220", f"{resource}: {error}")
+
+
+def why_no_data(code: int, topic: str) -> Verdict:
+    """Return what an error in a fetch answer means for the partition."""
+    if code in _AUTHORIZATION:
+        return PartitionState.PARKED, not_allowed("READ", f"topic {topic}", error_name(code))
+    if code == OFFSET_OUT_OF_RANGE:
+        return PartitionState.OPENING, Reason("AB220", f"source says {error_name(code)}: its log start or end moved")
+    return PartitionState.OPENING, Reason("AB220", f"source answered {error_name(code)} for topic {topic}")
+
+
+def missing_topic(side: str, topic: str, code: int) -> Verdict:
+    """Return what a topic's error in a metadata answer means."""
+    if code in _AUTHORIZATION:
+        return PartitionState.PARKED, not_allowed("DESCRIBE", f"topic {topic}", error_name(code))
+    if code == _UNKNOWN_TOPIC_OR_PARTITION:
+        remedy = (
+            "run `anabranch apply` to create it"
+            if side == "target"
+            else "it was deleted, or is not visible to this user"
+        )
+        return PartitionState.PARKED, Reason("AB214", f"topic {topic} does not exist at the {side}: {remedy}")
+    return PartitionState.OPENING, Reason("AB220", f"{side} topic {topic}: {error_name(code)}")

@@ -1,0 +1,74 @@
+"""Are two partitions the same log? Compares the newest records that both still hold at one offset.
+
+`takeover` asks before it goes on behind existing records. Batch bounds may differ between the logs, so records are
+compared; where the batches are equal byte for byte nothing is decoded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reconciler.replicator.batch import Batch, split
+from reconciler.replicator.wire import FetchAsk, Record, TopicInfo, Wire, decode
+
+_BATCH_BYTES = 2**20
+_READ_WAIT_MS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first offset at which two logs hold different records."""
+
+    offset: int
+    what: str
+
+
+async def batch_at(wire: Wire, topic: TopicInfo, partition: int, offset: int) -> Batch | None:
+    """Return the batch that holds `offset`, or the next one where that was removed; None when none is visible yet.
+
+    Raises:
+        ConnectionLost: no answer.
+        ErrorCode: the broker refuses.
+        UnreadableBatch: it is of an old message format.
+    """
+    leader = topic.partitions[partition]
+    ask = FetchAsk(topic.name, topic.topic_id, partition, offset, leader.epoch, _BATCH_BYTES)
+    (answer,) = await wire.fetch(leader.node, [ask], _READ_WAIT_MS, _BATCH_BYTES, committed=False)
+    answer.raise_error()
+    # A broker returns the first batch whole, however large it is.
+    for batch in split(answer.records):
+        if batch.next_offset > offset:
+            return batch
+    return None
+
+
+def first_difference(source: Batch, target: Batch) -> Difference | None:
+    """Return where two batches differ at the offsets that both hold, or None.
+
+    Raises:
+        ValueError: one of them cannot be decoded.
+    """
+    if _same_bytes(source, target):
+        return None
+    theirs = {record.offset: record for record in decode(source.to_bytes())}
+    for ours in decode(target.to_bytes()):
+        record = theirs.get(ours.offset)
+        if record is not None and record != ours:
+            return Difference(ours.offset, _what_differs(record, ours))
+    return None
+
+
+def _same_bytes(source: Batch, target: Batch) -> bool:
+    return (
+        source.base_offset == target.base_offset
+        and source.record_count == target.record_count
+        and source.base_timestamp == target.base_timestamp
+        and source.body == target.body
+        and not source.is_log_append_time
+        and not target.is_log_append_time
+    )
+
+
+def _what_differs(source: Record, target: Record) -> str:
+    fields = ("timestamp", "key", "value", "headers")
+    return ", ".join(name for name in fields if getattr(source, name) != getattr(target, name))

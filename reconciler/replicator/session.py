@@ -1,0 +1,161 @@
+"""Spark for one run of `replicate`: a local session, and one streaming query per flow.
+
+`drive` owns the only one of a process. Spark's own log goes to a file in the run's folder, never to the terminal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.spec import FlowSpec
+from reconciler.replicator.source import NAME, ReplicationSource
+
+# A task that dies is started again this often; `local[n]` alone would end the query with the first dead worker.
+_TASK_FAILURES = 8
+# A query that dies is begun anew, but not for ever when it always dies.
+_QUERY_FAILURES = 5
+_QUERY_FAILURES_SECONDS = 300.0
+_LOG_FILE = "spark.log"
+_LOG_CONFIG = """\
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {path}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{ISO8601}} %p %c{{1}}: %m%n%ex
+"""
+
+
+class Session:
+    """A Spark session with a query for each flow.
+
+    Args:
+        specs: the flows; each needs as many slots as it has tasks, all at once.
+        folder: the run's folder, for Spark's log and checkpoints; it must exist.
+        warn: told of every query that had to be begun anew.
+    """
+
+    def __init__(self, specs: Sequence[FlowSpec], folder: Path, warn: Callable[[str], None]) -> None:
+        self.log = folder / _LOG_FILE
+        self._specs = {spec.flow.name: spec for spec in specs}
+        self._warn = warn
+        self._failures: dict[str, deque[float]] = {flow: deque(maxlen=_QUERY_FAILURES) for flow in self._specs}
+        self._folder = folder
+        self._spark: SparkSession | None = None
+        self._queries: dict[str, StreamingQuery] = {}
+
+    def start(self) -> None:
+        """Start Spark and all queries.
+
+        Raises:
+            EnvironmentFault: AB320, Spark does not start.
+        """
+        # Workers must run this very interpreter, or they find neither the package nor its dependencies.
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        config = self._folder / "log4j2.properties"
+        config.write_text(_LOG_CONFIG.format(path=self.log), encoding="utf-8")
+        slots = sum(spec.flow.tasks for spec in self._specs.values())
+        builder = SparkSession.Builder().appName("anabranch").master(f"local[{slots},{_TASK_FAILURES}]")
+        for key, value in self._settings(config).items():
+            builder = builder.config(key, value)
+        try:
+            self._spark = builder.getOrCreate()
+            self._spark.dataSource.register(ReplicationSource)
+            for flow, spec in self._specs.items():
+                self._queries[flow] = self._begin(self._spark, spec)
+        except (Py4JError, PySparkException, OSError, RuntimeError) as error:
+            raise self._fault(what=f"does not start: {error}") from None
+
+    def check(self) -> None:
+        """Look whether all queries run, and begin those anew that do not: nothing depends on what they knew.
+
+        Raises:
+            EnvironmentFault: AB320, Spark has ended, or queries end again and again.
+        """
+        try:
+            for flow, query in list(self._queries.items()):
+                if not query.isActive:
+                    self._begin_anew(flow, _first_line(query.exception()))
+        except (Py4JNetworkError, ConnectionError):
+            raise self._fault(what="has ended: its process is gone") from None
+        except (Py4JError, PySparkException) as error:
+            raise self._fault(what=f"cannot begin a query anew: {_first_line(error)}") from None
+
+    def _begin_anew(self, flow: str, failure: str) -> None:
+        assert self._spark is not None, "a query was begun by a session"
+        now = time.monotonic()
+        failures = self._failures[flow]
+        failures.append(now)
+        if len(failures) == _QUERY_FAILURES and now - failures[0] < _QUERY_FAILURES_SECONDS:
+            raise self._fault(what=f"ends the query of flow {flow} again and again: {failure}")
+        self._warn(f"flow {flow}: its Spark query ended and is begun anew: {failure}")
+        self._queries[flow] = self._begin(self._spark, self._specs[flow])
+
+    def stop(self) -> None:
+        """End the queries and Spark; what does not end by itself is left to the end of the process."""
+        try:
+            for query in self._queries.values():
+                query.stop()
+            if self._spark is not None:
+                self._spark.stop()
+        except (Py4JError, PySparkException, ConnectionError):
+            return
+
+    def _begin(self, spark: SparkSession, spec: FlowSpec) -> StreamingQuery:
+        ledger = spark.readStream.format(NAME).option("spec", spec.to_json()).load()
+        writer = ledger.writeStream.format("noop").queryName(spec.flow.name)
+        return writer.option("checkpointLocation", str(self._folder / "checkpoints" / spec.flow.name)).start()
+
+    def _settings(self, log_config: Path) -> dict[str, str]:
+        return {
+            "spark.ui.enabled": "false",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.memory": "512m",
+            # Spark only starts rounds here: a small heap and the quick compiler save CPU seconds.
+            "spark.driver.extraJavaOptions": (
+                f"-Dlog4j2.configurationFile=file:{log_config} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+            ),
+            "spark.local.dir": str(self._folder / "local"),
+            "spark.sql.warehouse.dir": str(self._folder / "warehouse"),
+            "spark.speculation": "false",
+            "spark.python.worker.reuse": "true",
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.streaming.minBatchesToRetain": "2",
+            "spark.ui.showConsoleProgress": "false",
+        }
+
+    def _fault(self, what: str) -> EnvironmentFault:
+        return EnvironmentFault(Problem("AB320", "Spark", what, f"see {self.log}"))
+
+
+def abandon_start() -> None:
+    """End the JVM of a session whose start was broken off: its only parent is this process, and it is its only child.
+
+    PySpark removes the folder through which the JVM would report; a JVM that finds it gone stays for ever.
+    """
+    for task in Path("/proc/self/task").iterdir():
+        # A thread or a child may end while it is looked at.
+        with contextlib.suppress(OSError):
+            for child in (task / "children").read_text(encoding="ascii").split():
+                os.kill(int(child), signal.SIGKILL)
+
+
+def _first_line(failure: object) -> str:
+    text = str(failure).strip()
+    return text.splitlines()[0] if text else "no reason given"

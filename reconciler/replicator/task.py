@@ -1,0 +1,267 @@
+"""A task: replicates its partitions for one round. It joins takeover, readers and writers, speaks and listens.
+
+`source` runs it inside a Spark task. Connections are kept between the rounds of a worker process; everything that
+decides where records go is read anew from the target's log.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from functools import partial
+
+from reconciler.model.spec import FlowSpec
+from reconciler.model.status import TaskStatus
+from reconciler.replicator.channel import Channel, Parcel
+from reconciler.replicator.discover import Assignment, Look
+from reconciler.replicator.ledger import Ledger, Row
+from reconciler.replicator.reader import Reader
+from reconciler.replicator.takeover import Identity, Takeover
+from reconciler.replicator.wire import Job, Loop, Wire, Work
+from reconciler.replicator.writer import Writer
+from reconciler.state.control import Listener
+from reconciler.state.status import StatusWriter
+
+# Decides how soon a broken connection is noticed, and with it how long a request may stay in doubt.
+REQUEST_TIMEOUT = 4.0
+_TICK = 0.05
+_LISTEN_EVERY = 0.25
+_SPEAK_EVERY = 1.0
+_LOOK_EVERY = 2.0
+_RATE_SECONDS = 5
+_OPEN_AT_ONCE = 16
+_NO_TOPIC = "no topic matches yet"
+
+
+class OrphanError(RuntimeError):
+    """The process that started this worker is gone, so nobody could stop it."""
+
+
+@dataclass
+class _Totals:
+    """What the process has copied since its run began, with a little history for the rates."""
+
+    records: int = 0
+    bytes: int = 0
+    history: deque[tuple[float, int, int]] = field(default_factory=lambda: deque(maxlen=_RATE_SECONDS + 1))
+
+    def rates(self, now: float) -> tuple[float, float]:
+        """Return records and bytes per second over the last seconds."""
+        self.history.append((now, self.records, self.bytes))
+        then, records, count = self.history[0]
+        seconds = now - then
+        return ((self.records - records) / seconds, (self.bytes - count) / seconds) if seconds > 0 else (0.0, 0.0)
+
+
+class Connections:
+    """All that a task keeps open between its rounds.
+
+    Args:
+        spec: the flow.
+        task: number of the task.
+
+    Raises:
+        Unreachable: AB310, the target does not answer.
+        EnvironmentFault: AB304, a secret cannot be resolved.
+    """
+
+    def __init__(self, spec: FlowSpec, task: int) -> None:
+        client = f"anabranch-{spec.flow.name}-{task}"
+        self.listener = Listener(spec.target, spec.run)
+        self.status = StatusWriter(spec.target)
+        self.totals = _Totals()
+        self.loop = Loop()
+        self.fetch = Wire(self.loop, spec.source, client, REQUEST_TIMEOUT)
+        self.ask_source = Wire(self.loop, spec.source, f"{client}-ask", REQUEST_TIMEOUT)
+        self.produce = Wire(self.loop, spec.target, client, REQUEST_TIMEOUT)
+        self.ask_target = Wire(self.loop, spec.target, f"{client}-ask", REQUEST_TIMEOUT)
+
+    def close(self) -> None:
+        """Close everything."""
+        for wire in (self.fetch, self.ask_source, self.produce, self.ask_target):
+            wire.close()
+        self.loop.close()
+        self.listener.close()
+
+
+_KEPT: dict[tuple[str, str, int], Connections] = {}
+
+
+def run(spec: FlowSpec, assignment: Assignment) -> list[Row]:
+    """Replicate for one round and return the ledger.
+
+    Args:
+        spec: the flow.
+        assignment: this task's partitions.
+
+    Raises:
+        AnabranchError: the target or a secret is out of reach.
+        OrphanError: the driver is gone.
+    """
+    key = (spec.run, spec.flow.name, assignment.task)
+    connections = _KEPT.pop(key, None) or Connections(spec, assignment.task)
+    try:
+        rows = Task(spec, assignment, connections).round()
+    except BaseException:
+        connections.close()
+        raise
+    _KEPT[key] = connections
+    return rows
+
+
+class Task:
+    """One task in one round."""
+
+    def __init__(self, spec: FlowSpec, assignment: Assignment, connections: Connections) -> None:
+        self._spec = spec
+        self._assignment = assignment
+        self._with = connections
+        self._channels = [Channel(place) for place in assignment.places]
+        self._ledger = Ledger(spec.flow.name)
+        identity = Identity(spec.topology, spec.flow.name)
+        self._takeover = Takeover(
+            connections.loop,
+            connections.ask_source,
+            connections.ask_target,
+            identity,
+            (connections.fetch, connections.produce),
+        )
+        self._readers: dict[int, Reader] = {}
+        self._writers: dict[int, Writer] = {}
+        self._jobs: list[Job] = []
+        self._parent = os.getppid()
+        self._stopping = False
+        self._draining = False
+        self._waiting = None if self._channels else _NO_TOPIC
+        self._look: Look | None = None
+        self._look_at = 0.0
+
+    def round(self) -> list[Row]:
+        """Run until the round is over or the run was told to stop, finish what is in flight, return the ledger."""
+        self._with.loop.run(self._round)
+        return self._ledger.rows()
+
+    async def _round(self) -> None:
+        loop = self._with.loop
+        end = time.monotonic() + self._spec.round_seconds
+        listen_at = speak_at = 0.0
+        while not self._stopping:
+            now = time.monotonic()
+            if now >= end:
+                break
+            self._check()
+            self._open_some(now)
+            if now >= listen_at:
+                listen_at = now + _LISTEN_EVERY
+                self._stopping = self._with.listener.stop_was_asked()
+            if now >= speak_at:
+                speak_at = now + _SPEAK_EVERY
+                self._with.status.post(self._status(now, stopped=False))
+            if not self._channels and self._something_matches(now):
+                break
+            await loop.sleep(_TICK)
+        await self._drain()
+        if self._stopping:
+            self._with.status.post_last(self._status(time.monotonic(), stopped=True))
+
+    # --- beginning and ending ----------------------------------------------------------------------------------------
+
+    def _open_some(self, now: float) -> None:
+        opening = sum(channel.busy for channel in self._channels)
+        for channel in self._channels:
+            if opening >= _OPEN_AT_ONCE:
+                return
+            if channel.wants_opening(now):
+                channel.busy = True
+                opening += 1
+                self._start(partial(self._open, channel))
+
+    async def _open(self, channel: Channel) -> None:
+        await self._takeover.run(channel)
+        if channel.sides is None or self._draining:
+            return
+        source, target = channel.sides.source.node, channel.sides.target.node
+        if source not in self._readers:
+            bell = self._with.loop.bell()
+            reader = Reader(self._with.fetch, source, self._channels, bell, self._ring_writers)
+            self._readers[source] = reader
+            self._start(reader.run)
+        if target not in self._writers:
+            writer = Writer(
+                self._with.loop, self._with.produce, target, self._channels, self._written, self._ring_readers
+            )
+            self._writers[target] = writer
+            self._start(writer.run)
+        self._readers[source].bell.ring()
+
+    async def _drain(self) -> None:
+        """Stop reading, forget what is queued, and wait for the answers to what is in flight."""
+        self._draining = True
+        for reader in self._readers.values():
+            reader.stopped = True
+        for writer in self._writers.values():
+            writer.stopped = True
+            writer.bell.ring()
+        while any(channel.in_flight or channel.busy for channel in self._channels):
+            self._check()
+            await self._with.loop.sleep(_TICK / 5)
+
+    def _start(self, work: Work) -> None:
+        self._jobs.append(self._with.loop.spawn(work))
+
+    def _check(self) -> None:
+        """Raise what any coroutine raised, and end when the parent process has."""
+        for job in (*self._jobs, *(job for writer in self._writers.values() for job in writer.jobs)):
+            job.raise_failure()
+        self._jobs = [job for job in self._jobs if not job.is_done]
+        if os.getppid() != self._parent:
+            message = "the process that started this worker is gone"
+            raise OrphanError(message)
+
+    def _something_matches(self, now: float) -> bool:
+        """Look for topics beside the loop, which must go on speaking and listening meanwhile."""
+        if self._look is None and now >= self._look_at:
+            self._look = Look(self._spec)
+            self._look.start()
+        if self._look is None or self._look.is_alive():
+            return False
+        look, self._look, self._look_at = self._look, None, now + _LOOK_EVERY
+        self._waiting = str(look.failure) if look.failure else _NO_TOPIC
+        return look.found
+
+    # --- on the way --------------------------------------------------------------------------------------------------
+
+    def _ring_writers(self) -> None:
+        for writer in self._writers.values():
+            writer.bell.ring()
+
+    def _ring_readers(self) -> None:
+        for reader in self._readers.values():
+            reader.bell.ring()
+
+    def _written(self, channel: Channel, parcel: Parcel) -> None:
+        self._ledger.note(channel.place, parcel)
+        self._with.totals.records += parcel.records
+        self._with.totals.bytes += len(parcel.data)
+
+    def _status(self, now: float, stopped: bool) -> TaskStatus:
+        totals, flow = self._with.totals, self._spec.flow
+        records_per_second, bytes_per_second = totals.rates(now)
+        return TaskStatus(
+            flow=flow.name,
+            source=flow.source,
+            target=flow.target,
+            run=self._spec.run,
+            task=self._assignment.task,
+            tasks=self._assignment.tasks,
+            time=time.time(),
+            stopped=stopped,
+            waiting=self._waiting,
+            records=totals.records,
+            bytes=totals.bytes,
+            records_per_second=round(records_per_second, 1),
+            bytes_per_second=round(bytes_per_second, 1),
+            partitions=tuple(channel.status() for channel in self._channels),
+        )

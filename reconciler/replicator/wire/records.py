@@ -1,0 +1,48 @@
+"""Records out of a batch, decoded by kafka-python: only for comparing logs, never on the way of the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka.record.memory_records import MemoryRecords
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record with all that a copy must keep.
+
+    Attributes:
+        offset: in its log.
+        timestamp: milliseconds.
+        key: bytes or None.
+        value: bytes or None.
+        headers: in order, names may repeat.
+    """
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+def decode(batch: bytes) -> list[Record]:
+    """Return the records of one whole batch, decompressed.
+
+    Raises:
+        ValueError: the bytes are not a batch that can be decoded.
+    """
+    try:
+        return [
+            Record(r.offset, r.timestamp, _bytes(r.key), _bytes(r.value), tuple((k, _bytes(v)) for k, v in r.headers))
+            for found in MemoryRecords(batch)
+            for r in found
+        ]
+    except Exception as error:
+        # Codecs raise errors of their own libraries; to the caller they all mean the same.
+        message = f"cannot decode: {error}"
+        raise ValueError(message) from error
+
+
+def _bytes(value: bytes | memoryview | None) -> bytes | None:
+    return None if value is None else bytes(value)

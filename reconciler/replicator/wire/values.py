@@ -1,0 +1,112 @@
+"""What requests take and answers say, as values, and the two ways in which a request can fail."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+
+import kafka.errors as kafka_errors
+
+
+class ConnectionLost(Exception):
+    """No answer: what the request did at the broker is not known."""
+
+
+class ErrorCode(Exception):
+    """The broker answered with an error.
+
+    Attributes:
+        code: Kafka's error code.
+        name: its name, such as `TOPIC_AUTHORIZATION_FAILED`.
+    """
+
+    def __init__(self, code: int, detail: str | None = None) -> None:
+        self.code = code
+        self.name = error_name(code)
+        super().__init__(f"{self.name}" + (f": {detail}" if detail else ""))
+
+
+def error_name(code: int) -> str:
+    """Return Kafka's name for an error code, such as `NOT_LEADER_OR_FOLLOWER`."""
+    kind = kafka_errors.for_code(code)
+    return str(getattr(kind, "message", kind.__name__)) or f"error {code}"
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """Who leads a partition: node id, leader epoch, and Kafka's error code for the partition."""
+
+    node: int
+    epoch: int
+    error: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    """What a metadata answer says of one topic; `topic_id` is None where the broker is too old to have one."""
+
+    name: str
+    topic_id: uuid.UUID | None
+    error: int
+    partitions: dict[int, Leader]
+
+
+@dataclass(frozen=True, slots=True)
+class FetchAsk:
+    """One partition of a fetch request."""
+
+    topic: str
+    topic_id: uuid.UUID | None
+    partition: int
+    offset: int
+    leader_epoch: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchAnswer:
+    """One partition of a fetch answer; `records` are whole batches, the last one possibly cut."""
+
+    topic: str
+    partition: int
+    error: int
+    high_watermark: int
+    last_stable_offset: int
+    log_start: int
+    records: memoryview | bytes
+
+    def raise_error(self) -> None:
+        """Raise ErrorCode when the broker answered with an error."""
+        if self.error:
+            raise ErrorCode(self.error)
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceAsk:
+    """One batch for one partition."""
+
+    topic: str
+    topic_id: uuid.UUID | None
+    partition: int
+    batch: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceAnswer:
+    """What became of one batch."""
+
+    topic: str
+    partition: int
+    error: int
+    base_offset: int
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerState:
+    """What a broker remembers of one producer in a partition."""
+
+    producer_id: int
+    epoch: int
+    last_sequence: int
+    open_transaction: bool
