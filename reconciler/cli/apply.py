@@ -1,0 +1,90 @@
+"""`anabranch apply`: show the plan, ask, carry it out, and say what became of every step."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from reconciler.cli.common import Files, load_topology, print_json, print_problems, stderr_console, stdout_console
+from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets, observe_and_plan, print_plan
+from reconciler.model.errors import Problem, Refused
+from reconciler.model.outcome import Outcome
+from reconciler.model.steps import Plan
+from reconciler.model.topology import Topology
+
+
+def apply(
+    files: Files,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    output: Annotated[PlanFormat, typer.Option("--format", help="How plan and outcome are written.")] = "text",
+    clusters: Clusters = None,
+) -> None:
+    """Make the target clusters what the declaration says: show the plan, ask, carry it out."""
+    topology = load_topology(files)
+    targets = chosen_targets(topology, clusters)
+    if not yes and not sys.stdin.isatty():
+        message = "it is needed where there is no terminal to ask on; `anabranch plan` shows what would be done"
+        raise typer.BadParameter(message, param_hint="--yes")
+    plan, _ = observe_and_plan(topology, targets)
+    if output != "json":
+        print_plan(plan, output)
+    if not plan.is_empty and not yes:
+        _ask()
+        _refuse_when_moved_on(plan, observe_and_plan(topology, targets)[0])
+    outcome = _carry_out(topology, plan)
+    _print_outcome(plan, outcome, output)
+    if not outcome.is_complete:
+        raise typer.Exit(1)
+
+
+def _ask() -> None:
+    """Ask whether to go on; the question goes to stderr whole, which `typer.confirm` does not do.
+
+    Raises:
+        typer.Exit: the answer is not yes.
+    """
+    console = stderr_console()
+    console.print("Carry this out? [y/N]", end=" ", markup=False)
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        console.print("Nothing was changed.")
+        raise typer.Exit(1)
+
+
+def _refuse_when_moved_on(shown: Plan, now: Plan) -> None:
+    """Refuse to carry out anything that was not shown.
+
+    Raises:
+        Refused: AB407, the clusters have changed since the plan was shown.
+    """
+    if shown != now:
+        problem = Problem(
+            "AB407", "", "the clusters changed while the plan was read", "run apply again and read the new plan"
+        )
+        raise Refused(problem)
+
+
+def _carry_out(topology: Topology, plan: Plan) -> Outcome:
+    """Apply a plan with a progress bar on stderr, which a terminal alone shows."""
+    from rich.progress import Progress
+
+    from reconciler.provision.direct import DirectProvisioner
+
+    if plan.is_empty:
+        return Outcome()
+    console = stderr_console()
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("applying", total=len(plan.steps))
+        return DirectProvisioner(topology, lambda _: progress.advance(bar)).apply(plan)
+
+
+def _print_outcome(plan: Plan, outcome: Outcome, output: PlanFormat) -> None:
+    from reconciler.report.outcome_text import outcome_lines
+    from reconciler.report.plan_json import outcome_json, plan_json
+
+    if output == "json":
+        print_json({"plan": plan_json(plan), "outcome": outcome_json(outcome)})
+    elif not plan.is_empty:
+        stdout_console().print("", *outcome_lines(outcome), sep="\n")
+    print_problems(failure.problem for failure in outcome.failed)

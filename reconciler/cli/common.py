@@ -1,0 +1,89 @@
+"""What every command shares: the topology argument, consoles, and how problems are printed.
+
+The commands call it. It must stay light, because every command pays for it: `rich` and the other rooms are imported
+where they are used.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from reconciler.model.errors import Problem
+from reconciler.model.topology import Topology
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+TextOrJson = Literal["text", "json"]
+
+Files = Annotated[
+    list[Path],
+    typer.Argument(metavar="FILE...", help="Topology files; several are one topology. - reads standard input."),
+]
+
+
+def stdout_console() -> Console:
+    """Return a console for data: colour on a terminal only, and never with NO_COLOR."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=True)
+
+
+def stderr_console() -> Console:
+    """Return a console for progress, warnings and errors; the same rules for colour."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def print_json(value: object) -> None:
+    """Write `value` to stdout as indented JSON."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def load_topology(files: Iterable[Path]) -> Topology:
+    """Return the one topology that `files` declare; warnings go to stderr.
+
+    Raises:
+        DeclaredInputError: with every problem of every file.
+    """
+    from reconciler import declare
+
+    return declare.load(tuple(files), warn=lambda warning: print_problems((warning,), severity="warning"))
+
+
+def print_problems(problems: Iterable[Problem], severity: Literal["error", "warning"] = "error") -> None:
+    """Print each problem to stderr: where, what, the code, and on a second line the remedy.
+
+    The part of `where` that stands in brackets (a JSON path, an address) goes behind the message, so that
+    `file:line:column:` comes first and editors find the place.
+    """
+    from rich.text import Text
+
+    console = stderr_console()
+    colour = "red" if severity == "error" else "yellow"
+    for problem in problems:
+        place, detail = _split_where(problem.where)
+        line = Text.assemble(
+            (f"{place}: " if place else "", "bold"),
+            ("warning: " if severity == "warning" else "", colour),
+            problem.message,
+            (f" ({detail})" if detail else "", "dim"),
+            (f" [{problem.code}]", colour),
+            f"\n    → {problem.remedy}" if problem.remedy else "",
+        )
+        console.print(line)
+
+
+def _split_where(where: str) -> tuple[str, str]:
+    """Split `place (detail)` in two; the detail is empty where there is none."""
+    if not where.endswith(")"):
+        return where, ""
+    place, _, detail = where[:-1].rpartition(" (")
+    return (place, detail) if place else (where, "")

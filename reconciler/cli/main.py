@@ -1,0 +1,107 @@
+"""The frame of the command line: the typer application, and what becomes of errors.
+
+A command is one function in its own file; it gets its name in `COMMANDS`. Only this module turns errors into exit
+codes: 0 done, 1 error, 2 usage, and the `exit_code` of an `AnabranchError`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import typer
+from typer.main import get_command
+
+from reconciler import __version__
+from reconciler.cli.apply import apply
+from reconciler.cli.common import print_problems
+from reconciler.cli.demo import demo
+from reconciler.cli.graph import graph
+from reconciler.cli.plan import plan
+from reconciler.cli.replicate import replicate
+from reconciler.cli.schema import schema
+from reconciler.cli.status import status
+from reconciler.cli.validate import validate
+from reconciler.model.errors import AnabranchError
+
+DEBUG_VARIABLE = "ANABRANCH_DEBUG"
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "validate": validate,
+    "graph": graph,
+    "plan": plan,
+    "apply": apply,
+    "replicate": replicate,
+    "status": status,
+    "schema": schema,
+    "demo": demo,
+}
+
+app = typer.Typer(
+    name="anabranch",
+    help="Kafka clusters kept in step by declared topologies.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for _name, _command in COMMANDS.items():
+    app.command(_name)(_command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"anabranch {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Kafka clusters kept in step by declared topologies."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line, by default the process's own; return the exit code."""
+    try:
+        get_command(app).main(arguments, prog_name="anabranch", standalone_mode=True)
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except AnabranchError as error:
+        print_problems(error.problems)
+        code = error.exit_code
+    except Exception as error:
+        _print_unexpected(error)
+        code = 1
+    else:
+        code = 0
+    return _flush(code)
+
+
+def _print_unexpected(error: Exception) -> None:
+    """Say in one line what nobody foresaw; the traceback only for who asks for it."""
+    if os.environ.get(DEBUG_VARIABLE) == "1":
+        traceback.print_exception(error)
+        return
+    name = type(error).__name__
+    sys.stderr.write(f"unexpected {name}: {error}\n    → set {DEBUG_VARIABLE}=1 for the traceback and report it\n")
+
+
+def _flush(code: int) -> int:
+    """Flush stdout; a reader that has gone away (`| head`) is no error worth words."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return code or 1
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

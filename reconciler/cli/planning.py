@@ -1,0 +1,71 @@
+"""What `plan` and `apply` share: which targets, what is there, what would be done, and how that is printed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import typer
+
+from reconciler.cli.common import print_json, stderr_console, stdout_console
+from reconciler.model.observed import ObservedCluster
+from reconciler.model.steps import Plan
+from reconciler.model.topology import Topology
+
+PlanFormat = Literal["text", "json", "markdown"]
+
+Clusters = Annotated[
+    list[str] | None,
+    typer.Option("--clusters", metavar="A,B", help="Only the flows into these clusters; a comma list, or repeated."),
+]
+
+
+def chosen_targets(topology: Topology, clusters: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the aliases that `--clusters` names, or every target of an enabled flow, in the order of declaration.
+
+    Raises:
+        typer.BadParameter: an alias is not declared.
+    """
+    if not clusters:
+        targets = {flow.target for flow in topology.flows if flow.enabled}
+        return tuple(alias for alias in topology.aliases if alias in targets)
+    named = [alias.strip() for item in clusters for alias in item.split(",") if alias.strip()]
+    for alias in named:
+        if alias not in topology.clusters:
+            message = f"no cluster {alias} is declared; there are {', '.join(topology.aliases)}"
+            raise typer.BadParameter(message, param_hint="--clusters")
+    return tuple(alias for alias in topology.aliases if alias in named)
+
+
+def observe_and_plan(topology: Topology, targets: Sequence[str]) -> tuple[Plan, dict[str, ObservedCluster]]:
+    """Look at the clusters and return what would be done, and what it rests on.
+
+    Raises:
+        Unreachable: AB310, some clusters do not answer.
+        EnvironmentFault: AB304, AB311, AB312, AB313, a cluster cannot be read.
+        Refused: AB401 to AB406, a guardrail stands in the way.
+    """
+    from reconciler.observe.topology import observe
+    from reconciler.plan.build import build_plan
+    from reconciler.state.ownership import INTERNAL_TOPICS
+
+    with stderr_console().status("looking at the clusters"):
+        observed = observe(topology, targets)
+    return build_plan(topology, observed, targets, tuple(INTERNAL_TOPICS)), observed
+
+
+def print_plan(plan: Plan, output: PlanFormat) -> None:
+    """Print a plan to stdout."""
+    if output == "json":
+        from reconciler.report.plan_json import plan_json
+
+        print_json(plan_json(plan))
+    elif output == "markdown":
+        from reconciler.report.plan_markdown import plan_markdown
+
+        sys.stdout.write(plan_markdown(plan))
+    else:
+        from reconciler.report.plan_text import plan_text
+
+        stdout_console().print(plan_text(plan))

@@ -1,0 +1,109 @@
+"""`anabranch replicate`: run the flows into some clusters on this machine until stopped, or until caught up."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from reconciler.cli.common import Files, load_topology, print_problems, stderr_console
+from reconciler.cli.planning import Clusters, chosen_targets
+from reconciler.model.errors import Problem, together
+from reconciler.model.flow import Flow
+from reconciler.model.spec import DEFAULT_ROUND, FlowSpec
+from reconciler.model.status import PartitionStatus, TaskStatus
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_SPEAK_EVERY = 5.0
+_SHOWN_PARTITIONS = 20
+
+
+def replicate(
+    files: Files,
+    clusters: Clusters = None,
+    until_caught_up: Annotated[
+        bool, typer.Option("--until-caught-up", help="End when the sources' ends of now are reached.")
+    ] = False,
+    state_dir: Annotated[
+        Path | None,
+        typer.Option(help="Where a run keeps Spark's log and checkpoints; positions are never kept there."),
+    ] = None,
+    round_seconds: Annotated[
+        float, typer.Option("--round", min=1.0, help="Seconds until a task reports its ledger and begins anew.")
+    ] = DEFAULT_ROUND,
+) -> None:
+    """Copy records: all enabled flows into the named clusters, by default into all."""
+    from reconciler.observe.reach import unreachable_among
+    from reconciler.replicator.drive import Drive, Ending, Watcher, new_run
+
+    topology = load_topology(files)
+    targets = chosen_targets(topology, clusters)
+    flows = topology.flows_into(targets)
+    if not flows:
+        message = f"no enabled flow leads into {', '.join(targets) or 'any cluster'}"
+        raise typer.BadParameter(message, param_hint="--clusters")
+    sides = dict.fromkeys(alias for flow in flows for alias in (flow.source, flow.target))
+    if failures := unreachable_among([topology.clusters[alias] for alias in sides]):
+        raise together(list(failures.values()))
+    run = new_run()
+    specs = [FlowSpec.compile(topology, flow, run, round_seconds) for flow in flows]
+    console = stderr_console()
+    progress = _Progress(console, flows)
+    watcher = Watcher(warn=_warn, seen=progress.seen, phase=lambda phase: console.print(phase, style="dim"))
+    folder = (state_dir or _default_state_dir()) / topology.name / run
+    outcome = Drive(specs, folder, until_caught_up, watcher).run()
+    progress.show()
+    if outcome.ending is Ending.PARKED:
+        print_problems(_parked(flow, partition) for flow, partition in outcome.parked)
+        raise typer.Exit(1)
+    console.print(outcome.ending.value, style="dim")
+
+
+def _default_state_dir() -> Path:
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "anabranch"
+
+
+def _warn(text: str) -> None:
+    print_problems((Problem("AB330", "", text, ""),), severity="warning")
+
+
+def _parked(flow: str, partition: PartitionStatus) -> Problem:
+    where = f"flow {flow}, {partition.remote}/{partition.partition}"
+    reason = partition.reason
+    return Problem(reason.code if reason else "AB200", where, f"parked: {reason.text if reason else 'no reason'}", "")
+
+
+class _Progress:
+    """Says on stderr, every few seconds, what the tasks say: the same lines on a terminal and in a log."""
+
+    def __init__(self, console: Console, flows: Sequence[Flow]) -> None:
+        self._console = console
+        self._flows = flows
+        self._newest: Sequence[TaskStatus] = ()
+        self._next = 0.0
+
+    def seen(self, statuses: Sequence[TaskStatus]) -> None:
+        """Take the newest words, and print them when it is time."""
+        self._newest = statuses
+        now = time.monotonic()
+        if statuses and now >= self._next:
+            self._next = now + _SPEAK_EVERY
+            self.show()
+
+    def show(self) -> None:
+        """Print the newest words."""
+        from reconciler.report.status import status_lines, summarise
+
+        if self._newest:
+            lines = status_lines(summarise(self._flows, self._newest, time.time()))
+            for line in lines[:_SHOWN_PARTITIONS]:
+                self._console.print(line)
+            if len(lines) > _SHOWN_PARTITIONS:
+                self._console.print(f"… and {len(lines) - _SHOWN_PARTITIONS} more", style="dim")

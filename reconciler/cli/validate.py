@@ -1,0 +1,66 @@
+"""`anabranch validate`: check topology files without connecting to anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from typing import Annotated
+
+import typer
+
+from reconciler.cli.common import Files, TextOrJson, load_topology, print_json
+from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.topology import Topology
+
+
+def validate(
+    files: Files,
+    output: Annotated[TextOrJson, typer.Option("--format", help="How the result is written.")] = "text",
+    resolve: Annotated[
+        bool, typer.Option("--resolve", help="Also look every secret reference up on this machine.")
+    ] = False,
+) -> None:
+    """Check topology files and show all problems.
+
+    Nothing is connected to.
+    """
+    topology = load_topology(files)
+    if resolve:
+        _resolve_secrets(topology)
+    if output == "json":
+        print_json(_summary(topology))
+    else:
+        typer.echo(f"{topology.name}: {_count(topology.clusters, 'cluster')}, {_count(topology.flows, 'flow')}: valid")
+
+
+def _resolve_secrets(topology: Topology) -> None:
+    """Look every secret up and forget it again.
+
+    Raises:
+        EnvironmentFault: AB304, with every secret that is not there.
+    """
+    problems: list[Problem] = []
+    for cluster in topology.clusters.values():
+        if cluster.security.password is not None:
+            try:
+                cluster.security.password.resolve(cluster.where)
+            except EnvironmentFault as error:
+                problems += error.problems
+    if problems:
+        raise EnvironmentFault(problems)
+
+
+def _summary(topology: Topology) -> dict[str, object]:
+    return {
+        "name": topology.name,
+        "valid": True,
+        "digest": topology.digest,
+        "clusters": [{"alias": c.alias, "datacenter": c.datacenter} for c in topology.clusters.values()],
+        "flows": [
+            {"name": flow.name, "from": flow.source, "to": flow.target, "enabled": flow.enabled, "origin": flow.origin}
+            for flow in topology.flows
+        ],
+    }
+
+
+def _count(items: Sized, noun: str) -> str:
+    return f"{len(items)} {noun}{'' if len(items) == 1 else 's'}"
