@@ -1,0 +1,70 @@
+"""Anabranch as a competitor: a topology file, `anabranch apply --yes`, `anabranch replicate --until-caught-up`.
+
+Nothing is tuned: the file holds what a user would write, with the number of tasks.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from bench.competitor import Scene, fault
+from reconciler.embedded.launch import start_child
+
+_COMMAND = (sys.executable, "-m", "reconciler.cli.main")
+_END_SECONDS = 60.0
+
+
+class Anabranch:
+    """Anabranch with some tasks."""
+
+    guarantee = "exactly once"
+
+    def __init__(self, tasks: int) -> None:
+        self._tasks = tasks
+        self.name = f"anabranch-{tasks}"
+        self.title = f"Anabranch, {tasks} task{'s' if tasks > 1 else ''}"
+
+    def prepare(self, scene: Scene) -> None:
+        """Write the topology and apply it, which makes the remote topic.
+
+        Raises:
+            EnvironmentFault: AB350, the apply failed.
+        """
+        topology = {
+            "version": 1,
+            "name": scene.alias,
+            "clusters": {
+                scene.alias: {"bootstrap": scene.source.bootstrap},
+                "target": {"bootstrap": scene.target.bootstrap},
+            },
+            "flows": [
+                {"from": scene.alias, "to": "target", "tasks": self._tasks, "topics": {"include": [scene.topic]}}
+            ],
+        }
+        # JSON is YAML.
+        (scene.folder / "topology.yaml").write_text(json.dumps(topology, indent=2))
+        with scene.log.open("wb") as output:
+            apply = [*_COMMAND, "apply", str(scene.folder / "topology.yaml"), "--yes"]
+            done = subprocess.run(apply, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, check=False)
+        if done.returncode != 0:
+            raise fault(scene, f"`anabranch apply` ended with {done.returncode}")
+
+    def start(self, scene: Scene) -> subprocess.Popen[bytes]:
+        """Start `anabranch replicate --until-caught-up`."""
+        command = [*_COMMAND, "replicate", str(scene.folder / "topology.yaml"), "--until-caught-up"]
+        return start_child([*command, "--state-dir", str(scene.folder / "state")], scene.log)
+
+    def finish(self, scene: Scene, process: subprocess.Popen[bytes]) -> None:
+        """Wait for it to find out that it has caught up.
+
+        Raises:
+            EnvironmentFault: AB350, it did not end, or not with 0.
+        """
+        try:
+            code = process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise fault(scene, f"caught up, but did not end within {_END_SECONDS:g} s") from None
+        if code != 0:
+            raise fault(scene, f"`anabranch replicate` ended with {code}")
