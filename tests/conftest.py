@@ -1,0 +1,49 @@
+"""Clusters for the tests: two that the whole session shares, a factory for the others, and names for topics."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from reconciler.embedded import ClusterOptions, EmbeddedCluster, start_all, stop_all
+
+MakeClusters = Callable[..., tuple[EmbeddedCluster, ...]]
+
+
+@pytest.fixture(scope="session")
+def source_cluster() -> Iterator[EmbeddedCluster]:
+    """A cluster of one node, started by the first test that asks; tests keep apart by their topics' names."""
+    with EmbeddedCluster("source") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def target_cluster() -> Iterator[EmbeddedCluster]:
+    """A second cluster of one node, shared as `source_cluster` is."""
+    with EmbeddedCluster("target") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def make_clusters() -> Iterator[MakeClusters]:
+    """Start clusters side by side, one per name, that end with the test: `make_clusters("a", "b", options=...)`."""
+    made: list[EmbeddedCluster] = []
+
+    def make(*names: str, options: ClusterOptions | None = None) -> tuple[EmbeddedCluster, ...]:
+        clusters = tuple(EmbeddedCluster(name, options) for name in names)
+        start_all(clusters)
+        made.extend(clusters)
+        return clusters
+
+    yield make
+    stop_all(made)
+
+
+@pytest.fixture
+def topic_name(request: pytest.FixtureRequest) -> str:
+    """A name that no other test uses; more topics of one test may take it as their prefix."""
+    readable = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower().removeprefix("test_"))[:60].strip("-")
+    return f"{readable}-{uuid.uuid4().hex[:8]}"

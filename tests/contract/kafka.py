@@ -1,0 +1,122 @@
+"""Short ways to make and look at topics on a test's broker, past the code under test."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+
+from confluent_kafka import TopicCollection, TopicPartition
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from reconciler.embedded import EmbeddedCluster
+from reconciler.model.cluster import Cluster
+
+ANSWER_SECONDS = 30
+VISIBLE_SECONDS = 30
+
+
+def declared(alias: str, broker: EmbeddedCluster, datacenter: str = "dc1") -> Cluster:
+    return Cluster(alias, tuple(broker.bootstrap.split(",")), datacenter)
+
+
+# A client must outlive its futures: when it is collected they fail.
+def admin(broker: EmbeddedCluster) -> AdminClient:
+    return AdminClient(broker.client_config() | {"log_level": "2"})
+
+
+def create(broker: EmbeddedCluster, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
+    client = admin(broker)
+    client.create_topics([NewTopic(name, partitions, 1, config=dict(configs or {}))])[name].result(ANSWER_SECONDS)
+    wait_until_seen(client, name, partitions)
+
+
+def grow(broker: EmbeddedCluster, name: str, partitions: int) -> None:
+    client = admin(broker)
+    client.create_partitions([NewPartitions(name, partitions)])[name].result(ANSWER_SECONDS)
+    wait_until_seen(client, name, partitions)
+
+
+def wait_until_seen(client: AdminClient, name: str, partitions: int) -> None:
+    deadline = time.monotonic() + VISIBLE_SECONDS
+    while time.monotonic() < deadline:
+        seen = client.list_topics(timeout=ANSWER_SECONDS).topics.get(name)
+        if seen is not None and len(seen.partitions) == partitions and _leads_all(client, name, partitions):
+            return
+        time.sleep(0.05)
+    message = f"{name} with {partitions} partitions was not seen in {VISIBLE_SECONDS} s"
+    raise AssertionError(message)
+
+
+def _leads_all(client: AdminClient, name: str, partitions: int) -> bool:
+    """Whether the leaders answer for all partitions: metadata may name them a moment before they lead."""
+    asked = {TopicPartition(name, number): OffsetSpec.latest() for number in range(partitions)}
+    answers = client.list_offsets(asked, request_timeout=ANSWER_SECONDS).values()
+    return all(answer.exception() is None for answer in answers)
+
+
+def delete(broker: EmbeddedCluster, *names: str) -> None:
+    client = admin(broker)
+    for future in client.delete_topics(list(names)).values():
+        future.result(ANSWER_SECONDS)
+    deadline = time.monotonic() + VISIBLE_SECONDS
+    while set(names) & client.list_topics(timeout=ANSWER_SECONDS).topics.keys():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def set_config(broker: EmbeddedCluster, name: str, key: str, value: str | None) -> None:
+    kind = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+    resource = ConfigResource("topic", name, incremental_configs=[ConfigEntry(key, value, incremental_operation=kind)])
+    client = admin(broker)
+    client.incremental_alter_configs([resource])[resource].result(ANSWER_SECONDS)
+
+
+def topic_configs(broker: EmbeddedCluster, name: str) -> dict[str, str]:
+    """The settings that stand on the topic itself."""
+    client = admin(broker)
+    (future,) = client.describe_configs([ConfigResource("topic", name)]).values()
+    entries = future.result(ANSWER_SECONDS).values()
+    return {e.name: e.value for e in entries if ConfigSource(e.source) is ConfigSource.DYNAMIC_TOPIC_CONFIG}
+
+
+def topic_id(broker: EmbeddedCluster, name: str) -> str:
+    client = admin(broker)
+    described = client.describe_topics(TopicCollection([name]))[name].result(ANSWER_SECONDS)
+    return str(described.topic_id)
+
+
+def partitions(broker: EmbeddedCluster, name: str) -> int:
+    return len(admin(broker).list_topics(timeout=ANSWER_SECONDS).topics[name].partitions)
+
+
+def allow(broker: EmbeddedCluster, user: str, topics: Iterable[str], *operations: AclOperation) -> None:
+    allowed = [
+        AclBinding(
+            ResourceType.TOPIC,
+            name,
+            ResourcePatternType.LITERAL,
+            f"User:{user}",
+            "*",
+            operation,
+            AclPermissionType.ALLOW,
+        )
+        for name in topics
+        for operation in operations
+    ]
+    client = admin(broker)
+    for future in client.create_acls(allowed).values():
+        future.result(ANSWER_SECONDS)

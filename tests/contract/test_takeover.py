@@ -1,0 +1,252 @@
+"""Takeover against brokers that forget, die and come back: each record still lands once, at its own offset."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from confluent_kafka import Producer
+
+from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
+from reconciler.model.cluster import Cluster
+from reconciler.model.status import PartitionState
+from reconciler.replicator import takeover
+from reconciler.replicator.batch import Batch
+from reconciler.replicator.samelog import batch_at
+from reconciler.replicator.wire import Wire
+from tests.contract.kafka import create, declared, delete
+from tests.support.copying import REMOTE, Running, all_running, at, code, copy, fill, identical, log_end, spec_of
+from tests.support.traffic import WEEK_MS, Traffic
+from tests.support.wires import ask, producers
+
+FORGETFUL = ClusterOptions(
+    overrides={
+        "log.cleaner.backoff.ms": "100",
+        "producer.id.expiration.ms": "1000",
+        "producer.id.expiration.check.interval.ms": "200",
+        # A killed broker is back sooner.
+        "broker.session.timeout.ms": "2000",
+        "broker.heartbeat.interval.ms": "250",
+    }
+)
+SECONDS = 30
+
+
+@pytest.fixture(scope="module")
+def forgetful() -> Iterator[EmbeddedCluster]:
+    """A cluster that forgets producers whose records are older than a second, compacts at once, and may be killed."""
+    with running(EmbeddedCluster("forgetful", FORGETFUL)) as (cluster,):
+        yield cluster
+
+
+@pytest.fixture
+def source(source_cluster: EmbeddedCluster) -> Cluster:
+    return declared("east", source_cluster)
+
+
+@pytest.fixture
+def target(forgetful: EmbeddedCluster) -> Cluster:
+    return declared("west", forgetful)
+
+
+def feed(source: EmbeddedCluster, target: EmbeddedCluster, name: str, records: int) -> dict[str, Traffic]:
+    """Make two topics and what fills them, with fresh and with week-old timestamps."""
+    for topic in (f"{name}-fresh", f"{name}-old"):
+        create(source, topic, 4)
+        create(target, f"east.{topic}", 4, REMOTE)
+    return {
+        topic: Traffic(source, topic, 4, records, backlog=records // 4, per_second=10_000, age_ms=age, codec=codec)
+        for topic, age, codec in ((f"{name}-fresh", 0, "none"), (f"{name}-old", WEEK_MS, "lz4"))
+    }
+
+
+def last_batch(cluster: Cluster, topic: str) -> Batch:
+    return batch_of(cluster, topic, log_end(cluster, topic) - 1)
+
+
+def first_batch(cluster: Cluster, topic: str) -> Batch:
+    return batch_of(cluster, topic, 0)
+
+
+def batch_of(cluster: Cluster, topic: str, offset: int) -> Batch:
+    async def question(wire: Wire) -> Batch | None:
+        return await batch_at(wire, (await wire.topics([topic]))[topic], 0, offset)
+
+    found = ask(cluster, question)
+    assert found is not None
+    return found
+
+
+def wait_until_forgotten(cluster: Cluster, topic: str) -> None:
+    deadline = time.monotonic() + SECONDS
+    while producers(cluster, topic):
+        assert time.monotonic() < deadline, "the broker still remembers"
+        time.sleep(0.1)
+
+
+def test_a_forgotten_producer_goes_on_from_the_last_batch(
+    source_cluster: EmbeddedCluster, forgetful: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    remote = f"east.{topic_name}"
+    create(source_cluster, topic_name)
+    create(forgetful, remote, 1, REMOTE)
+    fill(source_cluster, topic_name, 300, age=WEEK_MS)
+    copy(spec_of(source, target, topic_name))
+    before = last_batch(target, remote)
+    wait_until_forgotten(target, remote)
+
+    fill(source_cluster, topic_name, 200, codec="lz4", age=WEEK_MS)
+    assert copy(spec_of(source, target, topic_name)).records == 200
+    after = last_batch(target, remote)
+    assert (
+        (after.producer_id, after.producer_epoch)
+        == (before.producer_id, before.producer_epoch)
+        == (after.producer_id, 0)
+    )
+    # Every owner counts as the first one did: the sequence is the offset.
+    assert before.base_sequence == before.base_offset
+    assert after.base_sequence == after.base_offset
+    assert identical(spec_of(source, target), topic_name) == 500
+
+
+def test_two_owners_at_once_write_every_record_once(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, topic_name: str
+) -> None:
+    """At a broker that remembers; one that forgets between two equal batches would take the second as new."""
+    traffic = feed(source_cluster, target_cluster, topic_name, 20_000)
+    spec = spec_of(source, declared("west", target_cluster), f"{topic_name}-.*")
+    with Running(spec) as one, Running(replace(spec, run="another")) as two:
+        for owner in (one, two):
+            owner.wait(lambda status: all_running(status.partitions))
+        for thread in traffic.values():
+            thread.start()
+        for thread in traffic.values():
+            thread.finish()
+        for owner in (one, two):
+            assert all_running(owner.settled_again().partitions)
+    assert identical(spec, *traffic) == 40_000
+    assert sum(row.records for row in one.rows + two.rows) >= 40_000
+
+
+@pytest.mark.parametrize("dies", ["source", "target"])
+def test_a_broker_that_is_killed_and_comes_back_costs_nothing(
+    source_cluster: EmbeddedCluster,
+    target_cluster: EmbeddedCluster,
+    forgetful: EmbeddedCluster,
+    topic_name: str,
+    dies: str,
+) -> None:
+    source, target = (forgetful, target_cluster) if dies == "source" else (source_cluster, forgetful)
+    traffic = feed(source, target, topic_name, 40_000)
+    spec = spec_of(declared("east", source), declared("west", target), f"{topic_name}-.*")
+    with Running(spec) as copying:
+        for thread in traffic.values():
+            thread.start()
+        copying.wait(lambda status: status.records > 10_000)
+        forgetful.kill_broker()
+        if dies == "source":
+            reasons = copying.wait(lambda status: {code(p) for p in status.partitions} == {"AB220"}).partitions
+            assert f"cluster east ({forgetful.bootstrap})" in str(reasons[0].reason)
+        forgetful.start_broker()
+        for thread in traffic.values():
+            thread.finish()
+        assert all_running(copying.settled_again().partitions)
+    assert identical(spec, *traffic) == 80_000
+
+
+def test_a_source_that_stays_behind_its_copy_parks(
+    source_cluster: EmbeddedCluster,
+    target_cluster: EmbeddedCluster,
+    source: Cluster,
+    topic_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(takeover, "_BEHIND_PATIENCE", 0.5)
+    target = declared("west", target_cluster)
+    create(source_cluster, topic_name)
+    create(target_cluster, f"east.{topic_name}", 1, REMOTE)
+    fill(source_cluster, topic_name, 10)
+    copy(spec_of(source, target, topic_name))
+    delete(source_cluster, topic_name)
+    create(source_cluster, topic_name)
+    fill(source_cluster, topic_name, 4)
+    copied = copy(
+        spec_of(source, target, topic_name), lambda status: status.partitions[0].state is PartitionState.PARKED
+    )
+    assert (code(copied.at(topic_name)), log_end(target, f"east.{topic_name}")) == ("AB210", 10)
+
+
+def test_a_source_made_anew_while_it_runs_is_noticed(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, topic_name: str
+) -> None:
+    target = declared("west", target_cluster)
+    create(source_cluster, topic_name)
+    create(target_cluster, f"east.{topic_name}", 1, REMOTE)
+    fill(source_cluster, topic_name, 10)
+    with Running(spec_of(source, target, topic_name)) as copying:
+        copying.wait()
+        delete(source_cluster, topic_name)
+        create(source_cluster, topic_name)
+        fill(source_cluster, topic_name, 20)
+        status = copying.wait(lambda status: code(status.partitions[0]) == "AB209").partitions[0]
+    assert status.state is PartitionState.PARKED
+    assert log_end(target, f"east.{topic_name}") == 10
+
+
+def test_a_remote_topic_made_anew_while_it_runs_is_copied_from_the_start(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, topic_name: str
+) -> None:
+    """One partition notices at once, the other has nothing to send and still knows the topic that is gone."""
+    target, remote = declared("west", target_cluster), f"east.{topic_name}"
+    create(source_cluster, topic_name, 2)
+    create(target_cluster, remote, 2, REMOTE)
+    fill(source_cluster, topic_name, 100, 2)
+    with Running(spec_of(source, target, topic_name)) as copying:
+        copying.wait()
+        delete(target_cluster, remote)
+        create(target_cluster, remote, 2, REMOTE)
+        fill(source_cluster, topic_name, 10, 1)
+        copying.wait(lambda status: at(status, topic_name, 0).position == 60)
+        fill(source_cluster, topic_name, 10, 2)
+        copying.wait(lambda status: [at(status, topic_name, n).position for n in range(2)] == [65, 55])
+    assert identical(copying.spec, topic_name) == 120
+
+
+def test_a_compacted_log_parks_at_its_first_gap(
+    forgetful: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    compacted = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001"}
+    between, inside = f"{topic_name}-between", f"{topic_name}-inside"
+    source = declared("east", forgetful)
+    for topic in (between, inside):
+        create(forgetful, topic, 1, compacted)
+        create(target_cluster, f"east.{topic}", 1, REMOTE)
+    # A batch is sent when it is flushed, not when a slow machine has let a linger pass.
+    producer = Producer(forgetful.client_config() | {"linger.ms": 60_000, "log_level": "2"})
+    for n in range(5):
+        # One batch for each record here, one batch for all there; the last of each key stays.
+        producer.produce(between, key=b"a", value=b"%d" % n)
+        producer.flush(SECONDS)
+    for n in range(5):
+        producer.produce(inside, key=b"a" if n < 4 else b"b", value=b"%d" % n)
+    producer.flush(SECONDS)
+    deadline = time.monotonic() + SECONDS
+    while (first_batch(source, between).base_offset, first_batch(source, inside).record_count) != (4, 2):
+        assert time.monotonic() < deadline, "nothing is compacted"
+        for topic in (between, inside):
+            # Only segments that are not written to any more are compacted.
+            producer.produce(topic, key=b"z", value=b"")
+        producer.flush(SECONDS)
+        time.sleep(0.2)
+
+    copied = copy(spec_of(source, declared("west", target_cluster), f"{topic_name}-.*"))
+    reasons = {topic: copied.at(topic) for topic in (between, inside)}
+    assert [(code(found), found.state) for found in reasons.values()] == [
+        ("AB203", PartitionState.PARKED),
+        ("AB204", PartitionState.PARKED),
+    ]
+    assert "source offsets 0 to 3 hold no records (4 offsets missing)" in str(reasons[between].reason)
+    assert "holds 2 records over 5 offsets" in str(reasons[inside].reason)
+    assert copied.rows == []

@@ -1,0 +1,188 @@
+"""A task against two brokers: what it copies, how it goes on, what it says, and how it hears."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+
+import pytest
+
+from reconciler.embedded import EmbeddedCluster
+from reconciler.model.cluster import Cluster
+from reconciler.model.status import PartitionState
+from reconciler.replicator import discover, task
+from reconciler.replicator.discover import Assignment
+from reconciler.replicator.ledger import Row
+from reconciler.replicator.task import OrphanError
+from reconciler.replicator.wire import ProducerState
+from reconciler.state import control
+from reconciler.state.journal import CONTROL, STATUS, Journal
+from tests.contract.kafka import create, declared
+from tests.support.copying import REMOTE, Running, close, copy, fill, identical, spec_of
+from tests.support.traffic import CODECS, WEEK_MS
+from tests.support.wires import producers
+
+# A command is heard within a second; a busy machine gets three.
+HEARD_SECONDS = 3.0
+
+
+@pytest.fixture
+def source(source_cluster: EmbeddedCluster) -> Cluster:
+    return declared("east", source_cluster)
+
+
+@pytest.fixture
+def target(target_cluster: EmbeddedCluster) -> Cluster:
+    return declared("west", target_cluster)
+
+
+def test_every_codec_and_age_is_copied_offset_by_offset(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    fresh, old = f"{topic_name}-fresh", f"{topic_name}-old"
+    for topic, age in ((fresh, 0), (old, WEEK_MS)):
+        create(source_cluster, topic, 2)
+        create(target_cluster, f"east.{topic}", 2, REMOTE)
+        for codec in CODECS:
+            fill(source_cluster, topic, 500, 2, codec, age)
+    spec = spec_of(source, target, fresh, old)
+    copied = copy(spec)
+    assert identical(spec, fresh, old) == copied.records == copied.status.records == 5_000
+    assert {(p.state, p.lag, p.reason) for p in copied.status.partitions} == {(PartitionState.RUNNING, 0, None)}
+
+
+def test_a_restart_goes_on_where_the_copy_ends_and_the_ledger_tells(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    remote = f"east.{topic_name}"
+    create(source_cluster, topic_name, 2)
+    create(target_cluster, remote, 2, REMOTE)
+    spec = spec_of(source, target, topic_name)
+    fill(source_cluster, topic_name, 600, 2)
+    first, second = copy(spec).rows
+    assert isinstance(first, Row)
+    assert first[:8] == ("east-west", topic_name, 0, remote, 0, 299, 0, 300)
+    assert (second.partition, second.first_offset, second.last_offset, second.records) == (1, 0, 299, 300)
+    assert first.bytes > 300 * 20
+    assert 0 <= time.time() * 1_000 - first.newest_timestamp < 600_000
+    known = producers(target, remote)
+
+    assert copy(spec_of(source, target, topic_name)).rows == []
+    fill(source_cluster, topic_name, 400, 2, "zstd")
+    again = copy(spec_of(source, target, topic_name)).rows
+    assert [(row.first_offset, row.last_offset, row.target_offset) for row in again] == [(300, 499, 300)] * 2
+    # The producer is the one that the log has: nobody begins a new one.
+    assert [(p.epoch, p.last_sequence) for p in known] == [(0, 299)]
+    assert producers(target, remote) == [ProducerState(known[0].producer_id, 0, 499, open_transaction=False)]
+    assert identical(spec, topic_name) == 1_000
+
+
+def test_rounds_follow_each_other_over_the_same_connections(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    create(source_cluster, topic_name)
+    create(target_cluster, f"east.{topic_name}", 1, REMOTE)
+    spec = spec_of(source, target, topic_name, round_seconds=1.5)
+    for journal in (STATUS, CONTROL):
+        Journal(target, journal).ensure()
+    (assignment,) = discover.share_out(discover.matching(spec), 1)
+    copied = []
+    for _ in range(2):
+        fill(source_cluster, topic_name, 50)
+        copied += [(row.first_offset, row.records) for row in task.run(spec, assignment)]
+        kept = [connections for key, connections in task._KEPT.items() if key[0] == spec.run]
+        assert len(kept) == 1
+    close(spec)
+    assert copied == [(0, 50), (50, 50)]
+
+
+def test_new_records_are_copied_while_it_runs(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    create(source_cluster, topic_name, 4)
+    create(target_cluster, f"east.{topic_name}", 4, REMOTE)
+    with Running(spec_of(source, target, topic_name)) as running:
+        running.wait(lambda status: {p.state for p in status.partitions} == {PartitionState.RUNNING})
+        for so_far in (50, 100):
+            fill(source_cluster, topic_name, 200, 4)
+            assert {(p.position, p.lag) for p in running.settled_again().partitions} == {(so_far, 0)}
+
+
+def test_it_speaks_every_second_and_hears_a_command_at_once(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    create(source_cluster, topic_name)
+    create(target_cluster, f"east.{topic_name}", 1, REMOTE)
+    fill(source_cluster, topic_name, 20)
+    times: set[float] = set()
+    with Running(spec_of(source, target, topic_name)) as running:
+        control.send(target, "another-run", control.Command.STOP)
+        while len(times) < 4:
+            status = running.wait(lambda status: status.time not in times)
+            assert not status.stopped
+            times.add(status.time)
+        control.withdraw(target, "another-run")
+        told = time.monotonic()
+        running.stop()
+        assert time.monotonic() - told < HEARD_SECONDS
+        last = running.last()
+    spoken = sorted(times)
+    assert spoken[-1] - spoken[0] < 3 * HEARD_SECONDS
+    assert (last.flow, last.source, last.target, last.task, last.tasks) == ("east-west", "east", "west", 0, 1)
+    assert (last.records, last.waiting) == (20, None)
+
+
+def test_a_run_that_was_told_before_it_began_ends_at_once(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    create(source_cluster, topic_name)
+    create(target_cluster, f"east.{topic_name}", 1, REMOTE)
+    fill(source_cluster, topic_name, 5)
+    running = Running(spec_of(source, target, topic_name))
+    control.send(target, running.spec.run, control.Command.STOP)
+    with running:
+        assert running.last().records == 0
+    assert running.rows == []
+
+
+def test_without_topics_it_waits_and_the_round_ends_when_one_appears(
+    source_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    spec = spec_of(source, target, topic_name)
+    with Running(spec) as running:
+        assert running.wait(lambda status: status.waiting is not None).waiting == "no topic matches yet"
+        create(source_cluster, topic_name)
+        running._thread.join(30)
+        assert not running._thread.is_alive()
+        assert [status.stopped for status in running.statuses()] == [False]
+    assert running.rows == []
+
+
+def test_it_ends_when_the_process_that_started_it_is_gone(
+    source: Cluster, target: Cluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = spec_of(source, target, topic_name)
+    Journal(target, STATUS).ensure()
+    parents = iter([1_000])
+    monkeypatch.setattr(os, "getppid", lambda: next(parents, 1))
+    with pytest.raises(OrphanError):
+        task.run(spec, Assignment(0, 1, ()))
+    assert not [key for key in task._KEPT if key[0] == spec.run]
+
+
+def test_without_a_source_it_waits_says_why_and_still_hears(target: Cluster, topic_name: str) -> None:
+    spec = spec_of(Cluster("gone", ("127.0.0.1:1",)), target, topic_name)
+    times: set[float] = set()
+    with Running(spec, []) as running:
+        waiting: str | None = ""
+        while "does not answer" not in str(waiting):
+            status = running.wait(lambda status: status.time not in times)
+            times.add(status.time)
+            waiting = status.waiting
+        assert "cluster gone (127.0.0.1:1)" in str(waiting)
+        told = time.monotonic()
+        running.stop()
+        assert time.monotonic() - told < HEARD_SECONDS
+    spoken = sorted(times)
+    assert max(after - before for before, after in itertools.pairwise(spoken)) < HEARD_SECONDS

@@ -1,0 +1,81 @@
+"""A reader takes turns: nobody waits behind a busy partition, however large its batches are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reconciler.embedded import EmbeddedCluster
+from reconciler.model.cluster import Cluster
+from reconciler.replicator.channel import Channel, Place, Sides, Standing
+from reconciler.replicator.reader import Reader
+from reconciler.replicator.wire import ConnectionLost, Loop, ProduceAsk, TopicInfo, Wire
+from tests.contract.kafka import create, declared
+from tests.support.batches import Content, build
+from tests.support.channels import land
+
+LARGE = 3 * 2**20
+BUSY, BUSY_BATCHES = 900_000, 40
+SECONDS = 30.0
+
+
+class _Scene:
+    """Channels that are read by one reader, and emptied at once as if the target took everything."""
+
+    def __init__(self, cluster: Cluster, topics: Sequence[str]) -> None:
+        self.loop = Loop()
+        self.wire = Wire(self.loop, cluster, "tests", 5.0)
+        self.channels = [Channel(Place(topic, 0, f"east.{topic}")) for topic in topics]
+
+    async def open(self) -> None:
+        await self.wire.connect()
+        found = await self.wire.topics([channel.place.topic for channel in self.channels])
+        for channel in self.channels:
+            info = found[channel.place.topic]
+            channel.open(Sides(info.partitions[0], info.topic_id, info.partitions[0], None), Standing(0, 1, 0, 0))
+
+    def empty(self) -> None:
+        for channel in self.channels:
+            while channel.can_send():
+                land(channel, channel.send())
+
+    def read_until(self, channel: Channel, position: int) -> None:
+        """Read until one channel has come as far as `position`."""
+
+        async def reading() -> None:
+            await self.open()
+            reader = Reader(self.wire, 1, self.channels, self.loop.bell(), self.empty)
+            job = self.loop.spawn(reader.run)
+            for _ in range(int(SECONDS / 0.001)):
+                if channel.position >= position:
+                    break
+                await self.loop.sleep(0.001)
+            reader.stopped = True
+            job.raise_failure()
+
+        self.loop.run(reading)
+        self.wire.close()
+        self.loop.close()
+
+
+def test_a_large_batch_comes_through_beside_a_busy_partition(source_cluster: EmbeddedCluster, topic_name: str) -> None:
+    cluster = declared("east", source_cluster)
+    busy, quiet = f"{topic_name}-busy", f"{topic_name}-quiet"
+    for topic in (busy, quiet):
+        create(source_cluster, topic, 1, {"max.message.bytes": "5000000"})
+    scene = _Scene(cluster, [busy, quiet])
+
+    lost: list[ConnectionLost] = []
+
+    async def fill() -> None:
+        await scene.wire.connect()
+        infos: dict[str, TopicInfo] = await scene.wire.topics([busy, quiet])
+        for topic, size, count in ((busy, BUSY, BUSY_BATCHES), (quiet, LARGE, 1)):
+            data = build([Content(1_000, None, b"x" * size)])
+            for _ in range(count):
+                await scene.wire.produce(1, [ProduceAsk(topic, infos[topic].topic_id, 0, data)], lost.append)
+
+    scene.loop.run(fill)
+    assert lost == []
+    scene.read_until(scene.channels[1], 1)
+    assert scene.channels[1].position == 1
+    assert scene.channels[0].position < BUSY_BATCHES

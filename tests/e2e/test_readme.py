@@ -1,0 +1,76 @@
+"""What the README tells users to type, typed: its file, its commands in their order, on real clusters."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from reconciler.declare.rewrite import with_bootstraps
+from reconciler.demo.compare import compare
+from tests.conftest import MakeClusters
+from tests.contract.kafka import create, declared
+from tests.support.traffic import Traffic
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BIN = Path(sys.executable).parent
+LIMIT_SECONDS = 180
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def test_its_commands_do_what_it_says(make_clusters: MakeClusters, tmp_path: Path) -> None:
+    east, west = make_clusters("us-east", "eu-west")
+    (declaration,) = blocks("yaml")
+    addresses = {"us-east": east.bootstrap, "eu-west": west.bootstrap}
+    (tmp_path / "payments.yaml").write_text(with_bootstraps(declaration, addresses))
+    for cluster in (east, west):
+        for topic in ("orders", "users", "orders-tmp"):
+            create(cluster, topic, 3)
+            traffic = Traffic(cluster, topic, 3, records=500, backlog=500)
+            traffic.start()
+            traffic.finish()
+    said: dict[str, str] = {}
+    (commands,) = blocks("sh")
+    for line in commands.splitlines():
+        name, *arguments = shlex.split(line)
+        ended = subprocess.run(
+            [str(BIN / name), *arguments],
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_SECONDS,
+            check=False,
+        )
+        assert ended.returncode == 0, (line, ended.stdout, ended.stderr)
+        said[line.removeprefix("anabranch ")] = ended.stdout
+
+    assert "2 clusters, 2 flows" in said["validate payments.yaml"]
+    assert said["graph payments.yaml --format mermaid"].startswith("flowchart")
+    assert "us-east.orders " in said["plan payments.yaml"]
+    assert "orders-tmp" not in said["plan payments.yaml"]
+    assert "us-east → eu-west" in said["status payments.yaml"]
+    clusters = {"us-east": declared("us-east", east), "eu-west": declared("eu-west", west)}
+    for source, target in (("us-east", "eu-west"), ("eu-west", "us-east")):
+        for topic in ("orders", "users"):
+            found = compare(clusters[source], topic, clusters[target], f"{source}.{topic}")
+            assert found.is_identical, found
+            assert found.records == 500
+
+
+def test_its_make_targets_and_links_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = re.findall(r"^make ([a-z-]+)$", README, re.MULTILINE)
+    assert targets
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+    links = re.findall(r"\]\((?!http)([^)]+)\)", README)
+    assert links
+    for link in links:
+        assert (ROOT / link).exists(), link

@@ -1,0 +1,216 @@
+"""`plan` and `apply` between two real clusters: exit codes, what is printed where, and kills at any moment."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from reconciler.declare import load
+from reconciler.embedded import EmbeddedCluster
+from reconciler.observe.record import read_observed
+from reconciler.state.ownership import Ownership
+from tests.conftest import MakeClusters
+from tests.contract.kafka import admin, create, declared, set_config, topic_configs
+from tests.integration.command import COMMAND, LIMIT_SECONDS, anabranch
+
+CHANGES, USAGE, REFUSED, UNREACHABLE = 3, 2, 4, 6
+
+DECLARATION = """\
+version: 1
+name: {name}
+clusters:
+  us-east: {{bootstrap: ["{source}"], datacenter: dc1}}
+  eu-west: {{bootstrap: ["{target}"], datacenter: dc2}}
+defaults:
+  topics: {{include: ["{topic}.*"]}}
+flows:
+  - {{from: us-east, to: eu-west, tasks: 2}}
+"""
+
+
+@pytest.fixture
+def topology(tmp_path: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str) -> Path:
+    return write(tmp_path, source_cluster.bootstrap, target_cluster.bootstrap, topic_name)
+
+
+def write(folder: Path, source: str, target: str, topic: str) -> Path:
+    path = folder / "payments.yaml"
+    path.write_text(DECLARATION.format(name=topic[-40:].strip("-"), source=source, target=target, topic=topic))
+    return path
+
+
+def names(broker: EmbeddedCluster) -> set[str]:
+    client = admin(broker)
+    return set(client.list_topics(timeout=30).topics)
+
+
+def test_plan_then_apply_then_plan(
+    topology: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    create(source_cluster, topic_name, 3, {"retention.ms": "86400000"})
+    remote = f"us-east.{topic_name}"
+
+    planned = anabranch("plan", topology, "--detailed-exitcode")
+    assert (planned.code, planned.stderr) == (CHANGES, "")
+    assert f"+ topic  {remote}   3 partitions, replication 1, identical offsets" in planned.stdout
+    assert "\x1b" not in planned.stdout
+    assert remote not in names(target_cluster)
+
+    applied = anabranch("apply", topology, "--yes")
+    assert (applied.code, applied.stderr) == (0, "")
+    assert f"done      eu-west  make {remote}" in applied.stdout
+    assert topic_configs(target_cluster, remote)["retention.ms"] == "86400000"
+
+    again = anabranch("plan", topology, "--detailed-exitcode")
+    assert again.code == 0
+    assert again.stdout.endswith("Nothing to do: 0 to add, 0 to change, 0 to delete.\n")
+
+
+def test_drift_is_planned_and_mended(
+    topology: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    create(source_cluster, topic_name, configs={"retention.ms": "86400000"})
+    anabranch("apply", topology, "--yes")
+    set_config(target_cluster, f"us-east.{topic_name}", "retention.ms", "1000")
+
+    text = anabranch("plan", topology).stdout
+    assert f"~ topic  us-east.{topic_name}" in text
+    assert "retention.ms  1000 → 86400000   changed at the target since the last apply" in text
+    value = json.loads(anabranch("apply", topology, "--yes", "--format", "json").stdout)
+    assert value["plan"]["summary"] == {"add": 0, "change": 1, "delete": 0}
+    assert [step["action"] for step in value["outcome"]["done"]] == ["alter-config"]
+    assert topic_configs(target_cluster, f"us-east.{topic_name}")["retention.ms"] == "86400000"
+
+
+def test_markdown_is_printed_for_pull_requests(
+    topology: Path, source_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    create(source_cluster, topic_name)
+    printed = anabranch("plan", topology, "--format", "markdown").stdout
+    assert printed.startswith("### ")
+    assert f"| + | `us-east.{topic_name}` |" in printed
+
+
+def test_what_was_observed_is_written_down_for_pulumi(
+    topology: Path, tmp_path: Path, source_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    create(source_cluster, topic_name, 3)
+    folder = tmp_path / "observed"
+    ended = anabranch("plan", topology, "--write-observed", folder)
+    assert (ended.code, ended.stderr) == (0, f"wrote {folder / 'dc2.json'}\n")
+    seen = read_observed(folder / "dc2.json", load((topology,)), ["us-east", "eu-west"])
+    assert seen is not None
+    assert seen["us-east"].topics[topic_name].partitions == 3
+
+
+def test_without_a_terminal_apply_needs_yes(
+    topology: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    create(source_cluster, topic_name)
+    ended = anabranch("apply", topology)
+    assert (ended.code, ended.stdout) == (USAGE, "")
+    assert "--yes" in ended.stderr
+    assert f"us-east.{topic_name}" not in names(target_cluster)
+
+
+def test_on_a_terminal_apply_asks(
+    topology: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    create(source_cluster, topic_name)
+    refused = anabranch("apply", topology, answer="n\n")
+    assert refused.code == 1
+    assert refused.stderr == "Carry this out? [y/N] Nothing was changed.\n"
+    assert f"us-east.{topic_name}" not in names(target_cluster)
+
+    agreed = anabranch("apply", topology, answer="y\n")
+    assert agreed.code == 0
+    assert f"us-east.{topic_name}" in names(target_cluster)
+
+
+def test_what_was_not_shown_is_not_done(
+    topology: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    create(source_cluster, f"{topic_name}-shown")
+
+    def meanwhile() -> str:
+        create(source_cluster, f"{topic_name}-later")
+        return "y\n"
+
+    ended = anabranch("apply", topology, answer=meanwhile)
+    assert ended.code == REFUSED
+    assert "[AB407]" in ended.stderr
+    assert f"us-east.{topic_name}-shown" not in names(target_cluster)
+
+
+def test_a_foreign_topic_stops_everything(
+    topology: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    create(source_cluster, f"{topic_name}-a")
+    create(source_cluster, f"{topic_name}-b")
+    create(target_cluster, f"us-east.{topic_name}-a")
+    ended = anabranch("apply", topology, "--yes")
+    assert (ended.code, ended.stdout) == (REFUSED, "")
+    assert "[AB401]" in ended.stderr
+    assert f"us-east.{topic_name}-b" not in names(target_cluster)
+
+
+def test_clusters_chooses_targets_and_must_be_declared(
+    topology: Path, source_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    create(source_cluster, topic_name)
+    value = json.loads(anabranch("plan", topology, "--clusters", "eu-west", "--format", "json").stdout)
+    assert [cluster["alias"] for cluster in value["clusters"]] == ["eu-west"]
+    ended = anabranch("plan", topology, "--clusters", "eu-west,nowhere")
+    assert (ended.code, "nowhere" in ended.stderr) == (USAGE, True)
+
+
+def test_a_stopped_target_is_named(tmp_path: Path, make_clusters: MakeClusters, topic_name: str) -> None:
+    source, target = make_clusters("source", "target")
+    path = write(tmp_path, source.bootstrap, target.bootstrap, topic_name)
+    create(source, topic_name)
+    target.stop_broker()
+    ended = anabranch("plan", path, "--detailed-exitcode")
+    assert (ended.code, ended.stdout) == (UNREACHABLE, "")
+    assert "cluster eu-west: does not answer" in ended.stderr
+    assert target.bootstrap in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_an_apply_that_is_killed_again_and_again_is_finished_by_the_next(
+    tmp_path: Path, make_clusters: MakeClusters, topic_name: str
+) -> None:
+    source, target = make_clusters("source", "target")
+    path = write(tmp_path, source.bootstrap, target.bootstrap, topic_name)
+    wanted = {f"us-east.{topic_name}-{number:03}" for number in range(60)}
+    for name in sorted(wanted):
+        create(source, name.removeprefix("us-east."))
+    moments = random.Random(topic_name)
+    killed = [killed_once_it_has_begun(path, target, moments.uniform(0, 0.4)) for _ in range(4)]
+    assert any(killed)
+
+    assert anabranch("apply", path, "--yes").code == 0
+    assert anabranch("plan", path, "--detailed-exitcode").code == 0
+    assert wanted <= names(target)
+    owned = Ownership(declared("eu-west", target)).read()
+    assert {name for name, record in owned.items() if record.is_confirmed} == wanted
+
+
+def killed_once_it_has_begun(path: Path, target: EmbeddedCluster, later: float) -> bool:
+    """Kill an apply some moments after it has made its first topic; tell whether it was still alive then."""
+    before = names(target)
+    with subprocess.Popen(
+        [*COMMAND, "apply", str(path), "--yes"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        while process.poll() is None and names(target) == before:
+            time.sleep(0.01)
+        time.sleep(later)
+        process.kill()
+        return process.wait(LIMIT_SECONDS) < 0

@@ -1,0 +1,189 @@
+"""`replicate` and `status` as users run them: waiting, following, stopping, and clusters that fail them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AclOperation, ResourceType
+
+from reconciler.demo.compare import compare
+from reconciler.embedded import ClusterOptions, EmbeddedCluster
+from tests.conftest import MakeClusters
+from tests.contract.kafka import create, declared
+from tests.integration.command import anabranch
+from tests.support.acls import allow
+from tests.support.replicating import Replicator, wait_until_copying
+from tests.support.traffic import Traffic
+
+# A stopped broker may come back quickly: its session at the controller ends sooner than by default.
+QUICK_SESSIONS = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "250"}
+UNREACHABLE = 6
+# The promise is 10 seconds; a busy machine gets three times that.
+STOP_SECONDS = 30
+
+BOTH_WAYS = """\
+version: 1
+name: both-ways
+clusters:
+  east: {{bootstrap: ["{east}"], datacenter: dc1}}
+  west: {{bootstrap: ["{west}"], datacenter: dc2}}
+defaults:
+  topics: {{include: ["orders.*"]}}
+replication:
+  - active-active: [east, west]
+"""
+
+SECURED = """\
+version: 1
+name: secured
+clusters:
+  east: {{bootstrap: ["{east}"]}}
+  west:
+    bootstrap: ["{west}"]
+    security: {{protocol: SASL_PLAINTEXT, mechanism: PLAIN, username: {user}, password: "env:WEST_PASSWORD"}}
+flows:
+  - {{from: east, to: west, topics: {{include: ["{topic}.*"]}}}}
+"""
+
+
+def flows(file: Path, *options: str) -> dict[str, dict[str, Any]]:
+    answer = anabranch("status", file, "--format", "json", *options)
+    assert answer.code == 0, answer.stderr
+    return {flow["name"]: flow for flow in json.loads(answer.stdout)["flows"]}
+
+
+def eventually(what: str, look: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not look():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.3)
+
+
+def test_it_waits_for_a_topic_follows_survives_its_source_and_stops_in_order(
+    make_clusters: MakeClusters, tmp_path: Path
+) -> None:
+    east, west = make_clusters("east", "west", options=ClusterOptions(overrides=QUICK_SESSIONS))
+    file = tmp_path / "both-ways.yaml"
+    file.write_text(BOTH_WAYS.format(east=east.bootstrap, west=west.bootstrap))
+    running = Replicator(file, tmp_path, "--clusters", "west")
+    try:
+        eventually("it warns", lambda: "no topic of east matches yet" in running.said())
+        eventually("it waits", lambda: flows(file)["east-west"]["state"] == "waiting", 90)
+
+        create(east, "orders", 4)
+        eventually("the topic is found", lambda: flows(file)["east-west"]["state"] == "degraded")
+        parked = flows(file)["east-west"]["partitions"][0]["reason"]
+        assert parked["code"] == "AB214"
+        assert "anabranch apply" in parked["text"]
+        assert anabranch("apply", file, "--yes").code == 0
+        traffic = Traffic(east, "orders", 4, records=20_000, backlog=20_000)
+        traffic.start()
+        traffic.finish()
+        wait_until_copying(declared("west", west), running, time.time())
+        assert flows(file)["west-east"]["state"] == "not running"
+
+        east.stop_broker()
+        incomplete = anabranch("status", file)
+        assert incomplete.code == UNREACHABLE
+        assert "east → west" in incomplete.stdout, "what the other cluster says is still told"
+
+        def loss_is_named() -> bool:
+            return east.bootstrap in str(flows(file, "--clusters", "west")["east-west"]["partitions"])
+
+        eventually("the lost source is named", loss_is_named)
+        assert "AB220" in anabranch("status", file, "--clusters", "west").stdout
+        east.start_broker()
+        eventually("it goes on", lambda: flows(file)["east-west"]["state"] == "running")
+        eventually("it catches up", lambda: flows(file)["east-west"]["lag"] == 0)
+
+        running.interrupt()
+        assert running.wait(STOP_SECONDS) == 0, running.said()
+        assert flows(file)["east-west"]["state"] == "stopped"
+        assert not list((tmp_path / "state").glob("*/*")), "a clean end leaves nothing behind"
+    finally:
+        running.end()
+    found = compare(declared("east", east), "orders", declared("west", west), "east.orders")
+    assert found.is_identical
+    assert found.records == 20_000
+
+
+def test_a_stop_before_spark_runs_ends_at_once(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    file = tmp_path / "both-ways.yaml"
+    file.write_text(BOTH_WAYS.format(east=source_cluster.bootstrap, west=target_cluster.bootstrap))
+    running = Replicator(file, tmp_path)
+    try:
+        eventually("it starts Spark", lambda: bool(running.jvm()))
+        jvm = running.jvm()
+        running.terminate()
+        assert running.wait(STOP_SECONDS) == 0, running.said()
+        assert "Traceback" not in running.said()
+        eventually("its JVM ends with it", lambda: not any(process.is_running() for process in jvm))
+    finally:
+        running.end()
+
+
+def test_wrong_addresses_are_named_in_seconds_and_all_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "nowhere.yaml"
+    file.write_text(BOTH_WAYS.format(east="127.0.0.1:9", west="no-such-host.invalid:9092"))
+    for command in (("replicate", file), ("plan", file), ("apply", file, "--yes"), ("status", file)):
+        began = time.monotonic()
+        answer = anabranch(*command)
+        assert answer.code == UNREACHABLE, (command, answer)
+        assert "127.0.0.1:9" in answer.stderr
+        assert "no-such-host.invalid:9092" in answer.stderr
+        assert "Traceback" not in answer.stderr
+        # "In seconds": generously, for busy machines.
+        assert time.monotonic() - began < 60
+
+
+def test_a_refused_acl_names_the_topic_and_what_to_grant(
+    make_clusters: MakeClusters,
+    source_cluster: EmbeddedCluster,
+    topic_name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    users = {"admin": "admin-pw", "mirror": "mirror-pw"}
+    (west,) = make_clusters("west", options=ClusterOptions(users=users))
+    open_topic, closed_topic = f"{topic_name}-open", f"{topic_name}-closed"
+    for topic in (open_topic, closed_topic):
+        create(source_cluster, topic, 2)
+        traffic = Traffic(source_cluster, topic, 2, records=1_000, backlog=1_000)
+        traffic.start()
+        traffic.finish()
+    names = {"east": source_cluster.bootstrap, "west": west.bootstrap, "topic": topic_name}
+    file = tmp_path / "secured.yaml"
+
+    file.write_text(SECURED.format(**names, user="admin"))
+    monkeypatch.setenv("WEST_PASSWORD", "wrong-pw")
+    refused = anabranch("plan", file)
+    assert refused.code == 1, refused
+    assert "cluster west" in refused.stderr
+    assert "wrong-pw" not in refused.stderr + refused.stdout
+    monkeypatch.setenv("WEST_PASSWORD", users["admin"])
+    assert anabranch("apply", file, "--yes").code == 0
+
+    everything = (AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE)
+    allow(west, "mirror", ResourceType.TOPIC, "anabranch-", *everything)
+    allow(west, "mirror", ResourceType.TOPIC, f"east.{open_topic}", *everything)
+    allow(west, "mirror", ResourceType.TOPIC, f"east.{closed_topic}", AclOperation.READ, AclOperation.DESCRIBE)
+    allow(west, "mirror", ResourceType.TRANSACTIONAL_ID, "anabranch.", AclOperation.WRITE, AclOperation.DESCRIBE)
+    file.write_text(SECURED.format(**names, user="mirror"))
+    monkeypatch.setenv("WEST_PASSWORD", users["mirror"])
+    running = Replicator(file, tmp_path, "--until-caught-up")
+    try:
+        assert running.wait(120) == 1
+    finally:
+        running.end()
+    said = running.said()
+    assert f"WRITE on topic east.{closed_topic} is refused" in said
+    assert "AB213" in said
+    assert f"east.{open_topic}" not in said, "the other topic is not to blame, and was copied"
+    assert users["mirror"] not in said

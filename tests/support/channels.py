@@ -1,0 +1,69 @@
+"""Channels without brokers: opened by hand, fed with answers, emptied by hand."""
+
+from __future__ import annotations
+
+from reconciler.model.status import Reason
+from reconciler.replicator.channel import Channel, Parcel, Place, Sides, Standing
+from reconciler.replicator.wire import FetchAnswer, Leader, ProduceAnswer
+from tests.support.batches import CONTROL, LOG_APPEND_TIME, build, build_old, damaged, marked, some, thinned
+
+PLACE = Place("orders", 3, "east.orders")
+SIDES = Sides(Leader(1, 5, 0), None, Leader(2, 7, 0), None)
+PRODUCER_ID, EPOCH = 77, 0
+OUTAGE = Reason("AB220", "the connection broke")
+
+
+# A batch that cannot pass to offset 5, by the code that says why.
+AT = 5
+CANNOT_PASS = {
+    "AB201": build_old(1, AT),
+    "AB202": build(some(2), AT, producer=(1, 0, 0), transactional=True),
+    "AB203": build(some(2), AT + 3),
+    "AB204": thinned(build(some(4), AT), 2),
+    "AB205": marked(build(some(2), AT), LOG_APPEND_TIME),
+    "AB207": build(some(4), AT - 2),
+    "AB216": damaged(build(some(2), AT)),
+}
+MARKER = marked(build(some(1), AT), CONTROL)
+
+
+def opened(end: int = 0, sequence: int = 0) -> Channel:
+    """Return a channel that stands at `end`."""
+    channel = Channel(PLACE)
+    channel.open(SIDES, Standing(end, PRODUCER_ID, EPOCH, sequence))
+    return channel
+
+
+def log(base_offset: int, *counts: int) -> bytes:
+    """Return batches of `counts` records, one behind the other."""
+    pieces = []
+    for count in counts:
+        pieces.append(build(some(count), base_offset))
+        base_offset += count
+    return b"".join(pieces)
+
+
+def fetched(records: bytes, stable: int = -1, error: int = 0) -> FetchAnswer:
+    return FetchAnswer(PLACE.topic, PLACE.partition, error, stable, stable, 0, records)
+
+
+def feed(channel: Channel, records: bytes, stable: int = -1, now: float = 0.0) -> int:
+    """Hand the channel what it asks for."""
+    return channel.receive(fetched(records, stable), channel.fetch_at, channel.opening, now)
+
+
+def answer(base_offset: int = -1, error: int = 0, message: str | None = None) -> ProduceAnswer:
+    return ProduceAnswer(PLACE.remote, PLACE.partition, error, base_offset, message)
+
+
+def land(channel: Channel, parcel: Parcel, now: float = 0.0) -> bool:
+    """Let the target say that `parcel` stands where it must."""
+    return channel.answered(parcel, answer(parcel.base_offset), now)
+
+
+def send_all(channel: Channel) -> list[Parcel]:
+    """Send as much as the channel lets go."""
+    sent = []
+    while channel.can_send():
+        sent.append(channel.send())
+    return sent

@@ -1,0 +1,106 @@
+"""Run `anabranch replicate` as a process of its own, and find the processes behind it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.status import PartitionState, TaskStatus
+from reconciler.state.status import StatusReader
+
+COMMAND = (sys.executable, "-m", "reconciler.cli.main")
+
+
+class Replicator:
+    """One process of `anabranch replicate`, its output in a file."""
+
+    def __init__(self, file: Path, folder: Path, *options: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.log = folder / f"replicate-{time.monotonic_ns()}.log"
+        command = [*COMMAND, "replicate", str(file), "--state-dir", str(folder / "state"), *options]
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def said(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def wait(self, seconds: float) -> int:
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            message = f"still running after {seconds} s; it said:\n{self.said()[-3000:]}"
+            raise AssertionError(message) from None
+
+    def terminate(self) -> None:
+        self._process.send_signal(signal.SIGTERM)
+
+    def interrupt(self) -> None:
+        """Do what Ctrl-C does: the signal goes to the whole process group."""
+        os.killpg(self.pid, signal.SIGINT)
+
+    def kill_driver(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def jvm(self) -> list[psutil.Process]:
+        return [p for p in self._descendants() if p.name() == "java"]
+
+    def kill_jvm(self) -> None:
+        (java,) = self.jvm()
+        java.kill()
+
+    def kill_worker(self) -> None:
+        """Kill the Python worker that has worked most: the one that replicates."""
+        workers = [p for p in self._descendants() if "pyspark.daemon" in " ".join(p.cmdline()) and not p.children()]
+        # The daemon's other children only plan rounds.
+        max(workers, key=lambda p: sum(p.cpu_times()[:2])).kill()
+
+    def end(self) -> None:
+        """End it and all its processes, whatever state they are in."""
+        doomed = [*self._descendants(), psutil.Process(self.pid)] if self.is_running else []
+        for process in doomed:
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                continue
+        self._process.wait()
+
+    def _descendants(self) -> list[psutil.Process]:
+        found = psutil.Process(self.pid).children(recursive=True)
+        return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
+
+
+def wait_until_copying(target: Cluster, replicator: Replicator, since: float, seconds: float = 120) -> list[TaskStatus]:
+    """Wait until a task that has spoken after `since` copies: all its partitions run and it has copied something."""
+    reader = StatusReader(target)
+    deadline = time.monotonic() + seconds
+    try:
+        while time.monotonic() < deadline:
+            fresh = [s for s in reader.current() if s.time > since and s.is_live(time.time())]
+            mine = [s for s in fresh if s.run.endswith(f"-{replicator.pid}")]
+            states = {p.state for s in mine for p in s.partitions}
+            if mine and states == {PartitionState.RUNNING} and any(s.records for s in mine):
+                return mine
+            assert replicator.is_running, f"it ended; it said:\n{replicator.said()[-3000:]}"
+            time.sleep(0.1)
+    finally:
+        reader.close()
+    message = f"nothing was copied within {seconds} s; it said:\n{replicator.said()[-3000:]}"
+    raise AssertionError(message)

@@ -1,0 +1,96 @@
+"""Records with keys, headers and set timestamps, produced in the background while something else happens."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+
+from confluent_kafka import Producer
+
+from reconciler.embedded import EmbeddedCluster
+
+WEEK_MS = 7 * 24 * 3600 * 1000
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+class Traffic(threading.Thread):
+    """Produces `backlog` records at once and the rest at `per_second`, until `records` are out.
+
+    Args:
+        cluster: where to.
+        topic: an existing topic.
+        partitions: of the topic; records go to them in turns.
+        records: how many in all.
+        backlog: how many of them at once.
+        per_second: pace of the rest.
+        age_ms: how old the records say they are.
+        codec: compression.
+    """
+
+    def __init__(
+        self,
+        cluster: EmbeddedCluster,
+        topic: str,
+        partitions: int,
+        records: int,
+        backlog: int,
+        *,
+        per_second: int = 20_000,
+        age_ms: int = 0,
+        codec: str = "none",
+    ) -> None:
+        super().__init__(name=f"traffic-{topic}", daemon=True)
+        self.error: BaseException | None = None
+        self._topic, self._partitions, self._records = topic, partitions, records
+        self._backlog, self._per_second, self._age_ms = backlog, per_second, age_ms
+        self._hurry = threading.Event()
+        self._producer = Producer(
+            cluster.client_config()
+            | {
+                "linger.ms": 10,
+                "compression.type": codec,
+                "enable.idempotence": True,
+                "queue.buffering.max.messages": 2_000_000,
+                "queue.buffering.max.kbytes": 2_000_000,
+                "log_level": "2",
+            }
+        )
+
+    def run(self) -> None:
+        try:
+            self._produce()
+        except BaseException as error:
+            self.error = error
+
+    def finish(self) -> None:
+        """Send what is left without pausing, and wait until all is stored."""
+        self._hurry.set()
+        self.join()
+        if self.error is not None:
+            raise self.error
+
+    def _produce(self) -> None:
+        chance = random.Random(self._topic)
+        bodies = [chance.randbytes(chance.randrange(20, 400)) for _ in range(64)]
+        headers = [("trace", b"abc"), ("empty", b""), ("trace", b"again"), ("none", None)]
+        failed: list[object] = []
+        began = time.monotonic()
+        first = int(time.time() * 1000) - self._age_ms
+        for number in range(self._records):
+            self._producer.produce(
+                self._topic,
+                key=None if number % 11 == 0 else b"key-%d" % number,
+                value=None if number % 97 == 0 else b"%d:" % number + bodies[number % 64],
+                headers=headers if number % 3 == 0 else None,
+                partition=number % self._partitions,
+                timestamp=first + number // 100,
+                on_delivery=lambda error, _message: failed.append(error) if error is not None else None,
+            )
+            if number % 1000 == 0:
+                self._producer.poll(0)
+                ahead = began + max(0, number - self._backlog) / self._per_second - time.monotonic()
+                if ahead > 0 and not self._hurry.is_set():
+                    self._hurry.wait(ahead)
+        assert self._producer.flush(120) == 0
+        assert not failed, failed[:3]

@@ -1,0 +1,86 @@
+"""Following a process from its start to the last record, with a small program in a competitor's place."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.competitor import Scene
+from bench.segments import LogFacts, TopicLog
+from bench.watch import Watch
+from reconciler.embedded import EmbeddedCluster
+from reconciler.model.errors import EnvironmentFault
+
+ORIGINAL = LogFacts(batches=8, records=80, bytes=8_000)
+# Appends batches of ten records to the remote topic's log, as a broker would for a competitor.
+PROGRAM = """
+import pathlib, sys, time
+from reconciler.replicator.batch import HEADER
+folder = pathlib.Path("remote.orders-0"); folder.mkdir()
+with (folder / "00000000000000000000.log").open("ab", buffering=0) as log:
+    for _ in range(int(sys.argv[1])):
+        log.write(HEADER.pack(0, HEADER.size - 12 + 9, 0, 2, 0, 0, 9, 0, 0, -1, 0, 0, 10) + bytes(9))
+        time.sleep(float(sys.argv[2]))
+print("this was all", flush=True)
+sys.stdin.read(int(sys.argv[3]))
+"""
+
+StartWatch = Callable[..., Watch]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[StartWatch]:
+    """Start the program with a number of batches, a pause after each and whether it then stays."""
+    started: list[subprocess.Popen[bytes]] = []
+    source, target = (EmbeddedCluster(name, folder=tmp_path / name) for name in ("source", "target"))
+    scene = Scene(source, target, "remote", "orders", "none", tmp_path)
+
+    def run(batches: int, pause: float, stays: bool) -> Watch:
+        command = [sys.executable, "-c", PROGRAM, str(batches), str(pause), str(int(stays))]
+        environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+        with scene.log.open("wb") as output:
+            process = subprocess.Popen(
+                command, cwd=tmp_path, env=environment, stdin=subprocess.PIPE, stdout=output, stderr=output
+            )
+        started.append(process)
+        return Watch(scene, process, [os.getpid()], ORIGINAL, TopicLog(tmp_path, scene.remote, 1))
+
+    yield run
+    for process in started:
+        process.communicate()
+
+
+def test_what_is_measured_begins_with_the_first_records_and_ends_with_the_last(start: StartWatch) -> None:
+    one = start(8, 0.2, stays=True).measure()
+    assert one.copy.records == 80
+    # The first look that sees anything sees one batch or a few; these are not part of what is measured.
+    assert one.records in range(10, 71, 10)
+    assert one.bytes == one.records * 100
+    assert one.seconds > 0
+    assert one.startup > 0
+    assert one.startup_cpu > 0
+    assert one.memory.driver > 0
+
+
+def test_a_competitor_that_ends_early_is_named_with_its_last_words(start: StartWatch) -> None:
+    watch = start(3, 0.05, stays=False)
+    with pytest.raises(EnvironmentFault) as caught:
+        watch.measure()
+    text = str(caught.value)
+    assert text.startswith("remote: ended with exit code 0, with 30 of 80 records replicated")
+    assert "this was all" in text
+    assert "[AB350]" in text
+
+
+def test_a_topic_that_is_copied_at_once_cannot_be_measured(start: StartWatch, tmp_path: Path) -> None:
+    watch = start(8, 0.0, stays=True)
+    log = tmp_path / "output.log"
+    while "this was all" not in log.read_text():
+        pass
+    with pytest.raises(EnvironmentFault, match="80 records came at once"):
+        watch.measure()

@@ -1,0 +1,217 @@
+"""What flows cannot do together, and what each list item must be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.model.selection import ALWAYS_EXCLUDED
+from tests.unit.declaring import HEAD, HEAD_LINES, flows, place, refused
+
+IDENTITY = "policy: {type: identity}"
+RING = (("a", "b"), ("b", "c"), ("c", "a"))
+
+
+def codes(folder: Path, body: str) -> list[str]:
+    return [problem.code for problem in refused(folder, HEAD + body)]
+
+
+def flow(source: str, target: str, policy: str, include: str = '".*"', extra: str = "") -> str:
+    return (
+        f"  - {{from: {source}, to: {target}, policy: {{type: {policy}}}, topics: {{include: [{include}]}}{extra}}}\n"
+    )
+
+
+def test_identity_both_ways_is_told_where_the_second_direction_is_declared(tmp_path: Path) -> None:
+    (problem,) = refused(tmp_path, HEAD + "flows:\n" + flow("a", "b", "identity") + flow("b", "a", "identity"))
+    assert problem.code == "AB108"
+    assert place(problem, tmp_path) == f"0.yaml:{HEAD_LINES + 3}:5 (flows[1])"
+    assert problem.message == "policy identity copies the same topics both ways between a and b"
+
+
+def test_a_pattern_under_identity_is_one_problem_with_all_its_pairs(tmp_path: Path) -> None:
+    (problem,) = refused(tmp_path, HEAD + IDENTITY + "\nreplication: [{active-active: [a, b, c]}]\n")
+    assert problem.code == "AB108"
+    assert problem.message.endswith("between a and b, a and c and b and c")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # Names prove it: nothing is taken both ways.
+        flow("a", "b", "identity", "orders") + flow("b", "a", "identity", "users"),
+        flow("a", "b", "identity", '"orders.*"') + flow("b", "a", "identity", "users"),
+        # A standby direction is no mistake.
+        flow("a", "b", "identity") + flow("b", "a", "identity", extra=", enabled: false"),
+        flow("a", "b", "identity") + flow("b", "c", "identity"),
+        # Names that grow are not taken for ever.
+        flow("a", "b", "default") + flow("b", "a", "identity", "orders"),
+        flow("a", "b", "default", '"orders.*"') + flow("b", "a", "identity", '"orders.*"'),
+    ],
+)
+def test_pairs_that_may_be(tmp_path: Path, body: str) -> None:
+    assert len(flows(tmp_path, "flows:\n" + body)) == 2
+
+
+def test_an_exclude_list_parts_two_directions(tmp_path: Path) -> None:
+    body = (
+        "flows:\n"
+        "  - {from: a, to: b, policy: {type: identity}, topics: {include: [orders, users], exclude: [users]}}\n"
+        "  - {from: b, to: a, policy: {type: identity}, topics: {include: [users]}}\n"
+    )
+    assert flows(tmp_path, body) == ["a→b", "b→a"]
+
+
+def test_expressions_prove_nothing(tmp_path: Path) -> None:
+    body = flow("a", "b", "identity", '"orders.*"') + flow("b", "a", "identity", '"users.*"')
+    assert codes(tmp_path, "flows:\n" + body) == ["AB108"]
+
+
+def test_a_ring_of_three(tmp_path: Path) -> None:
+    body = "flows:\n" + "".join(flow(source, target, "identity") for source, target in RING)
+    (problem,) = refused(tmp_path, HEAD + body)
+    assert problem.code == "AB107"
+    assert place(problem, tmp_path) == f"0.yaml:{HEAD_LINES + 4}:5 (flows[2])"
+    assert "a → b → c → a" in problem.message
+
+
+def test_a_ring_that_one_name_travels(tmp_path: Path) -> None:
+    body = flow("a", "b", "identity", "orders, users") + flow("b", "c", "identity", '"o.*"')
+    assert codes(tmp_path, "flows:\n" + body + flow("c", "a", "identity", "orders")) == ["AB107"]
+    assert len(flows(tmp_path, "flows:\n" + body + flow("c", "a", "identity", "users"))) == 3
+
+
+def test_a_ring_and_a_pair_are_both_told(tmp_path: Path) -> None:
+    body = "flows:\n" + "".join(flow(source, target, "identity") for source, target in (*RING, ("c", "d"), ("d", "c")))
+    assert sorted(codes(tmp_path, body)) == ["AB107", "AB108"]
+
+
+@pytest.mark.parametrize(("policy", "refused_with"), [("identity", ["AB107"]), ("default", [])])
+def test_a_flow_back_into_its_own_cluster(tmp_path: Path, policy: str, refused_with: list[str]) -> None:
+    body = "flows:\n" + flow("a", "a", policy, "orders")
+    if refused_with:
+        assert codes(tmp_path, body) == refused_with
+    else:
+        assert flows(tmp_path, body) == ["a→a"]
+
+
+@pytest.mark.parametrize("mesh", ["[a, b]", "[a, b, c]", "[a, b, c, d]"])
+def test_prefixes_end_every_ring(tmp_path: Path, mesh: str) -> None:
+    count = mesh.count(",") + 1
+    assert len(flows(tmp_path, f"replication: [{{active-active: {mesh}}}]\n")) == count * (count - 1)
+
+
+@pytest.mark.parametrize(
+    ("rings", "message"),
+    [
+        (flow("a", "b", "default") + flow("b", "a", "identity"), "a → b → a: a.a.orders"),
+        (
+            flow("a", "b", "identity") + flow("b", "c", "identity") + flow("c", "a", "default"),
+            "a → b → c → a: c.c.orders",
+        ),
+    ],
+)
+def test_a_ring_of_both_policies_in_which_names_grow(tmp_path: Path, rings: str, message: str) -> None:
+    (problem,) = refused(tmp_path, HEAD + "flows:\n" + rings)
+    assert problem.code == "AB107"
+    assert problem.message.endswith(message)
+
+
+def test_excluding_remote_topics_ends_a_ring_of_both_policies(tmp_path: Path) -> None:
+    body = "flows:\n" + flow("a", "b", "default", "'[^.]*'") + flow("b", "a", "identity")
+    assert flows(tmp_path, body) == ["a→b", "b→a"]
+
+
+def test_an_alias_must_not_contain_the_separator(tmp_path: Path) -> None:
+    text = (
+        "version: 1\nname: s\nclusters:\n  us-east: {bootstrap: 'a:1'}\n  eu: {bootstrap: 'b:1'}\n"
+        "policy: {separator: '-'}\nreplication: [{active-active: [us-east, eu]}]\n"
+    )
+    (problem,) = refused(tmp_path, text)
+    assert (problem.code, place(problem, tmp_path)) == ("AB115", "0.yaml:6:21 (policy.separator)")
+    assert "us-east-orders would not say where it came from" in problem.message
+
+
+def test_the_separator_says_nothing_under_identity(tmp_path: Path) -> None:
+    body = "policy: {type: identity, separator: 'a'}\nflows: [{from: a, to: b}]\n"
+    assert flows(tmp_path, body) == ["a→b"]
+
+
+PAIR = "flows:\n  - {{from: a, to: b, topics: {{{}}}}}\n  - {{from: a, to: b, name: x, topics: {{{}}}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("include: [orders]", "include: [users, orders]"),
+        ("include: [orders]", 'include: ["ord.*"]'),
+        ('include: ["ord.*"]', 'include: ["ord.*"]'),
+        ('include: ["ord.*"]', 'include: [".*"]'),
+        ('include: [".*"]', 'include: ["[.]*"], exclude: [users]'),
+    ],
+)
+def test_two_flows_of_one_pair_must_not_take_one_topic(tmp_path: Path, one: str, other: str) -> None:
+    (problem,) = refused(tmp_path, HEAD + PAIR.format(one, other))
+    assert problem.code == "AB116"
+    assert place(problem, tmp_path).endswith("(flows[1].topics.include)")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("include: [orders]", "include: [users]"),
+        ("include: [orders]", 'include: [".*"], exclude: [orders]'),
+        ('include: ["ord.*"]', 'include: ["us.*"]'),
+    ],
+)
+def test_two_flows_of_one_pair_with_topics_of_their_own(tmp_path: Path, one: str, other: str) -> None:
+    assert flows(tmp_path, PAIR.format(one, other)) == ["a→b", "a→b"]
+
+
+def test_a_remote_topic_has_one_writer(tmp_path: Path) -> None:
+    body = f"{IDENTITY}\nreplication:\n  - aggregation: {{from: [a, b], to: c}}\n    topics: {{include: [orders]}}\n"
+    (problem,) = refused(tmp_path, HEAD + body)
+    assert (problem.code, place(problem, tmp_path).split(" ")[1]) == ("AB117", "(replication[0].topics.include)")
+    assert problem.message.endswith("both write orders on c")
+
+
+def test_many_remote_topics_with_two_writers_are_one_problem(tmp_path: Path) -> None:
+    body = f"{IDENTITY}\nreplication: [{{aggregation: {{from: [a, b], to: c}}, topics: {{include: [x, y, z]}}}}]\n"
+    (problem,) = refused(tmp_path, HEAD + body)
+    assert problem.message.endswith("both write x on c, and 2 more such")
+
+
+def test_an_aggregation_with_prefixes_or_topics_of_their_own(tmp_path: Path) -> None:
+    prefixes = "replication:\n  - aggregation: {from: [a, b], to: c}\n    topics: {include: [orders]}\n"
+    assert flows(tmp_path, prefixes) == ["a→c", "b→c"]
+    own = "flows:\n" + flow("a", "c", "identity", "orders") + flow("b", "c", "identity", "users")
+    assert flows(tmp_path, own) == ["a→c", "b→c"]
+
+
+@pytest.mark.parametrize(
+    ("item", "reason"),
+    [
+        ("orders(", "missing ), unterminated subpattern at character 7"),
+        ("*", "nothing to repeat at character 1"),
+        ("a{3,1}", "min repeat greater than max repeat at character 3"),
+        ("[[a-z]]", "Possible nested set at position 1"),
+        (r"\\p{L}", r"bad escape \p at character 1"),
+        ("a{99999999999}", "the repetition number is too large"),
+    ],
+)
+@pytest.mark.parametrize("key", ["include", "exclude"])
+def test_a_bad_expression_is_told_with_its_position(tmp_path: Path, item: str, reason: str, key: str) -> None:
+    (problem,) = refused(tmp_path, HEAD + f'defaults:\n  topics:\n    {key}:\n      - ok.*\n      - "{item}"\n')
+    assert problem.code == "AB109"
+    assert place(problem, tmp_path) == f"0.yaml:{HEAD_LINES + 5}:9 (defaults.topics.{key}[1])"
+    assert problem.message.endswith(reason)
+
+
+@pytest.mark.parametrize("name", ["__consumer_offsets", "mm2-offset-syncs.b.internal", "x-internal", "orders.replica"])
+def test_an_internal_topic_is_never_replicated(tmp_path: Path, name: str) -> None:
+    (problem,) = refused(tmp_path, HEAD + f"flows: [{{from: a, to: b, topics: {{include: [{name}]}}}}]\n")
+    assert problem.code == "AB118"
+    assert all(pattern in problem.message for pattern in ALWAYS_EXCLUDED)
+    excluded = f"flows: [{{from: a, to: b, topics: {{exclude: [{name}]}}}}]\n"
+    assert flows(tmp_path, excluded) == ["a→b"]

@@ -1,0 +1,119 @@
+"""Java and jars: what is looked for, and that a fetch is all or nothing. Ivy is played by a small script."""
+
+from __future__ import annotations
+
+import multiprocessing
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from reconciler.embedded import jars
+from reconciler.model.errors import EnvironmentFault
+
+PLAIN = (jars.Coordinate("org.example", "thing", "1.0"),)
+
+
+class FakeJava(Protocol):
+    def __call__(self, ivy: str, version: str = "21.0.1") -> Path: ...
+
+
+@pytest.fixture
+def fake_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeJava:
+    """Make a `java` of version 21 whose Ivy runs the given shell lines; `$into` is the folder to retrieve into."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
+    monkeypatch.setenv("ANABRANCH_CACHE", str(tmp_path / "cache"))
+
+    def make(ivy: str, version: str = "21.0.1") -> Path:
+        java = tmp_path / "jdk" / "bin" / "java"
+        java.parent.mkdir(parents=True)
+        java.write_text(f"""#!/bin/sh
+if [ "$1" = -version ]; then echo 'openjdk version "{version}" 2023-10-17' >&2; exit 0; fi
+for argument; do last="$argument"; done
+into="${{last%/*}}"
+echo "$@" >> {tmp_path}/calls
+{ivy}
+""")
+        java.chmod(0o755)
+        return java
+
+    return make
+
+
+def test_cache_folder_is_the_users_own_choice_first() -> None:
+    home = {"HOME": "/home/u"}
+    assert jars.cache_folder({**home, "XDG_CACHE_HOME": "/x", "ANABRANCH_CACHE": "/a"}) == Path("/a")
+    assert jars.cache_folder({**home, "XDG_CACHE_HOME": "/x"}) == Path("/x/anabranch")
+    assert jars.cache_folder(home) == Path.home() / ".cache" / "anabranch"
+
+
+def test_java_home_wins_over_path(fake_java: FakeJava) -> None:
+    java = fake_java("exit 0")
+    assert jars.java_executable({"JAVA_HOME": str(java.parent.parent), "PATH": "/nowhere"}) == java
+    assert jars.java_executable({"PATH": f"/nowhere:{java.parent}"}) == java
+
+
+@pytest.mark.parametrize("variable", ["JAVA_HOME", "PATH"])
+def test_missing_java_says_where_it_was_looked_for(variable: str, tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentFault) as caught:
+        jars.java_executable({"PATH": "", variable: str(tmp_path)})
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.where) == ("AB301", variable)
+    assert "JAVA_HOME" in problem.remedy
+
+
+@pytest.mark.parametrize(("version", "known_as"), [("1.8.0_392", "is 8"), ("11.0.2", "is 11")])
+def test_old_java_is_refused_with_its_version(fake_java: FakeJava, version: str, known_as: str) -> None:
+    java = fake_java("exit 0", version)
+    with pytest.raises(EnvironmentFault) as caught:
+        jars.java_executable({"PATH": str(java.parent)})
+    (problem,) = caught.value.problems
+    assert problem.code == "AB301"
+    assert known_as in problem.message
+
+
+def test_fetched_folder_is_used_again(fake_java: FakeJava, tmp_path: Path) -> None:
+    fake_java('touch "$into/thing-1.0.jar"')
+    first = jars.fetch_jars("things", PLAIN)
+    assert first == tmp_path / "cache" / "things"
+    assert [jar.name for jar in first.iterdir()] == ["thing-1.0.jar"]
+    assert jars.fetch_jars("things", PLAIN) == first
+    assert len((tmp_path / "calls").read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "ivy",
+    [
+        'touch "$into/half-1.0.jar"; echo "UNRESOLVED DEPENDENCY: thing"; exit 1',
+        'touch "$into/other-1.0.jar"; echo "UNRESOLVED DEPENDENCY: thing"; exit 0',
+    ],
+    ids=["failed", "without the artifact"],
+)
+def test_failed_fetch_tells_ivys_words_and_leaves_nothing(fake_java: FakeJava, tmp_path: Path, ivy: str) -> None:
+    fake_java(ivy)
+    with pytest.raises(EnvironmentFault) as caught:
+        jars.fetch_jars("things", PLAIN)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.where) == ("AB302", "org.example:thing:1.0")
+    assert "UNRESOLVED DEPENDENCY: thing" in problem.message
+    assert [left.name for left in (tmp_path / "cache").iterdir()] == ["fetch.lock"]
+
+
+def test_cache_that_cannot_be_written_is_named(
+    fake_java: FakeJava, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_java("exit 0")
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("ANABRANCH_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(EnvironmentFault) as caught:
+        jars.fetch_jars("things", PLAIN)
+    assert caught.value.problems[0].code == "AB302"
+    assert "ANABRANCH_CACHE" in caught.value.problems[0].remedy
+
+
+def test_processes_that_want_the_same_jars_fetch_once(fake_java: FakeJava, tmp_path: Path) -> None:
+    fake_java('sleep 0.3; touch "$into/thing-1.0.jar"')
+    with multiprocessing.get_context("spawn").Pool(3) as pool:
+        folders = pool.starmap(jars.fetch_jars, [("things", PLAIN)] * 3)
+    assert set(folders) == {tmp_path / "cache" / "things"}
+    assert len((tmp_path / "calls").read_text().splitlines()) == 1

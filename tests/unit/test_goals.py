@@ -1,0 +1,69 @@
+"""How far a run must come: what counts as reached, as missing, and as parked for good."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from reconciler.model.status import PartitionState, PartitionStatus, Reason, TaskStatus
+from reconciler.replicator.goals import Goals
+
+RUNNING, PARKED, OPENING = PartitionState.RUNNING, PartitionState.PARKED, PartitionState.OPENING
+WHY = Reason("AB202", "belongs to a transaction")
+
+
+def goals(**ends: int) -> Goals:
+    """Return goals for topic `orders`: `p0=10` is the end of partition 0."""
+    made = Goals()
+    made._ends = {("east-west", "orders", int(name[1:])): end for name, end in ends.items()}
+    return made
+
+
+def partition(number: int, position: int, state: PartitionState = RUNNING) -> PartitionStatus:
+    reason = WHY if state is PARKED else None
+    return PartitionStatus("orders", number, "east.orders", state, position, 1_000, reason)
+
+
+def said(partitions: Iterable[PartitionStatus], task: int = 0, flow: str = "east-west") -> TaskStatus:
+    return TaskStatus(flow, "east", "west", "run", task, 2, 0.0, False, None, 0, 0, 0.0, 0.0, tuple(partitions))
+
+
+@pytest.mark.parametrize(
+    ("position", "state", "missing"),
+    [
+        (9, RUNNING, 1),
+        (10, RUNNING, 0),
+        (11, RUNNING, 0),
+        (10, OPENING, 1),  # a position from before a break proves nothing
+        (10, PARKED, 1),
+        (-1, OPENING, 1),
+    ],
+)
+def test_a_partition_is_there_when_it_runs_at_its_goal(position: int, state: PartitionState, missing: int) -> None:
+    assert goals(p0=10).progress([said([partition(0, position, state)])]).missing == missing
+
+
+def test_what_nobody_speaks_of_is_missing_even_when_empty() -> None:
+    assert goals(p0=10, p1=0).progress([]).missing == 2
+    assert goals(p0=10, p1=0).progress([said([], flow="other")]).missing == 2
+
+
+def test_an_empty_partition_is_there_as_soon_as_somebody_speaks_of_it() -> None:
+    assert goals(p0=0).progress([said([partition(0, -1, OPENING)])]).missing == 0
+
+
+def test_parked_partitions_below_their_goal_are_listed_with_their_flow() -> None:
+    stuck = partition(1, 4, PARKED)
+    progress = goals(p0=10, p1=10).progress([said([partition(0, 5)]), said([stuck], task=1)])
+    assert (progress.missing, progress.parked) == (2, (("east-west", stuck),))
+
+
+def test_only_parked_ones_are_left() -> None:
+    stuck = partition(1, 4, PARKED)
+    progress = goals(p0=10, p1=10).progress([said([partition(0, 10), stuck])])
+    assert progress.missing == len(progress.parked) == 1
+
+
+def test_without_goals_nothing_is_missing() -> None:
+    assert Goals().progress([said([partition(0, 0)])]).missing == 0

@@ -1,0 +1,77 @@
+"""A topology as a tree and as a Mermaid flowchart."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from reconciler import declare
+from reconciler.declare.resources import examples
+from reconciler.report.graph import graph_mermaid, graph_text
+from tests.unit.declaring import HEAD, load
+
+BODY = """
+replication:
+  - fan-out: {from: a, to: [b, c]}
+    topics: {include: ["orders.*", users], exclude: [".*-tmp"]}
+flows:
+  - {from: a, to: c, tasks: 3, policy: {type: identity}, offsets: identical, replication-factor: 2}
+  - {from: b, to: a, name: back, topics: {include: ['say"hi"|#1;.*']}, enabled: false}
+"""
+
+# What of Mermaid's flowchart grammar is used: quoted labels hold no quotes, and # stands in entities alone.
+LABEL = r'"(?:[^"#]|#\d+;)*"'
+MERMAID_LINE = re.compile(
+    rf"flowchart LR|  subgraph d\d+\[{LABEL}\]|    c\d+\[{LABEL}\]|  end|  c\d+ (?:-->|-\.->)\|{LABEL}\| c\d+"
+)
+
+
+def test_text_groups_clusters_by_data_centre_and_flows_by_source(tmp_path: Path) -> None:
+    topology = load(tmp_path, HEAD.replace("{bootstrap", "{datacenter: dc1, bootstrap", 1) + BODY)
+    assert graph_text(topology).plain.splitlines() == [
+        "shop · 4 clusters, 3 flows",
+        "",
+        "dc1",
+        "  a  b1.a.example:9092",
+        "    → b   orders.*, users without .*-tmp   as a.…",
+        "    → c   orders.*, users without .*-tmp   same names   offsets identical, 3 tasks, replication factor 2",
+        "",
+        "default",
+        "  b  b1.b.example:9092",
+        '    → a   say"hi"|#1;.*                    as b.…       flow back, disabled',
+        "  c  b1.c.example:9092",
+        "  d  b1.d.example:9092",
+    ]
+
+
+def test_mermaid_is_well_formed_whatever_names_hold(tmp_path: Path) -> None:
+    topology = load(tmp_path, HEAD + BODY)
+    lines = graph_mermaid(topology).splitlines()
+    assert [line for line in lines if not MERMAID_LINE.fullmatch(line)] == []
+    assert lines == [
+        "flowchart LR",
+        '  subgraph d0["default"]',
+        '    c0["a"]',
+        '    c1["b"]',
+        '    c2["c"]',
+        '    c3["d"]',
+        "  end",
+        '  c0 -->|"orders.#42;, users without .#42;-tmp<br/>as a.…"| c1',
+        '  c0 -->|"orders.#42;, users without .#42;-tmp<br/>same names<br/>'
+        'offsets identical, 3 tasks, replication factor 2"| c2',
+        '  c1 -.->|"say#34;hi#34;#124;#35;1#59;.#42;<br/>as b.…<br/>flow back, disabled"| c0',
+    ]
+
+
+def test_mermaid_has_a_subgraph_for_each_data_centre_of_an_example() -> None:
+    topology = declare.load([examples()["xdcr"]])
+    chart = graph_mermaid(topology)
+    assert all(MERMAID_LINE.fullmatch(line) for line in chart.splitlines())
+    assert chart.count("subgraph ") == chart.count("  end\n") == 2
+    assert chart.count("-->") == len(topology.flows) == 6
+
+
+def test_a_topology_without_flows(tmp_path: Path) -> None:
+    topology = load(tmp_path, HEAD)
+    assert graph_text(topology).plain.startswith("shop · 4 clusters, 0 flows")
+    assert "-->" not in graph_mermaid(topology)

@@ -1,0 +1,61 @@
+"""The ledger: parcels that continue each other are one run, whatever breaks between them is another."""
+
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.replicator.channel import Parcel, Place
+from reconciler.replicator.ledger import SCHEMA, Ledger, Row
+
+PLACE = Place("orders", 1, "east.orders")
+
+
+def parcel(base: int, count: int, newest: int = 0, size: int = 100) -> Parcel:
+    return Parcel(0, base, base + count, count, newest, b"x" * size)
+
+
+def test_nothing_copied_is_no_row() -> None:
+    assert Ledger("east-west").rows() == []
+
+
+def test_parcels_that_continue_each_other_are_one_run() -> None:
+    ledger = Ledger("east-west")
+    for one in (parcel(10, 5, 300), parcel(15, 1, 900), parcel(16, 4, 200)):
+        ledger.note(PLACE, one)
+    assert ledger.rows() == [Row("east-west", "orders", 1, "east.orders", 10, 19, 10, 10, 300, 900)]
+
+
+def test_a_jump_begins_a_new_run() -> None:
+    ledger = Ledger("east-west")
+    for one in (parcel(0, 2), parcel(3, 1), parcel(2, 1)):
+        ledger.note(PLACE, one)
+    assert [(row.first_offset, row.last_offset) for row in ledger.rows()] == [(0, 1), (3, 3), (2, 2)]
+
+
+def test_rows_are_in_the_order_of_topics_and_partitions() -> None:
+    ledger = Ledger("east-west")
+    for topic, partition in (("b", 0), ("a", 10), ("a", 2)):
+        ledger.note(Place(topic, partition, f"east.{topic}"), parcel(0, 1))
+    assert [(row.topic, row.partition) for row in ledger.rows()] == [("a", 2), ("a", 10), ("b", 0)]
+
+
+def test_a_row_has_the_schemas_columns_in_its_order() -> None:
+    assert [column.split()[0] for column in SCHEMA.split(", ")] == list(Row._fields)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 9), st.integers(0, 10**13)), max_size=30))
+def test_runs_account_for_every_record_and_never_touch(steps: list[tuple[int, int, int]]) -> None:
+    ledger, at = Ledger("f"), 0
+    for gap, count, newest in steps:
+        ledger.note(PLACE, parcel(at + gap, count, newest, size=count))
+        at += gap + count
+    rows = ledger.rows()
+    assert sum(row.records for row in rows) == sum(count for _, count, _ in steps)
+    assert sum(row.bytes for row in rows) == sum(count for _, count, _ in steps)
+    assert all(row.last_offset - row.first_offset + 1 == row.records for row in rows)
+    assert all(row.target_offset == row.first_offset for row in rows)
+    assert all(after.first_offset > before.last_offset + 1 for before, after in itertools.pairwise(rows))
+    assert max((row.newest_timestamp for row in rows), default=0) == max((newest for *_, newest in steps), default=0)

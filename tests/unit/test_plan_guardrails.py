@@ -1,0 +1,103 @@
+"""What a plan refuses, with which code, and what it tells the user to do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.model.errors import Problem, Refused
+from reconciler.model.observed import ObservedCluster
+from reconciler.model.policy import ReplicationPolicy
+from reconciler.model.selection import Selection
+from reconciler.model.topology import Topology
+from reconciler.plan.desired import desired_topics
+from tests.unit.facts import EAST, WEST, cluster, flow, made, plan_of, record, topic, topology
+
+IDENTITY = ReplicationPolicy("identity")
+SOURCE = cluster(EAST, topic("orders"))
+REMOTE = topic("us-east.orders")
+
+
+def problems(declared: Topology, *clusters: ObservedCluster) -> list[Problem]:
+    with pytest.raises(Refused) as refused:
+        plan_of(declared, *clusters)
+    assert refused.value.exit_code == 4
+    assert all(problem.where and problem.message and problem.remedy for problem in refused.value.problems)
+    return list(refused.value.problems)
+
+
+def owned_by(declared: Topology, topic_id: str | None = "", **fields: object) -> ObservedCluster:
+    (wanted,) = desired_topics(declared, {EAST: SOURCE, WEST: cluster(WEST)}, [WEST])
+    changed = replace(record(wanted, declared, topic_id), **fields)  # type: ignore[arg-type]
+    return cluster(WEST, made(wanted), owned=[changed])
+
+
+def test_a_topic_that_nobody_of_us_made_is_not_touched() -> None:
+    (problem,) = problems(topology(), SOURCE, cluster(WEST, REMOTE))
+    assert problem.code == "AB401"
+    assert problem.where == "cluster eu-west (eu-west.example:9092), topic us-east.orders"
+    assert "exists and is not ours: no apply of payments made it" in problem.message
+    assert "later release" in problem.remedy
+
+
+def test_a_topic_of_another_topology_is_not_touched() -> None:
+    (problem,) = problems(topology(), SOURCE, owned_by(topology(name="billing")))
+    assert (problem.code, "the topology billing made it" in problem.message) == ("AB401", True)
+
+
+def test_a_topic_that_was_made_again_by_somebody_else_is_not_touched() -> None:
+    (problem,) = problems(topology(), SOURCE, owned_by(topology(), "former-id"))
+    assert problem.code == "AB401"
+    assert "topic id former-id then, id-of-us-east.orders now" in problem.message
+
+
+@pytest.mark.parametrize("fields", [{"partitions": 5}, {"configs": {"retention.ms": "1"}}])
+def test_a_topic_that_only_has_the_name_that_an_interrupted_apply_meant_is_not_touched(
+    fields: dict[str, object],
+) -> None:
+    (problem,) = problems(topology(), SOURCE, owned_by(topology(), None, **fields))
+    assert (problem.code, "an interrupted apply was about to make it" in problem.message) == ("AB401", True)
+
+
+def test_two_flows_must_not_fill_one_topic() -> None:
+    declared = topology(flow(policy=IDENTITY), flow("ap-south", policy=IDENTITY))
+    (problem,) = problems(declared, SOURCE, cluster("ap-south", topic("orders")), cluster(WEST))
+    assert problem.code == "AB402"
+    assert "us-east's orders (flow us-east-eu-west)" in problem.message
+    assert "ap-south's orders (flow ap-south-eu-west)" in problem.message
+
+
+def test_replication_beyond_the_brokers_is_refused() -> None:
+    declared = topology(flow(replication_factor=3, origin="flows[0]"))
+    (problem,) = problems(declared, SOURCE, cluster(WEST, brokers=2))
+    assert (problem.code, problem.where) == ("AB403", "flow us-east-eu-west (flows[0])")
+    assert "replication factor 3 is asked for, and eu-west has 2 brokers" in problem.message
+
+
+def test_a_required_topic_must_exist() -> None:
+    declared = topology(flow(topics=Selection(("orders", "users", "more.*"), required=True)))
+    (problem,) = problems(declared, SOURCE, cluster(WEST))
+    assert (problem.code, problem.where) == ("AB404", "cluster us-east (us-east.example:9092), topic users")
+    assert "required: true" in problem.remedy
+
+
+def test_a_copy_keeps_its_original() -> None:
+    declared = topology(flow(policy=IDENTITY))
+    target = owned_by(declared, source="ap-south", source_topic="orders")
+    (problem,) = problems(declared, SOURCE, target)
+    assert problem.code == "AB405"
+    assert "holds the copy of ap-south's orders" in problem.message
+
+
+def test_a_name_that_is_too_long_is_named_before_kafka_refuses_it() -> None:
+    long = "x" * 245
+    (problem,) = problems(topology(), cluster(EAST, topic(long)), cluster(WEST))
+    assert problem.code == "AB406"
+    assert "its name has 253 characters, Kafka allows 249" in problem.message
+
+
+def test_all_refusals_are_shown_together() -> None:
+    declared = topology(flow(replication_factor=9, topics=Selection((".*", "missing"), required=True)))
+    codes = [problem.code for problem in problems(declared, SOURCE, cluster(WEST, REMOTE))]
+    assert sorted(codes) == ["AB401", "AB403", "AB404"]

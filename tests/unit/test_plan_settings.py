@@ -1,0 +1,100 @@
+"""Settings of remote topics: what is copied, what is pinned, and what identical offsets need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.model.desired import Setting, canonical
+from reconciler.model.observed import OLD_TIMESTAMP_KEYS, ObservedCluster
+from reconciler.plan.settings import settings_of, unknown_keys
+from tests.unit.facts import WEST, cluster, topic
+
+NO_BOUND = "9223372036854775807"
+
+
+def settings_for(
+    configs: dict[str, str], target: ObservedCluster | None = None, replication: int = 1
+) -> dict[str, Setting]:
+    found = settings_of(topic("orders", configs=configs), target or cluster(WEST), replication)
+    assert [setting.key for setting in found] == sorted(setting.key for setting in found)
+    return {setting.key: setting for setting in found}
+
+
+def test_what_is_set_on_the_original_is_set_on_the_copy() -> None:
+    found = settings_for({"retention.ms": "5", "segment.bytes": "1048576"})
+    assert found["retention.ms"] == Setting("retention.ms", "5", "source")
+    assert found["segment.bytes"] == Setting("segment.bytes", "1048576", "source")
+
+
+def test_what_decides_which_records_are_kept_never_comes_from_the_targets_defaults() -> None:
+    found = settings_for({})
+    assert found["retention.ms"] == Setting("retention.ms", "604800000", "source-default")
+    assert found["retention.bytes"] == Setting("retention.bytes", "-1", "source-default")
+    assert found["cleanup.policy"] == Setting("cleanup.policy", "delete", "source-default")
+    assert found["max.message.bytes"] == Setting("max.message.bytes", "1048588", "source-default", floor=True)
+
+
+def test_identical_offsets_need_batches_of_any_age_unchanged() -> None:
+    found = settings_for({"compression.type": "gzip", "message.timestamp.type": "LogAppendTime"})
+    needed = {key: setting.value for key, setting in found.items() if setting.reason == "identical-offsets"}
+    assert needed == {
+        "compression.type": "producer",
+        "message.timestamp.type": "CreateTime",
+        "message.timestamp.before.max.ms": NO_BOUND,
+        "message.timestamp.after.max.ms": NO_BOUND,
+        "unclean.leader.election.enable": "false",
+    }
+
+
+def test_two_replicas_must_have_a_record_where_there_are_three() -> None:
+    assert settings_for({}, replication=3)["min.insync.replicas"].value == "2"
+    assert "min.insync.replicas" not in settings_for({"min.insync.replicas": "1"}, replication=2)
+
+
+def test_brokers_before_3_6_have_another_bound_for_timestamps() -> None:
+    found = settings_for({}, replace(cluster(WEST), timestamp_keys=OLD_TIMESTAMP_KEYS))
+    assert found["message.timestamp.difference.max.ms"].value == NO_BOUND
+    assert "message.timestamp.before.max.ms" not in found
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "follower.replication.throttled.replicas",
+        "leader.replication.throttled.replicas",
+        "message.timestamp.difference.max.ms",
+        "remote.storage.enable",
+        "local.retention.ms",
+    ],
+)
+def test_what_belongs_to_the_cluster_is_not_copied(key: str) -> None:
+    assert key not in settings_for({key: "1"})
+
+
+def test_keys_that_the_target_does_not_know_are_left_out_and_named() -> None:
+    target = replace(cluster(WEST), topic_keys=frozenset({"retention.ms", "segment.bytes"}))
+    original = topic("orders", configs={"message.format.version": "2.8", "segment.bytes": "1"})
+    assert "message.format.version" not in {setting.key for setting in settings_of(original, target, 1)}
+    assert unknown_keys(original, target) == ("message.format.version",)
+    assert unknown_keys(original, cluster(WEST)) == ()
+
+
+@pytest.mark.parametrize(
+    ("setting", "found", "accepted"),
+    [
+        (Setting("retention.ms", "5", "source"), "5", True),
+        (Setting("retention.ms", "5", "source"), "6", False),
+        (Setting("retention.ms", "5", "source"), None, False),
+        (Setting("max.message.bytes", "5", "source", floor=True), "6", True),
+        (Setting("max.message.bytes", "5", "source", floor=True), "4", False),
+        (Setting("cleanup.policy", "compact,delete", "source"), "delete, compact", True),
+    ],
+)
+def test_which_value_at_the_target_will_do(setting: Setting, found: str | None, accepted: bool) -> None:
+    assert setting.accepts(found) is accepted
+
+
+def test_lists_have_one_spelling() -> None:
+    assert canonical("delete,compact") == canonical("compact, delete") == "compact,delete"

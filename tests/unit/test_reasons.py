@@ -1,0 +1,139 @@
+"""Why a partition does not run: every row of the tables, by its code, its state and what it names."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.model.status import PartitionState
+from reconciler.replicator import reasons
+from reconciler.replicator.batch import UnreadableBatch, split
+from reconciler.replicator.wire import ErrorCode, error_name
+from tests.support.batches import build, build_old, some
+from tests.support.channels import AT, CANNOT_PASS, MARKER, answer
+
+OPENING, PARKED = PartitionState.OPENING, PartitionState.PARKED
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("AB202", "batch at source offset 5 belongs to a transaction"),
+        ("AB203", "source offsets 5 to 7 hold no records (3 offsets missing)"),
+        ("AB204", "holds 2 records over 4 offsets"),
+        ("AB205", "batch at source offset 5 has LogAppendTime timestamps"),
+        ("AB207", "batch at source offset 3 begins before the target's log end 5"),
+        ("AB216", "batch at source offset 5 is corrupt"),
+    ],
+)
+def test_what_a_batch_is_refused_for(code: str, words: str) -> None:
+    (batch,) = split(CANNOT_PASS[code])
+    reason = reasons.why_not(batch, AT)
+    assert reason is not None
+    assert reason.code == code
+    assert words in reason.text
+
+
+def test_a_marker_belongs_to_a_transaction() -> None:
+    (batch,) = split(MARKER)
+    reason = reasons.why_not(batch, AT)
+    assert reason is not None
+    assert reason.code == "AB202"
+
+
+def test_a_plain_batch_at_its_offset_passes() -> None:
+    (batch,) = split(build(some(3), AT))
+    assert reasons.why_not(batch, AT) is None
+
+
+def test_an_old_message_format_is_named() -> None:
+    with pytest.raises(UnreadableBatch) as caught:
+        list(split(build_old(1, 5)))
+    reason = reasons.old_format(caught.value)
+    assert (reason.code, "offset 5" in reason.text, "v1" in reason.text) == ("AB201", True, True)
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "code", "words"),
+    [
+        (10, PARKED, "AB212", "the batch at offset 40 has 1,234 bytes, more than east.orders allows"),
+        (18, PARKED, "AB212", "raise its max.message.bytes"),
+        (29, PARKED, "AB213", "WRITE on topic east.orders is refused (TOPIC_AUTHORIZATION_FAILED)"),
+        (31, PARKED, "AB213", "CLUSTER_AUTHORIZATION_FAILED"),
+        (53, PARKED, "AB213", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"),
+        (32, PARKED, "AB217", "the target refuses the batch at offset 40: INVALID_TIMESTAMP (why)"),
+        (44, PARKED, "AB217", "POLICY_VIOLATION"),
+        (87, PARKED, "AB217", "INVALID_RECORD"),
+        (45, OPENING, "AB221", "another owner was first at offset 40 of east.orders"),
+        (47, OPENING, "AB221", "INVALID_PRODUCER_EPOCH"),
+        (3, OPENING, "AB220", "UNKNOWN_TOPIC_OR_PARTITION"),
+        (6, OPENING, "AB220", "offset 40 (why)"),
+        (7, OPENING, "AB220", "REQUEST_TIMED_OUT"),
+        (19, OPENING, "AB220", "NOT_ENOUGH_REPLICAS"),
+        (20, OPENING, "AB220", "NOT_ENOUGH_REPLICAS_AFTER_APPEND"),
+        (56, OPENING, "AB220", "KAFKA_STORAGE_ERROR"),
+        (100, OPENING, "AB220", "UNKNOWN_TOPIC_ID"),
+        (9_999, OPENING, "AB220", "offset 40"),
+    ],
+)
+def test_what_a_produce_error_means(error: int, state: PartitionState, code: str, words: str) -> None:
+    verdict = reasons.why_failed("east.orders", 40, 1_234, answer(error=error, message="why"))
+    assert verdict is not None
+    assert (verdict[0], verdict[1].code) == (state, code)
+    assert words in verdict[1].text
+
+
+def test_a_batch_at_another_offset_is_no_success() -> None:
+    assert reasons.why_failed("east.orders", 40, 1, answer(40)) is None
+    verdict = reasons.why_failed("east.orders", 40, 1, answer(41))
+    assert verdict is not None
+    assert (verdict[0], verdict[1].code) == (OPENING, "AB211")
+    assert "source offset 40 landed at 41" in verdict[1].text
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "code", "words"),
+    [
+        (29, PARKED, "AB213", "READ on topic orders is refused"),
+        (1, OPENING, "AB220", "OFFSET_OUT_OF_RANGE"),
+        (6, OPENING, "AB220", "NOT_LEADER"),
+        (74, OPENING, "AB220", "topic orders"),
+        (100, OPENING, "AB220", "UNKNOWN_TOPIC_ID"),
+    ],
+)
+def test_what_a_fetch_error_means(error: int, state: PartitionState, code: str, words: str) -> None:
+    found, reason = reasons.why_no_data(error, "orders")
+    assert (found, reason.code) == (state, code)
+    assert words in reason.text
+
+
+@pytest.mark.parametrize(
+    ("side", "error", "state", "code", "words"),
+    [
+        ("target", 3, PARKED, "AB214", "does not exist at the target: run `anabranch apply`"),
+        ("source", 3, PARKED, "AB214", "does not exist at the source: it was deleted"),
+        ("source", 29, PARKED, "AB213", "DESCRIBE on topic orders is refused"),
+        ("target", 5, OPENING, "AB220", "LEADER_NOT_AVAILABLE"),
+    ],
+)
+def test_what_a_missing_topic_means(side: str, error: int, state: PartitionState, code: str, words: str) -> None:
+    found, reason = reasons.missing_topic(side, "orders", error)
+    assert (found, reason.code) == (state, code)
+    assert words in reason.text
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "code"),
+    [(29, PARKED, "AB213"), (31, PARKED, "AB213"), (53, PARKED, "AB213"), (15, OPENING, "AB220")],
+)
+def test_what_a_refused_request_means(error: int, state: PartitionState, code: str) -> None:
+    found, reason = reasons.why_refused(ErrorCode(error, "why"), "READ", "topic east.orders")
+    assert (found, reason.code) == (state, code)
+    assert "topic east.orders" in reason.text
+    assert error_name(error) in reason.text
+
+
+@pytest.mark.parametrize(("error", "name"), [(1, "OFFSET_OUT_OF_RANGE"), (29, "TOPIC_AUTHORIZATION_FAILED")])
+def test_errors_have_kafkas_names(error: int, name: str) -> None:
+    assert error_name(error) == name
+    assert str(ErrorCode(error, "detail")) == f"{name}: detail"
+    assert str(ErrorCode(error)) == name

@@ -1,0 +1,211 @@
+"""One plan, three printers: text for a terminal, JSON for programs, Markdown for a pull request."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from reconciler.model.desired import DesiredTopic
+from reconciler.model.errors import Problem
+from reconciler.model.outcome import Failure, Outcome, Skipped
+from reconciler.model.steps import CreateTopic, Plan, RecordOwnership, Step
+from reconciler.plan.desired import desired_topics
+from reconciler.report.outcome_text import outcome_lines
+from reconciler.report.plan_json import action, outcome_json, plan_json
+from reconciler.report.plan_markdown import plan_markdown
+from reconciler.report.plan_text import plan_text
+from tests.unit.facts import EAST, WEST, cluster, flow, made, plan_of, record, topic, topology
+
+DECLARED = topology(flow(include=["orders", "users", "audit"], tasks=2), flow(WEST, EAST, include=["missing"]))
+EAST_NOW = cluster(
+    EAST,
+    topic("orders", 6, configs={"retention.ms": "86400000", "max.message.bytes": "2000000"}),
+    topic("users", 12),
+    topic("audit", 8, configs={"retention.ms": "5"}),
+)
+
+
+def west_now() -> tuple[DesiredTopic, ...]:
+    return desired_topics(DECLARED, {EAST: EAST_NOW, WEST: cluster(WEST)}, [WEST])
+
+
+def example() -> Plan:
+    """Two topics to make, one that grows and whose retention was changed at the target, one that is left alone."""
+    audit = next(one for one in west_now() if one.source_topic == "audit")
+    former = replace(audit, name="us-east.former", source_topic="former")
+    changed = replace(made(audit), partitions=4, configs={**audit.configs, "retention.ms": "1"})
+    owned = [record(audit, DECLARED), record(former, DECLARED)]
+    west = cluster(WEST, changed, made(former), owned=owned, internal=False)
+    return plan_of(DECLARED, EAST_NOW, west)
+
+
+def nothing() -> Plan:
+    owned = [record(one, DECLARED) for one in west_now()]
+    return plan_of(DECLARED, EAST_NOW, cluster(WEST, *(made(one) for one in west_now()), owned=owned))
+
+
+def as_text(plan: Plan, colour: bool = False) -> str:
+    file = io.StringIO()
+    Console(file=file, width=60, soft_wrap=True, highlight=False, force_terminal=colour, no_color=not colour).print(
+        plan_text(plan)
+    )
+    return file.getvalue()
+
+
+EXPECTED = """\
+payments · 2 target clusters, 2 flows · observed just now
+
+us-east (dc-us-east)
+    no changes
+  ▶ flow   eu-west → us-east   1 task, 0 topics
+  ! note   flow eu-west-us-east   no topic of eu-west matches; it waits for one
+
+eu-west (dc-eu-west)
+  + state  anabranch-owned.internal, anabranch-status.internal
+  + topic  us-east.orders   6 partitions, replication 3, identical offsets
+             max.message.bytes   2000000   as at the source
+             retention.ms       86400000   as at the source
+  + topic  us-east.users    12 partitions, replication 3, identical offsets
+             max.message.bytes    1048588   the default at the source
+             retention.ms       604800000   the default at the source
+    each of these 2 topics also gets
+             cleanup.policy                                delete   the default at the source
+             compression.type                            producer   for identical offsets
+             message.timestamp.after.max.ms   9223372036854775807   for identical offsets
+             message.timestamp.before.max.ms  9223372036854775807   for identical offsets
+             message.timestamp.type                    CreateTime   for identical offsets
+             min.insync.replicas                                2   for identical offsets
+             retention.bytes                                   -1   the default at the source
+             unclean.leader.election.enable                 false   for identical offsets
+  ~ topic  us-east.audit
+             partitions    4 → 8   as at the source
+             retention.ms  1 → 5   changed at the target since the last apply
+  ▶ flow   us-east → eu-west   2 tasks, 3 topics
+  · left   us-east.former   flow us-east-eu-west no longer takes us-east's former
+
+4 to add, 1 to change, 0 to delete.
+"""
+
+
+def test_text() -> None:
+    assert as_text(example()) == EXPECTED
+
+
+def test_text_of_a_plan_with_nothing_to_do() -> None:
+    assert nothing().is_empty
+    assert as_text(nothing()).count("    no changes\n") == 2
+    assert as_text(nothing()).endswith("\nNothing to do: 0 to add, 0 to change, 0 to delete.\n")
+
+
+def test_colour_is_the_consoles_business() -> None:
+    assert "\x1b[" not in as_text(example())
+    assert "\x1b[32m+\x1b[0m" in as_text(example(), colour=True)
+
+
+def test_markup_in_names_is_printed_as_it_is() -> None:
+    plan = example()
+    odd = replace(plan, topology="[bold]payments[/bold]")
+    assert as_text(odd).startswith("[bold]payments[/bold] · ")
+
+
+def test_json() -> None:
+    value = json.loads(json.dumps(plan_json(example())))
+    assert list(value) == ["format", "topology", "digest", "summary", "clusters"]
+    assert (value["format"], value["topology"], value["digest"]) == (1, "payments", DECLARED.digest)
+    assert value["summary"] == {"add": 4, "change": 1, "delete": 0}
+    west = value["clusters"][1]
+    assert (west["alias"], west["datacenter"]) == (WEST, "dc-eu-west")
+    assert [(step["action"], step["topic"]) for step in west["steps"]] == [
+        ("create-internal-topic", "anabranch-owned.internal"),
+        ("create-internal-topic", "anabranch-status.internal"),
+        ("create-topic", "us-east.orders"),
+        ("create-topic", "us-east.users"),
+        ("add-partitions", "us-east.audit"),
+        ("alter-config", "us-east.audit"),
+    ]
+    create, grow, alter = west["steps"][2], west["steps"][4], west["steps"][5]
+    assert create["source"] == {"cluster": EAST, "topic": "orders"}
+    assert (create["partitions"], create["replication_factor"], create["offsets"]) == (6, 3, "identical")
+    assert {"key": "retention.ms", "value": "86400000", "reason": "source"} in create["settings"]
+    assert (grow["found"], grow["partitions"]) == (4, 8)
+    assert alter["changes"] == [{"key": "retention.ms", "old": "1", "new": "5", "reason": "target-change"}]
+    assert west["flows"][0]["tasks"] == 2
+    assert west["left_alone"] == [
+        {"subject": "us-east.former", "message": "flow us-east-eu-west no longer takes us-east's former"}
+    ]
+
+
+def test_markdown() -> None:
+    lines = plan_markdown(example()).splitlines()
+    assert lines[0] == "### payments: 4 to add, 1 to change, 0 to delete."
+    assert "#### eu-west (dc-eu-west)" in lines
+    assert "| + | `us-east.orders` | 6 partitions, replication 3, identical offsets | copy of `orders` |" in lines
+    assert "| ~ | `us-east.audit` | partitions 4 → 8 | as at the source |" in lines
+    assert "| ~ | `us-east.audit` | `retention.ms` `1` → `5` | changed at the target since the last apply |" in lines
+    assert "<details><summary>Settings of 2 new topics</summary>" in lines
+    assert "| `us-east.orders` | `retention.ms` | `86400000` | as at the source |" in lines
+    assert "- left alone: `us-east.former`, flow us-east-eu-west no longer takes us-east's former" in lines
+    # GitHub reads a table only after an empty line, and every row must have the same cells.
+    tables = [index for index, line in enumerate(lines) if line.startswith("|---")]
+    assert all(lines[index - 2] == "" for index in tables)
+    assert {line.count("|") for line in lines if line.startswith("|")} == {5}
+
+
+def test_markdown_of_a_plan_with_nothing_to_do() -> None:
+    assert plan_markdown(nothing()).splitlines()[0].endswith("Nothing to do: 0 to add, 0 to change, 0 to delete.")
+    assert "No changes." in plan_markdown(nothing())
+
+
+def test_markdown_keeps_odd_text_inside_its_cell() -> None:
+    plan = replace(example(), topology="a|b *c* <script>")
+    assert plan_markdown(plan).startswith("### a\\|b \\*c\\* \\<script\\>: ")
+
+
+@pytest.mark.parametrize("printed", [as_text(example()), plan_markdown(example()), json.dumps(plan_json(example()))])
+def test_every_printer_names_every_topic_of_the_plan(printed: str) -> None:
+    for step in example().steps:
+        assert step.name in printed
+
+
+def steps_of_every_kind() -> tuple[Step, ...]:
+    (create, *_) = (step for step in example().steps if isinstance(step, CreateTopic))
+    return (*example().steps, RecordOwnership(create.topic, "id", "interrupted"))
+
+
+def test_a_record_that_is_written_alone_is_shown_by_every_printer() -> None:
+    (part,) = plan_of(topology(), EAST_NOW, cluster(WEST)).clusters
+    step = steps_of_every_kind()[-1]
+    plan = Plan("payments", "digest", (replace(part, steps=(step,)),))
+    assert "ownership  recorded   the apply that made it was interrupted" in as_text(plan)
+    assert "ownership recorded | the apply that made it was interrupted" in plan_markdown(plan)
+    assert plan_json(plan)["clusters"][0]["steps"][0]["reason"] == "interrupted"
+
+
+def test_what_became_of_a_plan() -> None:
+    steps = steps_of_every_kind()
+    problem = Problem("AB314", "cluster eu-west, topic x", "refused", "mend it")
+    outcome = Outcome(list(steps[2:]), [Failure(steps[0], problem)], [Skipped(steps[1], "it depends on that")])
+    lines = list(outcome_lines(outcome))
+    assert lines[0] == "  done      eu-west  make us-east.orders"
+    assert "  done      eu-west  grow us-east.audit to 8 partitions" in lines
+    assert "  done      eu-west  set retention.ms of us-east.audit" in lines
+    assert "  done      eu-west  record that us-east.orders is ours" in lines
+    assert "  failed    eu-west  make anabranch-owned.internal for our own state" in lines
+    assert lines[-1] == "5 done, 1 failed, 1 not done."
+
+    value = outcome_json(outcome)
+    assert [one["action"] for one in value["done"]] == [action(step) for step in steps[2:]]
+    assert value["failed"][0]["problem"]["code"] == "AB314"
+    assert value["skipped"] == [
+        {
+            "action": "create-internal-topic",
+            "cluster": WEST,
+            "topic": "anabranch-status.internal",
+            "why": "it depends on that",
+        }
+    ]
+    assert not outcome.is_complete

@@ -1,0 +1,59 @@
+"""Same log or not: two batches compared at the offsets that both hold, whatever their bounds and codecs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.replicator.batch import Batch, split
+from reconciler.replicator.samelog import first_difference
+from tests.support.batches import CODECS, GZIP, LOG_APPEND_TIME, LZ4, Content, build, damaged, marked, some
+
+RECORDS = some(6)
+
+
+def batch(first: int, last: int, codec: int = 0, records: tuple[Content, ...] = RECORDS) -> Batch:
+    """Return a batch that holds the offsets `first` to `last` of one log."""
+    (one,) = split(build(records[first : last + 1], first, codec))
+    return one
+
+
+@given(st.integers(0, 5), st.integers(0, 5), st.integers(0, 5), st.integers(0, 5), st.sampled_from(CODECS))
+def test_other_bounds_and_codecs_are_the_same_log(a: int, b: int, c: int, d: int, codec: int) -> None:
+    assert first_difference(batch(min(a, b), max(a, b)), batch(min(c, d), max(c, d), codec)) is None
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("timestamp", 99), ("key", b"other"), ("value", None), ("headers", (("added", b""),))],
+)
+def test_a_record_that_differs_is_named(field: str, value: object) -> None:
+    changed = replace(RECORDS[4], **{field: value})  # type: ignore[arg-type]
+    theirs = batch(0, 5, GZIP, (*RECORDS[:4], changed, RECORDS[5]))
+    found = first_difference(theirs, batch(3, 5, LZ4))
+    assert found is not None
+    assert (found.offset, found.what) == (4, field)
+
+
+def test_a_difference_beyond_the_common_offsets_is_not_seen() -> None:
+    theirs = batch(0, 2, 0, (replace(RECORDS[0], key=b"other"), *RECORDS[1:]))
+    assert first_difference(theirs, batch(1, 5)) is None
+
+
+def test_equal_records_with_a_brokers_clock_differ() -> None:
+    theirs, ours = build(RECORDS), build(RECORDS)
+    stamped = bytearray(theirs)
+    stamped[35:43] = (5_000_000).to_bytes(8, "big")
+    (one,), (two,) = split(marked(bytes(stamped), LOG_APPEND_TIME)), split(ours)
+    found = first_difference(one, two)
+    assert found is not None
+    assert (found.offset, found.what) == (0, "timestamp")
+
+
+def test_what_cannot_be_decoded_is_an_error() -> None:
+    (broken,) = split(damaged(build([Content(1_000, None, b"value" * 100)], codec=GZIP)))
+    with pytest.raises(ValueError, match="cannot decode"):
+        first_difference(broken, batch(0, 0))

@@ -1,0 +1,79 @@
+"""Flow specifications: JSON and back without a loss, and never a secret's value."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.flow import OFFSETS_MODES, Flow
+from reconciler.model.policy import POLICY_KINDS, ReplicationPolicy
+from reconciler.model.security import SecretRef, Security
+from reconciler.model.selection import Selection
+from reconciler.model.spec import DEFAULT_ROUND, FlowSpec
+from reconciler.model.topology import Topology
+
+names = st.text(min_size=1, max_size=12)
+items = st.lists(names, max_size=3).map(tuple)
+secrets = st.builds(SecretRef, st.just("env"), st.from_regex(r"[A-Z_][A-Z0-9_]{0,8}", fullmatch=True)) | st.builds(
+    SecretRef, st.just("file"), st.from_regex(r"/[a-z./-]{1,12}", fullmatch=True)
+)
+securities = st.builds(
+    Security,
+    st.sampled_from(["PLAINTEXT", "SASL_PLAINTEXT"]),
+    st.none() | st.just("PLAIN"),
+    st.none() | names,
+    st.none() | secrets,
+)
+clusters = st.builds(Cluster, names, st.lists(names, min_size=1, max_size=3).map(tuple), names, securities)
+flows = st.builds(
+    Flow,
+    names,
+    names,
+    names,
+    st.builds(Selection, items, items, st.booleans()),
+    st.builds(ReplicationPolicy, st.sampled_from(POLICY_KINDS), st.sampled_from([".", "-", ""])),
+    st.sampled_from(OFFSETS_MODES),
+    st.integers(1, 64),
+    st.none() | st.integers(1, 5),
+    st.booleans(),
+    names,
+)
+specs = st.builds(FlowSpec, names, names, flows, clusters, clusters, items, st.floats(0.1, 1e6))
+
+
+@given(specs)
+def test_json_and_back_is_the_same(spec: FlowSpec) -> None:
+    assert FlowSpec.from_json(spec.to_json()) == spec
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "null", '{"flow": {}}', "not JSON"])
+def test_another_shape_is_refused(text: str) -> None:
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        FlowSpec.from_json(text)
+
+
+def test_a_secrets_value_is_nowhere_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EAST_PASSWORD", "hunter2-is-secret")
+    security = Security("SASL_PLAINTEXT", "PLAIN", "alice", SecretRef.parse("env:EAST_PASSWORD"))
+    east, west = Cluster("east", ("east:9092",), security=security), Cluster("west", ("west:9092",))
+    flow = Flow("east-west", "east", "west", Selection((".*",)))
+    spec = FlowSpec.compile(Topology("shop", {"east": east, "west": west}, (flow,)), flow, "run-1")
+    assert spec.source.librdkafka()["sasl.password"] == "hunter2-is-secret"
+    for text in (spec.to_json(), repr(spec)):
+        assert "hunter2" not in text
+        assert "EAST_PASSWORD" in text
+    assert json.loads(spec.to_json())["source"]["security"]["password"] == "env:EAST_PASSWORD"
+    assert FlowSpec.from_json(spec.to_json()).source.security.password == security.password
+
+
+def test_compiling_takes_both_clusters_and_all_aliases() -> None:
+    made = {alias: Cluster(alias, (f"{alias}:9092",)) for alias in ("a", "b", "c")}
+    flow = Flow("a-c", "a", "c", Selection(("orders",)))
+    spec = FlowSpec.compile(Topology("shop", made, (flow,)), flow, "run-1")
+    assert (spec.topology, spec.run, spec.flow) == ("shop", "run-1", flow)
+    assert (spec.source, spec.target, spec.aliases) == (made["a"], made["c"], ("a", "b", "c"))
+    assert spec.round_seconds == DEFAULT_ROUND

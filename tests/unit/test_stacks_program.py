@@ -1,0 +1,295 @@
+"""The Pulumi program under mocks, resource by resource: names, inputs, providers, parents, protection and secrets."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import logging
+import runpy
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pulumi_kafka as kafka
+import pytest
+from pulumi.runtime import mocks, rpc
+from ruamel.yaml import YAML
+
+from reconciler.declare import load
+from reconciler.model.observed import ObservedCluster
+from reconciler.model.topology import Topology
+from reconciler.observe.record import read_observed, write_observed
+from reconciler.plan.desired import desired_topics
+from stacks import program
+from stacks.providers import DEPRECATED
+from tests.unit.facts import EAST, WEST, cluster, record, topic
+
+ROOT = Path(__file__).resolve().parents[2]
+PASSWORD = "never-in-a-state-file"
+SECRET = "1b47061264138c4ac30d75fd1eb44270"
+"""The signature by which Pulumi's protocol marks a secret value."""
+
+DECLARATION = """\
+version: 1
+name: payments
+clusters:
+  us-east: {bootstrap: ["b1.use.example:9092"], datacenter: dc1}
+  eu-west:
+    bootstrap: ["b1.euw.example:9092", "b2.euw.example:9092"]
+    datacenter: dc2
+    security: {protocol: SASL_PLAINTEXT, mechanism: PLAIN, username: mirror, password: "env:EU_WEST_PASSWORD"}
+defaults:
+  topics: {include: [".*"]}
+flows:
+  - {from: us-east, to: eu-west}
+"""
+SOURCE = cluster(EAST, topic("orders", 6, configs={"retention.ms": "86400000"}), topic("users", 12))
+
+
+@dataclass(frozen=True)
+class Declared:
+    """One resource as the program declared it."""
+
+    urn: str
+    type: str
+    name: str
+    inputs: dict[str, Any]
+    parent: str
+    provider: str
+    protect: bool
+    raw: dict[str, Any] = field(repr=False)
+
+
+class Monitor(mocks.MockMonitor):
+    """Keeps the whole request of every resource; the mocks of Pulumi hand over inputs only."""
+
+    def __init__(self) -> None:
+        super().__init__(Echo())
+        self.declared: dict[str, Declared] = {}
+
+    def RegisterResource(self, request: Any) -> Any:  # the name is Pulumi's
+        register: Any = super().RegisterResource
+        answer = register(request)
+        raw: dict[str, Any] = rpc.deserialize_properties(request.object)
+        self.declared[answer.urn] = Declared(
+            answer.urn,
+            request.type,
+            request.name,
+            {key: unwrapped(value) for key, value in raw.items()},
+            request.parent,
+            request.provider,
+            request.protect,
+            raw,
+        )
+        return answer
+
+
+class Echo(mocks.Mocks):
+    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
+        return f"id-of-{args.name}", args.inputs
+
+    def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], None]:
+        return {}, None
+
+
+def unwrapped(value: Any) -> Any:
+    return value["value"] if isinstance(value, dict) and SECRET in value.values() else value
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a topology file, and clusters that were observed before."""
+    (tmp_path / "payments.yaml").write_text(DECLARATION)
+    monkeypatch.setenv("EU_WEST_PASSWORD", PASSWORD)
+    for name in ("KAFKA_ENABLE_TLS", "KAFKA_SASL_USERNAME", "KAFKA_CA_CERT", "AWS_PROFILE"):
+        monkeypatch.setenv(name, "of-another-cluster")
+    observe(tmp_path, SOURCE, cluster(WEST))
+    return tmp_path
+
+
+def declaration(root: Path) -> Topology:
+    return load((root / "payments.yaml",))
+
+
+def observe(root: Path, *clusters: ObservedCluster) -> None:
+    observed = {one.alias: one for one in clusters}
+    write_observed(root / program.OBSERVED_FOLDER, declaration(root), observed, observed)
+
+
+def run(
+    start: Callable[[], object], stack: str = "dc2", settings: dict[str, str] | None = None
+) -> dict[str, list[Declared]]:
+    """Run a program; return what it declared by type, without the stack itself."""
+    monitor = Monitor()
+    mocks.set_mocks(Echo(), project="anabranch", stack=stack, monitor=monitor)
+    values = {"topology": "payments.yaml"} | (settings or {})
+    pulumi.runtime.set_all_config({f"anabranch:{key}": value for key, value in values.items()})
+
+    # Waits until every resource is registered; Pulumi has no types for it.
+    within_pulumi: Any = pulumi.runtime.test
+    within_pulumi(start)()
+    found: dict[str, list[Declared]] = {}
+    # Resources are registered side by side, in no order.
+    for one in sorted(monitor.declared.values(), key=lambda one: one.name):
+        found.setdefault(one.type, []).append(one)
+    return found
+
+
+FLOW, PROVIDER, TOPIC = "anabranch:index:Flow", "pulumi:providers:kafka", "kafka:index/topic:Topic"
+
+
+def test_every_remote_topic_is_declared_with_all_its_settings(root: Path) -> None:
+    found = run(lambda: program.run(root))
+    observed = {EAST: SOURCE, WEST: cluster(WEST)}
+    wanted = desired_topics(declaration(root), observed, [WEST])
+    assert [one.name for one in found[TOPIC]] == ["eu-west/us-east.orders", "eu-west/us-east.users"]
+    for one, topic_wanted in zip(found[TOPIC], wanted, strict=True):
+        assert one.inputs == {
+            "name": topic_wanted.name,
+            "partitions": topic_wanted.partitions,
+            "replicationFactor": topic_wanted.replication_factor,
+            "config": topic_wanted.configs,
+        }
+    assert found[TOPIC][0].inputs["config"]["retention.ms"] == "86400000"
+
+
+def test_topics_are_protected_and_stand_below_their_flow(root: Path) -> None:
+    found = run(lambda: program.run(root))
+    (flow,) = found[FLOW]
+    assert flow.name == "us-east-eu-west"
+    for one in found[TOPIC]:
+        assert one.protect
+        assert one.parent == flow.urn
+
+
+def test_each_cluster_has_one_explicit_provider(root: Path) -> None:
+    found = run(lambda: program.run(root))
+    (provider,) = found[PROVIDER]
+    assert provider.name == WEST
+    for one in found[TOPIC]:
+        assert one.provider == f"{provider.urn}::id-of-{WEST}"
+
+
+def test_no_field_of_a_provider_is_left_to_the_environment(root: Path) -> None:
+    (provider,) = run(lambda: program.run(root))[PROVIDER]
+    known = set(inspect.signature(kafka.ProviderArgs.__init__).parameters) - {"self", "__self__"} - DEPRECATED
+    assert {key.lower() for key in provider.inputs} == {name.replace("_", "") for name in known}
+    assert "of-another-cluster" not in json.dumps(provider.raw)
+    assert provider.inputs["caCert"] == ""
+    assert (provider.inputs["saslMechanism"], provider.inputs["saslUsername"]) == ("plain", "mirror")
+    # What is no text travels to a provider as JSON.
+    assert json.loads(provider.inputs["bootstrapServers"]) == ["b1.euw.example:9092", "b2.euw.example:9092"]
+    assert (provider.inputs["tlsEnabled"], provider.inputs["skipTlsVerify"]) == ("false", "false")
+
+
+def test_the_password_is_a_secret_and_stands_nowhere_else(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        found = run(lambda: program.run(root))
+    (provider,) = found[PROVIDER]
+    assert SECRET in provider.raw["saslPassword"].values()
+    assert provider.inputs["saslPassword"] == PASSWORD
+    others = [one.raw for kind in found.values() for one in kind if one is not provider]
+    rest = {key: value for key, value in provider.raw.items() if key != "saslPassword"}
+    assert PASSWORD not in json.dumps([others, rest]) + caplog.text
+    assert PASSWORD not in (root / program.OBSERVED_FOLDER / "dc2.json").read_text()
+
+
+def test_a_stack_declares_its_own_data_centre_only(root: Path) -> None:
+    observe(root, cluster(EAST))
+    found = run(lambda: program.run(root), stack="dc1")
+    assert TOPIC not in found
+    assert [one.name for one in found[PROVIDER]] == [EAST]
+
+
+def test_the_data_centre_may_have_another_name_than_the_stack(root: Path) -> None:
+    found = run(lambda: program.run(root), stack="prod", settings={"datacenter": "dc2"})
+    assert len(found[TOPIC]) == 2
+
+
+def test_several_files_are_one_topology(root: Path) -> None:
+    text = (root / "payments.yaml").read_text()
+    head, _, flows = text.partition("defaults:")
+    (root / "clusters.yaml").write_text(head)
+    (root / "flows.yaml").write_text("version: 1\ndefaults:" + flows)
+    assert load((root / "clusters.yaml", root / "flows.yaml")).digest == declaration(root).digest
+    found = run(lambda: program.run(root), settings={"topology": '["clusters.yaml", "flows.yaml"]'})
+    assert len(found[TOPIC]) == 2
+
+
+def test_a_topic_whose_source_is_gone_stays_declared(root: Path) -> None:
+    orders, users = desired_topics(declaration(root), {EAST: SOURCE, WEST: cluster(WEST)}, [WEST])
+    standing = [topic(one.name, one.partitions, 3, one.configs) for one in (orders, users)]
+    owned = [record(one, declaration(root)) for one in (orders, users)]
+    observe(root, cluster(EAST, topic("orders")), cluster(WEST, *standing, owned=owned))
+    names = [one.inputs["name"] for one in run(lambda: program.run(root))[TOPIC]]
+    assert names == ["us-east.orders", "us-east.users"]
+
+
+def failure(root: Path, stack: str = "dc2") -> str:
+    with pytest.raises(pulumi.RunError) as raised:
+        run(lambda: program.run(root), stack)
+    return str(raised.value)
+
+
+def test_a_source_that_cannot_be_read_fails_the_program(root: Path) -> None:
+    (root / program.OBSERVED_FOLDER / "dc2.json").unlink()
+    text = (root / "payments.yaml").read_text().replace("b1.use.example:9092", "127.0.0.1:1")
+    (root / "payments.yaml").write_text(
+        text.replace('["b1.euw.example:9092", "b2.euw.example:9092"]', '["127.0.0.1:2"]')
+    )
+    message = failure(root)
+    assert "cluster us-east (127.0.0.1:1): does not answer" in message
+    assert "cluster eu-west (127.0.0.1:2): does not answer" in message
+
+
+def test_a_stack_that_is_no_data_centre_fails(root: Path) -> None:
+    assert "no cluster of payments stands in data centre dc9; there are dc1, dc2" in failure(root, "dc9")
+
+
+def test_a_damaged_record_of_observed_clusters_fails(root: Path) -> None:
+    (root / program.OBSERVED_FOLDER / "dc2.json").write_text("{")
+    assert "AB181" in failure(root)
+
+
+def test_a_data_centre_that_was_not_observed_whole_is_not_written_down(tmp_path: Path, root: Path) -> None:
+    observed = {EAST: SOURCE, WEST: cluster(WEST)}
+    folder = tmp_path / "elsewhere"
+    assert write_observed(folder, declaration(root), observed, [WEST]) == (folder / "dc2.json",)
+    one_place = DECLARATION.replace("datacenter: dc2", "datacenter: dc1")
+    (root / "payments.yaml").write_text(one_place)
+    assert write_observed(folder, declaration(root), observed, [WEST]) == ()
+
+
+@pytest.mark.parametrize("missing", [EAST, WEST])
+def test_a_record_without_a_cluster_that_is_needed_does_not_count(root: Path, missing: str) -> None:
+    path = root / program.OBSERVED_FOLDER / "dc2.json"
+    value = json.loads(path.read_text())
+    del value["clusters"][missing]
+    path.write_text(json.dumps(value))
+    assert read_observed(path, declaration(root), [EAST, WEST]) is None
+
+
+def test_a_record_for_another_declaration_does_not_count(root: Path) -> None:
+    path = root / program.OBSERVED_FOLDER / "dc2.json"
+    assert read_observed(path, declaration(root), [EAST, WEST]) == {EAST: SOURCE, WEST: cluster(WEST)}
+    (root / "payments.yaml").write_text(DECLARATION.replace("name: payments", "name: other"))
+    assert read_observed(path, declaration(root), [EAST, WEST]) is None
+
+
+@pytest.mark.parametrize("settings", sorted((ROOT / "stacks").glob("Pulumi.*.yaml")), ids=lambda path: path.name)
+def test_every_settings_file_names_a_topology_and_one_of_its_data_centres(settings: Path) -> None:
+    values = YAML(typ="safe").load(settings)["config"]
+    declared = load((ROOT / values["anabranch:topology"],))
+    assert settings.name.split(".")[1] in {one.datacenter for one in declared.clusters.values()}
+
+
+def test_what_pulumi_runs_is_this_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Path] = []
+    monkeypatch.setattr(program, "run", started.append)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    runpy.run_path(str(ROOT / "stacks"), run_name="__main__")
+    assert started == [ROOT]
+    assert (ROOT / "Pulumi.yaml").read_text().splitlines()[-2:] == ["main: stacks", "stackConfigDir: stacks"]

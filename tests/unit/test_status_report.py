@@ -1,0 +1,166 @@
+"""What `status` prints: flows summed up from their tasks' words, as lines and as JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from reconciler.model.flow import Flow
+from reconciler.model.selection import Selection
+from reconciler.model.status import STALE_SECONDS, PartitionState, PartitionStatus, Reason, TaskStatus
+from reconciler.report.status import FlowSummary, status_json, status_lines, summarise
+
+NOW = 1_000.0
+RUNNING, PARKED, OPENING = PartitionState.RUNNING, PartitionState.PARKED, PartitionState.OPENING
+TOO_LARGE = Reason("AB212", "the batch at offset 4 has 2,000,000 bytes")
+OUTAGE = Reason("AB220", "west does not answer")
+
+
+def flow(name: str = "east-west") -> Flow:
+    source, target = name.split("-")
+    return Flow(name, source, target, Selection((".*",)))
+
+
+def partition(
+    number: int, position: int, end: int, state: PartitionState = RUNNING, reason: Reason | None = None
+) -> PartitionStatus:
+    return PartitionStatus("orders", number, "east.orders", state, position, end, reason)
+
+
+def said(
+    *partitions: PartitionStatus,
+    flow: str = "east-west",
+    task: int = 0,
+    ago: float = 0.5,
+    stopped: bool = False,
+    waiting: str | None = None,
+) -> TaskStatus:
+    return TaskStatus(
+        flow, "east", "west", "run", task, 2, NOW - ago, stopped, waiting, 100, 5_000, 10.5, 525.0, partitions
+    )
+
+
+def summary(*statuses: TaskStatus) -> FlowSummary:
+    (one,) = summarise([flow()], statuses, NOW)
+    return one
+
+
+def lines(*statuses: TaskStatus) -> list[str]:
+    return [line.plain for line in status_lines([summary(*statuses)])]
+
+
+def test_the_tasks_of_a_flow_are_added_up() -> None:
+    one = summary(said(partition(0, 5, 9), partition(2, 3, 3)), said(partition(1, 90, 100), task=1))
+    assert (one.state, one.lag, one.records, one.tasks) == ("running", 14, 200, 2)
+    assert (one.records_per_second, one.bytes_per_second) == (21.0, 1_050.0)
+    assert [p.partition for p in one.partitions] == [0, 2, 1]
+    assert one.troubled == ()
+
+
+def test_flows_keep_their_order_and_their_own_words() -> None:
+    made = summarise([flow("a-b"), flow("c-d")], [said(partition(0, 1, 5), flow="c-d")], NOW)
+    assert [(one.name, one.state, one.lag) for one in made] == [("a-b", "not running", None), ("c-d", "running", 4)]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "state"),
+    [
+        ([], "not running"),
+        ([said(partition(0, 1, 1))], "running"),
+        ([said(partition(0, -1, -1, OPENING))], "opening"),
+        ([said(partition(0, -1, -1, OPENING), partition(1, 1, 1))], "running"),
+        ([said(partition(0, 4, 9, PARKED, TOO_LARGE), partition(1, 1, 1))], "degraded"),
+        ([said(waiting="no topic matches yet")], "waiting"),
+        ([said(partition(0, 1, 1), ago=STALE_SECONDS)], "lost"),
+        ([said(partition(0, 1, 1), stopped=True)], "stopped"),
+        ([said(partition(0, 1, 1), stopped=True), said(task=1, ago=60)], "lost"),
+        ([said(partition(0, 1, 1), stopped=True), said(partition(1, 1, 1), task=1)], "running"),
+        ([said(partition(0, 1, 1)), said(partition(1, 1, 1), task=1, ago=60)], "degraded"),
+    ],
+)
+def test_where_a_flow_stands(statuses: list[TaskStatus], state: str) -> None:
+    assert summary(*statuses).state == state
+
+
+def test_an_unknown_lag_is_not_zero() -> None:
+    one = summary(said(partition(0, -1, -1, OPENING)))
+    assert one.lag is None
+    assert "lag unknown" in lines(said(partition(0, -1, -1, OPENING)))[0]
+
+
+def test_silent_tasks_copy_nothing() -> None:
+    one = summary(said(partition(0, 1, 1), ago=60))
+    assert (one.records_per_second, one.tasks, one.silent_seconds) == (0.0, 0, 60.0)
+
+
+def test_a_silent_task_beside_a_speaking_one_is_told() -> None:
+    statuses = said(partition(0, 1, 1)), said(partition(1, 1, 1), task=1, ago=60)
+    assert (summary(*statuses).tasks, summary(*statuses).silent_tasks) == (1, 1)
+    assert lines(*statuses)[0].endswith("silent tasks 1")
+
+
+def test_a_running_flow_is_one_line() -> None:
+    assert lines(said(partition(0, 1_000, 2_234_567))) == ["east → west   running     10 rec/s   lag 2,233,567 records"]
+
+
+def test_every_partition_with_a_reason_gets_a_line() -> None:
+    first, second, third = lines(
+        said(partition(0, 4, 9, PARKED, TOO_LARGE), partition(1, 3, 4, OPENING, OUTAGE), partition(2, 1, 1))
+    )
+    assert first.startswith("east → west   degraded")
+    assert first.endswith("parked 1")
+    assert second == "  east.orders/0  parked    the batch at offset 4 has 2,000,000 bytes [AB212]"
+    assert third == "  east.orders/1  opening   west does not answer [AB220]"
+
+
+def test_a_waiting_flow_says_what_for() -> None:
+    assert lines(said(waiting="no topic matches yet")) == ["east → west   waiting     no topic matches yet"]
+
+
+@pytest.mark.parametrize(
+    ("ago", "words"), [(12, "12 s"), (59, "59 s"), (120, "2 min"), (3 * 3_600, "3 h"), (5 * 86_400, "5 d")]
+)
+def test_a_lost_flow_says_when_it_was_heard(ago: float, words: str) -> None:
+    assert lines(said(partition(0, 1, 1), ago=ago)) == [f"east → west   lost        last heard {words} ago"]
+
+
+def test_a_flow_without_any_word_is_not_running() -> None:
+    assert [line.plain.rstrip() for line in status_lines(summarise([flow()], [], NOW))] == ["east → west   not running"]
+
+
+def test_columns_line_up_between_flows() -> None:
+    made = summarise([flow("a-b"), flow("longer-name")], [], NOW)
+    starts = {line.plain.index("not running") for line in status_lines(made)}
+    assert len(starts) == 1
+
+
+def test_no_flow_is_no_line() -> None:
+    assert status_lines([]) == []
+    assert status_json([]) == {"flows": []}
+
+
+def test_json_has_everything_and_only_json_types() -> None:
+    value = json.loads(json.dumps(status_json([summary(said(partition(0, 4, 9, PARKED, TOO_LARGE)))])))
+    (one,) = value["flows"]
+    assert {key: one[key] for key in ("name", "source", "target", "state", "lag", "tasks", "waiting")} == {
+        "name": "east-west",
+        "source": "east",
+        "target": "west",
+        "state": "degraded",
+        "lag": 5,
+        "tasks": 1,
+        "waiting": None,
+    }
+    assert one["partitions"] == [
+        {
+            "topic": "orders",
+            "partition": 0,
+            "remote": "east.orders",
+            "state": "parked",
+            "position": 4,
+            "end": 9,
+            "lag": 5,
+            "reason": {"code": "AB212", "text": "the batch at offset 4 has 2,000,000 bytes"},
+        }
+    ]

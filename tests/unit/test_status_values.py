@@ -1,0 +1,93 @@
+"""What tasks say of themselves: lag, liveness, JSON and back, and which runs are the newest."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.model.status import STALE_SECONDS, PartitionState, PartitionStatus, Reason, TaskStatus
+from reconciler.state.status import newest_runs
+
+names = st.text(min_size=1, max_size=10)
+offsets = st.integers(-1, 2**62)
+numbers = st.floats(0, 1e9)
+partitions = st.builds(
+    PartitionStatus,
+    names,
+    st.integers(0, 1_000),
+    names,
+    st.sampled_from(PartitionState),
+    offsets,
+    offsets,
+    st.none() | st.builds(Reason, names, names),
+)
+statuses = st.builds(
+    TaskStatus,
+    *(names, names, names, names, st.integers(0, 9), st.integers(1, 9), numbers, st.booleans()),
+    *(st.none() | names, st.integers(0), st.integers(0), numbers, numbers),
+    st.lists(partitions, max_size=4).map(tuple),
+)
+
+
+@given(statuses)
+def test_json_and_back_is_the_same(status: TaskStatus) -> None:
+    assert TaskStatus.from_json(json.loads(json.dumps(status.to_json()))) == status
+
+
+@pytest.mark.parametrize("value", [{}, {"partitions": []}, {"partitions": [{"state": "asleep"}]}])
+def test_another_shape_is_refused(value: dict[str, object]) -> None:
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        TaskStatus.from_json(value)
+
+
+@pytest.mark.parametrize(
+    ("position", "end", "lag"), [(-1, 10, None), (5, -1, None), (5, 12, 7), (12, 12, 0), (13, 12, 0), (0, 0, 0)]
+)
+def test_lag_is_known_when_both_ends_are(position: int, end: int, lag: int | None) -> None:
+    assert PartitionStatus("t", 0, "east.t", PartitionState.RUNNING, position, end).lag == lag
+
+
+def test_a_reason_ends_with_its_code() -> None:
+    assert str(Reason("AB212", "the batch is too large")) == "the batch is too large [AB212]"
+
+
+def status(run: str, time: float, stopped: bool = False, flow: str = "f", task: int = 0) -> TaskStatus:
+    return TaskStatus(flow, "a", "b", run, task, 1, time, stopped, None, 0, 0, 0.0, 0.0, ())
+
+
+def test_a_task_lives_until_it_says_goodbye_or_falls_silent() -> None:
+    one = status("r", 100.0)
+    assert one.is_live(100.0 + STALE_SECONDS - 0.1)
+    assert not one.is_live(100.0 + STALE_SECONDS)
+    assert not replace(one, stopped=True).is_live(100.0)
+
+
+def test_all_live_runs_are_shown_and_dead_ones_only_when_nobody_lives() -> None:
+    dead, one, two = status("dead", 99.0, stopped=True), status("one", 100.0), status("two", 99.5)
+    assert newest_runs([dead, one, two], now=100.0) == [one, two]
+    assert newest_runs([dead, one, two], now=500.0) == [one]
+
+
+def test_of_the_dead_the_run_that_spoke_last_is_shown_whole() -> None:
+    old = [status("old", 10.0), status("old", 11.0, task=1)]
+    last = [replace(one, tasks=2) for one in (status("last", 20.0, stopped=True), status("last", 9.0, task=1))]
+    assert newest_runs([*old, *last], now=500.0) == last
+
+
+def test_a_silent_task_of_a_living_run_is_part_of_the_picture() -> None:
+    speaks, silent = (replace(one, tasks=2) for one in (status("r", 100.0), status("r", 50.0, task=1)))
+    assert newest_runs([speaks, silent], now=101.0) == [speaks, silent]
+
+
+def test_a_task_that_its_run_has_no_more_is_not_shown() -> None:
+    speaks, former = status("r", 100.0), status("r", 50.0, task=1)
+    assert newest_runs([speaks, former], now=101.0) == [speaks]
+
+
+def test_flows_are_judged_each_for_itself() -> None:
+    live, dead = status("r", 100.0, flow="f"), status("r", 10.0, flow="g")
+    assert newest_runs([live, dead], now=100.0) == [live, dead]
