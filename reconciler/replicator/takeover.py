@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.batch import SEQUENCE_MODULUS, Batch, UnreadableBatch, next_sequence
 from reconciler.replicator.channel import Channel, Place, Sides, Standing
+from reconciler.replicator.identity import Identity
 from reconciler.replicator.samelog import batch_at, first_difference
 from reconciler.replicator.wire import (
     EARLIEST,
@@ -41,23 +41,6 @@ class _Stop(Exception):
     def __init__(self, verdict: reasons.Verdict) -> None:
         super().__init__(str(verdict[1]))
         self.verdict = verdict
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """What names a flow's producers.
-
-    Attributes:
-        topology: name of the topology.
-        flow: name of the flow.
-    """
-
-    topology: str
-    flow: str
-
-    def transactional_id(self, place: Place) -> str:
-        """Return the transactional id of one partition: it gives all its owners the same producer id."""
-        return f"anabranch.{self.topology}.{self.flow}.{place.topic}.{place.partition}"
 
 
 class Takeover:

@@ -16,9 +16,10 @@ from reconciler.model.spec import FlowSpec
 from reconciler.model.status import TaskStatus
 from reconciler.replicator.channel import Channel, Parcel
 from reconciler.replicator.discover import Assignment, Look
+from reconciler.replicator.identity import Identity
 from reconciler.replicator.ledger import Ledger, Row
 from reconciler.replicator.reader import Reader
-from reconciler.replicator.takeover import Identity, Takeover
+from reconciler.replicator.takeover import Takeover
 from reconciler.replicator.wire import Job, Loop, Wire, Work
 from reconciler.replicator.writer import Writer
 from reconciler.state.control import Listener

@@ -1,0 +1,31 @@
+"""The names under which a flow's producers are known to the target's coordinators: the same for all owners.
+
+`takeover` and `fill` ask here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reconciler.replicator.channel import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What names a flow's producers.
+
+    Attributes:
+        topology: name of the topology.
+        flow: name of the flow.
+    """
+
+    topology: str
+    flow: str
+
+    def transactional_id(self, place: Place) -> str:
+        """Return the transactional id of one partition: it gives all its owners the same producer id."""
+        return f"anabranch.{self.topology}.{self.flow}.{place.topic}.{place.partition}"
+
+    def filling_id(self, place: Place) -> str:
+        """Return the transactional id whose producer fills gaps in one partition and writes no records."""
+        return f"{self.transactional_id(place)}.fill"
