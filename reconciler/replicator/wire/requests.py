@@ -174,6 +174,7 @@ class Wire:
                 p.last_stable_offset,
                 p.log_start_offset,
                 p.records or b"",
+                tuple((one.producer_id, one.first_offset) for one in p.aborted_transactions or ()),
             )
             for topic in answer.responses
             for p in topic.partitions

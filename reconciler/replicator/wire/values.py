@@ -65,7 +65,10 @@ class FetchAsk:
 
 @dataclass(frozen=True, slots=True)
 class FetchAnswer:
-    """One partition of a fetch answer; `records` are whole batches, the last one possibly cut."""
+    """One partition of a fetch answer; `records` are whole batches, the last one possibly cut.
+
+    `aborted` names the aborted transactions that reach into `records`: producer id and first offset of each.
+    """
 
     topic: str
     partition: int
@@ -74,6 +77,7 @@ class FetchAnswer:
     last_stable_offset: int
     log_start: int
     records: memoryview | bytes
+    aborted: tuple[tuple[int, int], ...] = ()
 
     def raise_error(self) -> None:
         """Raise ErrorCode when the broker answered with an error."""
