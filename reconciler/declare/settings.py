@@ -11,12 +11,16 @@ from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias, cast
 
 from reconciler.declare.located import Place, Value
-from reconciler.model.flow import Flow, OffsetsMode
+from reconciler.declare.quantities import byte_count, byte_rate, seconds
+from reconciler.model.flow import Fill, Flow, OffsetsMode, OnDataLoss, OnRecreate
 from reconciler.model.policy import PolicyKind, ReplicationPolicy
 from reconciler.model.selection import Selection
 
 PATTERN_KINDS = ("fan-out", "aggregation", "active-active", "xdcr")
-FIELDS = ("topics", "policy", "offsets", "tasks", "replication-factor", "enabled")
+FIELDS = (
+    *("topics", "policy", "offsets", "fill", "on-data-loss", "on-recreate", "quota", "batch-size"),
+    *("tasks", "replication-factor", "refresh-interval", "enabled"),
+)
 
 
 class Setting(NamedTuple):
@@ -35,8 +39,14 @@ _BUILT_IN_VALUES: dict[str, Value] = {
     "policy.type": "default",
     "policy.separator": ".",
     "offsets": "auto",
+    "fill": "auto",
+    "on-data-loss": "park",
+    "on-recreate": "park",
+    "quota": None,
+    "batch-size": "256KiB",
     "tasks": 1,
     "replication-factor": None,
+    "refresh-interval": "60s",
     "enabled": True,
 }
 BUILT_IN: Settings = {key: Setting(value, None) for key, value in _BUILT_IN_VALUES.items()}
@@ -65,6 +75,7 @@ def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -
     """Return the flow that effective settings describe; they have passed the schema."""
     value = {key: setting.value for key, setting in settings.items()}
     factor = cast("int | None", value["replication-factor"])
+    quota = cast("str | None", value["quota"])
     return Flow(
         name=name,
         source=ends[0],
@@ -79,9 +90,15 @@ def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -
             separator=cast("str", value["policy.separator"]),
         ),
         offsets=cast("OffsetsMode", value["offsets"]),
+        fill=cast("Fill", value["fill"]),
+        on_data_loss=cast("OnDataLoss", value["on-data-loss"]),
+        on_recreate=cast("OnRecreate", value["on-recreate"]),
+        quota=None if quota is None else byte_rate(quota),
+        batch_size=byte_count(cast("str | int", value["batch-size"])),
         # 4.0 is a whole number to JSON Schema.
         tasks=int(cast("int", value["tasks"])),
         replication_factor=None if factor is None else int(factor),
+        refresh_interval=seconds(cast("str", value["refresh-interval"])),
         enabled=cast("bool", value["enabled"]),
         origin=origin,
     )

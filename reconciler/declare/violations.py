@@ -211,14 +211,14 @@ def _wrong_value(violation: Violation) -> Iterator[Finding]:
     expected = str(schema["title"])
     code = codes.WRONG_VALUE
     match violation.rule:
-        case "type":
+        case "type" if isinstance(schema["type"], str):
             expected = _TYPES.get(schema["type"], expected)
         case "const":
             code = codes.VERSION
         case "minItems" if schema["minItems"] == 1:
             code = codes.EMPTY_TOPICS if path[-2:] == ("topics", "include") else code
             expected += ", not empty"
-        case "minimum" | "maximum":
+        case "minimum" | "maximum" if schema["minimum"] < schema["maximum"]:
             expected = f"a whole number from {schema['minimum']} to {schema['maximum']}"
         case "maxLength":
             expected = f"at most {schema['maxLength']} characters"
@@ -231,6 +231,8 @@ def _wrong_value(violation: Violation) -> Iterator[Finding]:
 def _example(violation: Violation) -> str:
     if violation.rule == "minItems" and violation.place.path[-2:] == ("topics", "include"):
         return "name topics, or leave include out to take all; enabled: false stops a flow"
+    if violation.place.path[-1:] == ("quota",):
+        return "for example: quota: 50MB/s; leave it out for no limit, enabled: false stops a flow"
     if violation.rule == "const":
         return f"set version: {violation.schema['const']}, the one that this release reads"
     return f"for example: {words.example(violation.place.path, violation.schema['examples'][0])}"

@@ -16,8 +16,8 @@ _SYNONYMS = {"source": "from", "target": "to", "whitelist": "include", "blacklis
 
 _PLANNED_OF_FLOWS = frozenset(
     (
-        *("groups", "quota", "where", "select", "start", "delivery", "on-data-loss", "on-recreate", "dlq", "fill"),
-        *("sync-configs", "sync-acls", "heartbeats", "checkpoints", "refresh-interval"),
+        *("groups", "where", "select", "start", "delivery", "dlq"),
+        *("sync-configs", "sync-acls", "heartbeats", "checkpoints"),
         *("overrides", "consumer", "producer", "admin"),
     )
 )

@@ -12,6 +12,18 @@ from reconciler.model.selection import Selection
 OffsetsMode = Literal["auto", "identical"]
 OFFSETS_MODES: tuple[str, ...] = get_args(OffsetsMode)
 
+Fill = Literal["auto", "markers", "transactions"]
+FILLS: tuple[str, ...] = get_args(Fill)
+
+OnDataLoss = Literal["park", "continue"]
+ON_DATA_LOSS: tuple[str, ...] = get_args(OnDataLoss)
+
+OnRecreate = Literal["park", "restart"]
+ON_RECREATE: tuple[str, ...] = get_args(OnRecreate)
+
+DEFAULT_BATCH_SIZE = 256 * 1024
+DEFAULT_REFRESH_INTERVAL = 60.0
+
 
 @dataclass(frozen=True)
 class Flow:
@@ -24,8 +36,14 @@ class Flow:
         topics: which topics of the source are taken.
         policy: how remote topics are named.
         offsets: how the copy's offsets relate to the original's.
+        fill: how offsets that hold no record are filled in the copy; `auto` is markers where the target allows them.
+        on_data_loss: what follows when records were deleted at the source before they were copied.
+        on_recreate: what follows when a source topic was deleted and made again.
+        quota: the most that all its tasks together copy, in bytes per second; None means no limit.
+        batch_size: up to how many bytes small source batches are merged into one; 0 merges none.
         tasks: how many tasks replicate it.
         replication_factor: of remote topics; None means the source's, at most the target's broker count.
+        refresh_interval: seconds between two looks for new topics and partitions.
         enabled: whether it runs.
         origin: what made it, for messages: `flows[2]`, `replication[0] (active-active)`.
     """
@@ -36,8 +54,14 @@ class Flow:
     topics: Selection
     policy: ReplicationPolicy = field(default_factory=ReplicationPolicy)
     offsets: OffsetsMode = "auto"
+    fill: Fill = "auto"
+    on_data_loss: OnDataLoss = "park"
+    on_recreate: OnRecreate = "park"
+    quota: int | None = None
+    batch_size: int = DEFAULT_BATCH_SIZE
     tasks: int = 1
     replication_factor: int | None = None
+    refresh_interval: float = DEFAULT_REFRESH_INTERVAL
     enabled: bool = True
     origin: str = ""
 

@@ -37,15 +37,16 @@ def cluster(fields: str) -> str:
             "defaults: {replication_factor: 3}",
             "12 (defaults.replication_factor)",
             "AB103",
-            "expected one of topics, offsets, tasks, replication-factor, enabled or policy; found replication_factor",
+            "expected one of topics, offsets, fill, on-data-loss, on-recreate, quota, batch-size, tasks, "
+            "replication-factor, refresh-interval, enabled or policy; found replication_factor",
             "did you mean replication-factor?",
         ),
         (
             "flows: [{source: a, to: b}]",
             "10 (flows[0].source)",
             "AB103",
-            "expected one of from, to, name, topics, offsets, tasks, replication-factor, enabled or policy; "
-            "found source",
+            "expected one of from, to, name, topics, offsets, fill, on-data-loss, on-recreate, quota, batch-size, "
+            "tasks, replication-factor, refresh-interval, enabled or policy; found source",
             "did you mean from?",
         ),
         (
@@ -184,12 +185,11 @@ def test_a_violation_says_what_was_expected_and_found_and_what_to_do(
         *(
             f"defaults: {{{key}: x}}"
             for key in (
-                *("groups", "quota", "where", "select", "start", "delivery", "on-data-loss", "on-recreate", "dlq"),
-                *("fill", "sync-configs", "sync-acls", "heartbeats", "checkpoints", "refresh-interval", "overrides"),
-                *("consumer", "producer", "admin"),
+                *("groups", "where", "select", "start", "delivery", "dlq", "sync-configs", "sync-acls"),
+                *("heartbeats", "checkpoints", "overrides", "consumer", "producer", "admin"),
             )
         ),
-        "flows: [{from: a, to: b, quota: 50MB/s}]",
+        "flows: [{from: a, to: b, groups: {include: [x]}}]",
         "replication: [{from: a, to: b, start: earliest}]",
         "defaults: {offsets: translated}",
         "policy: {rules: []}",
@@ -309,14 +309,14 @@ def test_all_errors_are_told_at_once_in_the_order_of_the_lines(tmp_path: Path) -
         "  - {from: b, to: a, topics: {include: ['orders(']}}\n"
         "flows:\n"
         "  - {from: b, to: c}\n"
-        "  - {from: b, to: c, quota: 3}\n"
+        "  - {from: b, to: c, start: 3}\n"
     )
     assert said(tmp_path, HEAD + body) == [
         "0.yaml:10:22 (replication[0].taks) AB103",
         "0.yaml:11:19 (replication[1].to) AB105",
         "0.yaml:12:41 (replication[2].topics.include[0]) AB109",
         "0.yaml:15:5 (flows[1]) AB106",
-        "0.yaml:15:22 (flows[1].quota) AB111",
+        "0.yaml:15:22 (flows[1].start) AB111",
     ]
 
 
@@ -325,7 +325,7 @@ def test_a_cycle_is_told_beside_other_errors_that_leave_the_flows_sure(tmp_path:
         "replication:\n"
         "  - {from: a, to: b, policy: {type: identity}}\n"
         "  - {from: b, to: a, policy: {type: identity}}\n"
-        "  - {from: b, to: nowhere, quota: 5}\n"
+        "  - {from: b, to: nowhere, start: 5}\n"
     )
     assert [line.split()[-1] for line in said(tmp_path, HEAD + body)] == ["AB108", "AB105", "AB111"]
 

@@ -77,8 +77,14 @@ def test_built_in_defaults(tmp_path: Path) -> None:
         topics=Selection((".*",)),
         policy=ReplicationPolicy("default", "."),
         offsets="auto",
+        fill="auto",
+        on_data_loss="park",
+        on_recreate="park",
+        quota=None,
+        batch_size=262_144,
         tasks=1,
         replication_factor=None,
+        refresh_interval=60.0,
         enabled=True,
         origin="flows[0]",
     )
@@ -123,6 +129,21 @@ flows:
     assert (by_name["b-d"].tasks, by_name["b-d"].remote_topic("x")) == (2, "b_x")
     assert by_name["c-d"].topics == Selection((".*",), (), required=True)
     assert by_name["c-d"].policy == ReplicationPolicy("identity", "_")
+
+
+def test_how_a_flow_runs_is_overlaid_field_by_field_too(tmp_path: Path) -> None:
+    body = """
+defaults: {fill: markers, quota: 50MB/s, batch-size: 64 KB, on-recreate: restart}
+replication:
+  - {fan-out: {from: a, to: [b, c]}, quota: 1GiB/s, on-data-loss: continue, refresh-interval: 5min}
+flows:
+  - {from: a, to: c, quota: 300 KB/s, fill: transactions, batch-size: 0}
+"""
+    b, c = load(tmp_path, HEAD + body).flows
+    assert (b.fill, b.quota, b.batch_size, b.refresh_interval) == ("markers", 1024**3, 64_000, 300.0)
+    assert (b.on_data_loss, b.on_recreate) == ("continue", "restart")
+    assert (c.fill, c.quota, c.batch_size, c.refresh_interval) == ("transactions", 300_000, 0, 300.0)
+    assert (c.on_data_loss, c.on_recreate) == ("continue", "restart")
 
 
 def test_policy_may_stand_under_defaults_but_not_in_both_places(tmp_path: Path) -> None:

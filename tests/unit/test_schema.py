@@ -13,7 +13,7 @@ from jsonschema import Draft7Validator
 
 from reconciler.declare import codes, resources, words
 from reconciler.declare.settings import BUILT_IN, FIELDS, PATTERN_KINDS
-from reconciler.model.flow import OFFSETS_MODES
+from reconciler.model.flow import FILLS, OFFSETS_MODES, ON_DATA_LOSS, ON_RECREATE
 from reconciler.model.policy import POLICY_KINDS
 from reconciler.model.security import MECHANISMS, PROTOCOLS, SecretRef
 
@@ -77,6 +77,9 @@ def test_it_allows_what_the_model_has() -> None:
     assert tuple(security["mechanism"]["enum"]) == MECHANISMS
     assert tuple(policy["type"]["enum"]) == POLICY_KINDS
     assert tuple(DEFINITIONS["offsets"]["enum"]) == OFFSETS_MODES
+    assert tuple(DEFINITIONS["fill"]["enum"]) == FILLS
+    assert tuple(DEFINITIONS["on-data-loss"]["enum"]) == ON_DATA_LOSS
+    assert tuple(DEFINITIONS["on-recreate"]["enum"]) == ON_RECREATE
 
 
 def test_the_fields_of_a_flow_are_the_same_everywhere() -> None:

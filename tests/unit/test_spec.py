@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.flow import OFFSETS_MODES, Flow
+from reconciler.model.flow import FILLS, OFFSETS_MODES, ON_DATA_LOSS, ON_RECREATE, Flow
 from reconciler.model.policy import POLICY_KINDS, ReplicationPolicy
 from reconciler.model.security import SecretRef, Security
 from reconciler.model.selection import Selection
@@ -37,8 +37,14 @@ flows = st.builds(
     st.builds(Selection, items, items, st.booleans()),
     st.builds(ReplicationPolicy, st.sampled_from(POLICY_KINDS), st.sampled_from([".", "-", ""])),
     st.sampled_from(OFFSETS_MODES),
+    st.sampled_from(FILLS),
+    st.sampled_from(ON_DATA_LOSS),
+    st.sampled_from(ON_RECREATE),
+    st.none() | st.integers(1, 2**40),
+    st.integers(0, 2**30),
     st.integers(1, 64),
     st.none() | st.integers(1, 5),
+    st.floats(1.0, 1e6),
     st.booleans(),
     names,
 )

@@ -1,0 +1,85 @@
+"""Sizes, rates and times in a topology: what is meant, and what is refused with which words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.declare.quantities import byte_count, byte_rate, seconds
+from reconciler.model.flow import Flow
+from tests.unit.declaring import HEAD, HEAD_LINES, load, place, refused
+
+
+def flow(folder: Path, field: str) -> Flow:
+    (made,) = load(folder, f"{HEAD}flows: [{{from: a, to: b, {field}}}]\n").flows
+    return made
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        *(("1B/s", 1), ("50KB/s", 50_000), ("50MB/s", 50_000_000), ("2GB/s", 2_000_000_000)),
+        *(("1KiB/s", 1024), ("3MiB/s", 3 * 1024**2), ("1GiB/s", 1024**3), ("50 MB/s", 50_000_000)),
+    ],
+)
+def test_a_quota(tmp_path: Path, written: str, meant: int) -> None:
+    assert flow(tmp_path, f"quota: {written}").quota == meant
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("0", 0), ("0B", 0), ("16384B", 16_384), ("256KiB", 262_144), ("1MB", 1_000_000), ("999MiB", 999 * 1024**2)],
+)
+def test_a_batch_size(tmp_path: Path, written: str, meant: int) -> None:
+    assert flow(tmp_path, f"batch-size: {written}").batch_size == meant
+
+
+@pytest.mark.parametrize(("written", "meant"), [("1s", 1.0), ("60s", 60.0), ("5min", 300.0), ("2 h", 7200.0)])
+def test_a_refresh_interval(tmp_path: Path, written: str, meant: float) -> None:
+    assert flow(tmp_path, f"refresh-interval: {written}").refresh_interval == meant
+
+
+@pytest.mark.parametrize("written", ["0", "0MB/s", "-5MB/s", "-1", "50MB", "50", "fast", "5.5MB/s", "~", "MB/s", "[]"])
+def test_a_quota_of_nothing_or_without_a_unit_is_refused_where_it_stands(tmp_path: Path, written: str) -> None:
+    (problem,) = refused(tmp_path, f"{HEAD}flows:\n  - {{from: a, to: b, quota: {written}}}\n")
+    assert place(problem, tmp_path) == f"0.yaml:{HEAD_LINES + 2}:29 (flows[0].quota)"
+    assert problem.code == "AB104"
+    assert problem.message.startswith("expected bytes per second above 0, with a unit: B/s, KB/s, MB/s, GB/s")
+    assert "found " in problem.message
+    assert problem.remedy == "for example: quota: 50MB/s; leave it out for no limit, enabled: false stops a flow"
+
+
+@pytest.mark.parametrize("written", ["-1", "5", "16384", "256", "1GB", "1000MB", "-5KB", "1.5MB", "big", "true"])
+def test_a_batch_size_that_is_none(tmp_path: Path, written: str) -> None:
+    (problem,) = refused(tmp_path, f"{HEAD}defaults: {{batch-size: {written}}}\n")
+    assert problem.code == "AB104"
+    assert problem.message.startswith("expected 0, or a size below 1 GB with a unit")
+    assert problem.remedy == "for example: batch-size: 256KiB"
+
+
+@pytest.mark.parametrize("written", ["0s", "0", "60", "500ms", "-1s", "1d", "soon"])
+def test_a_refresh_interval_below_a_second_or_without_a_unit(tmp_path: Path, written: str) -> None:
+    (problem,) = refused(tmp_path, f"{HEAD}defaults: {{refresh-interval: {written}}}\n")
+    assert (problem.code, problem.remedy) == ("AB104", "for example: refresh-interval: 60s")
+    assert problem.message.startswith("expected a time of at least 1s, with a unit")
+
+
+@pytest.mark.parametrize(
+    ("field", "remedy"),
+    [
+        ("fill: marker", "did you mean markers?"),
+        ("on-data-loss: ignore", "use park or continue"),
+        ("on-recreate: restrat", "did you mean restart?"),
+    ],
+)
+def test_a_choice_that_is_none(tmp_path: Path, field: str, remedy: str) -> None:
+    (problem,) = refused(tmp_path, f"{HEAD}defaults: {{{field}}}\n")
+    assert (problem.code, problem.remedy) == ("AB104", remedy)
+
+
+def test_what_has_passed_no_schema_is_no_quantity() -> None:
+    assert (byte_count("1KB"), byte_rate("1KB/s"), seconds("1s")) == (1000, 1000, 1.0)
+    for text in ("1", "KB", "1 KB KB"):
+        with pytest.raises(ValueError, match="no number with a unit"):
+            byte_count(text)
