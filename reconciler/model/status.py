@@ -17,6 +17,7 @@ class PartitionState(StrEnum):
     OPENING = "opening"  # position not known yet: before the first record, or after a break
     RUNNING = "running"
     PARKED = "parked"  # cannot go on by itself; tried again with growing pauses
+    PAUSED = "paused"  # somebody asked for it; stays so until somebody resumes it
     WAITING = "waiting"  # nobody has started it in this round yet
 
 

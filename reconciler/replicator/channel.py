@@ -104,7 +104,10 @@ class Channel:
     # --- opening -----------------------------------------------------------------------------------------------------
 
     def open(self, sides: Sides, standing: Standing) -> None:
-        """Begin at `standing`, with the first request travelling alone."""
+        """Begin at `standing`, with the first request travelling alone; while paused just note where it is."""
+        if self.state is PartitionState.PAUSED:
+            self.position = standing.end
+            return
         self.sides = sides
         self._standing = standing
         self.position = self.fetch_at = standing.end
@@ -125,15 +128,13 @@ class Channel:
 
     def wants_opening(self, now: float) -> bool:
         """Tell whether it is time to take over."""
-        return (
-            self.state is not PartitionState.RUNNING and not self.busy and not self.in_flight and now >= self.retry_at
-        )
+        wants = self.state not in (PartitionState.RUNNING, PartitionState.PAUSED)
+        return wants and not self.busy and not self.in_flight and now >= self.retry_at
 
     def _end_opening(self, state: PartitionState, reason: Reason, now: float) -> None:
-        self.opening += 1
-        self.queue.clear()
-        self.queued_bytes = 0
-        self._blocked = None
+        self._drop()
+        if self.state is PartitionState.PAUSED:
+            return
         # Pausing and parking are counted apart, or an outage would make the first parking long.
         self._failures = self._failures + 1 if state is self._ended_as else 1
         self._ended_as = state
@@ -141,6 +142,45 @@ class Channel:
         self.retry_at = now + min(high, low * 2 ** min(self._failures - 1, 16))
         self.state = state
         self.reason = reason
+
+    def _drop(self) -> None:
+        """Forget what was read in this opening, and let no answer count for the next one."""
+        self.opening += 1
+        self.queue.clear()
+        self.queued_bytes = 0
+        self._blocked = None
+
+    # --- from people -------------------------------------------------------------------------------------------------
+
+    def pause(self) -> None:
+        """Read and send nothing more until `resume`; what is in flight is still answered and counted."""
+        if self.state is PartitionState.PAUSED:
+            return
+        self.state = PartitionState.PAUSED
+        self.reason = None
+        self.queue.clear()
+        self.queued_bytes = 0
+        self._blocked = None
+        # No fetch answer on its way fits this.
+        self.fetch_at = -1
+
+    def resume(self) -> None:
+        """Go on after a pause, from what the target's log says."""
+        if self.state is PartitionState.PAUSED:
+            self._try_again()
+
+    def retry_now(self) -> None:
+        """Take over anew at once, however long the wait was to be; a paused channel stays paused."""
+        if self.state is not PartitionState.PAUSED:
+            self._try_again()
+
+    def _try_again(self) -> None:
+        self._drop()
+        self._failures = 0
+        self.retry_at = 0.0
+        self.behind_since = None
+        self.state = PartitionState.OPENING
+        self.reason = None
 
     # --- from the source ---------------------------------------------------------------------------------------------
 

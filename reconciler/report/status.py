@@ -14,12 +14,13 @@ from rich.text import Text
 from reconciler.model.flow import Flow
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
 
-FlowState = Literal["running", "opening", "waiting", "degraded", "stopped", "lost", "not running"]
+FlowState = Literal["running", "opening", "waiting", "degraded", "paused", "stopped", "lost", "not running"]
 _STYLES: dict[FlowState, str] = {
     "running": "green",
     "opening": "cyan",
     "waiting": "cyan",
     "degraded": "red",
+    "paused": "yellow",
     "stopped": "dim",
     "lost": "red",
     "not running": "dim",
@@ -34,13 +35,13 @@ class FlowSummary:
         name: the flow's name.
         source: alias.
         target: alias.
-        state: `degraded` when a partition is parked or a task is silent, `lost` when all tasks fell silent without a
-            last word.
+        state: `degraded` when a partition is parked or a task is silent, `paused` when all partitions are, `lost` when
+            all tasks fell silent without a last word.
         records_per_second: of all tasks.
         bytes_per_second: likewise.
         records: copied since its tasks' processes began.
         lag: offsets still to copy, or None while no position is known.
-        troubled: partitions with a reason not to run.
+        troubled: partitions with a reason not to run, and those that are paused while others are not.
         waiting: what it waits for, if it has no partitions.
         silent_seconds: since its last word.
         tasks: how many tasks speak.
@@ -89,13 +90,19 @@ def _summary(flow: Flow, tasks: Sequence[TaskStatus], now: float) -> FlowSummary
         bytes_per_second=sum(task.bytes_per_second for task in live),
         records=sum(task.records for task in tasks),
         lag=sum(lags) if lags else None,
-        troubled=tuple(partition for partition in partitions if partition.reason is not None),
+        troubled=_troubled(partitions),
         waiting=next((task.waiting for task in tasks if task.waiting), None),
         silent_seconds=silent,
         tasks=len(live),
         silent_tasks=sum(not task.stopped and not task.is_live(now) for task in tasks),
         partitions=partitions,
     )
+
+
+def _troubled(partitions: Sequence[PartitionStatus]) -> tuple[PartitionStatus, ...]:
+    # A flow that is paused as a whole says so in one line.
+    names_paused = any(partition.state is not PartitionState.PAUSED for partition in partitions)
+    return tuple(p for p in partitions if p.reason or (names_paused and p.state is PartitionState.PAUSED))
 
 
 def _state(
@@ -111,8 +118,10 @@ def _state(
         return "degraded"
     if not partitions:
         return "waiting"
-    opening = all(partition.state is PartitionState.OPENING for partition in partitions)
-    return "opening" if opening else "running"
+    states = {partition.state for partition in partitions}
+    if states == {PartitionState.PAUSED}:
+        return "paused"
+    return "opening" if states <= {PartitionState.OPENING, PartitionState.PAUSED} else "running"
 
 
 def status_lines(summaries: Sequence[FlowSummary]) -> list[Text]:
@@ -132,11 +141,13 @@ def _route(summary: FlowSummary) -> str:
 def _flow_line(summary: FlowSummary, width: int) -> Text:
     line = Text(f"{_route(summary):<{width}}   ", style="bold")
     line.append(f"{summary.state:<9}", style=_STYLES[summary.state])
-    if summary.state in ("running", "degraded", "opening"):
+    if summary.state in ("running", "degraded", "opening", "paused"):
         line.append(f"   {summary.records_per_second:,.0f} rec/s", style="none")
         line.append("   lag unknown" if summary.lag is None else f"   lag {summary.lag:,} records", style="none")
         parked = sum(partition.state is PartitionState.PARKED for partition in summary.troubled)
         line.append(f"   parked {parked}" if parked else "", style="red")
+        paused = sum(partition.state is PartitionState.PAUSED for partition in summary.partitions)
+        line.append(f"   paused {paused}" if paused else "", style="yellow")
         line.append(f"   silent tasks {summary.silent_tasks}" if summary.silent_tasks else "", style="red")
     elif summary.state == "waiting":
         line.append(f"   {summary.waiting}", style="none")
@@ -148,7 +159,7 @@ def _flow_line(summary: FlowSummary, width: int) -> Text:
 def _partition_line(partition: PartitionStatus) -> Text:
     line = Text(f"  {partition.remote}/{partition.partition}  ", style="none")
     line.append(f"{partition.state:<8}", style="red" if partition.state is PartitionState.PARKED else "cyan")
-    line.append(f"  {partition.reason}", style="none")
+    line.append(f"  {partition.reason}" if partition.reason else "", style="none")
     return line
 
 

@@ -13,6 +13,7 @@ from reconciler.report.status import FlowSummary, status_json, status_lines, sum
 
 NOW = 1_000.0
 RUNNING, PARKED, OPENING = PartitionState.RUNNING, PartitionState.PARKED, PartitionState.OPENING
+PAUSED = PartitionState.PAUSED
 TOO_LARGE = Reason("AB212", "the batch at offset 4 has 2,000,000 bytes")
 OUTAGE = Reason("AB220", "west does not answer")
 
@@ -71,6 +72,10 @@ def test_flows_keep_their_order_and_their_own_words() -> None:
         ([said(partition(0, -1, -1, OPENING))], "opening"),
         ([said(partition(0, -1, -1, OPENING), partition(1, 1, 1))], "running"),
         ([said(partition(0, 4, 9, PARKED, TOO_LARGE), partition(1, 1, 1))], "degraded"),
+        ([said(partition(0, 4, 9, PAUSED), partition(1, 1, 1, PAUSED))], "paused"),
+        ([said(partition(0, 4, 9, PAUSED), partition(1, 1, 1))], "running"),
+        ([said(partition(0, 4, 9, PAUSED), partition(1, -1, -1, OPENING))], "opening"),
+        ([said(partition(0, 4, 9, PAUSED), partition(1, 4, 9, PARKED, TOO_LARGE))], "degraded"),
         ([said(waiting="no topic matches yet")], "waiting"),
         ([said(partition(0, 1, 1), ago=STALE_SECONDS)], "lost"),
         ([said(partition(0, 1, 1), stopped=True)], "stopped"),
@@ -112,6 +117,16 @@ def test_every_partition_with_a_reason_gets_a_line() -> None:
     assert first.endswith("parked 1")
     assert second == "  east.orders/0  parked    the batch at offset 4 has 2,000,000 bytes [AB212]"
     assert third == "  east.orders/1  opening   west does not answer [AB220]"
+
+
+def test_a_paused_partition_gets_a_line_and_a_paused_flow_gets_none() -> None:
+    first, second = lines(said(partition(0, 4, 9, PAUSED), partition(1, 9, 9)))
+    assert first.startswith("east → west   running ")
+    assert first.endswith("   paused 1")
+    assert second == "  east.orders/0  paused  "
+    assert lines(said(partition(0, 4, 9, PAUSED), partition(1, 8, 9, PAUSED))) == [
+        "east → west   paused      10 rec/s   lag 6 records   paused 2"
+    ]
 
 
 def test_a_waiting_flow_says_what_for() -> None:
