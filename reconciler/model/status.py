@@ -1,14 +1,17 @@
-"""What a running task says of itself every second: the values behind `status`, the demo's view and `--until-caught-up`.
+"""What a running task says of itself every second: the values behind `status`, `lag`, the demo's view and goals.
 
-Tasks make them, the `state` room carries them as JSON, `report` prints them.
+Tasks make them, the `state` room carries them as JSON, `report` prints them. The JSON leaves out what has its usual
+value, and a reader ignores what it does not know: tasks and readers of neighbouring releases understand each other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import astuple, dataclass, fields
 from enum import StrEnum
 from typing import Any
+
+from reconciler.model.latency import Histogram, Latency
 
 
 class PartitionState(StrEnum):
@@ -38,6 +41,52 @@ class Reason:
 
 
 @dataclass(frozen=True)
+class Metrics:
+    """What one partition did since its task's process began, and how it is doing now.
+
+    Attributes:
+        records: copied.
+        bytes: copied, as batches in their codec.
+        latency: of what was copied in the last 25 to 30 seconds; None when that was nothing. Each batch counts with all
+            its records and the timestamp of its newest one.
+        record_age: milliseconds from the timestamp of the newest record read until it was read, as MirrorMaker 2's
+            `record-age-ms`; None while nothing was read.
+        lag_seconds: age of the oldest record that is not copied yet, 0 when caught up; None while unknown. Known from
+            the header of its batch once that was read; before, from the record that was copied last, which is older.
+        fills: offsets filled in gaps.
+        retries: how often it had to be opened anew.
+        shifted: how far the target's offsets are ahead of the source's at this position.
+    """
+
+    records: int = 0
+    bytes: int = 0
+    latency: Latency | None = None
+    record_age: int | None = None
+    lag_seconds: float | None = None
+    fills: int = 0
+    retries: int = 0
+    shifted: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the value as JSON types, without what is 0 or unknown; `from_json` is its inverse."""
+        value = {field.name: getattr(self, field.name) for field in fields(self)}
+        value["latency"] = list(astuple(self.latency)) if self.latency else None
+        # A lag of 0 is good news and no absence of news.
+        return {name: one for name, one in value.items() if one or (one == 0 and name in ("record_age", "lag_seconds"))}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Metrics:
+        """Read what `to_json` returned."""
+        known = _known(cls, value)
+        if "latency" in known:
+            known["latency"] = Latency(*known["latency"])
+        return cls(**known)
+
+
+NO_METRICS = Metrics()
+
+
+@dataclass(frozen=True)
 class PartitionStatus:
     """One partition of a flow.
 
@@ -49,6 +98,7 @@ class PartitionStatus:
         position: next source offset to be written, or -1 while unknown; with identical offsets the target's log end.
         end: the source's end (last stable offset), or -1 while unknown.
         reason: why it is parked or opening again; None when all is well.
+        metrics: what it did, and how well.
     """
 
     topic: str
@@ -58,11 +108,42 @@ class PartitionStatus:
     position: int
     end: int
     reason: Reason | None = None
+    metrics: Metrics = NO_METRICS
 
     @property
     def lag(self) -> int | None:
         """Records (offsets) still to copy; None while unknown."""
         return max(0, self.end - self.position) if self.position >= 0 and self.end >= 0 else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the value as JSON types; `from_json` is its inverse."""
+        value: dict[str, Any] = {
+            "topic": self.topic,
+            "partition": self.partition,
+            "remote": self.remote,
+            "state": self.state.value,
+            "position": self.position,
+            "end": self.end,
+        }
+        if self.reason is not None:
+            value["reason"] = {"code": self.reason.code, "text": self.reason.text}
+        if metrics := self.metrics.to_json():
+            value["metrics"] = metrics
+        return value
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> PartitionStatus:
+        """Read what `to_json` returned.
+
+        Raises:
+            KeyError, TypeError, ValueError: the value is of another shape.
+        """
+        known = _known(cls, value)
+        known["state"] = PartitionState(value["state"])
+        reason = value.get("reason")
+        known["reason"] = Reason(reason["code"], reason["text"]) if reason else None
+        known["metrics"] = Metrics.from_json(value["metrics"]) if value.get("metrics") else NO_METRICS
+        return cls(**known)
 
 
 # A task that has not spoken for this many seconds is not running any more.
@@ -88,6 +169,7 @@ class TaskStatus:
         records_per_second: over the last seconds.
         bytes_per_second: likewise.
         partitions: what it replicates.
+        latency: of all its partitions together, as `Metrics.latency`; None when nothing was copied lately.
     """
 
     flow: str
@@ -104,6 +186,7 @@ class TaskStatus:
     records_per_second: float
     bytes_per_second: float
     partitions: tuple[PartitionStatus, ...]
+    latency: Histogram | None = None
 
     def is_live(self, now: float) -> bool:
         """Tell whether the task runs at `now` (seconds since 1970): it spoke lately, and not its last word."""
@@ -111,7 +194,10 @@ class TaskStatus:
 
     def to_json(self) -> dict[str, Any]:
         """Return the value as JSON types; `from_json` is its inverse."""
-        return asdict(self)
+        value = {field.name: getattr(self, field.name) for field in fields(self)}
+        value["partitions"] = [partition.to_json() for partition in self.partitions]
+        value["latency"] = _histogram_json(self.latency) if self.latency else None
+        return value
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> TaskStatus:
@@ -120,14 +206,23 @@ class TaskStatus:
         Raises:
             KeyError, TypeError, ValueError: the value is of another shape.
         """
-        partitions = tuple(
-            PartitionStatus(
-                **{
-                    **row,
-                    "state": PartitionState(row["state"]),
-                    "reason": Reason(**row["reason"]) if row["reason"] else None,
-                }
-            )
-            for row in value["partitions"]
-        )
-        return cls(**{**value, "partitions": partitions})
+        known = _known(cls, value)
+        known["partitions"] = tuple(PartitionStatus.from_json(row) for row in value["partitions"])
+        known["latency"] = _histogram(value["latency"]) if value.get("latency") else None
+        return cls(**known)
+
+
+def _known(kind: type[Any], value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of `kind` that `value` has; another release may say more."""
+    return {field.name: value[field.name] for field in fields(kind) if field.name in value}
+
+
+def _histogram_json(histogram: Histogram) -> dict[str, Any]:
+    flat = [number for pair in histogram.buckets for number in pair]
+    return {"buckets": flat, "sum": histogram.sum, "min": histogram.min, "max": histogram.max}
+
+
+def _histogram(value: Mapping[str, Any]) -> Histogram:
+    flat = value["buckets"]
+    buckets = tuple(zip(flat[::2], flat[1::2], strict=True))
+    return Histogram(buckets, value["sum"], value["min"], value["max"])

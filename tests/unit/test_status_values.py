@@ -9,12 +9,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.status import STALE_SECONDS, PartitionState, PartitionStatus, Reason, TaskStatus
+from reconciler.model.latency import Histogram, Latency
+from reconciler.model.status import (
+    NO_METRICS,
+    STALE_SECONDS,
+    Metrics,
+    PartitionState,
+    PartitionStatus,
+    Reason,
+    TaskStatus,
+)
 from reconciler.state.status import newest_runs
 
 names = st.text(min_size=1, max_size=10)
 offsets = st.integers(-1, 2**62)
 numbers = st.floats(0, 1e9)
+counts = st.integers(0, 2**50)
+metrics = st.builds(
+    Metrics,
+    *(counts, counts, st.none() | st.builds(Latency, *[counts] * 6), st.none() | counts, st.none() | numbers),
+    *(counts, counts, counts),
+)
+histograms = st.builds(
+    Histogram, st.lists(st.tuples(counts, counts), min_size=1, max_size=5).map(tuple), counts, counts, counts
+)
 partitions = st.builds(
     PartitionStatus,
     names,
@@ -24,18 +42,40 @@ partitions = st.builds(
     offsets,
     offsets,
     st.none() | st.builds(Reason, names, names),
+    metrics,
 )
 statuses = st.builds(
     TaskStatus,
     *(names, names, names, names, st.integers(0, 9), st.integers(1, 9), numbers, st.booleans()),
     *(st.none() | names, st.integers(0), st.integers(0), numbers, numbers),
     st.lists(partitions, max_size=4).map(tuple),
+    st.none() | histograms,
 )
 
 
 @given(statuses)
 def test_json_and_back_is_the_same(status: TaskStatus) -> None:
     assert TaskStatus.from_json(json.loads(json.dumps(status.to_json()))) == status
+
+
+def test_what_an_older_task_does_not_say_is_unknown() -> None:
+    row = {"topic": "t", "partition": 0, "remote": "e.t", "state": "running", "position": 1, "end": 2, "reason": None}
+    value = {**status("r", 1.0).to_json(), "partitions": [row]}
+    del value["latency"]
+    found = TaskStatus.from_json(value)
+    assert (found.latency, found.partitions[0].metrics) == (None, NO_METRICS)
+
+
+def test_what_a_newer_task_says_more_is_not_heard() -> None:
+    row = {"topic": "t", "partition": 0, "remote": "e.t", "state": "running", "position": 1, "end": 2, "mood": "good"}
+    value = {**status("r", 1.0).to_json(), "weather": "fine", "partitions": [{**row, "metrics": {"karma": 5}}]}
+    assert TaskStatus.from_json(value).partitions[0].metrics == NO_METRICS
+
+
+def test_a_quiet_partition_says_little() -> None:
+    quiet = PartitionStatus("t", 0, "e.t", PartitionState.RUNNING, 5, 5, None, Metrics(lag_seconds=0.0))
+    assert quiet.to_json().keys() == {"topic", "partition", "remote", "state", "position", "end", "metrics"}
+    assert quiet.to_json()["metrics"] == {"lag_seconds": 0.0}
 
 
 @pytest.mark.parametrize("value", [{}, {"partitions": []}, {"partitions": [{"state": "asleep"}]}])
