@@ -27,5 +27,12 @@ class Identity:
         return f"anabranch.{self.topology}.{self.flow}.{place.topic}.{place.partition}"
 
     def filling_id(self, place: Place) -> str:
-        """Return the transactional id whose producer fills gaps in one partition and writes no records."""
+        """Return the transactional id whose empty transactions fill gaps in one partition."""
         return f"{self.transactional_id(place)}.fill"
+
+    def marking_id(self, place: Place) -> str:
+        """Return the transactional id whose producer stands in the markers that we write ourselves.
+
+        It never has a transaction: its coordinator's markers would be refused for ever behind ours.
+        """
+        return f"{self.transactional_id(place)}.mark"

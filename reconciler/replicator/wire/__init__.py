@@ -1,7 +1,8 @@
 """The wire: typed requests over kafka-python's connections. Nothing outside this package touches kafka-python.
 
-`requests` is what the replicator calls, with the values of `values` on the event loop of `loop`; `connection` makes
-kafka-python's connections fit for bulk data; `records` decodes batches for comparing them.
+`requests` is what the replicator calls, and `transactions` what it seldom does, with the values of `values` on the
+event loop of `loop`; `connection` makes kafka-python's connections fit for bulk data; `records` decodes batches for
+comparing them.
 """
 
 from reconciler.replicator.wire.loop import Bell, Job, Loop, Work

@@ -39,6 +39,7 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 EARLIEST = -2
 LATEST = -1
+UNSUPPORTED_VERSION = 35
 _COORDINATOR_TRANSACTION = 1
 _ACKS_ALL = -1
 _NO_TOPIC_ID = uuid.UUID(int=0)
@@ -282,12 +283,34 @@ class Wire:
         if found.error_code:
             raise ErrorCode(found.error_code, found.error_message)
         return [
-            ProducerState(p.producer_id, p.producer_epoch, p.last_sequence, p.current_txn_start_offset >= 0)
+            ProducerState(
+                p.producer_id, p.producer_epoch, p.last_sequence, p.current_txn_start_offset >= 0, p.coordinator_epoch
+            )
             for p in found.active_producers
         ]
 
     async def producer_id(self, transactional_id: str) -> int:
         """Return the producer id that belongs to `transactional_id`.
+
+        Raises:
+            ConnectionLost: no answer.
+            ErrorCode: refused, or the coordinator is not ready.
+        """
+        node = await self.coordinator(transactional_id)
+        request = InitProducerIdRequest(
+            transactional_id=transactional_id,
+            transaction_timeout_ms=60_000,
+            producer_id=-1,
+            producer_epoch=-1,
+            max_version=4,
+        )
+        answer = await self._send(request, node)
+        if answer.error_code:
+            raise ErrorCode(answer.error_code)
+        return int(answer.producer_id)
+
+    async def coordinator(self, transactional_id: str) -> int:
+        """Return the node that coordinates the transactions of `transactional_id`.
 
         Raises:
             ConnectionLost: no answer.
@@ -301,17 +324,16 @@ class Wire:
         place = found.coordinators[0] if found.coordinators else found
         if place.error_code:
             raise ErrorCode(place.error_code, place.error_message)
-        request = InitProducerIdRequest(
-            transactional_id=transactional_id,
-            transaction_timeout_ms=60_000,
-            producer_id=-1,
-            producer_epoch=-1,
-            max_version=4,
-        )
-        answer = await self._send(request, place.node_id)
-        if answer.error_code:
-            raise ErrorCode(answer.error_code)
-        return int(answer.producer_id)
+        return int(place.node_id)
+
+    async def ask(self, request: Any, node: int) -> Any:
+        """Send a request of the library to one broker, for the other modules of this package.
+
+        Raises:
+            ConnectionLost: no answer.
+            ErrorCode: UNSUPPORTED_VERSION, the broker does not know such requests.
+        """
+        return await self._send(request, node)
 
     async def _send(self, request: Any, node: int | None) -> Any:
         while node is not None and (pause := self._manager.throttled(node)):
@@ -325,6 +347,8 @@ class Wire:
     async def _answer(self, pending: Any) -> Any:
         try:
             return await pending
+        except kafka_errors.IncompatibleBrokerVersion as error:
+            raise ErrorCode(UNSUPPORTED_VERSION, str(error)) from None
         except Exception as error:
             # The library hands on whatever broke the connection, its own errors and others.
             raise ConnectionLost(_in_words(error)) from None

@@ -108,9 +108,13 @@ class ProduceAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ProducerState:
-    """What a broker remembers of one producer in a partition."""
+    """What a broker remembers of one producer in a partition.
+
+    Who only wrote markers has last sequence -1; who never wrote one has coordinator epoch -1.
+    """
 
     producer_id: int
     epoch: int
     last_sequence: int
     open_transaction: bool
+    coordinator_epoch: int = -1

@@ -1,0 +1,182 @@
+"""Transactions without records, and the markers that end transactions: the two ways to use up an offset.
+
+`fill` and `probe` call these functions; each is one request and one answer, like the methods of `Wire`. Clients speak
+the classic versions of these requests (AddPartitionsToTxn up to 3, EndTxn up to 3), which keep a producer's epoch from
+one transaction to the next on every broker; from EndTxn 5 on (KIP-890) each transaction would bump it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kafka.protocol.admin.transactions import DescribeTransactionsRequest
+from kafka.protocol.producer.transaction import (
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    WriteTxnMarkersRequest,
+)
+
+from reconciler.replicator.wire.requests import UNSUPPORTED_VERSION, Wire
+from reconciler.replicator.wire.values import ErrorCode
+
+_TRANSACTIONAL_ID_NOT_FOUND = 105
+# An unfinished transaction whose owner is gone is aborted by its coordinator after this time.
+_TIMEOUT_MS = 60_000
+_CLASSIC = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Transactor:
+    """A transactional id whose transactions are all ended, and the producer that it has now.
+
+    Attributes:
+        transactional_id: its name.
+        node: its coordinator.
+        producer_id: of its producer.
+        epoch: of its producer; an older one is refused by the coordinator.
+    """
+
+    transactional_id: str
+    node: int
+    producer_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Markers:
+    """Abort markers for one partition.
+
+    Attributes:
+        topic: the topic.
+        partition: its number.
+        producer_id: whose transaction they seem to end.
+        epoch: likewise; the broker refuses one older than it knows.
+        coordinator_epoch: the broker refuses an older one than it knows of this producer.
+        count: how many.
+    """
+
+    topic: str
+    partition: int
+    producer_id: int
+    epoch: int
+    coordinator_epoch: int
+    count: int
+
+
+async def settle(wire: Wire, transactional_id: str, node: int | None = None) -> Transactor:
+    """Fence whoever used `transactional_id` before (InitProducerId): nothing of theirs is open afterwards, or comes.
+
+    An open transaction is aborted, and CONCURRENT_TRANSACTIONS answered until its markers are written.
+
+    Args:
+        wire: to the cluster.
+        transactional_id: the name.
+        node: its coordinator, where that is known.
+
+    Raises:
+        ConnectionLost: no answer.
+        ErrorCode: refused, or not ready yet.
+    """
+    at = await wire.coordinator(transactional_id) if node is None else node
+    request = InitProducerIdRequest(
+        transactional_id=transactional_id,
+        transaction_timeout_ms=_TIMEOUT_MS,
+        producer_id=-1,
+        producer_epoch=-1,
+        max_version=4,
+    )
+    answer = await wire.ask(request, at)
+    _check(answer.error_code)
+    return Transactor(transactional_id, at, int(answer.producer_id), int(answer.producer_epoch))
+
+
+async def was_used(wire: Wire, transactional_id: str) -> bool:
+    """Tell whether the coordinator knows `transactional_id`; True where it is too old to say (before 3.0).
+
+    Raises:
+        ConnectionLost: no answer.
+        ErrorCode: refused, or not ready yet.
+    """
+    node = await wire.coordinator(transactional_id)
+    try:
+        answer = await wire.ask(DescribeTransactionsRequest(transactional_ids=[transactional_id]), node)
+    except ErrorCode as error:
+        if error.code == UNSUPPORTED_VERSION:
+            return True
+        raise
+    code = answer.transaction_states[0].error_code
+    if code == _TRANSACTIONAL_ID_NOT_FOUND:
+        return False
+    _check(code)
+    return True
+
+
+async def begin(wire: Wire, transactor: Transactor, topic: str, partition: int) -> None:
+    """Begin a transaction in one partition; CONCURRENT_TRANSACTIONS while the one before has markers to be written.
+
+    Raises:
+        ConnectionLost: no answer: `settle` before anything else.
+        ErrorCode: refused, or not ready yet.
+    """
+    place: Any = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=topic, partitions=[partition])
+    request = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=transactor.transactional_id,
+        v3_and_below_producer_id=transactor.producer_id,
+        v3_and_below_producer_epoch=transactor.epoch,
+        v3_and_below_topics=[place],
+        max_version=_CLASSIC,
+    )
+    answer = await wire.ask(request, transactor.node)
+    _check(answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code)
+
+
+async def abort(wire: Wire, transactor: Transactor) -> None:
+    """End the transaction; its markers are written after the answer.
+
+    Raises:
+        ConnectionLost: no answer: `settle` before anything else.
+        ErrorCode: refused, or not ready yet.
+    """
+    request = EndTxnRequest(
+        transactional_id=transactor.transactional_id,
+        producer_id=transactor.producer_id,
+        producer_epoch=transactor.epoch,
+        committed=False,
+        max_version=_CLASSIC,
+    )
+    answer = await wire.ask(request, transactor.node)
+    _check(answer.error_code)
+
+
+async def write_markers(wire: Wire, node: int, markers: Markers) -> None:
+    """Write markers as a coordinator would, at the partition's leader; allowed to administrators of the cluster.
+
+    One answer stands for all of them, so how many there are now only the log end can tell.
+
+    Raises:
+        ConnectionLost: no answer: any number of them may be in the log, or come there later.
+        ErrorCode: the broker refused at least one.
+    """
+    one: Any = WriteTxnMarkersRequest.WritableTxnMarker(
+        producer_id=markers.producer_id,
+        producer_epoch=markers.epoch,
+        transaction_result=False,
+        topics=[
+            WriteTxnMarkersRequest.WritableTxnMarker.WritableTxnMarkerTopic(
+                name=markers.topic, partition_indexes=[markers.partition]
+            )
+        ],
+        coordinator_epoch=markers.coordinator_epoch,
+    )
+    answer = await wire.ask(WriteTxnMarkersRequest(markers=[one] * markers.count), node)
+    for marker in answer.markers:
+        for topic in marker.topics:
+            for partition in topic.partitions:
+                _check(partition.error_code)
+
+
+def _check(code: int) -> None:
+    if code:
+        raise ErrorCode(code)

@@ -1,0 +1,125 @@
+"""Fillers on real brokers, and a wire that loses what it is told to lose."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from reconciler.model.cluster import Cluster
+from reconciler.replicator.batch import Batch, split
+from reconciler.replicator.channel import Place
+from reconciler.replicator.fill import Filler
+from reconciler.replicator.identity import Identity
+from reconciler.replicator.wire import ConnectionLost, FetchAsk, Loop, ProduceAsk, TopicInfo, Wire
+from tests.support.batches import build, some
+
+T = TypeVar("T")
+IDENTITY = Identity("tests", "east-west")
+MARKERS, BEGIN, END, SETTLE = (
+    "WriteTxnMarkersRequest",
+    "AddPartitionsToTxnRequest",
+    "EndTxnRequest",
+    "InitProducerIdRequest",
+)
+
+
+class LossyWire(Wire):
+    """Loses answers, or requests, of one kind; whoever waits hears what a broken connection says."""
+
+    def __init__(self, loop: Loop, cluster: Cluster) -> None:
+        super().__init__(loop, cluster, "tests", 10.0)
+        self.lose: dict[str, deque[str]] = {}
+        self.late: list[tuple[Any, int]] = []
+
+    async def ask(self, request: Any, node: int) -> Any:
+        fates = self.lose.get(type(request).__name__)
+        fate = fates.popleft() if fates else None
+        if fate == "late":
+            self.late.append((request, node))
+        elif fate != "request":
+            answer = await super().ask(request, node)
+            if fate is None:
+                return answer
+        message = f"lost the {fate}"
+        raise ConnectionLost(message)
+
+    async def deliver(self) -> list[Any]:
+        """Let the broker have what was late."""
+        late, self.late = self.late, []
+        return [await super(LossyWire, self).ask(*one) for one in late]
+
+
+class Desk:
+    """A loop, a wire and as many fillers as owners are needed."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.loop = Loop()
+        self.wire = LossyWire(self.loop, cluster)
+
+    def filler(self, how: str) -> Filler:
+        return Filler(self.loop, self.wire, IDENTITY, how)
+
+    def run(self, work: Callable[[], Awaitable[T]]) -> T:
+        found: list[T] = []
+
+        async def put() -> None:
+            await self.wire.connect()
+            found.append(await work())
+
+        self.loop.run(put)
+        return found[0]
+
+    async def topic(self, name: str) -> TopicInfo:
+        return (await self.wire.topics([name]))[name]
+
+    async def end(self, name: str, partition: int = 0) -> int:
+        leader = (await self.topic(name)).partitions[partition]
+        end = await self.wire.log_end(leader.node, name, partition, leader.epoch)
+        assert end is not None
+        return end
+
+    async def fill(self, filler: Filler, name: str, count: int, partition: int = 0) -> int:
+        """Fill `count` offsets from the end on; return how many it became."""
+        start = await self.end(name, partition)
+        return await filler.fill(place(name, partition), await self.topic(name), start, count) - start
+
+    async def write(self, name: str, producer: tuple[int, int, int], records: int = 1) -> tuple[int, int]:
+        """Write a batch as a replicator does; return the error and the base offset."""
+        info = await self.topic(name)
+        ask = ProduceAsk(name, info.topic_id, 0, build(some(records, int(time.time() * 1_000)), producer=producer))
+        (answer,) = await self.wire.produce(info.partitions[0].node, [ask], lambda error: None)
+        return answer.error, answer.base_offset
+
+    async def batches(self, name: str) -> list[Batch]:
+        """Return all that one partition holds."""
+        info = await self.topic(name)
+        leader, found = info.partitions[0], list[Batch]()
+        end, at = await self.end(name), 0
+        while at < end:
+            ask = FetchAsk(name, info.topic_id, 0, at, leader.epoch, 2**20)
+            (answer,) = await self.wire.fetch(leader.node, [ask], 500, 2**20, committed=False)
+            answer.raise_error()
+            found += split(answer.records)
+            at = found[-1].next_offset if found else at
+        return found
+
+    def close(self) -> None:
+        self.wire.close()
+        self.loop.close()
+
+
+def place(name: str, partition: int = 0) -> Place:
+    return Place(name, partition, name)
+
+
+@contextmanager
+def desk(cluster: Cluster) -> Iterator[Desk]:
+    """Open a desk for the length of a block."""
+    opened = Desk(cluster)
+    try:
+        yield opened
+    finally:
+        opened.close()
