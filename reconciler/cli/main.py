@@ -20,11 +20,13 @@ from reconciler.cli.apply import apply
 from reconciler.cli.common import print_problems
 from reconciler.cli.demo import demo
 from reconciler.cli.graph import graph
+from reconciler.cli.lag import lag
 from reconciler.cli.plan import plan
 from reconciler.cli.replicate import replicate
 from reconciler.cli.schema import schema
 from reconciler.cli.status import status
 from reconciler.cli.validate import validate
+from reconciler.cli.watching import with_seconds
 from reconciler.model.errors import AnabranchError
 
 DEBUG_VARIABLE = "ANABRANCH_DEBUG"
@@ -36,6 +38,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "apply": apply,
     "replicate": replicate,
     "status": status,
+    "lag": lag,
     "schema": schema,
     "demo": demo,
 }
@@ -69,8 +72,9 @@ def _options(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line, by default the process's own; return the exit code."""
+    told = with_seconds(sys.argv[1:] if arguments is None else arguments)
     try:
-        get_command(app).main(arguments, prog_name="anabranch", standalone_mode=True)
+        get_command(app).main(told, prog_name="anabranch", standalone_mode=True)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except AnabranchError as error:

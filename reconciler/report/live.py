@@ -1,4 +1,7 @@
-"""The live view of running flows: a table that stays in place on a terminal, elsewhere a few plain lines."""
+"""What is shown again and again: in place on a terminal, elsewhere as plain lines one behind the other.
+
+`LiveView` is the demo's table; `Screen` shows the lines of `status --watch` and `lag --watch`.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,44 @@ from rich.text import Text
 
 from reconciler.model.flow import Flow
 from reconciler.model.status import PartitionStatus, TaskStatus
+from reconciler.report.measures import UNKNOWN, milliseconds, seconds
 from reconciler.report.status import FlowSummary, status_lines, summarise
 
 _PLAIN_EVERY = 3.0
+
+
+class Screen:
+    """Shows some lines, and later others instead of them. Use it as a context manager around the time of watching.
+
+    On a terminal they stay in place, and what does not fit is cut off; elsewhere they follow each other, with a line
+    between them.
+
+    Args:
+        console: where to.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+
+    def __enter__(self) -> Screen:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, lines: Sequence[Text]) -> None:
+        """Show `lines`."""
+        if self._live is not None:
+            self._live.update(Group(*lines), refresh=True)
+            return
+        for line in lines:
+            self._console.print(line)
+        self._console.print()
+        self._console.file.flush()
 
 
 class LiveView:
@@ -55,17 +93,22 @@ def _table(summaries: Sequence[FlowSummary]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 2))
     for title, side in (("flow", "left"), ("state", "left"), ("remote topic", "left")):
         table.add_column(title, justify="left" if side == "left" else "right")
-    for title in ("records", "lag", "rec/s"):
+    for title in ("records", "lag", "behind", "rec/s", "p99"):
         table.add_column(title, justify="right")
     for summary in summaries:
         route = f"{summary.source} → {summary.target}"
         lag = "?" if summary.lag is None else f"{summary.lag:,}"
-        table.add_row(route, summary.state, "", "", lag, f"{summary.records_per_second:,.0f}", style="bold")
+        figures = (lag, seconds(summary.lag_seconds), f"{summary.records_per_second:,.0f}", _p99(summary))
+        table.add_row(route, summary.state, "", "", *figures, style="bold")
         for remote, partitions in _by_remote(summary.partitions).items():
             copied = sum(max(0, partition.position) for partition in partitions)
             behind = sum(partition.lag or 0 for partition in partitions)
-            table.add_row("", "", remote, f"{copied:,}", f"{behind:,}", "")
+            table.add_row("", "", remote, f"{copied:,}", f"{behind:,}", "", "", "")
     return table
+
+
+def _p99(summary: FlowSummary) -> str:
+    return milliseconds(summary.latency.p99) if summary.latency else UNKNOWN
 
 
 def _trouble(summaries: Sequence[FlowSummary]) -> list[Text]:

@@ -1,18 +1,21 @@
-"""What running flows say, as lines for people and as JSON. `status`, `replicate` and the demo print it.
+"""What running flows say, summed up by flow, and as lines for people. `status`, `replicate` and the demo print it.
 
-Everything here comes from `TaskStatus` values; nothing is asked of a cluster.
+Everything here comes from `TaskStatus` values; nothing is asked of a cluster. `status_json` writes the same as JSON.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from rich.text import Text
 
 from reconciler.model.flow import Flow
+from reconciler.model.latency import Latency, merged
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
+from reconciler.report.columns import aligned
+from reconciler.report.measures import bytes_per_second, count, milliseconds, seconds
 
 FlowState = Literal["running", "opening", "waiting", "degraded", "paused", "stopped", "lost", "not running"]
 _STYLES: dict[FlowState, str] = {
@@ -25,6 +28,16 @@ _STYLES: dict[FlowState, str] = {
     "lost": "red",
     "not running": "dim",
 }
+_PARTITION_STYLES = {
+    PartitionState.OPENING: "cyan",
+    PartitionState.RUNNING: "green",
+    PartitionState.PARKED: "red",
+    PartitionState.PAUSED: "yellow",
+    PartitionState.WAITING: "cyan",
+}
+# Titles of what `standing` returns.
+STANDING = ("state", "position", "end", "lag", "behind", "p50", "p99")
+_TITLES = ("remote", *STANDING, "copied", "retries", "filled", "shifted", "reason")
 
 
 @dataclass(frozen=True)
@@ -41,6 +54,10 @@ class FlowSummary:
         bytes_per_second: likewise.
         records: copied since its tasks' processes began.
         lag: offsets still to copy, or None while no position is known.
+        lag_seconds: age of the oldest record still to copy, or None while none is known.
+        latency: of what its tasks copied in the last half minute; None when that was nothing.
+        parked: how many partitions are.
+        paused: likewise.
         troubled: partitions with a reason not to run, and those that are paused while others are not.
         waiting: what it waits for, if it has no partitions.
         silent_seconds: since its last word.
@@ -57,6 +74,10 @@ class FlowSummary:
     bytes_per_second: float
     records: int
     lag: int | None
+    lag_seconds: float | None
+    latency: Latency | None
+    parked: int
+    paused: int
     troubled: tuple[PartitionStatus, ...]
     waiting: str | None
     silent_seconds: float | None
@@ -81,6 +102,7 @@ def _summary(flow: Flow, tasks: Sequence[TaskStatus], now: float) -> FlowSummary
     lags = [partition.lag for partition in partitions if partition.lag is not None]
     silent = now - max(task.time for task in tasks) if tasks else None
     live = [task for task in tasks if task.is_live(now)]
+    histogram = merged(task.latency for task in live)
     return FlowSummary(
         name=flow.name,
         source=flow.source,
@@ -90,6 +112,10 @@ def _summary(flow: Flow, tasks: Sequence[TaskStatus], now: float) -> FlowSummary
         bytes_per_second=sum(task.bytes_per_second for task in live),
         records=sum(task.records for task in tasks),
         lag=sum(lags) if lags else None,
+        lag_seconds=max((p.metrics.lag_seconds for p in partitions if p.metrics.lag_seconds is not None), default=None),
+        latency=histogram.summary() if histogram else None,
+        parked=sum(partition.state is PartitionState.PARKED for partition in partitions),
+        paused=sum(partition.state is PartitionState.PAUSED for partition in partitions),
         troubled=_troubled(partitions),
         waiting=next((task.waiting for task in tasks if task.waiting), None),
         silent_seconds=silent,
@@ -124,13 +150,22 @@ def _state(
     return "opening" if states <= {PartitionState.OPENING, PartitionState.PAUSED} else "running"
 
 
-def status_lines(summaries: Sequence[FlowSummary]) -> list[Text]:
-    """Return one line for each flow, and one below it for each partition that does not run."""
+def status_lines(summaries: Sequence[FlowSummary], whole: bool = False) -> list[Text]:
+    """Return one line for each flow, and one below it for each partition that does not run.
+
+    Args:
+        summaries: the flows.
+        whole: list every partition, with its figures, instead.
+    """
     width = max((len(_route(summary)) for summary in summaries), default=0)
     lines: list[Text] = []
     for summary in summaries:
         lines.append(_flow_line(summary, width))
-        lines += [_partition_line(partition) for partition in summary.troubled]
+        if whole:
+            rows = [_cells(partition) for partition in summary.partitions]
+            lines += aligned(_TITLES, rows, right=_TITLES[2:-1], indent=2)
+        else:
+            lines += [_partition_line(partition) for partition in summary.troubled]
     return lines
 
 
@@ -143,66 +178,55 @@ def _flow_line(summary: FlowSummary, width: int) -> Text:
     line.append(f"{summary.state:<9}", style=_STYLES[summary.state])
     if summary.state in ("running", "degraded", "opening", "paused"):
         line.append(f"   {summary.records_per_second:,.0f} rec/s", style="none")
-        line.append("   lag unknown" if summary.lag is None else f"   lag {summary.lag:,} records", style="none")
-        parked = sum(partition.state is PartitionState.PARKED for partition in summary.troubled)
-        line.append(f"   parked {parked}" if parked else "", style="red")
-        paused = sum(partition.state is PartitionState.PAUSED for partition in summary.partitions)
-        line.append(f"   paused {paused}" if paused else "", style="yellow")
+        line.append(f"   {bytes_per_second(summary.bytes_per_second)}", style="none")
+        line.append(f"   {_lag(summary)}", style="none")
+        line.append(f"   p99 {milliseconds(summary.latency.p99)}" if summary.latency else "", style="none")
+        line.append(f"   parked {summary.parked}" if summary.parked else "", style="red")
+        line.append(f"   paused {summary.paused}" if summary.paused else "", style="yellow")
         line.append(f"   silent tasks {summary.silent_tasks}" if summary.silent_tasks else "", style="red")
     elif summary.state == "waiting":
         line.append(f"   {summary.waiting}", style="none")
     elif summary.silent_seconds is not None:
-        line.append(f"   last heard {_ago(summary.silent_seconds)} ago", style="none")
+        line.append(f"   last heard {seconds(summary.silent_seconds)} ago", style="none")
     return line
+
+
+def _lag(summary: FlowSummary) -> str:
+    if summary.lag is None:
+        return "lag unknown"
+    age = "" if summary.lag_seconds is None else f", {seconds(summary.lag_seconds)}"
+    return f"lag {summary.lag:,} records{age}"
 
 
 def _partition_line(partition: PartitionStatus) -> Text:
     line = Text(f"  {partition.remote}/{partition.partition}  ", style="none")
-    line.append(f"{partition.state:<8}", style="red" if partition.state is PartitionState.PARKED else "cyan")
+    line.append(f"{partition.state:<8}", style=_PARTITION_STYLES[partition.state])
     line.append(f"  {partition.reason}" if partition.reason else "", style="none")
     return line
 
 
-def _ago(seconds: float) -> str:
-    for size, name in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.0f} {name}"
-    return f"{max(0, seconds):.0f} s"
+def standing(partition: PartitionStatus) -> list[str | Text]:
+    """Return the cells under `STANDING`: where a partition stands and how well it does."""
+    latency = partition.metrics.latency
+    return [
+        Text(partition.state.value, style=_PARTITION_STYLES[partition.state]),
+        count(partition.position),
+        count(partition.end),
+        count(partition.lag),
+        seconds(partition.metrics.lag_seconds),
+        milliseconds(latency.p50 if latency else None),
+        milliseconds(latency.p99 if latency else None),
+    ]
 
 
-def status_json(summaries: Sequence[FlowSummary]) -> dict[str, Any]:
-    """Return the summaries as JSON types: `{"flows": [{"name", "state", …, "partitions": [...]}]}`."""
-    return {
-        "flows": [
-            {
-                "name": summary.name,
-                "source": summary.source,
-                "target": summary.target,
-                "state": summary.state,
-                "recordsPerSecond": summary.records_per_second,
-                "bytesPerSecond": summary.bytes_per_second,
-                "records": summary.records,
-                "lag": summary.lag,
-                "waiting": summary.waiting,
-                "silentSeconds": summary.silent_seconds,
-                "tasks": summary.tasks,
-                "silentTasks": summary.silent_tasks,
-                "partitions": [_partition_json(partition) for partition in summary.partitions],
-            }
-            for summary in summaries
-        ]
-    }
-
-
-def _partition_json(partition: PartitionStatus) -> dict[str, Any]:
-    reason = partition.reason
-    return {
-        "topic": partition.topic,
-        "partition": partition.partition,
-        "remote": partition.remote,
-        "state": partition.state.value,
-        "position": partition.position,
-        "end": partition.end,
-        "lag": partition.lag,
-        "reason": None if reason is None else {"code": reason.code, "text": reason.text},
-    }
+def _cells(partition: PartitionStatus) -> list[str | Text]:
+    metrics = partition.metrics
+    return [
+        f"{partition.remote}/{partition.partition}",
+        *standing(partition),
+        f"{metrics.records:,}",
+        f"{metrics.retries:,}" if metrics.retries else "",
+        f"{metrics.fills:,}" if metrics.fills else "",
+        f"{metrics.shifted:,}" if metrics.shifted else "",
+        str(partition.reason or ""),
+    ]

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from reconciler.model.flow import Flow
+from reconciler.model.latency import Histogram, Latency, bucket_of
 from reconciler.model.selection import Selection
-from reconciler.model.status import STALE_SECONDS, PartitionState, PartitionStatus, Reason, TaskStatus
-from reconciler.report.status import FlowSummary, status_json, status_lines, summarise
+from reconciler.model.status import STALE_SECONDS, Metrics, PartitionState, PartitionStatus, Reason, TaskStatus
+from reconciler.report.status import FlowSummary, status_lines, summarise
+from reconciler.report.status_json import status_json
 
 NOW = 1_000.0
 RUNNING, PARKED, OPENING = PartitionState.RUNNING, PartitionState.PARKED, PartitionState.OPENING
 PAUSED = PartitionState.PAUSED
 TOO_LARGE = Reason("AB212", "the batch at offset 4 has 2,000,000 bytes")
+FIGURES = Metrics(5_000, 70_000, Latency(10, 1, 30, 20, 1_500, 1_600), 12, 2.5, fills=17, retries=3)
 OUTAGE = Reason("AB220", "west does not answer")
 
 
@@ -40,6 +46,14 @@ def said(
     return TaskStatus(
         flow, "east", "west", "run", task, 2, NOW - ago, stopped, waiting, 100, 5_000, 10.5, 525.0, partitions
     )
+
+
+def histogram(latency: int, records: int) -> Histogram:
+    return Histogram(((bucket_of(latency), records),), latency * records, latency, latency)
+
+
+def measured(number: int, position: int, end: int, lag: float) -> PartitionStatus:
+    return replace(partition(number, position, end), metrics=replace(FIGURES, lag_seconds=lag))
 
 
 def summary(*statuses: TaskStatus) -> FlowSummary:
@@ -106,7 +120,9 @@ def test_a_silent_task_beside_a_speaking_one_is_told() -> None:
 
 
 def test_a_running_flow_is_one_line() -> None:
-    assert lines(said(partition(0, 1_000, 2_234_567))) == ["east → west   running     10 rec/s   lag 2,233,567 records"]
+    assert lines(said(partition(0, 1_000, 2_234_567))) == [
+        "east → west   running     10 rec/s   0.0 MB/s   lag 2,233,567 records"
+    ]
 
 
 def test_every_partition_with_a_reason_gets_a_line() -> None:
@@ -125,7 +141,7 @@ def test_a_paused_partition_gets_a_line_and_a_paused_flow_gets_none() -> None:
     assert first.endswith("   paused 1")
     assert second == "  east.orders/0  paused  "
     assert lines(said(partition(0, 4, 9, PAUSED), partition(1, 8, 9, PAUSED))) == [
-        "east → west   paused      10 rec/s   lag 6 records   paused 2"
+        "east → west   paused      10 rec/s   0.0 MB/s   lag 6 records   paused 2"
     ]
 
 
@@ -152,21 +168,60 @@ def test_columns_line_up_between_flows() -> None:
 
 def test_no_flow_is_no_line() -> None:
     assert status_lines([]) == []
-    assert status_json([]) == {"flows": []}
+    assert status_lines([], whole=True) == []
+    assert status_json([], NOW, ["west"]) == {"time": NOW, "flows": [], "unreachable": ["west"]}
+
+
+def test_the_age_of_the_lag_and_the_latency_of_all_tasks_are_told() -> None:
+    one, two = measured(0, 4, 9, lag=0.26), measured(1, 8, 9, lag=120.0)
+    first, second = (
+        replace(said(one), latency=histogram(20, 98), bytes_per_second=10.46e6),
+        replace(said(two, task=1), latency=histogram(4_000, 2)),
+    )
+    found = summary(first, second)
+    assert (found.lag_seconds, found.latency) == (120.0, Latency(100, 20, 100, 20, 4_000, 4_000))
+    assert lines(first, second) == [
+        "east → west   running     21 rec/s   10.5 MB/s   lag 6 records, 2 min   p99 4.0 s",
+    ]
+
+
+def test_the_latency_of_a_silent_task_is_history() -> None:
+    assert summary(replace(said(partition(0, 1, 1), ago=60), latency=histogram(20, 98))).latency is None
+
+
+def test_every_partition_is_listed_when_asked_for() -> None:
+    quiet, busy = partition(0, 9, 9), measured(11, 1_004, 12_009, lag=7 * 86_400.0)
+    parked = partition(2, -1, -1, PARKED, TOO_LARGE)
+    made = status_lines([summary(said(quiet, busy, parked))], whole=True)
+    assert [line.plain for line in made[1:]] == [
+        "  remote          state    position     end     lag  behind    p50    p99  copied  retries  filled  reason",
+        "  east.orders/0   running         9       9       0       -      -      -       0",
+        "  east.orders/11  running     1,004  12,009  11,005     7 d  20 ms  1.5 s   5,000        3      17",
+        "  east.orders/2   parked          -       -       -       -      -      -       0"
+        "                   the batch at offset 4 has 2,000,000 bytes [AB212]",
+    ]
 
 
 def test_json_has_everything_and_only_json_types() -> None:
-    value = json.loads(json.dumps(status_json([summary(said(partition(0, 4, 9, PARKED, TOO_LARGE)))])))
+    measured = replace(partition(0, 4, 9, PARKED, TOO_LARGE), metrics=FIGURES)
+    value = json.loads(json.dumps(status_json([summary(said(measured))], NOW)))
     (one,) = value["flows"]
-    assert {key: one[key] for key in ("name", "source", "target", "state", "lag", "tasks", "waiting")} == {
-        "name": "east-west",
-        "source": "east",
-        "target": "west",
-        "state": "degraded",
-        "lag": 5,
-        "tasks": 1,
-        "waiting": None,
-    }
+    assert (
+        one.items()
+        >= {
+            "name": "east-west",
+            "source": "east",
+            "target": "west",
+            "state": "degraded",
+            "lag": 5,
+            "lagSeconds": 2.5,
+            "parked": 1,
+            "paused": 0,
+            "latencyMs": None,
+            "tasks": 1,
+            "waiting": None,
+        }.items()
+    )
     assert one["partitions"] == [
         {
             "topic": "orders",
@@ -176,6 +231,28 @@ def test_json_has_everything_and_only_json_types() -> None:
             "position": 4,
             "end": 9,
             "lag": 5,
+            "lagSeconds": 2.5,
+            "latencyMs": {"records": 10, "min": 1, "avg": 30, "p50": 20, "p99": 1_500, "max": 1_600},
+            "recordAgeMs": 12,
+            "records": 5_000,
+            "bytes": 70_000,
+            "fills": 17,
+            "retries": 3,
+            "shifted": 0,
             "reason": {"code": "AB212", "text": "the batch at offset 4 has 2,000,000 bytes"},
         }
     ]
+
+
+def keys(value: object) -> object:
+    """What a JSON value looks like without its figures."""
+    if isinstance(value, dict):
+        return {name: keys(one) for name, one in value.items()}
+    return [keys(value[0])] if isinstance(value, list) and value else None
+
+
+def test_json_has_the_documented_shape() -> None:
+    page = Path(__file__).parents[2] / "docs" / "reference" / "status.md"
+    (documented,) = re.findall(r"^```json\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    word = replace(said(measured(0, 4, 9, lag=1.0)), latency=histogram(20, 98))
+    assert keys(json.loads(documented)) == keys(status_json([summary(word)], NOW))

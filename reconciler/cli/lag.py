@@ -1,0 +1,41 @@
+"""`anabranch lag`: how far behind each partition is, the worst first, from the status topics alone."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from reconciler.cli.common import Files, TextOrJson, load_topology
+from reconciler.cli.planning import Clusters, chosen_targets
+from reconciler.cli.watching import Look, Lookout, Show, Watch, tell
+
+
+def lag(
+    files: Files,
+    output: Annotated[TextOrJson, typer.Option("--format", help="How the result is written.")] = "text",
+    clusters: Clusters = None,
+    flow: Annotated[str | None, typer.Option("--flow", metavar="NAME", help="Only this flow.")] = None,
+    topic: Annotated[
+        str | None, typer.Option("--topic", metavar="NAME", help="Only this topic, by its original or remote name.")
+    ] = None,
+    watch: Watch = None,
+) -> None:
+    """List the partitions, the worst first: position, end, lag in records and in time, and latency."""
+    from reconciler.report.lag import Row, lag_lines, lag_rows
+    from reconciler.report.status_json import lag_json
+
+    topology = load_topology(files)
+    names = [one.name for one in topology.flows]
+    if flow is not None and flow not in names:
+        message = f"no flow {flow} is declared; there are {', '.join(names)}"
+        raise typer.BadParameter(message, param_hint="--flow")
+
+    def rows(look: Look) -> list[Row]:
+        return lag_rows([one for one in look.flows if flow in (None, one.name)], look.statuses, look.now, topic)
+
+    show = Show(
+        lines=lambda look: lag_lines(rows(look)),
+        value=lambda look: lag_json(rows(look), look.now, sorted(look.failures)),
+    )
+    tell(Lookout(topology, chosen_targets(topology, clusters)), show, output, watch)

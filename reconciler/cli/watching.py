@@ -1,0 +1,185 @@
+"""What `status` and `lag` share: looking at the status topics, once or again and again, and `--watch [SECONDS]`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from reconciler.cli.common import TextOrJson, print_json, print_problems, stdout_console
+from reconciler.model.errors import AnabranchError, together
+from reconciler.model.flow import Flow
+from reconciler.model.status import TaskStatus
+from reconciler.model.topology import Topology
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from reconciler.state.status import StatusReader
+
+_OPTION = "--watch"
+_DEFAULT_SECONDS = 2.0
+
+Watch = Annotated[
+    float | None,
+    typer.Option(
+        _OPTION,
+        metavar="[SECONDS]",
+        min=0.1,
+        help=f"Look again every so many seconds ({_DEFAULT_SECONDS:g} when none are given), until Ctrl-C.",
+    ),
+]
+
+
+def with_seconds(arguments: Sequence[str]) -> list[str]:
+    """Return a command line in which every `--watch` has its seconds: what follows it may be a file instead."""
+    told: list[str] = []
+    for number, argument in enumerate(arguments):
+        if argument == "--":
+            return [*told, *arguments[number:]]
+        alone = argument == _OPTION and not _is_number(arguments[number + 1 : number + 2])
+        told.append(f"{_OPTION}={_DEFAULT_SECONDS}" if alone else argument)
+    return told
+
+
+def _is_number(following: Sequence[str]) -> bool:
+    try:
+        return bool(following) and math.isfinite(float(following[0]))
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was seen.
+
+    Attributes:
+        now: when, in seconds since 1970.
+        flows: those whose target was asked.
+        statuses: the newest word of each of their tasks.
+        failures: by alias, why a target was not.
+    """
+
+    now: float
+    flows: tuple[Flow, ...]
+    statuses: tuple[TaskStatus, ...]
+    failures: dict[str, AnabranchError]
+
+
+class Lookout:
+    """Looks at the status topics of some targets; connections are kept between looks, and made as targets answer.
+
+    Args:
+        topology: the declared topology.
+        targets: aliases of the targets.
+    """
+
+    def __init__(self, topology: Topology, targets: Sequence[str]) -> None:
+        self._topology = topology
+        self._targets = targets
+        self._readers: dict[str, StatusReader] = {}
+
+    def look(self) -> Look:
+        """Ask all targets."""
+        from reconciler.observe.reach import unreachable_among
+        from reconciler.state.status import StatusReader, newest_runs
+
+        clusters = self._topology.clusters
+        failures = unreachable_among([clusters[alias] for alias in self._targets if alias not in self._readers])
+        statuses: list[TaskStatus] = []
+        for alias in self._targets:
+            if alias in failures:
+                continue
+            reader = self._readers.pop(alias, None) or StatusReader(clusters[alias])
+            try:
+                statuses += reader.current()
+            except AnabranchError as error:
+                reader.close()
+                failures[alias] = error
+            else:
+                self._readers[alias] = reader
+        flows = tuple(flow for flow in self._topology.flows_into(self._targets) if flow.target not in failures)
+        now = time.time()
+        return Look(now, flows, tuple(newest_runs(statuses, now)), failures)
+
+    def close(self) -> None:
+        """Close all connections."""
+        for reader in self._readers.values():
+            reader.close()
+
+
+@dataclass(frozen=True)
+class Show:
+    """How what was seen is shown.
+
+    Attributes:
+        lines: for people.
+        value: as JSON types.
+    """
+
+    lines: Callable[[Look], Sequence[Text]]
+    value: Callable[[Look], Any]
+
+
+def tell(lookout: Lookout, show: Show, output: TextOrJson, every: float | None) -> None:
+    """Show what is seen, once, or every so many seconds until Ctrl-C.
+
+    Raises:
+        AnabranchError: when told once: some targets could not be asked, and what is shown is incomplete.
+    """
+    try:
+        if every is None:
+            _tell_once(lookout.look(), show, output)
+        else:
+            _tell_again(lookout, show, output, every)
+    except KeyboardInterrupt:
+        # The way to end a watch: no error, and nothing is left half done.
+        if every is None:
+            raise
+    finally:
+        lookout.close()
+
+
+def _tell_once(look: Look, show: Show, output: TextOrJson) -> None:
+    if output == "json":
+        print_json(show.value(look))
+    else:
+        console = stdout_console()
+        for line in show.lines(look):
+            console.print(line)
+    if look.failures:
+        raise together(list(look.failures.values()))
+
+
+def _tell_again(lookout: Lookout, show: Show, output: TextOrJson, every: float) -> None:
+    from reconciler.report.live import Screen
+
+    known: set[str] = set()
+    with contextlib.ExitStack() as stack:
+        screen = stack.enter_context(Screen(stdout_console())) if output == "text" else None
+        while True:
+            look = lookout.look()
+            for alias in look.failures.keys() - known:
+                print_problems(look.failures[alias].problems)
+            known = set(look.failures)
+            if screen is None:
+                sys.stdout.write(json.dumps(show.value(look), ensure_ascii=False) + "\n")
+                sys.stdout.flush()
+            else:
+                screen.show([_heading(look), *show.lines(look)])
+            time.sleep(every)
+
+
+def _heading(look: Look) -> Text:
+    from rich.text import Text
+
+    when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(look.now))
+    missing = f"   unreachable: {', '.join(sorted(look.failures))}" if look.failures else ""
+    return Text.assemble((when, "dim"), (missing, "red"))

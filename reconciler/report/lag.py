@@ -1,0 +1,68 @@
+"""How far behind each partition is, the worst first: the table of `lag`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from reconciler.model.flow import Flow
+from reconciler.model.status import PartitionStatus, TaskStatus
+from reconciler.report.columns import aligned
+from reconciler.report.status import STANDING, standing
+
+_TITLES = ("flow", "topic", *STANDING)
+_NUMBERS = STANDING[1:]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One partition of one flow.
+
+    Attributes:
+        flow: name of the flow.
+        is_live: whether its task runs; what others said last may be long past.
+        partition: what its task said.
+    """
+
+    flow: str
+    is_live: bool
+    partition: PartitionStatus
+
+
+def lag_rows(flows: Iterable[Flow], statuses: Iterable[TaskStatus], now: float, topic: str | None = None) -> list[Row]:
+    """Return the partitions of `flows`, those first of which most is missing.
+
+    First those whose lag nobody knows, then by the age of the oldest record still to copy, then by the number of
+    records. Of several words on one partition the newest counts.
+
+    Args:
+        flows: which flows.
+        statuses: the newest word of each task.
+        now: seconds since 1970.
+        topic: only this original or remote topic.
+    """
+    names = {flow.name for flow in flows}
+    newest: dict[tuple[str, str, int], Row] = {}
+    for status in sorted(statuses, key=lambda status: status.time):
+        for one in status.partitions:
+            if status.flow in names and topic in (None, one.topic, one.remote):
+                newest[status.flow, one.topic, one.partition] = Row(status.flow, status.is_live(now), one)
+    return sorted(newest.values(), key=_worst_first)
+
+
+def _worst_first(row: Row) -> tuple[bool, float, int, str, str, int]:
+    one = row.partition
+    lag, age = one.lag, one.metrics.lag_seconds
+    return (lag is not None, -(age or 0.0), -(lag or 0), row.flow, one.topic, one.partition)
+
+
+def lag_lines(rows: Sequence[Row]) -> list[Text]:
+    """Return the table, and a line for each flow that does not run."""
+    if not rows:
+        return [Text("no partitions")]
+    cells = [[row.flow, f"{row.partition.topic}/{row.partition.partition}", *standing(row.partition)] for row in rows]
+    silent = dict.fromkeys(row.flow for row in rows if not row.is_live)
+    notes = [Text(f"{flow} does not run: shown is what was said last", style="yellow") for flow in silent]
+    return aligned(_TITLES, cells, right=_NUMBERS) + notes

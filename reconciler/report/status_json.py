@@ -1,0 +1,77 @@
+"""What running flows say, as JSON, in the shapes that docs/reference/status.md describes: for `status` and `lag`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from reconciler.model.latency import Latency
+from reconciler.model.status import PartitionStatus
+from reconciler.report.lag import Row
+from reconciler.report.status import FlowSummary
+
+
+def status_json(summaries: Sequence[FlowSummary], now: float, unreachable: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the summaries as JSON types: `{"time", "flows": [{"name", "state", …, "partitions": [...]}], …}`.
+
+    Args:
+        summaries: the flows.
+        now: seconds since 1970, as of which they are true.
+        unreachable: aliases of the clusters that did not answer, whose flows are missing.
+    """
+    return {"time": now, "flows": [_flow(summary) for summary in summaries], "unreachable": list(unreachable)}
+
+
+def lag_json(rows: Sequence[Row], now: float, unreachable: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the rows as JSON types, the worst first: `{"time", "partitions": [{"flow", "lag", …}], …}`."""
+    partitions = [{"flow": row.flow, "live": row.is_live, **_partition(row.partition)} for row in rows]
+    return {"time": now, "partitions": partitions, "unreachable": list(unreachable)}
+
+
+def _flow(summary: FlowSummary) -> dict[str, Any]:
+    return {
+        "name": summary.name,
+        "source": summary.source,
+        "target": summary.target,
+        "state": summary.state,
+        "recordsPerSecond": summary.records_per_second,
+        "bytesPerSecond": summary.bytes_per_second,
+        "records": summary.records,
+        "lag": summary.lag,
+        "lagSeconds": summary.lag_seconds,
+        "latencyMs": _latency(summary.latency),
+        "parked": summary.parked,
+        "paused": summary.paused,
+        "waiting": summary.waiting,
+        "silentSeconds": summary.silent_seconds,
+        "tasks": summary.tasks,
+        "silentTasks": summary.silent_tasks,
+        "partitions": [_partition(partition) for partition in summary.partitions],
+    }
+
+
+def _partition(partition: PartitionStatus) -> dict[str, Any]:
+    reason, metrics = partition.reason, partition.metrics
+    return {
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "remote": partition.remote,
+        "state": partition.state.value,
+        "position": partition.position,
+        "end": partition.end,
+        "lag": partition.lag,
+        "lagSeconds": metrics.lag_seconds,
+        "latencyMs": _latency(metrics.latency),
+        "recordAgeMs": metrics.record_age,
+        "records": metrics.records,
+        "bytes": metrics.bytes,
+        "fills": metrics.fills,
+        "retries": metrics.retries,
+        "shifted": metrics.shifted,
+        "reason": None if reason is None else {"code": reason.code, "text": reason.text},
+    }
+
+
+def _latency(latency: Latency | None) -> dict[str, int] | None:
+    return None if latency is None else asdict(latency)

@@ -1,0 +1,73 @@
+"""`lag` and `status --watch` as processes of their own, on a real status topic."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from reconciler.embedded import EmbeddedCluster
+from reconciler.model.latency import Histogram, Latency, bucket_of
+from reconciler.model.status import Metrics, PartitionState, PartitionStatus, TaskStatus
+from reconciler.state.journal import STATUS, Journal
+from reconciler.state.status import StatusWriter
+from tests.contract.kafka import declared
+
+COMMAND = (sys.executable, "-m", "reconciler.cli.main")
+SECONDS = 60
+DECLARED = """\
+version: 1
+name: watched
+clusters: {{east: {{bootstrap: ["127.0.0.1:1"]}}, west: {{bootstrap: ["{west}"]}}}}
+flows: [{{name: {flow}, from: east, to: west}}]
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, target_cluster: EmbeddedCluster, topic_name: str) -> Path:
+    path = tmp_path / "watched.yaml"
+    path.write_text(DECLARED.format(west=target_cluster.bootstrap, flow=topic_name))
+    return path
+
+
+def word(flow: str, position: int) -> TaskStatus:
+    metrics = Metrics(7, 700, Latency(7, 2, 3, 3, 4, 4), 5, 0.25, retries=1)
+    one = PartitionStatus("orders", 3, "east.orders", PartitionState.RUNNING, position, 50, metrics=metrics)
+    latency = Histogram(((bucket_of(3), 7),), 21, 3, 3)
+    return TaskStatus(flow, "east", "west", "run", 0, 1, time.time(), False, None, 7, 700, 1.0, 100.0, (one,), latency)
+
+
+def test_the_figures_come_through_and_a_watch_follows_them_until_ctrl_c(
+    target_cluster: EmbeddedCluster, topic_name: str, file: Path
+) -> None:
+    west = declared("west", target_cluster)
+    Journal(west, STATUS).ensure()
+    writer = StatusWriter(west)
+    writer.post_last(word(topic_name, 40))
+    command = [*COMMAND, "status", str(file), "--watch", "0.2", "--format", "json"]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        try:
+            first = json.loads(watching.stdout.readline())["flows"][0]
+            assert (first["lag"], first["lagSeconds"], first["latencyMs"]["p99"]) == (10, 0.25, 3)
+            assert first["partitions"][0]["latencyMs"]["p99"] == 4
+            writer.post_last(word(topic_name, 45))
+            deadline = time.monotonic() + SECONDS
+            while json.loads(watching.stdout.readline())["flows"][0]["lag"] != 5:
+                assert time.monotonic() < deadline
+            watching.send_signal(signal.SIGINT)
+            watching.communicate(timeout=SECONDS)
+        finally:
+            watching.kill()
+    assert watching.returncode == 0
+
+    ended = subprocess.run(
+        [*COMMAND, "lag", str(file)], capture_output=True, text=True, timeout=SECONDS, check=True, cwd=file.parent
+    )
+    row = "orders/3 running 45 50 5 0.2 s 3 ms 4 ms"
+    assert " ".join(ended.stdout.splitlines()[1].split()) == f"{topic_name} {row}"

@@ -1,0 +1,193 @@
+"""`status` and `lag` on the command line, with a status topic made up: once, again and again, and incomplete."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from reconciler.cli.main import main
+from reconciler.cli.watching import with_seconds
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import AnabranchError
+from reconciler.model.status import Metrics, PartitionState, PartitionStatus, TaskStatus
+from reconciler.report.live import Screen
+from reconciler.state.journal import unreachable
+
+DECLARED = """\
+version: 1
+name: both
+clusters: {east: {bootstrap: ["e:1"]}, west: {bootstrap: ["w:1"]}}
+replication: [{active-active: [east, west]}]
+"""
+UNREACHABLE = 6
+SECOND_LOOK = 2
+
+
+def said(flow: str, position: int) -> TaskStatus:
+    source, target = flow.split("-")
+    one = PartitionStatus(
+        "orders", 0, f"{source}.orders", PartitionState.RUNNING, position, 50, metrics=Metrics(lag_seconds=0.5)
+    )
+    return TaskStatus(flow, source, target, "r", 0, 1, time.time(), False, None, 7, 70, 1.0, 2.0, (one,))
+
+
+class FakeReader:
+    """A status topic in which every flow goes on by 10 offsets from look to look."""
+
+    made: ClassVar[list[FakeReader]] = []
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._flow = {"west": "east-west", "east": "west-east"}[cluster.alias]
+        self._position = 0
+        self.closed = False
+        self.made.append(self)
+
+    def current(self) -> list[TaskStatus]:
+        self._position += 10
+        return [said(self._flow, self._position)]
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class World:
+    """Which clusters do not answer, and how often the command looks before somebody presses Ctrl-C."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.down: set[str] = set()
+        self.looks = SECOND_LOOK
+        self.slept: list[float] = []
+        self.between: Callable[[], None] = lambda: None
+        monkeypatch.setattr("reconciler.state.status.StatusReader", FakeReader)
+        monkeypatch.setattr("reconciler.observe.reach.unreachable_among", self._failures)
+        monkeypatch.setattr("reconciler.cli.watching.time.sleep", self._sleep)
+
+    def _failures(self, clusters: Sequence[Cluster]) -> dict[str, AnabranchError]:
+        return {one.alias: unreachable(one, "gone") for one in clusters if one.alias in self.down}
+
+    def _sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.between()
+        if len(self.slept) == self.looks:
+            raise KeyboardInterrupt
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    FakeReader.made.clear()
+    return World(monkeypatch)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "both.yaml"
+    path.write_text(DECLARED)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["lag", "a.yaml"], ["lag", "a.yaml"]),
+        (["lag", "--watch", "a.yaml"], ["lag", "--watch=2.0", "a.yaml"]),
+        (["lag", "a.yaml", "--watch"], ["lag", "a.yaml", "--watch=2.0"]),
+        (["lag", "--watch", "0.5", "a.yaml"], ["lag", "--watch", "0.5", "a.yaml"]),
+        (["lag", "--watch=7", "a.yaml"], ["lag", "--watch=7", "a.yaml"]),
+        (["lag", "--watch", "-"], ["lag", "--watch=2.0", "-"]),
+        (["lag", "--watch", "inf"], ["lag", "--watch=2.0", "inf"]),
+        (["lag", "--watch", "--topic", "5"], ["lag", "--watch=2.0", "--topic", "5"]),
+        (["lag", "--", "--watch"], ["lag", "--", "--watch"]),
+    ],
+)
+def test_the_seconds_of_a_watch_may_be_left_out(given: list[str], told: list[str]) -> None:
+    assert with_seconds(given) == told
+
+
+@pytest.mark.parametrize("command", ["status", "lag"])
+def test_told_once(world: World, file: str, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, file]) == 0
+    assert world.slept == []
+    assert "40" in capsys.readouterr().out
+    assert all(reader.closed for reader in FakeReader.made)
+
+
+def test_only_one_flow_and_topic(world: World, file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lag", file, "--flow", "west-east", "--topic", "west.orders", "--format", "json"]) == 0
+    (one,) = json.loads(capsys.readouterr().out)["partitions"]
+    assert (one["flow"], one["lag"], one["lagSeconds"]) == ("west-east", 40, 0.5)
+
+
+def test_a_flow_that_is_not_declared(world: World, file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lag", file, "--flow", "north-south"]) == 2
+    assert "there are east-west, west-east" in " ".join(capsys.readouterr().err.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("command", ["status", "lag"])
+def test_watched_in_a_pipe(world: World, file: str, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, file, "--watch", "0.3"]) == 0
+    assert world.slept == [0.3, 0.3]
+    first, second, rest = capsys.readouterr().out.split("\n\n")
+    assert rest == ""
+    assert "40" in first
+    assert "30" in second
+    assert first.splitlines()[0].endswith(" UTC")
+    assert all(reader.closed for reader in FakeReader.made)
+    assert len(FakeReader.made) == 2, "connections are kept between looks"
+
+
+@pytest.mark.parametrize("command", ["status", "lag"])
+def test_watched_as_json_lines(world: World, file: str, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, file, "--watch", "--format", "json"]) == 0
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first.keys() == second.keys()
+    assert second["time"] >= first["time"]
+
+
+@pytest.mark.parametrize("command", ["status", "lag"])
+def test_what_is_known_is_told_beside_an_unreachable_target(
+    world: World, file: str, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.down = {"west"}
+    assert main([command, file, "--format", "json"]) == UNREACHABLE
+    told = capsys.readouterr()
+    value = json.loads(told.out)
+    assert value["unreachable"] == ["west"]
+    assert "west-east" in told.out
+    assert "east-west" not in told.out
+    assert "AB310" in told.err
+
+
+def test_a_watched_target_that_comes_back_is_seen(world: World, file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    world.down, world.looks = {"west"}, 3
+
+    def comes_back() -> None:
+        if len(world.slept) == SECOND_LOOK:
+            world.down = set()
+
+    world.between = comes_back
+    assert main(["status", file, "--watch"]) == 0
+    told = capsys.readouterr()
+    first, second, third, _ = told.out.split("\n\n")
+    assert "unreachable: west" in first
+    assert "unreachable: west" in second
+    assert "unreachable" not in third
+    assert "east → west" in third
+    assert told.err.count("AB310") == 1, "said when it begins, not at every look"
+
+
+def test_a_terminal_is_refreshed_in_place() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, height=20, color_system=None)
+    with Screen(console) as screen:
+        screen.show([Text("one"), Text("two")])
+        screen.show([Text("three"), Text("four")])
+    assert isinstance(console.file, io.StringIO)
+    written = console.file.getvalue()
+    assert "\x1b[1A" in written.partition("two")[2], "the cursor goes back up before the next lines"
