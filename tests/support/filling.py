@@ -14,15 +14,16 @@ from reconciler.replicator.channel import Place
 from reconciler.replicator.fill import Filler
 from reconciler.replicator.identity import Identity
 from reconciler.replicator.wire import ConnectionLost, FetchAsk, Loop, ProduceAsk, TopicInfo, Wire
-from tests.support.batches import build, some
+from tests.support.batches import Content, build
 
 T = TypeVar("T")
 IDENTITY = Identity("tests", "east-west")
-MARKERS, BEGIN, END, SETTLE = (
+MARKERS, BEGIN, END, SETTLE, DELETE = (
     "WriteTxnMarkersRequest",
     "AddPartitionsToTxnRequest",
     "EndTxnRequest",
     "InitProducerIdRequest",
+    "DeleteRecordsRequest",
 )
 
 
@@ -31,7 +32,7 @@ class LossyWire(Wire):
 
     def __init__(self, loop: Loop, cluster: Cluster) -> None:
         super().__init__(loop, cluster, "tests", 10.0)
-        self.lose: dict[str, deque[str]] = {}
+        self.lose: dict[str, deque[str | None]] = {}
         self.late: list[tuple[Any, int]] = []
 
     async def ask(self, request: Any, node: int) -> Any:
@@ -86,10 +87,14 @@ class Desk:
         start = await self.end(name, partition)
         return await filler.fill(place(name, partition), await self.topic(name), start, count) - start
 
-    async def write(self, name: str, producer: tuple[int, int, int], records: int = 1) -> tuple[int, int]:
-        """Write a batch as a replicator does; return the error and the base offset."""
+    async def write(
+        self, name: str, producer: tuple[int, int, int], records: int = 1, timestamp: int = 0, size: int = 10
+    ) -> tuple[int, int]:
+        """Write a batch as a replicator does, with the time of now or another; return the error and the base offset."""
+        at = timestamp or int(time.time() * 1_000)
+        data = build([Content(at + number, b"key", b"x" * size) for number in range(records)], producer=producer)
         info = await self.topic(name)
-        ask = ProduceAsk(name, info.topic_id, 0, build(some(records, int(time.time() * 1_000)), producer=producer))
+        ask = ProduceAsk(name, info.topic_id, 0, data)
         (answer,) = await self.wire.produce(info.partitions[0].node, [ask], lambda error: None)
         return answer.error, answer.base_offset
 

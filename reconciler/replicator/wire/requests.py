@@ -205,6 +205,11 @@ class Wire:
         """Return for how many seconds the broker wants to be left alone (a quota); 0 when it does not."""
         return self._manager.throttled(node)
 
+    async def rest(self, node: int) -> None:
+        """Wait until the broker does not want to be left alone any more."""
+        while pause := self._manager.throttled(node):
+            await self._loop.sleep(pause)
+
     def _begin_produce(self, node: int, asks: Sequence[ProduceAsk]) -> Any:
         known = self._manager.broker_version_data
         if known is None:
@@ -336,8 +341,8 @@ class Wire:
         return await self._send(request, node)
 
     async def _send(self, request: Any, node: int | None) -> Any:
-        while node is not None and (pause := self._manager.throttled(node)):
-            await self._loop.sleep(pause)
+        if node is not None:
+            await self.rest(node)
         try:
             pending = self._manager.send(request, node, request_timeout_ms=self._timeout_ms)
         except kafka_errors.KafkaError as error:
