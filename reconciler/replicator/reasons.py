@@ -6,6 +6,8 @@ explains every code.
 
 from __future__ import annotations
 
+import time
+
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator.batch import Batch, UnreadableBatch
 from reconciler.replicator.wire import ErrorCode, ProduceAnswer, error_name
@@ -16,6 +18,7 @@ _UNKNOWN_TOPIC_OR_PARTITION = 3
 _MESSAGE_TOO_LARGE = 10
 _RECORD_LIST_TOO_LARGE = 18
 _TOPIC_AUTHORIZATION_FAILED = 29
+_GROUP_AUTHORIZATION_FAILED = 30
 _CLUSTER_AUTHORIZATION_FAILED = 31
 _INVALID_TIMESTAMP = 32
 _POLICY_VIOLATION = 44
@@ -26,6 +29,7 @@ _INVALID_RECORD = 87
 
 _AUTHORIZATION = {
     _TOPIC_AUTHORIZATION_FAILED,
+    _GROUP_AUTHORIZATION_FAILED,
     _CLUSTER_AUTHORIZATION_FAILED,
     _TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
@@ -140,3 +144,16 @@ def missing_topic(side: str, topic: str, code: int) -> Verdict:
         )
         return PartitionState.PARKED, Reason("AB214", f"topic {topic} does not exist at the {side}: {remedy}")
     return PartitionState.OPENING, Reason("AB220", f"{side} topic {topic}: {error_name(code)}")
+
+
+def held_elsewhere(run: str, task: int, since: float) -> Reason:
+    """Return the reason for a partition that another member of the flow's group may write.
+
+    Args:
+        run: which start of `replicate` that member belongs to.
+        task: number of its task.
+        since: when its process became a member, seconds since 1970.
+    """
+    began = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(since))
+    text = f"run {run} (task {task}, since {began}) copies this partition; this one goes on when that one ends"
+    return Reason("AB223", text)

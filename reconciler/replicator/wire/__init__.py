@@ -1,10 +1,11 @@
 """The wire: typed requests over kafka-python's connections. Nothing outside this package touches kafka-python.
 
-`requests` is what the replicator calls, and `transactions` what it seldom does, with the values of `values` on the
-event loop of `loop`; `connection` makes kafka-python's connections fit for bulk data; `records` decodes batches for
-comparing them.
+`requests` is what the replicator calls, with the values of `values` on the event loop of `loop`, `transactions` what it
+seldom does, and `group` what the members of a group do; `connection` makes kafka-python's connections fit for bulk
+data; `records` decodes batches for comparing them.
 """
 
+from reconciler.replicator.wire.group import GroupWire, JoinAnswer, Listed, Membership
 from reconciler.replicator.wire.loop import Bell, Job, Loop, Work
 from reconciler.replicator.wire.records import Record, decode
 from reconciler.replicator.wire.requests import EARLIEST, LATEST, Wire
@@ -29,9 +30,13 @@ __all__ = [
     "ErrorCode",
     "FetchAnswer",
     "FetchAsk",
+    "GroupWire",
     "Job",
+    "JoinAnswer",
     "Leader",
+    "Listed",
     "Loop",
+    "Membership",
     "ProduceAnswer",
     "ProduceAsk",
     "ProducerState",

@@ -180,6 +180,11 @@ class BulkManager(KafkaConnectionManager):
             return 0.0
         return max(_SHORTEST_PAUSE, float(connection._throttle_time) - time.monotonic())
 
+    def drop(self, error: BaseException) -> None:
+        """Break all connections at once; what waits to be sent is lost, and what waits for answers fails."""
+        for connection in list(self._conns.values()):
+            connection.close(error)
+
     def forget_bootstrap(self) -> None:
         """Begin at the declared addresses again when next connecting."""
         self._bootstrap_future = None

@@ -97,6 +97,10 @@ class Wire:
         """Close all connections."""
         self._manager.close()
 
+    def drop(self, why: str) -> None:
+        """Break all connections at once, with whatever is still to be sent over them; later requests make new ones."""
+        self._manager.drop(kafka_errors.KafkaConnectionError(why))
+
     async def topics(self, names: Iterable[str]) -> dict[str, TopicInfo]:
         """Return what the cluster says of the topics `names`, missing ones with their error code.
 
@@ -340,11 +344,13 @@ class Wire:
         """
         return await self._send(request, node)
 
-    async def _send(self, request: Any, node: int | None) -> Any:
+    async def _send(self, request: Any, node: int | None, patience: float = 0.0) -> Any:
+        """Send a request; the broker may take `patience` seconds longer than others for its answer."""
         if node is not None:
             await self.rest(node)
+        timeout_ms = self._timeout_ms + int(patience * 1000)
         try:
-            pending = self._manager.send(request, node, request_timeout_ms=self._timeout_ms)
+            pending = self._manager.send(request, node, request_timeout_ms=timeout_ms)
         except kafka_errors.KafkaError as error:
             raise ConnectionLost(_in_words(error)) from None
         return await self._answer(pending)

@@ -1,0 +1,195 @@
+"""The lease against real coordinators: who is granted what, and what becomes of it when members and brokers go."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+
+import pytest
+
+from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
+from reconciler.model.cluster import Cluster
+from reconciler.model.status import PartitionState
+from reconciler.replicator import lease, process
+from reconciler.replicator.deal import Log
+from reconciler.replicator.lease import Lease
+from reconciler.replicator.wire import GroupWire, Loop
+from tests.contract.kafka import declared
+
+SECONDS = 60.0
+A, B, C = ("east.orders", 0), ("east.orders", 1), ("east.users", 7)
+
+
+class Crowd:
+    """Some members of one group, all on one loop."""
+
+    def __init__(self, cluster: Cluster, group: str) -> None:
+        self.loop = Loop()
+        self.lost: list[str] = []
+        self._cluster, self._group = cluster, group
+        self._wires: dict[Lease, tuple[GroupWire, GroupWire]] = {}
+
+    def __enter__(self) -> Crowd:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for member in list(self._wires):
+            self.vanish(member)
+        self.loop.close()
+
+    def member(self, run: str, wants: Iterable[Log], name: str | None = None, task: int = 0) -> Lease:
+        """Return a new member; `name` is the name of its process."""
+        client = f"tests@{name or process.own_name()}"
+        wires = (
+            GroupWire(self.loop, self._cluster, client, 2.0),
+            GroupWire(self.loop, self._cluster, client, 2.0),
+        )
+        made = Lease(self.loop, *wires, self._group, run, self.lost.append)
+        self._wires[made] = wires
+        made.want(task, wants)
+        made.begin()
+        return made
+
+    def vanish(self, member: Lease) -> None:
+        """Let a member fall silent, as if its process were killed."""
+        member._ended = True
+        for wire in self._wires.pop(member):
+            wire.close()
+
+    def leave(self, member: Lease) -> None:
+        self.loop.run(member.leave)
+
+    def wait(self, until: Callable[[], bool]) -> None:
+        async def watch() -> None:
+            deadline = time.monotonic() + SECONDS
+            while not until():
+                assert time.monotonic() < deadline, [(m._granted, m._trouble) for m in self._wires]
+                for member in self._wires:
+                    member.check()
+                await self.loop.sleep(0.02)
+
+        self.loop.run(watch)
+
+    def pass_time(self, seconds: float, while_true: Callable[[], bool]) -> None:
+        async def watch() -> None:
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                assert while_true()
+                await self.loop.sleep(0.02)
+
+        self.loop.run(watch)
+
+
+def holds(member: Lease, *logs: Log) -> bool:
+    """Whether the member holds exactly these, of all that the tests want."""
+    return {log for log in (A, B, C) if member.holds(log)} == set(logs)
+
+
+@pytest.fixture
+def crowd(target_cluster: EmbeddedCluster, topic_name: str) -> Iterator[Crowd]:
+    with Crowd(declared("west", target_cluster), f"anabranch.{topic_name}") as crowd:
+        yield crowd
+
+
+def test_the_tasks_of_a_run_get_what_each_wants(crowd: Crowd) -> None:
+    tasks = [crowd.member("run", {log}, task=n) for n, log in enumerate((A, B, C))]
+    crowd.wait(lambda: all(holds(task, log) for task, log in zip(tasks, (A, B, C), strict=True)))
+    assert [task.losses for task in tasks] == [0, 0, 0]
+
+
+def test_a_second_run_waits_and_says_for_whom_and_goes_on_when_the_first_leaves(crowd: Crowd) -> None:
+    one = crowd.member("first-run", {A, B})
+    crowd.wait(lambda: holds(one, A, B))
+    two = crowd.member("second-run", {A, B, C}, task=3)
+    crowd.wait(lambda: holds(two, C))
+    state, reason = two.why_not(A)
+    assert (state, reason.code) == (PartitionState.WAITING, "AB223")
+    assert "run first-run (task 0, since 2" in reason.text
+    assert holds(one, A, B)
+    crowd.leave(one)
+    assert holds(one)
+    crowd.wait(lambda: holds(two, A, B, C))
+    assert (one.losses, two.losses) == (1, 0)
+
+
+def test_what_a_member_wants_grows_and_shrinks_without_a_break(crowd: Crowd) -> None:
+    one = crowd.member("first", {A})
+    two = crowd.member("second", {A, B})
+    crowd.wait(lambda: holds(one, A) and holds(two, B))
+    one.want(0, {A, C})
+    # What is held stays held while the group deals anew.
+    crowd.pass_time(0.0, lambda: holds(one, A) and holds(two, B))
+    crowd.wait(lambda: holds(one, A, C))
+    one.want(0, {C})
+    crowd.wait(lambda: holds(two, A, B))
+    assert holds(one, C)
+    assert (one.losses, two.losses) == (0, 0)
+
+
+def test_a_member_whose_process_is_gone_is_not_waited_for(crowd: Crowd) -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    name = process.own_name(child.pid)
+    one = crowd.member("run", {A}, name)
+    crowd.wait(lambda: holds(one, A))
+    crowd.vanish(one)
+    child.communicate(b"\n")
+    two = crowd.member("run", {A})
+    crowd.wait(lambda: holds(two, A))
+    # Nothing but its being buried can have ended the session of the first, which a heartbeat has just begun.
+    assert one.is_valid()
+
+
+def test_who_stood_still_for_too_long_holds_nothing_and_the_next_waited_for_that(
+    crowd: Crowd, target_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    one = crowd.member("first", {A})
+    crowd.wait(lambda: holds(one, A))
+    with Crowd(declared("west", target_cluster), f"anabranch.{topic_name}") as other:
+        two = other.member("second", {A, B})
+        # The first one's loop does not run, as if its machine stood still: it neither beats nor takes note.
+        other.wait(lambda: two.holds(A) or (two.holds(B) and not one.is_valid()))
+        assert not one.is_valid(), "two owners at once"
+        other.wait(lambda: holds(two, A, B))
+        assert (holds(one), one.losses) == (True, 0)
+        # Both run again, on threads of their own.
+        with ThreadPoolExecutor(1) as pool:
+            still = pool.submit(other.pass_time, 3.0, lambda: holds(two, A, B))
+            crowd.wait(lambda: one.why_not(A)[1].code == "AB223")
+            still.result(SECONDS)
+        assert (holds(one), one.losses, two.losses) == (True, 1, 0)
+        assert (len(crowd.lost), len(other.lost)) == (1, 0)
+
+
+@pytest.fixture(scope="module")
+def shaky() -> Iterator[EmbeddedCluster]:
+    """A cluster that may be killed, and asks for sessions of at least three seconds."""
+    options = ClusterOptions(
+        overrides={
+            "broker.session.timeout.ms": "2000",
+            "broker.heartbeat.interval.ms": "250",
+            "group.min.session.timeout.ms": "3000",
+        }
+    )
+    with running(EmbeddedCluster("shaky", options)) as (cluster,):
+        yield cluster
+
+
+def test_a_coordinator_that_comes_back_deals_on(
+    shaky: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "SESSION", 2.0)
+    with Crowd(declared("west", shaky), topic_name) as crowd:
+        one, two = crowd.member("first", {A, B}), crowd.member("second", {A, C})
+        crowd.wait(lambda: holds(one, A, B) and holds(two, C))
+        shaky.kill_broker()
+        crowd.wait(lambda: not one.is_valid() and not two.is_valid())
+        state, reason = one.why_not(A)
+        assert (state, reason.code) == (PartitionState.WAITING, "AB224")
+        assert shaky.bootstrap in reason.text
+        shaky.start_broker()
+        crowd.wait(lambda: holds(one, A, B) and holds(two, C))
+        assert (one.losses, two.losses) == (1, 1)

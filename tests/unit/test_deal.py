@@ -1,0 +1,102 @@
+"""The deal: one owner for each log, holders keep theirs, the oldest run gets the rest, in any order."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.replicator.deal import Holder, Log, Member, Share, deal
+
+A, B, C = ("east.orders", 0), ("east.orders", 1), ("east.users", 7)
+
+
+def member(run: str, since: float, wants: set[Log], holds: set[Log] | None = None, task: int = 0) -> Member:
+    return Member(Holder(run, task, since), frozenset(wants), frozenset(holds or ()))
+
+
+def granted(members: dict[str, Member]) -> dict[str, set[Log]]:
+    return {name: set(share.granted) for name, share in deal(members).items()}
+
+
+def test_a_lone_member_gets_what_it_wants() -> None:
+    assert deal({"m": member("one", 1.0, {A, B})}) == {"m": Share(frozenset({A, B}), {})}
+
+
+def test_what_is_free_goes_to_the_oldest_run_that_wants_it() -> None:
+    members = {"m": member("young", 2.0, {A, B, C}), "n": member("old", 1.0, {A, B})}
+    assert granted(members) == {"m": {C}, "n": {A, B}}
+    assert deal(members)["m"].taken == {A: Holder("old", 0, 1.0), B: Holder("old", 0, 1.0)}
+
+
+def test_a_holder_keeps_what_it_has_though_an_older_run_wants_it() -> None:
+    members = {"m": member("young", 2.0, {A, B}, {A}), "n": member("old", 1.0, {A, B})}
+    assert granted(members) == {"m": {A}, "n": {B}}
+
+
+def test_a_run_is_as_old_as_its_oldest_member() -> None:
+    """A worker that was started again does not lose its run's turn."""
+    members = {
+        "m": member("first", 1.0, {A}, {A}),
+        "n": member("first", 9.0, {B}, task=1),
+        "o": member("second", 5.0, {A, B}),
+    }
+    assert granted(members) == {"m": {A}, "n": {B}, "o": set()}
+
+
+def test_what_is_held_and_not_wanted_any_more_is_not_given_away_yet() -> None:
+    members = {"m": member("one", 1.0, set(), {A}), "n": member("two", 2.0, {A})}
+    assert granted(members) == {"m": {A}, "n": set()}
+
+
+LOGS = st.frozensets(st.sampled_from([A, B, C, ("ünïcode", 3)]))
+HOLDERS = st.builds(
+    Holder, st.sampled_from(["one", "two", "three"]), st.integers(0, 3), st.sampled_from([1.0, 2.5, 3.0])
+)
+MEMBERS = st.dictionaries(st.sampled_from("abcdef"), st.builds(Member, HOLDERS, LOGS, LOGS), min_size=1)
+
+
+@given(MEMBERS, st.randoms())
+def test_every_log_has_one_owner_and_the_order_of_members_does_not_matter(
+    members: dict[str, Member], chance: random.Random
+) -> None:
+    shares = deal(members)
+    wanted = {log for m in members.values() for log in m.wants | m.holds}
+    assert sorted(log for share in shares.values() for log in share.granted) == sorted(wanted)
+    for name, share in shares.items():
+        said = members[name]
+        assert share.granted | share.taken.keys() == said.wants | said.holds
+        assert not share.granted & share.taken.keys()
+        others = [m for other, m in members.items() if other != name]
+        # Nothing moves away from the only holder.
+        assert {log for log in said.holds if not any(log in m.holds for m in others)} <= share.granted
+    shuffled = list(members.items())
+    chance.shuffle(shuffled)
+    assert deal(dict(shuffled)) == shares
+
+
+@given(st.builds(Member, HOLDERS, LOGS, LOGS))
+def test_a_members_words_come_back(said: Member) -> None:
+    assert Member.from_bytes(said.to_bytes()) == said
+
+
+@given(st.builds(Share, LOGS, st.dictionaries(st.sampled_from([A, B, C]), HOLDERS)))
+def test_a_share_comes_back(share: Share) -> None:
+    assert Share.from_bytes(share.to_bytes()) == share
+
+
+def test_no_share_is_an_empty_one() -> None:
+    assert Share.from_bytes(b"") == Share(frozenset(), {})
+
+
+@pytest.mark.parametrize("data", [b"", b"range", b"x\x9c\x03\x00", Share(frozenset(), {}).to_bytes()])
+def test_what_is_no_members_word_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"not what a member says|line 1|Extra data|Expecting"):
+        Member.from_bytes(data)
+
+
+def test_two_thousand_partitions_fit_a_record_many_times() -> None:
+    logs = {(f"us-east.some.long.topic.name.{n // 4}", n % 4) for n in range(2_000)}
+    assert len(member("20260101T000000-host-4711", 1.0, logs, logs).to_bytes()) < 50_000
