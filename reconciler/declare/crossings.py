@@ -109,7 +109,10 @@ def _common(one: Selection, other: Selection) -> str | None:
 
 
 def _written_twice(drafts: Sequence[Draft]) -> Iterator[Located]:
-    """A remote topic has one writer, or its offsets could not follow its original's."""
+    """A remote topic has one writer, or its offsets could not follow its original's.
+
+    Where nobody demands that (`offsets: auto`) the plan decides, and says what is not copied.
+    """
     writers: dict[tuple[str, str], Draft] = {}
     clashes: dict[Place, list[str]] = {}
     for draft in drafts:
@@ -117,12 +120,13 @@ def _written_twice(drafts: Sequence[Draft]) -> Iterator[Located]:
         for name in filter(flow.topics.matches, flow.topics.literals()):
             remote = flow.remote_topic(name)
             first = writers.setdefault((flow.target, remote), draft)
-            if first.flow.source != flow.source:
+            demanded = "identical" in (first.flow.offsets, flow.offsets)
+            if demanded and first.flow.source != flow.source:
                 clash = f"flows {first.flow.name} ({first.place.line}) and {flow.name} both write {remote}"
                 clashes.setdefault(_include(draft), []).append(f"{clash} on {flow.target}")
     for place, messages in clashes.items():
         more = f", and {len(messages) - 1} more such" if len(messages) > 1 else ""
-        remedy = "use policy default, which keeps the sources apart, or exclude the topic from one flow"
+        remedy = "use policy default, which keeps the sources apart, exclude the topic from one flow, or offsets: auto"
         yield place.problem(codes.WRITTEN_TWICE, messages[0] + more, remedy)
 
 

@@ -42,6 +42,11 @@ class Cluster:
         return {"bootstrap_servers": list(self.bootstrap), **kafka_python_settings(self.security, self.where)}
 
     @property
+    def user(self) -> str:
+        """How messages name whom clients log in as."""
+        return f"user {self.security.username}" if self.security.username else "an anonymous user"
+
+    @property
     def where(self) -> str:
         """How messages name this cluster."""
         return f"cluster {self.alias} ({','.join(self.bootstrap)})"

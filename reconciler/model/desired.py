@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from reconciler.model.access import PADDING_OPERATIONS, TOPIC_OPERATIONS
 from reconciler.model.ownership import OwnedTopic
 
 Reason = Literal["source", "source-default", "identical-offsets"]
@@ -56,6 +57,8 @@ class DesiredTopic:
         replication_factor: for its creation; an existing topic keeps its own.
         offsets: how the copy's offsets relate to the original's.
         settings: by key, in the order of their names.
+        padding: offsets that are filled before its first record, by partition. Logs are trimmed all the time, so two
+            topics that differ in nothing else are equal.
     """
 
     cluster: str
@@ -68,6 +71,12 @@ class DesiredTopic:
     replication_factor: int
     offsets: str
     settings: tuple[Setting, ...]
+    padding: Mapping[int, int] = field(default_factory=dict, compare=False)
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """What the replicator must be allowed to do with it."""
+        return (*TOPIC_OPERATIONS, *(PADDING_OPERATIONS if self.padding else ()))
 
     @property
     def configs(self) -> Mapping[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from reconciler.model.policy import ReplicationPolicy
@@ -64,6 +64,11 @@ class Flow:
     refresh_interval: float = DEFAULT_REFRESH_INTERVAL
     enabled: bool = True
     origin: str = ""
+
+    def without(self, topics: Collection[str]) -> Flow:
+        """Return this flow, taking none of `topics` (names on the source cluster) whatever else it takes."""
+        names = tuple(name for name in topics if name not in self.topics.exclude)
+        return replace(self, topics=replace(self.topics, exclude=(*self.topics.exclude, *names))) if names else self
 
     def remote_topic(self, topic: str) -> str:
         """Return the remote topic's name for the original `topic`."""

@@ -6,10 +6,11 @@ what `plan --write-observed` leaves for the Pulumi program.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from reconciler.model.access import Access
 from reconciler.model.ownership import OwnedTopic
 
 EFFECTIVE_KEYS = ("cleanup.policy", "max.message.bytes", "retention.bytes", "retention.ms")
@@ -20,6 +21,15 @@ TIMESTAMP_KEYS = ("message.timestamp.before.max.ms", "message.timestamp.after.ma
 
 OLD_TIMESTAMP_KEYS = ("message.timestamp.difference.max.ms",)
 """The same for brokers before 3.6 (KIP-937)."""
+
+NO_BOUND = str(2**63 - 1)
+"""Such a bound lets every timestamp pass."""
+
+PASSAGE_KEYS = ("compression.type", "message.timestamp.type", *TIMESTAMP_KEYS, *OLD_TIMESTAMP_KEYS)
+"""Keys whose value in force decides whether batches are stored as they come."""
+
+Offsets = tuple[int | None, ...]
+"""One offset per partition, from 0; None where it is not known, as while a partition has no leader."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +42,10 @@ class ObservedTopic:
         partitions: how many it has.
         replication_factor: of its first partition.
         configs: the topic-level configuration alone, never what brokers default to.
-        effective: the values in force, wherever they come from, of the keys in `EFFECTIVE_KEYS`.
+        effective: the values in force, wherever they come from, of the keys in `EFFECTIVE_KEYS` and `PASSAGE_KEYS`.
+        starts: where the partitions' logs begin; empty when nobody asked.
+        ends: where they end (the high watermarks); empty when nobody asked.
+        operations: what we may do with it; None when the cluster did not say.
     """
 
     name: str
@@ -41,6 +54,42 @@ class ObservedTopic:
     replication_factor: int
     configs: Mapping[str, str]
     effective: Mapping[str, str]
+    starts: Offsets = ()
+    ends: Offsets = ()
+    operations: frozenset[str] | None = None
+
+    def bounds(self, partition: int) -> tuple[int, int] | None:
+        """Return where a partition's log begins and ends; None where that is not known."""
+        if not 0 <= partition < min(len(self.starts), len(self.ends)):
+            return None
+        start, end = self.starts[partition], self.ends[partition]
+        return None if start is None or end is None else (start, end)
+
+    @property
+    def held(self) -> int:
+        """How many offsets its logs hold, as far as that is known: at least as many as records."""
+        return sum(end - start for n in range(self.partitions) for start, end in [self.bounds(n) or (0, 0)])
+
+    def lacks(self, operations: Iterable[str]) -> tuple[str, ...]:
+        """Return which of these operations we may not do with it, as far as the cluster said."""
+        return () if self.operations is None else tuple(one for one in operations if one not in self.operations)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        operations = None if self.operations is None else sorted(self.operations)
+        return asdict(self) | {"operations": operations}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ObservedTopic:
+        """Return what `to_json` wrote down.
+
+        Raises:
+            KeyError: a field is missing.
+            TypeError: a field is unknown.
+        """
+        operations = data["operations"]
+        lists = {key: tuple(data[key]) for key in ("starts", "ends")}
+        return cls(**{**data, **lists, "operations": None if operations is None else frozenset(operations)})
 
 
 @dataclass(frozen=True)
@@ -56,6 +105,7 @@ class ObservedCluster:
         topic_keys: the topic-level configuration keys that its brokers know; empty when they would not say.
         timestamp_keys: those of them that bound timestamps.
         owned: ownership records by topic name; of targets only.
+        access: what we may do there.
     """
 
     alias: str
@@ -66,6 +116,7 @@ class ObservedCluster:
     topic_keys: frozenset[str] = frozenset()
     timestamp_keys: tuple[str, ...] = TIMESTAMP_KEYS
     owned: Mapping[str, OwnedTopic] = field(default_factory=dict)
+    access: Access = field(default_factory=Access)
 
     def knows_key(self, key: str) -> bool:
         """Tell whether the brokers take this topic-level key, as far as they said."""
@@ -77,8 +128,9 @@ class ObservedCluster:
             "names": sorted(self.names),
             "topic_keys": sorted(self.topic_keys),
             "timestamp_keys": list(self.timestamp_keys),
-            "topics": {name: asdict(self.topics[name]) for name in sorted(self.topics)},
+            "topics": {name: self.topics[name].to_json() for name in sorted(self.topics)},
             "owned": {name: asdict(self.owned[name]) for name in sorted(self.owned)},
+            "access": self.access.to_json(),
         }
 
     @classmethod
@@ -94,8 +146,9 @@ class ObservedCluster:
             cluster_id=data["cluster_id"],
             brokers=data["brokers"],
             names=frozenset(data["names"]),
-            topics={name: ObservedTopic(**topic) for name, topic in data["topics"].items()},
+            topics={name: ObservedTopic.from_json(topic) for name, topic in data["topics"].items()},
             topic_keys=frozenset(data["topic_keys"]),
             timestamp_keys=tuple(data["timestamp_keys"]),
             owned={name: OwnedTopic(**record) for name, record in data["owned"].items()},
+            access=Access.from_json(data["access"]),
         )

@@ -5,7 +5,7 @@ Because preview and apply interpret the same steps, they cannot differ.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from reconciler.model.desired import DesiredTopic
@@ -126,6 +126,55 @@ class Notice:
 
 
 @dataclass(frozen=True)
+class NotStarted:
+    """A topic that a flow takes, and that this version cannot copy: no step is made for it, and nothing runs.
+
+    Attributes:
+        flow: name of the flow.
+        source: alias.
+        topic: the original.
+        remote: what its copy would be called.
+        reason: why its offsets cannot be identical.
+    """
+
+    flow: str
+    source: str
+    topic: str
+    remote: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Padding:
+    """Offsets that are filled before the first records of copies whose originals' logs begin above 0.
+
+    Attributes:
+        offsets: how many, in all partitions together.
+        partitions: how many have any.
+    """
+
+    offsets: int = 0
+    partitions: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """About how long it takes."""
+        return self.offsets / PADDED_PER_SECOND
+
+    @property
+    def bytes(self) -> int:
+        """About how many bytes are written to the target for it, and deleted again."""
+        return round(self.offsets * PADDING_BYTES)
+
+
+PADDED_PER_SECOND = 5_000_000
+"""Offsets of padding that a target takes in a second, measured."""
+
+PADDING_BYTES = 0.75
+"""Of one empty record among 500,000 in a batch compressed with zstd, measured."""
+
+
+@dataclass(frozen=True)
 class PlannedFlow:
     """A flow that the plan is for.
 
@@ -134,8 +183,13 @@ class PlannedFlow:
         source: alias.
         target: alias.
         tasks: how many replicate it.
-        topics: how many it takes now.
-        offsets: how the copies' offsets relate to the originals'.
+        topics: how many it copies now.
+        offsets: how the copies' offsets relate to the originals': `identical`, or `translated` where it copies none.
+        offsets_reason: why.
+        fill: how offsets without a record are filled: `markers` or `transactions`.
+        fill_reason: why, and what it means.
+        padding: what is filled before the first records. It is no part of what makes two plans differ: logs are
+            trimmed all the time.
     """
 
     name: str
@@ -144,6 +198,10 @@ class PlannedFlow:
     tasks: int
     topics: int
     offsets: str
+    offsets_reason: str = ""
+    fill: str = "transactions"
+    fill_reason: str = ""
+    padding: Padding = field(default_factory=Padding, compare=False)
 
 
 @dataclass(frozen=True)
@@ -155,6 +213,7 @@ class ClusterPlan:
         datacenter: where it stands.
         steps: in the order in which they are carried out.
         flows: that end here.
+        not_started: topics of these flows that this version cannot copy.
         left_alone: what is ours here, and stays as it is.
         warnings: what the user should know.
     """
@@ -163,6 +222,7 @@ class ClusterPlan:
     datacenter: str
     steps: tuple[Step, ...] = ()
     flows: tuple[PlannedFlow, ...] = ()
+    not_started: tuple[NotStarted, ...] = ()
     left_alone: tuple[Notice, ...] = ()
     warnings: tuple[Notice, ...] = ()
 

@@ -6,26 +6,46 @@ becomes one of the house's errors, naming the cluster, its address, and who was 
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import time
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigEntry, ConfigResource, TopicDescription
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    ClusterMetadata,
+    ConfigEntry,
+    ConfigResource,
+    OffsetSpec,
+    TopicDescription,
+)
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem
+from reconciler.model.observed import Offsets
 from reconciler.state.faults import in_words, is_authentication, is_refusal, principal, refused
 from reconciler.state.journal import unreachable
 
 CONNECT_SECONDS = 4.0
 ANSWER_SECONDS = 30.0
+OFFSETS_SECONDS = 10.0
+PROBE_SECONDS = 10.0
 _FIRST_SECONDS = 0.5
 _PAUSE_SECONDS = 0.05
 # librdkafka logs lost connections to stderr by itself; here they become errors in our own words.
 _QUIET = {"log_level": "2"}
+# What it calls fatal it prints whatever its level, unless a logger takes it.
+_SILENT = logging.Logger("librdkafka, kept silent", level=logging.CRITICAL + 1)
 Configs = Mapping[str, ConfigEntry]
+
+
+def operations_of(described: Any) -> frozenset[str] | None:
+    """Return the authorised operations of a description by Kafka's names; None when the cluster did not tell."""
+    operations = described.authorized_operations
+    return None if operations is None else frozenset(operation.name for operation in operations)
 
 
 class Connection:
@@ -56,7 +76,9 @@ class Connection:
         """
         if not names:
             return {}
-        futures = self._client.describe_topics(TopicCollection(list(names)), request_timeout=ANSWER_SECONDS)
+        futures = self._client.describe_topics(
+            TopicCollection(list(names)), include_authorized_operations=True, request_timeout=ANSWER_SECONDS
+        )
         return self._collect({f"topic {name}": futures[name] for name in names}, "DESCRIBE")
 
     def topic_configs(self, names: Collection[str]) -> dict[str, Configs]:
@@ -81,6 +103,66 @@ class Connection:
             return frozenset(future.result())
         except KafkaException:
             return frozenset()
+
+    def log_bounds(self, partitions: Mapping[str, int]) -> dict[str, tuple[Offsets, Offsets]]:
+        """Return where the logs of topics begin and end; what is not known, as without a leader, is None.
+
+        Args:
+            partitions: how many each topic has, by name.
+        """
+        places = [(name, number) for name, count in partitions.items() for number in range(count)]
+        starts, ends = self._offsets(places, OffsetSpec.earliest()), self._offsets(places, OffsetSpec.latest())
+        return {
+            name: (
+                tuple(starts.get((name, number)) for number in range(count)),
+                tuple(ends.get((name, number)) for number in range(count)),
+            )
+            for name, count in partitions.items()
+        }
+
+    def cluster_operations(self) -> frozenset[str]:
+        """Return what we may do on the cluster itself; empty when the user may not see that."""
+        future = self._client.describe_cluster(include_authorized_operations=True, request_timeout=ANSWER_SECONDS)
+        try:
+            return operations_of(future.result()) or frozenset()
+        except KafkaException:
+            return frozenset()
+
+    def may_read_group(self, group: str) -> bool:
+        """Tell whether READ on a group is allowed, whether it exists or not; what nobody said counts as allowed."""
+        futures = self._client.describe_consumer_groups(
+            [group], include_authorized_operations=True, request_timeout=ANSWER_SECONDS
+        )
+        try:
+            operations = operations_of(futures[group].result())
+        except KafkaException as error:
+            # Whoever may READ may DESCRIBE.
+            return bool(error.args[0].code() != KafkaError.GROUP_AUTHORIZATION_FAILED)
+        return operations is None or "READ" in operations
+
+    def may_write_transactional_id(self, transactional_id: str) -> bool:
+        """Tell whether WRITE on a transactional id is allowed; what nobody said counts as allowed.
+
+        A producer id is asked for with a time-out that brokers refuse, which they do after they have looked at the ACLs
+        and before they store anything (`KafkaApis.handleInitProducerIdRequest`, `TransactionCoordinator`).
+        """
+        settings = {"transactional.id": transactional_id, "transaction.timeout.ms": 2**31 - 1}
+        producer = Producer(self._cluster.librdkafka() | _QUIET | settings, logger=_SILENT)
+        try:
+            producer.init_transactions(PROBE_SECONDS)
+        except KafkaException as error:
+            return bool(error.args[0].code() != KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return True
+
+    def _offsets(self, places: Collection[tuple[str, int]], spec: OffsetSpec) -> dict[tuple[str, int], int]:
+        if not places:
+            return {}
+        asked = {TopicPartition(name, number): spec for name, number in places}
+        found: dict[tuple[str, int], int] = {}
+        for place, future in self._client.list_offsets(asked, request_timeout=OFFSETS_SECONDS).items():
+            with contextlib.suppress(KafkaException):
+                found[place.topic, place.partition] = future.result().offset
+        return found
 
     def _connect(self, seconds: float) -> ClusterMetadata:
         """Ask for the topics until they come, and give up early where it is plain that they will not."""

@@ -1,13 +1,15 @@
 """Observe the clusters of a topology, side by side.
 
-Called by the commands that plan, and by the Pulumi program. Two rounds of questions: which topics are there, then the
-details of those that flows take, fill or have filled. It decides nothing about what should be.
+Called by the commands that plan, and by the Pulumi program. Rounds of questions: which topics are there, then the
+details of those that flows take, fill or have filled, and what we may do, then where logs begin and end. It decides
+nothing about what should be.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TypeVar
 
 from confluent_kafka.admin import ConfigEntry, ConfigSource, TopicDescription
@@ -17,13 +19,15 @@ from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem, U
 from reconciler.model.observed import (
     EFFECTIVE_KEYS,
     OLD_TIMESTAMP_KEYS,
+    PASSAGE_KEYS,
     TIMESTAMP_KEYS,
     ObservedCluster,
     ObservedTopic,
 )
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.topology import Topology
-from reconciler.observe.connection import Configs, Connection
+from reconciler.observe.access import observe_access
+from reconciler.observe.connection import Configs, Connection, operations_of
 from reconciler.state.journal import OWNED
 from reconciler.state.ownership import INTERNAL_TOPICS, Ownership
 
@@ -49,9 +53,39 @@ def observe(topology: Topology, targets: Collection[str]) -> dict[str, ObservedC
     touched = _touched(topology, targets, names)
 
     def look(alias: str) -> ObservedCluster:
-        return _observe_cluster(clusters[alias], connections[alias], touched[alias], is_target=alias in targets)
+        seen = _observe_cluster(clusters[alias], connections[alias], touched[alias], is_target=alias in targets)
+        into = [flow for flow in flows if flow.target == alias]
+        if not into:
+            return seen
+        access = observe_access(connections[alias], seen.topic_keys, topology.name, into)
+        return replace(seen, access=access)
 
-    return _of_each(clusters, look)
+    observed = _of_each(clusters, look)
+    originals: dict[str, set[str]] = {alias: set() for alias in aliases}
+    copies: dict[str, set[str]] = {alias: set() for alias in aliases}
+    for flow in flows:
+        taken = {name for name in observed[flow.source].topics if flow.takes(name, topology.aliases)}
+        originals[flow.source] |= taken
+        copies[flow.target] |= {flow.remote_topic(name) for name in taken} & observed[flow.target].topics.keys()
+    # Copies first: asked later than its original, one that is written all the time would seem ahead.
+    return _with_bounds(_with_bounds(observed, connections, clusters, copies), connections, clusters, originals)
+
+
+def _with_bounds(
+    observed: Mapping[str, ObservedCluster],
+    connections: Mapping[str, Connection],
+    clusters: Mapping[str, Cluster],
+    names: Mapping[str, set[str]],
+) -> dict[str, ObservedCluster]:
+    """Add where the logs of the named topics begin and end."""
+
+    def ask(alias: str) -> ObservedCluster:
+        topics = observed[alias].topics
+        bounds = connections[alias].log_bounds({name: topics[name].partitions for name in sorted(names[alias])})
+        known = {name: replace(topics[name], starts=starts, ends=ends) for name, (starts, ends) in bounds.items()}
+        return replace(observed[alias], topics={**topics, **known})
+
+    return _of_each(clusters, ask)
 
 
 def _touched(topology: Topology, targets: Collection[str], names: Mapping[str, frozenset[str]]) -> dict[str, set[str]]:
@@ -105,7 +139,8 @@ def _topic(described: TopicDescription, configs: Configs) -> ObservedTopic:
         partitions=len(described.partitions),
         replication_factor=len(described.partitions[0].replicas),
         configs={name: entry.value for name, entry in sorted(configs.items()) if _is_set_on_topic(entry)},
-        effective={name: configs[name].value for name in EFFECTIVE_KEYS if name in configs},
+        effective={name: configs[name].value for name in (*EFFECTIVE_KEYS, *PASSAGE_KEYS) if name in configs},
+        operations=operations_of(described),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from reconciler.model.desired import DesiredTopic
-from reconciler.model.errors import Refused
+from reconciler.model.errors import EnvironmentFault, Refused, together
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.steps import (
     AddPartitions,
@@ -16,17 +16,18 @@ from reconciler.model.steps import (
     ClusterPlan,
     CreateInternalTopic,
     CreateTopic,
-    Notice,
     Plan,
-    PlannedFlow,
     RecordOwnership,
     Step,
 )
 from reconciler.model.topology import Topology
-from reconciler.plan.desired import Observed, desired_topics, taken_topics
+from reconciler.plan.desired import desired_of
 from reconciler.plan.differences import config_changes
+from reconciler.plan.flows import not_started, planned_flow
 from reconciler.plan.guardrails import refusals
-from reconciler.plan.settings import unknown_keys
+from reconciler.plan.notices import left_alone, warnings
+from reconciler.plan.offsets import Choice, Observed, choices
+from reconciler.plan.permissions import impossible_demands, missing_permissions
 
 
 def build_plan(
@@ -42,11 +43,12 @@ def build_plan(
 
     Raises:
         Refused: AB401 to AB406, with every refusal.
+        EnvironmentFault: AB350 to AB352, with every permission that is missing and every demand that cannot be met.
+        AnabranchError: both, together.
     """
-    desired = desired_topics(topology, observed, targets)
-    problems = tuple(refusals(topology, observed, desired, targets))
-    if problems:
-        raise Refused(problems)
+    chosen = choices(topology, observed, targets)
+    desired = desired_of(chosen, observed)
+    _raise_problems(topology, observed, chosen, desired, targets)
     clusters = []
     for alias in topology.aliases:
         flows = tuple(flow for flow in topology.flows_into(targets) if flow.target == alias)
@@ -59,21 +61,33 @@ def build_plan(
                 datacenter=topology.clusters[alias].datacenter,
                 steps=tuple(_steps(topics, observed[alias], internal_topics)) if flows else (),
                 flows=tuple(
-                    PlannedFlow(
-                        name=flow.name,
-                        source=flow.source,
-                        target=flow.target,
-                        tasks=flow.tasks,
-                        topics=len(taken_topics(flow, topology, observed)),
-                        offsets="identical",
-                    )
+                    planned_flow(flow, [choice for choice in chosen if choice.flow == flow], observed[alias].access)
                     for flow in flows
                 ),
-                left_alone=tuple(_left_alone(topics, observed[alias], topology)),
-                warnings=tuple(_warnings(topics, alias, topology, observed)),
+                not_started=tuple(not_started([choice for choice in chosen if choice.flow.target == alias])),
+                left_alone=tuple(left_alone(chosen, observed[alias], topology)),
+                warnings=tuple(warnings(topics, alias, topology, observed)),
             )
         )
     return Plan(topology.name, topology.digest, tuple(clusters))
+
+
+def _raise_problems(
+    topology: Topology,
+    observed: Observed,
+    chosen: Collection[Choice],
+    desired: Collection[DesiredTopic],
+    targets: Collection[str],
+) -> None:
+    """Raise everything that stands against this plan, together."""
+    faults = (
+        *impossible_demands(topology, observed, chosen, targets),
+        *missing_permissions(topology, observed, desired, targets),
+    )
+    refused = tuple(refusals(topology, observed, desired, targets))
+    errors = [kind(problems) for kind, problems in ((Refused, refused), (EnvironmentFault, faults)) if problems]
+    if errors:
+        raise together(errors)
 
 
 def _steps(topics: Collection[DesiredTopic], target: ObservedCluster, internal: Collection[str]) -> Iterator[Step]:
@@ -95,49 +109,3 @@ def _steps(topics: Collection[DesiredTopic], target: ObservedCluster, internal: 
             yield RecordOwnership(topic, found.topic_id, "interrupted")
         elif record.flow != topic.flow:
             yield RecordOwnership(topic, found.topic_id, "flow-renamed")
-
-
-def _left_alone(topics: Collection[DesiredTopic], target: ObservedCluster, topology: Topology) -> Iterator[Notice]:
-    """Yield what is ours on this cluster and no longer asked for: it is never deleted."""
-    wanted = {topic.name for topic in topics}
-    flows = {flow.name: flow for flow in topology.flows}
-    for name, record in sorted(target.owned.items()):
-        if record.topology != topology.name or name in wanted or name not in target.names:
-            continue
-        flow = flows.get(record.flow)
-        original = f"{record.source}'s {record.source_topic}"
-        if flow is None:
-            why = f"no flow {record.flow} is declared any more"
-        elif not flow.enabled:
-            why = f"flow {record.flow} is not enabled"
-        elif flow.takes(record.source_topic, topology.aliases):
-            why = f"{original} is gone"
-        else:
-            why = f"flow {record.flow} no longer takes {original}"
-        yield Notice(name, why)
-
-
-def _warnings(topics: Collection[DesiredTopic], alias: str, topology: Topology, observed: Observed) -> Iterator[Notice]:
-    """Yield what the user should know about one target and the flows into it."""
-    target = observed[alias]
-    factors = {flow.name: flow.replication_factor for flow in topology.flows}
-    flows = topology.flows_into([alias])
-    if not flows:
-        yield Notice(f"cluster {alias}", "no enabled flow leads into it")
-    for flow in flows:
-        if not taken_topics(flow, topology, observed):
-            yield Notice(f"flow {flow.name}", f"no topic of {flow.source} matches; it waits for one")
-    for topic in topics:
-        original = observed[topic.source].topics[topic.source_topic]
-        if left_out := unknown_keys(original, target):
-            yield Notice(topic.name, f"{alias} does not know {', '.join(left_out)}, set on the original: left out")
-        found, record = target.topics.get(topic.name), target.owned.get(topic.name)
-        if found is None or record is None:
-            continue
-        if found.partitions > topic.partitions:
-            yield Notice(topic.name, f"has {found.partitions} partitions, the original {topic.partitions}: never fewer")
-        if factors[topic.flow] not in (None, found.replication_factor):
-            message = f"has replication {found.replication_factor}, asked for is {factors[topic.flow]}: left as it is"
-            yield Notice(topic.name, message)
-        if record.is_confirmed and record.source_topic_id != topic.source_topic_id:
-            yield Notice(topic.name, f"{topic.source}'s {topic.source_topic} was made anew since the last apply")

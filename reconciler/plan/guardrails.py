@@ -13,7 +13,7 @@ from reconciler.model.errors import Problem
 from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.topology import Topology
-from reconciler.plan.desired import Observed
+from reconciler.plan.offsets import Observed, hindrances
 
 LONGEST_NAME = 249
 """Kafka's limit for topic names (`Topic.MAX_NAME_LENGTH`)."""
@@ -90,7 +90,10 @@ def _not_ours(
         "taking over topics that exist (adopt) comes in a later release"
     )
     if not is_ours(existing, record, topology.name):
-        yield Problem("AB401", where, f"exists and is not ours: {_whose(existing, record, topology)}", by_hand)
+        found = f"exists and is not ours: {_whose(existing, record, topology)}"
+        if hindered := hindrances(existing):
+            found += f"; {', '.join(hindered)}: identical offsets could not be held in it"
+        yield Problem("AB401", where, found, by_hand)
     elif record is not None and (record.source, record.source_topic) != (topic.source, topic.source_topic):
         yield Problem(
             "AB405",

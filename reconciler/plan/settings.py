@@ -8,7 +8,7 @@ need is set whatever the original says.
 from __future__ import annotations
 
 from reconciler.model.desired import Setting
-from reconciler.model.observed import EFFECTIVE_KEYS, ObservedCluster, ObservedTopic
+from reconciler.model.observed import EFFECTIVE_KEYS, NO_BOUND, ObservedCluster, ObservedTopic
 
 MIRROR_MAKER_EXCLUDES = frozenset(
     {
@@ -25,6 +25,7 @@ MIRROR_MAKER_EXCLUDES = frozenset(
 EXCLUDED = MIRROR_MAKER_EXCLUDES | {
     # Identical offsets decide about these.
     "compression.type",
+    "message.format.version",
     "message.timestamp.after.max.ms",
     "message.timestamp.before.max.ms",
     # Where a cluster keeps old segments is its own affair; how long it keeps records is `retention.*`, which is copied.
@@ -35,7 +36,6 @@ EXCLUDED = MIRROR_MAKER_EXCLUDES | {
     "remote.storage.enable",
 }
 
-_NO_BOUND = str(2**63 - 1)
 _SAFE_REPLICATION = 3
 
 
@@ -77,7 +77,7 @@ def _for_identical_offsets(target: ObservedCluster, replication: int) -> tuple[S
         "compression.type": "producer",
         "message.timestamp.type": "CreateTime",
         "unclean.leader.election.enable": "false",
-    } | dict.fromkeys(target.timestamp_keys, _NO_BOUND)
+    } | dict.fromkeys(target.timestamp_keys, NO_BOUND)
     needed = [Setting(key, value, "identical-offsets") for key, value in values.items()]
     if replication >= _SAFE_REPLICATION:
         needed.append(Setting("min.insync.replicas", "2", "identical-offsets", floor=True))

@@ -13,9 +13,10 @@ from reconciler.model.desired import DesiredTopic, WholeTopic
 from reconciler.model.errors import Refused
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.topology import Topology
-from reconciler.plan.desired import Observed, desired_topics
+from reconciler.plan.desired import desired_topics
 from reconciler.plan.differences import obsolete_keys
 from reconciler.plan.guardrails import impossible, is_ours
+from reconciler.plan.offsets import Observed
 
 
 def whole_topics(topology: Topology, observed: Observed, targets: Collection[str]) -> tuple[WholeTopic, ...]:

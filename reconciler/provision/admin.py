@@ -7,7 +7,7 @@ one bad topic stops no other.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -91,6 +91,21 @@ class Admin:
             ids = {name: str(future.result().topic_id) for name, future in described.items() if name not in problems}
         return ids, problems
 
+    def lacking(self, needed: Mapping[str, Collection[str]]) -> Problems:
+        """Return, by topic name, which of the needed operations we are not allowed on topics that exist."""
+        if not needed:
+            return {}
+        described = self._client.describe_topics(
+            TopicCollection(list(needed)), include_authorized_operations=True, request_timeout=ANSWER_SECONDS
+        )
+        problems = self._problems(described, "DESCRIBE")
+        for name, operations in needed.items():
+            allowed = None if name in problems else described[name].result().authorized_operations
+            names = {operation.name for operation in allowed or ()}
+            if allowed is not None and (refused := [one for one in operations if one not in names]):
+                problems[name] = self._lacks(name, " and ".join(refused))
+        return problems
+
     def add_partitions(self, totals: Mapping[str, int]) -> Problems:
         """Let topics grow to the given numbers of partitions; return what went wrong by topic name."""
         problems: Problems = {}
@@ -128,6 +143,14 @@ class Admin:
         if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
             return Problem("AB315", where, "was made by somebody else since the plan", "plan again")
         return Problem("AB314", where, in_words(error), "mend what the cluster names, then apply again")
+
+    def _lacks(self, topic: str, operations: str) -> Problem:
+        return Problem(
+            "AB350",
+            f"{self._cluster.where}, topic {topic}",
+            f"was made, and {self._cluster.user} is not allowed {operations} on it: nothing could be copied",
+            f"grant {operations} on topic {topic}; the next plan looks again",
+        )
 
     def _leaderless(self, topic: str) -> Problem:
         return Problem(

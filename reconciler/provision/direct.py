@@ -104,7 +104,11 @@ class _ClusterWork:
                 self._fail([step], problem)
         seen = [step for step in made if step.name in found]
         if self._record(seen, {step.name: found[step.name] for step in seen}):
-            self._done(seen)
+            lacking = self._admin.lacking({step.name: step.topic.operations for step in seen})
+            for step in seen:
+                if problem := lacking.get(step.name):
+                    self._fail([step], problem)
+            self._done([step for step in seen if step.name not in lacking])
 
     def _change(self, steps: Sequence[TopicChange]) -> None:
         """Change existing topics, and record what was last applied to those where it worked."""

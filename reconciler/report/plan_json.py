@@ -10,7 +10,16 @@ from typing import Any
 
 from reconciler.model.desired import DesiredTopic
 from reconciler.model.outcome import Outcome
-from reconciler.model.steps import AddPartitions, AlterConfig, ClusterPlan, CreateInternalTopic, CreateTopic, Plan, Step
+from reconciler.model.steps import (
+    AddPartitions,
+    AlterConfig,
+    ClusterPlan,
+    CreateInternalTopic,
+    CreateTopic,
+    Plan,
+    PlannedFlow,
+    Step,
+)
 
 FORMAT = 1
 
@@ -18,9 +27,9 @@ FORMAT = 1
 def plan_json(plan: Plan) -> dict[str, Any]:
     """Return the plan: `format`, `topology`, `digest`, `summary` (`add`, `change`, `delete`) and `clusters`.
 
-    Each cluster has `alias`, `datacenter`, `steps`, `flows`, `left_alone` and `warnings`; each step has an `action`
-    (`create-internal-topic`, `create-topic`, `add-partitions`, `alter-config`, `record-ownership`), a `topic`, and what
-    belongs to the action.
+    Each cluster has `alias`, `datacenter`, `steps`, `flows`, `not_started`, `left_alone` and `warnings`; each step has
+    an `action` (`create-internal-topic`, `create-topic`, `add-partitions`, `alter-config`, `record-ownership`), a
+    `topic`, and what belongs to the action.
     """
     return {
         "format": FORMAT,
@@ -45,10 +54,16 @@ def _cluster(cluster: ClusterPlan) -> dict[str, Any]:
         "alias": cluster.alias,
         "datacenter": cluster.datacenter,
         "steps": [_step(step) for step in cluster.steps],
-        "flows": [asdict(flow) for flow in cluster.flows],
+        "flows": [_flow(flow) for flow in cluster.flows],
+        "not_started": [asdict(topic) for topic in cluster.not_started],
         "left_alone": [asdict(notice) for notice in cluster.left_alone],
         "warnings": [asdict(notice) for notice in cluster.warnings],
     }
+
+
+def _flow(flow: PlannedFlow) -> dict[str, Any]:
+    padding = asdict(flow.padding) | {"seconds": flow.padding.seconds, "bytes": flow.padding.bytes}
+    return asdict(flow) | {"padding": padding}
 
 
 def _where(step: Step) -> dict[str, Any]:

@@ -11,9 +11,18 @@ from reconciler.model.steps import (
     CreateInternalTopic,
     CreateTopic,
     Plan,
+    PlannedFlow,
     Step,
 )
-from reconciler.report.words import CHANGE_REASONS, OWNERSHIP_REASONS, SETTING_REASONS, counted, summary
+from reconciler.report.words import (
+    CHANGE_REASONS,
+    OWNERSHIP_REASONS,
+    SETTING_REASONS,
+    counted,
+    padding,
+    skipped,
+    summary,
+)
 
 
 def plan_markdown(plan: Plan) -> str:
@@ -38,15 +47,25 @@ def _cluster(cluster: ClusterPlan) -> Iterator[str]:
     if created:
         yield from ["", *_settings(created)]
     notes = [
+        *(_flow(flow) for flow in cluster.flows),
         *(
-            f"- flow `{flow.source} → {flow.target}`: {counted(flow.tasks, 'task')}, {counted(flow.topics, 'topic')}"
-            for flow in cluster.flows
+            f"- ✗ {_code(topic.remote)}, {_plain(topic.source)}'s {_code(topic.topic)}: {_plain(skipped(topic))}"
+            for topic in cluster.not_started
         ),
         *(f"- left alone: {_code(notice.subject)}, {_plain(notice.message)}" for notice in cluster.left_alone),
         *(f"- ⚠ {_code(notice.subject)}: {_plain(notice.message)}" for notice in cluster.warnings),
     ]
     if notes:
         yield from ["", *notes]
+
+
+def _flow(flow: PlannedFlow) -> str:
+    what = [f"{counted(flow.tasks, 'task')}, {counted(flow.topics, 'topic')}"]
+    what.append(f"{flow.offsets} offsets ({flow.offsets_reason})")
+    what.append(f"fill: {flow.fill} ({flow.fill_reason})")
+    if flow.padding.offsets:
+        what.append("padding: {} ({})".format(*padding(flow)))
+    return f"- flow `{flow.source} → {flow.target}`: " + ", ".join(what)
 
 
 def _rows(step: Step) -> Iterator[str]:

@@ -29,7 +29,9 @@ from reconciler.report.words import (
     OWNERSHIP_REASONS,
     SETTING_REASONS,
     counted,
+    padding,
     shared_settings,
+    skipped,
     summary,
 )
 
@@ -69,7 +71,10 @@ def _cluster(cluster: ClusterPlan) -> Iterator[Text]:
     for name, steps in groupby(sorted(changes, key=lambda step: step.name), key=lambda step: step.name):
         yield from _change(name, tuple(steps))
     for flow in cluster.flows:
-        yield _flow(flow)
+        yield from _flow(flow)
+    for left_out in cluster.not_started:
+        original = f"{left_out.source}'s {left_out.topic}"
+        yield _head("✗", "red", "skip", f"{left_out.remote}   {original}, {skipped(left_out)}")
     for notice in cluster.left_alone:
         yield _notice("·", "dim", "left", notice)
     for notice in cluster.warnings:
@@ -109,10 +114,13 @@ def _table(rows: Sequence[tuple[str, str, str]]) -> Iterator[Text]:
         yield Text.assemble(_DETAIL, f"{name:<{names}}  {value:>{values}}", ("   " + reason, "dim"))
 
 
-def _flow(flow: PlannedFlow) -> Text:
+def _flow(flow: PlannedFlow) -> Iterator[Text]:
     what = f"{flow.source} → {flow.target}   {counted(flow.tasks, 'task')}, {counted(flow.topics, 'topic')}"
     named = "" if flow.name == f"{flow.source}-{flow.target}" else f"   ({flow.name})"
-    return _head("▶", "cyan", "flow", what + named)
+    yield _head("▶", "cyan", "flow", what + named)
+    rows = [("offsets", flow.offsets, flow.offsets_reason), ("fill", flow.fill, flow.fill_reason)]
+    for name, value, why in [*rows, *([("padding", *padding(flow))] if flow.padding.offsets else [])]:
+        yield Text.assemble(_DETAIL, f"{name:<8} {value}", ("   " + why, "dim"))
 
 
 def _notice(mark: str, style: str, kind: str, notice: Notice) -> Text:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reconciler.model.desired import DesiredTopic, Reason, Setting
-from reconciler.model.steps import ChangeReason, OwnershipReason, Plan
+from reconciler.model.steps import ChangeReason, NotStarted, OwnershipReason, Plan, PlannedFlow
+
+_THOUSAND = 1000
+_TWO_MINUTES = 120
 
 SETTING_REASONS: dict[Reason, str] = {
     "source": "as at the source",
@@ -29,11 +32,37 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def skipped(topic: NotStarted) -> str:
+    """Return what is said of a topic that is not started, without its name."""
+    return f"not started: it needs translated offsets, which this version cannot run. {topic.reason}"
+
+
+def padding(flow: PlannedFlow) -> tuple[str, str]:
+    """Return how much is padded for a flow, and what that means."""
+    where = f"in {counted(flow.padding.partitions, 'partition')} whose logs begin above 0"
+    cost = f"about {_lasting(flow.padding.seconds)} and {_sized(flow.padding.bytes)}, deleted again"
+    return f"{flow.padding.offsets:,} offsets", f"{where}: {cost}"
+
+
+def _lasting(seconds: float) -> str:
+    whole = max(1, round(seconds))
+    return f"{whole} s" if whole < _TWO_MINUTES else f"{round(whole / 60)} min"
+
+
+def _sized(size: int) -> str:
+    for unit in ("bytes", "KB", "MB"):
+        if size < _THOUSAND:
+            return f"{size} {unit}"
+        size = round(size / _THOUSAND)
+    return f"{size} GB"
+
+
 def summary(plan: Plan) -> str:
     """Return the one line that sums a plan up."""
-    if plan.is_empty:
-        return "Nothing to do: 0 to add, 0 to change, 0 to delete."
-    return f"{plan.to_add} to add, {plan.to_change} to change, 0 to delete."
+    changes = f"{plan.to_add} to add, {plan.to_change} to change, 0 to delete."
+    left_out = sum(len(cluster.not_started) for cluster in plan.clusters)
+    said = f"Nothing to do: {changes}" if plan.is_empty else changes
+    return f"{said} {counted(left_out, 'topic')} not started." if left_out else said
 
 
 def shared_settings(topics: Sequence[DesiredTopic]) -> tuple[Setting, ...]:

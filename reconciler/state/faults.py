@@ -33,7 +33,7 @@ def is_authentication(error: KafkaError) -> bool:
 
 def principal(cluster: Cluster) -> str:
     """Return how messages name the user that we are on a cluster."""
-    return f"user {cluster.security.username}" if cluster.security.username else "an anonymous user"
+    return cluster.user
 
 
 def refused(cluster: Cluster, operation: str, resource: str) -> Problem:

@@ -12,7 +12,13 @@ from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Unreachable
 from reconciler.model.flow import Flow
-from reconciler.model.observed import EFFECTIVE_KEYS, TIMESTAMP_KEYS, ObservedCluster
+from reconciler.model.observed import (
+    EFFECTIVE_KEYS,
+    OLD_TIMESTAMP_KEYS,
+    PASSAGE_KEYS,
+    TIMESTAMP_KEYS,
+    ObservedCluster,
+)
 from reconciler.model.security import SecretRef, Security
 from reconciler.model.selection import Selection
 from reconciler.model.topology import Topology
@@ -50,7 +56,7 @@ def test_topics_are_seen_with_what_is_set_on_them_alone(source_cluster: Embedded
     assert topic.topic_id == topic_id(source_cluster, topic_name)
     assert (topic.partitions, topic.replication_factor) == (3, 1)
     assert topic.configs == {"retention.ms": "7000", "cleanup.policy": "compact,delete"}
-    assert set(topic.effective) == set(EFFECTIVE_KEYS)
+    assert set(topic.effective) == {*EFFECTIVE_KEYS, *PASSAGE_KEYS} - set(OLD_TIMESTAMP_KEYS)
     assert (topic.effective["retention.ms"], topic.effective["max.message.bytes"]) == ("7000", "1048588")
 
 

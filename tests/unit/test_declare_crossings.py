@@ -138,6 +138,7 @@ def test_the_separator_says_nothing_under_identity(tmp_path: Path) -> None:
     assert flows(tmp_path, body) == ["a→b"]
 
 
+DEMANDED = f"{IDENTITY}\ndefaults: {{offsets: identical}}"
 PAIR = "flows:\n  - {{from: a, to: b, topics: {{{}}}}}\n  - {{from: a, to: b, name: x, topics: {{{}}}}}\n"
 
 
@@ -169,15 +170,26 @@ def test_two_flows_of_one_pair_with_topics_of_their_own(tmp_path: Path, one: str
     assert flows(tmp_path, PAIR.format(one, other)) == ["a→b", "a→b"]
 
 
-def test_a_remote_topic_has_one_writer(tmp_path: Path) -> None:
-    body = f"{IDENTITY}\nreplication:\n  - aggregation: {{from: [a, b], to: c}}\n    topics: {{include: [orders]}}\n"
+def test_a_remote_topic_with_identical_offsets_has_one_writer(tmp_path: Path) -> None:
+    body = f"{DEMANDED}\nreplication:\n  - aggregation: {{from: [a, b], to: c}}\n    topics: {{include: [orders]}}\n"
     (problem,) = refused(tmp_path, HEAD + body)
     assert (problem.code, place(problem, tmp_path).split(" ")[1]) == ("AB117", "(replication[0].topics.include)")
     assert problem.message.endswith("both write orders on c")
 
 
+@pytest.mark.parametrize("one", ["a", "b"])
+def test_one_flow_that_demands_identical_offsets_is_enough(tmp_path: Path, one: str) -> None:
+    body = (
+        f"{IDENTITY}\ndefaults: {{topics: {{include: [orders]}}}}\n"
+        "replication: [{aggregation: {from: [a, b], to: c}}]\n"
+    )
+    assert flows(tmp_path, body) == ["a→c", "b→c"]
+    (problem,) = refused(tmp_path, HEAD + body + f"flows: [{{from: {one}, to: c, offsets: identical}}]\n")
+    assert problem.code == "AB117"
+
+
 def test_many_remote_topics_with_two_writers_are_one_problem(tmp_path: Path) -> None:
-    body = f"{IDENTITY}\nreplication: [{{aggregation: {{from: [a, b], to: c}}, topics: {{include: [x, y, z]}}}}]\n"
+    body = f"{DEMANDED}\nreplication: [{{aggregation: {{from: [a, b], to: c}}, topics: {{include: [x, y, z]}}}}]\n"
     (problem,) = refused(tmp_path, HEAD + body)
     assert problem.message.endswith("both write x on c, and 2 more such")
 

@@ -60,12 +60,30 @@ def test_a_topic_that_only_has_the_name_that_an_interrupted_apply_meant_is_not_t
     assert (problem.code, "an interrupted apply was about to make it" in problem.message) == ("AB401", True)
 
 
-def test_two_flows_must_not_fill_one_topic() -> None:
-    declared = topology(flow(policy=IDENTITY), flow("ap-south", policy=IDENTITY))
-    (problem,) = problems(declared, SOURCE, cluster("ap-south", topic("orders")), cluster(WEST))
+def test_a_topic_of_somebody_else_is_told_with_what_stands_against_copying_into_it() -> None:
+    settings = {"message.timestamp.type": "LogAppendTime", "compression.type": "zstd", "cleanup.policy": "delete"}
+    bounds = {"message.timestamp.before.max.ms": "9223372036854775807", "message.timestamp.after.max.ms": "3600000"}
+    foreign = replace(REMOTE, partitions=2, effective=settings | bounds, starts=(5, 0), ends=(1205, None))
+    (problem,) = problems(topology(), SOURCE, cluster(WEST, foreign))
+    assert problem.code == "AB401"
+    assert problem.message.endswith(
+        "; it holds 1,200 offsets of its own, message.timestamp.type is LogAppendTime, not CreateTime, "
+        "compression.type is zstd, not producer, message.timestamp.after.max.ms is 3600000, below the maximum: "
+        "identical offsets could not be held in it"
+    )
+
+
+def test_an_empty_topic_of_somebody_else_with_the_right_settings_is_only_not_ours() -> None:
+    right = {"message.timestamp.type": "CreateTime", "compression.type": "producer"}
+    (problem,) = problems(topology(), SOURCE, cluster(WEST, replace(REMOTE, effective=right, starts=(0,), ends=(0,))))
+    assert "identical" not in problem.message
+
+
+def test_two_flows_must_not_fill_one_topic_from_one_original() -> None:
+    declared = topology(flow(), flow(name="again"))
+    (problem,) = problems(declared, SOURCE, cluster(WEST))
     assert problem.code == "AB402"
-    assert "us-east's orders (flow us-east-eu-west)" in problem.message
-    assert "ap-south's orders (flow ap-south-eu-west)" in problem.message
+    assert "us-east's orders (flow again) and us-east's orders (flow us-east-eu-west)" in problem.message
 
 
 def test_replication_beyond_the_brokers_is_refused() -> None:

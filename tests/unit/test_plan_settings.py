@@ -66,6 +66,7 @@ def test_brokers_before_3_6_have_another_bound_for_timestamps() -> None:
         "leader.replication.throttled.replicas",
         "message.timestamp.difference.max.ms",
         "remote.storage.enable",
+        "message.format.version",
         "local.retention.ms",
     ],
 )
@@ -75,9 +76,9 @@ def test_what_belongs_to_the_cluster_is_not_copied(key: str) -> None:
 
 def test_keys_that_the_target_does_not_know_are_left_out_and_named() -> None:
     target = replace(cluster(WEST), topic_keys=frozenset({"retention.ms", "segment.bytes"}))
-    original = topic("orders", configs={"message.format.version": "2.8", "segment.bytes": "1"})
-    assert "message.format.version" not in {setting.key for setting in settings_of(original, target, 1)}
-    assert unknown_keys(original, target) == ("message.format.version",)
+    original = topic("orders", configs={"preallocate": "true", "segment.bytes": "1"})
+    assert "preallocate" not in {setting.key for setting in settings_of(original, target, 1)}
+    assert unknown_keys(original, target) == ("preallocate",)
     assert unknown_keys(original, cluster(WEST)) == ()
 
 

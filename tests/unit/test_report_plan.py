@@ -9,10 +9,12 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from reconciler.model.access import Access
 from reconciler.model.desired import DesiredTopic
 from reconciler.model.errors import Problem
 from reconciler.model.outcome import Failure, Outcome, Skipped
-from reconciler.model.steps import CreateTopic, Plan, RecordOwnership, Step
+from reconciler.model.policy import ReplicationPolicy
+from reconciler.model.steps import CreateTopic, Padding, Plan, RecordOwnership, Step
 from reconciler.plan.desired import desired_topics
 from reconciler.report.outcome_text import outcome_lines
 from reconciler.report.plan_json import action, outcome_json, plan_json
@@ -21,6 +23,7 @@ from reconciler.report.plan_text import plan_text
 from tests.unit.facts import EAST, WEST, cluster, flow, made, plan_of, record, topic, topology
 
 DECLARED = topology(flow(include=["orders", "users", "audit"], tasks=2), flow(WEST, EAST, include=["missing"]))
+MAY_WRITE_MARKERS = Access(frozenset({"ALTER", "DESCRIBE"}))
 EAST_NOW = cluster(
     EAST,
     topic("orders", 6, configs={"retention.ms": "86400000", "max.message.bytes": "2000000"}),
@@ -40,7 +43,7 @@ def example() -> Plan:
     changed = replace(made(audit), partitions=4, configs={**audit.configs, "retention.ms": "1"})
     owned = [record(audit, DECLARED), record(former, DECLARED)]
     west = cluster(WEST, changed, made(former), owned=owned, internal=False)
-    return plan_of(DECLARED, EAST_NOW, west)
+    return plan_of(DECLARED, EAST_NOW, replace(west, access=MAY_WRITE_MARKERS))
 
 
 def nothing() -> Plan:
@@ -56,12 +59,15 @@ def as_text(plan: Plan, colour: bool = False) -> str:
     return file.getvalue()
 
 
-EXPECTED = """\
+TRANSACTIONS = "exact except across a coordinator's restart, where shifted runs are recorded"
+EXPECTED = f"""\
 payments · 2 target clusters, 2 flows · observed just now
 
 us-east (dc-us-east)
     no changes
   ▶ flow   eu-west → us-east   1 task, 0 topics
+             offsets  identical   each copy has one original and only we write there
+             fill     transactions   {TRANSACTIONS}; markers need ALTER on the cluster
   ! note   flow eu-west-us-east   no topic of eu-west matches; it waits for one
 
 eu-west (dc-eu-west)
@@ -85,6 +91,8 @@ eu-west (dc-eu-west)
              partitions    4 → 8   as at the source
              retention.ms  1 → 5   changed at the target since the last apply
   ▶ flow   us-east → eu-west   2 tasks, 3 topics
+             offsets  identical   each copy has one original and only we write there
+             fill     markers   exact
   · left   us-east.former   flow us-east-eu-west no longer takes us-east's former
 
 4 to add, 1 to change, 0 to delete.
@@ -183,6 +191,44 @@ def test_a_record_that_is_written_alone_is_shown_by_every_printer() -> None:
     assert "ownership  recorded   the apply that made it was interrupted" in as_text(plan)
     assert "ownership recorded | the apply that made it was interrupted" in plan_markdown(plan)
     assert plan_json(plan)["clusters"][0]["steps"][0]["reason"] == "interrupted"
+
+
+def aggregated() -> Plan:
+    """Two sources whose orders would be one topic, and users of one whose log begins above 0."""
+    identity = ReplicationPolicy("identity")
+    declared = topology(flow(policy=identity), flow("ap-south", policy=identity, include=["orders"]))
+    users = replace(topic("users", 2), starts=(7_000_000, 0), ends=(8_000_000, 9))
+    south = cluster("ap-south", topic("orders"))
+    return plan_of(declared, cluster(EAST, topic("orders"), users), south, cluster(WEST))
+
+
+def test_what_is_not_started_and_what_is_padded_is_shown_by_every_printer() -> None:
+    text, markdown, value = as_text(aggregated()), plan_markdown(aggregated()), plan_json(aggregated())
+    why = "orders would be the copy of ap-south's orders (flow ap-south-eu-west) and us-east's orders"
+    said = "not started: it needs translated offsets, which this version cannot run."
+    assert f"  ✗ skip   orders   ap-south's orders, {said} {why}" in text
+    assert f"  ✗ skip   orders   us-east's orders, {said} {why}" in text
+    assert "offsets  translated   1 of 1 topics cannot have them, and are not started" in text
+    assert "offsets  identical   1 of 2 topics cannot have them, and are not started" in text
+    padded = "7,000,000 offsets   in 1 partition whose logs begin above 0: about 1 s and 5 MB, deleted again"
+    assert f"padding  {padded}" in text
+    assert text.endswith("\n1 to add, 0 to change, 0 to delete. 2 topics not started.\n")
+    assert f"- ✗ `orders`, ap-south's `orders`: {said} {why}" in markdown
+    assert f"padding: {padded.replace('   ', ' (')})" in markdown
+    west = value["clusters"][-1]
+    assert [one["flow"] for one in west["not_started"]] == ["ap-south-eu-west", "us-east-eu-west"]
+    assert west["flows"][0]["padding"] == {"offsets": 7_000_000, "partitions": 1, "seconds": 1.4, "bytes": 5_250_000}
+
+
+@pytest.mark.parametrize(
+    ("offsets", "cost"),
+    [(1, "about 1 s and 1 bytes"), (500_000_000, "about 100 s and 375 MB"), (10**10, "about 33 min and 8 GB")],
+)
+def test_what_padding_costs(offsets: int, cost: str) -> None:
+    plan = aggregated()
+    west = plan.clusters[-1]
+    flows = tuple(replace(one, padding=Padding(offsets, 1)) for one in west.flows)
+    assert cost in as_text(replace(plan, clusters=(*plan.clusters[:-1], replace(west, flows=flows))))
 
 
 def test_what_became_of_a_plan() -> None:

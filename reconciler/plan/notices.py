@@ -1,0 +1,81 @@
+"""What the plan leaves as it is, and what the user should know beside its steps.
+
+Pure. Called by `build`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from reconciler.model.desired import DesiredTopic
+from reconciler.model.observed import ObservedCluster, ObservedTopic
+from reconciler.model.steps import Notice
+from reconciler.model.topology import Topology
+from reconciler.plan.offsets import Choice, Observed, taken_topics
+from reconciler.plan.settings import unknown_keys
+
+
+def left_alone(chosen: Collection[Choice], target: ObservedCluster, topology: Topology) -> Iterator[Notice]:
+    """Yield what is ours on this cluster and no longer asked for: it is never deleted."""
+    wanted = {choice.remote for choice in chosen if choice.flow.target == target.alias}
+    flows = {flow.name: flow for flow in topology.flows}
+    for name, record in sorted(target.owned.items()):
+        if record.topology != topology.name or name in wanted or name not in target.names:
+            continue
+        flow = flows.get(record.flow)
+        original = f"{record.source}'s {record.source_topic}"
+        if flow is None:
+            why = f"no flow {record.flow} is declared any more"
+        elif not flow.enabled:
+            why = f"flow {record.flow} is not enabled"
+        elif flow.takes(record.source_topic, topology.aliases):
+            why = f"{original} is gone"
+        else:
+            why = f"flow {record.flow} no longer takes {original}"
+        yield Notice(name, why)
+
+
+def warnings(topics: Collection[DesiredTopic], alias: str, topology: Topology, observed: Observed) -> Iterator[Notice]:
+    """Yield what the user should know about one target and the flows into it."""
+    target = observed[alias]
+    factors = {flow.name: flow.replication_factor for flow in topology.flows}
+    flows = topology.flows_into([alias])
+    if not flows:
+        yield Notice(f"cluster {alias}", "no enabled flow leads into it")
+    for flow in flows:
+        if not taken_topics(flow, topology, observed):
+            yield Notice(f"flow {flow.name}", f"no topic of {flow.source} matches; it waits for one")
+    for topic in topics:
+        original = observed[topic.source].topics[topic.source_topic]
+        if left_out := unknown_keys(original, target):
+            yield Notice(topic.name, f"{alias} does not know {', '.join(left_out)}, set on the original: left out")
+        found, record = target.topics.get(topic.name), target.owned.get(topic.name)
+        if found is None or record is None:
+            continue
+        if found.partitions > topic.partitions:
+            yield Notice(topic.name, f"has {found.partitions} partitions, the original {topic.partitions}: never fewer")
+        if factors[topic.flow] not in (None, found.replication_factor):
+            message = f"has replication {found.replication_factor}, asked for is {factors[topic.flow]}: left as it is"
+            yield Notice(topic.name, message)
+        if record.is_confirmed and record.source_topic_id != topic.source_topic_id:
+            yield Notice(topic.name, f"{topic.source}'s {topic.source_topic} was made anew since the last apply")
+        # What is itself copied further was looked at later than its original may have been.
+        if not any(flow.source == alias and flow.takes(topic.name, topology.aliases) for flow in topology.flows):
+            yield from _ahead(topic, original, found)
+
+
+def _ahead(topic: DesiredTopic, original: ObservedTopic, found: ObservedTopic) -> Iterator[Notice]:
+    """Say where a copy holds more than its original ever did."""
+    ends = [
+        (number, there[1], here[1])
+        for number in range(min(original.partitions, found.partitions))
+        if (there := found.bounds(number)) and (here := original.bounds(number)) and there[1] > here[1]
+    ]
+    if ends:
+        number, copied, written = ends[0]
+        more = f", and {len(ends) - 1} more such partitions" if len(ends) > 1 else ""
+        yield Notice(
+            topic.name,
+            f"partition {number} ends at {copied:,}, its original at {written:,}{more}: somebody else writes there, "
+            "the original lost records or was made anew, or it is a shifted run; status tells what is parked",
+        )

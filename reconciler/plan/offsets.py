@@ -1,0 +1,147 @@
+"""Which offsets each copy gets, and why: `identical` where it can be held, else `translated`.
+
+Pure. `desired` asks it for every remote topic; the plan shows what it says, and an apply pins it in the ownership
+record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from reconciler.model.access import PADDING_OPERATIONS
+from reconciler.model.flow import Flow
+from reconciler.model.observed import NO_BOUND, OLD_TIMESTAMP_KEYS, TIMESTAMP_KEYS, ObservedCluster, ObservedTopic
+from reconciler.model.ownership import OwnedTopic
+from reconciler.model.topology import Topology
+
+Observed = Mapping[str, ObservedCluster]
+Mode = Literal["identical", "translated"]
+
+LARGEST_PADDING = 10**9
+"""Offsets that are padded at most in one remote topic."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One topic that a flow takes, and the offsets that its copy gets.
+
+    Attributes:
+        flow: the flow.
+        original: the topic at the source.
+        remote: its copy's name.
+        against: why its offsets cannot be identical; None where they can.
+        padding: offsets to fill before the first record, by partition; those that need none are left out.
+    """
+
+    flow: Flow
+    original: ObservedTopic
+    remote: str
+    against: str | None
+    padding: Mapping[int, int]
+
+    @property
+    def mode(self) -> Mode:
+        """The offsets mode."""
+        return "identical" if self.against is None else "translated"
+
+
+def choices(topology: Topology, observed: Observed, targets: Collection[str]) -> tuple[Choice, ...]:
+    """Return the choice for every topic that a flow into `targets` takes, by cluster, remote topic and flow.
+
+    Args:
+        topology: what is declared.
+        observed: the targets and the sources of the flows into them.
+        targets: aliases of target clusters.
+    """
+    taken = [
+        (flow, original) for flow in topology.flows_into(targets) for original in taken_topics(flow, topology, observed)
+    ]
+    takers: dict[tuple[str, str], list[tuple[Flow, ObservedTopic]]] = {}
+    for flow, original in taken:
+        takers.setdefault((flow.target, flow.remote_topic(original.name)), []).append((flow, original))
+    found = [
+        _choice(flow, original, takers[flow.target, flow.remote_topic(original.name)], observed[flow.target])
+        for flow, original in taken
+    ]
+    return tuple(sorted(found, key=lambda choice: (choice.flow.target, choice.remote, choice.flow.name)))
+
+
+def taken_topics(flow: Flow, topology: Topology, observed: Observed) -> tuple[ObservedTopic, ...]:
+    """Return the topics at the source that a flow takes, by name."""
+    topics = observed[flow.source].topics
+    return tuple(topics[name] for name in sorted(topics) if flow.takes(name, topology.aliases))
+
+
+def hindrances(existing: ObservedTopic) -> tuple[str, ...]:
+    """Return why batches could not pass unchanged into a topic that stands as it is, each in a few words."""
+    found = []
+    if existing.held:
+        found.append(f"it holds {existing.held:,} offsets of its own")
+    if existing.effective.get("message.timestamp.type", "CreateTime") != "CreateTime":
+        found.append(f"message.timestamp.type is {existing.effective['message.timestamp.type']}, not CreateTime")
+    if existing.effective.get("compression.type", "producer") != "producer":
+        found.append(f"compression.type is {existing.effective['compression.type']}, not producer")
+    bounds = TIMESTAMP_KEYS if existing.effective.keys() & set(TIMESTAMP_KEYS) else OLD_TIMESTAMP_KEYS
+    for key in bounds:
+        if existing.effective.get(key, NO_BOUND) != NO_BOUND:
+            found.append(f"{key} is {existing.effective[key]}, below the maximum")
+    return tuple(found)
+
+
+def _choice(
+    flow: Flow, original: ObservedTopic, takers: Collection[tuple[Flow, ObservedTopic]], target: ObservedCluster
+) -> Choice:
+    remote = flow.remote_topic(original.name)
+    padding = _padding(original, target.topics.get(remote))
+    against = _shared(flow, original, takers, target.owned.get(remote)) or _unpaddable(
+        original, target.topics.get(remote), sum(padding.values())
+    )
+    return Choice(flow, original, remote, against, padding)
+
+
+def _shared(
+    flow: Flow, original: ObservedTopic, takers: Collection[tuple[Flow, ObservedTopic]], record: OwnedTopic | None
+) -> str | None:
+    """Say why a topic that is one of several originals of one copy cannot have its offsets there."""
+    sources = {(other.source, topic.name): other.name for other, topic in takers}
+    mine = (flow.source, original.name)
+    if len(sources) == 1:
+        return None
+    holder = None if record is None else (record.source, record.source_topic)
+    if holder == mine:
+        # It was there first, and stays as it was pinned.
+        return None
+    if holder in sources:
+        return f"{flow.remote_topic(original.name)} is the copy of {holder[0]}'s {holder[1]} already"
+    said = " and ".join(f"{alias}'s {name} (flow {taker})" for (alias, name), taker in sorted(sources.items()))
+    return f"{flow.remote_topic(original.name)} would be the copy of {said}: one offset cannot be two"
+
+
+def _padding(original: ObservedTopic, existing: ObservedTopic | None) -> dict[int, int]:
+    """Return how many offsets each empty partition of the copy lacks before its original's first record."""
+    found: dict[int, int] = {}
+    for partition in range(original.partitions):
+        bounds = original.bounds(partition)
+        if existing is None or partition >= existing.partitions:
+            copied: tuple[int, int] | None = (0, 0)
+        else:
+            copied = existing.bounds(partition)
+        if bounds and copied and copied[0] == copied[1] < bounds[0]:
+            found[partition] = bounds[0] - copied[1]
+    return found
+
+
+def _unpaddable(original: ObservedTopic, existing: ObservedTopic | None, offsets: int) -> str | None:
+    """Say why a copy cannot be padded to where its original begins."""
+    if not offsets:
+        return None
+    begin = f"its logs begin {offsets:,} offsets above the copy's end"
+    if offsets > LARGEST_PADDING:
+        return f"{begin}, and at most {LARGEST_PADDING:,} are padded in a topic"
+    if original.effective.get("cleanup.policy") == "compact":
+        return f"{begin}, and brokers refuse to delete padding from a compacted topic (cleanup.policy=compact)"
+    if existing is not None and existing.lacks(PADDING_OPERATIONS):
+        return f"{begin}, and padding needs {' and '.join(PADDING_OPERATIONS)} on the copy, which is not allowed"
+    return None

@@ -1,0 +1,70 @@
+"""What flows need and the clusters do not allow, or demand and cannot get: each an error before anything is made.
+
+Pure. Called by `build`, which raises what is found here together with the guardrails' refusals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from reconciler.model.desired import DesiredTopic
+from reconciler.model.errors import Problem
+from reconciler.model.topology import Topology
+from reconciler.plan.offsets import Choice, Observed
+
+
+def impossible_demands(
+    topology: Topology, observed: Observed, chosen: Collection[Choice], targets: Collection[str]
+) -> Iterator[Problem]:
+    """Yield what flows demand and cannot have: identical offsets, or markers as fill."""
+    for choice in chosen:
+        if choice.against is not None and choice.flow.offsets == "identical":
+            flow = choice.flow
+            yield Problem(
+                "AB351",
+                f"{topology.clusters[flow.target].where}, topic {choice.remote}",
+                f"flow {flow.name} demands identical offsets, and they cannot be held: {choice.against}",
+                f"exclude {choice.original.name} from flow {flow.name} (topics.exclude), give the copies names of "
+                "their own (policy.type: default), or demand nothing (offsets: auto): then the others are copied",
+            )
+    for flow in topology.flows_into(targets):
+        access = observed[flow.target].access
+        if flow.fill == "markers" and not access.may_write_markers:
+            target = topology.clusters[flow.target]
+            hidden = "" if access.operations else " (or may not DESCRIBE the cluster, which would tell)"
+            yield Problem(
+                "AB352",
+                target.where,
+                f"flow {flow.name} demands fill: markers, and {target.user} is not allowed "
+                f"{access.marker_operation} on the cluster{hidden}",
+                f"grant {access.marker_operation} on the cluster, or let fill be auto: it takes transactions then",
+            )
+
+
+def missing_permissions(
+    topology: Topology, observed: Observed, desired: Collection[DesiredTopic], targets: Collection[str]
+) -> Iterator[Problem]:
+    """Yield what the replicator would be refused, at targets and at sources, as far as the clusters tell now."""
+    for flow in topology.flows_into(targets):
+        for refusal in observed[flow.target].access.refusals:
+            if refusal.flow == flow.name:
+                yield _refused(topology, flow.target, refusal.operation, refusal.resource, f"flow {flow.name}")
+    for topic in desired:
+        existing = observed[topic.cluster].topics.get(topic.name)
+        lacking = existing.lacks(topic.operations) if existing else ()
+        if lacking:
+            operations = " and ".join(lacking)
+            yield _refused(topology, topic.cluster, operations, f"topic {topic.name}", f"flow {topic.flow}")
+    for alias, name, flow_name in sorted({(topic.source, topic.source_topic, topic.flow) for topic in desired}):
+        if observed[alias].topics[name].lacks(("READ",)):
+            yield _refused(topology, alias, "READ", f"topic {name}", f"flow {flow_name}")
+
+
+def _refused(topology: Topology, alias: str, operation: str, resource: str, needed_by: str) -> Problem:
+    cluster = topology.clusters[alias]
+    return Problem(
+        "AB350",
+        cluster.where,
+        f"{cluster.user} is not allowed {operation} on {resource}, which {needed_by} needs",
+        f"grant {operation} on {resource}",
+    )
