@@ -286,3 +286,39 @@ def test_a_produce_that_gets_no_answer_is_lost_once(
         wire.close()
         loop.close()
     assert connected or "not connected yet" in str(told[0])
+
+
+def test_what_may_not_be_sent_any_more_is_not_sent(
+    source_cluster: EmbeddedCluster, cluster: Cluster, topic_name: str
+) -> None:
+    create(source_cluster, topic_name)
+    loop = Loop()
+    allowed = True
+    wire = Wire(loop, cluster, "tests", 5.0, lambda: allowed)
+    told: list[ConnectionLost] = []
+
+    async def send() -> list[ProduceAnswer]:
+        info = await describe(wire, topic_name)
+        return await wire.produce(1, batches(info, build(some(3))), told.append)
+
+    async def send_and_be_stopped() -> None:
+        nonlocal allowed
+        await send()
+        info = await describe(wire, topic_name)
+        allowed = False
+        # More than a socket takes at once.
+        large = build([Content(1_000, None, b"x" * 900_000)])
+        with pytest.raises(ConnectionLost, match="nothing may be sent"):
+            await wire.produce(1, batches(info, large), told.append)
+        with pytest.raises(ConnectionLost):
+            await send()
+        allowed = True
+        (answer,) = await send()
+        assert answer.base_offset == 3, "something was written that was not allowed"
+
+    try:
+        loop.run(send_and_be_stopped)
+    finally:
+        wire.close()
+        loop.close()
+    assert len(told) == 1

@@ -5,11 +5,12 @@ Only `requests` uses this. Connecting, TLS, SASL, framing and time-outs stay the
 
 from __future__ import annotations
 
+import socket
 import ssl
 import struct
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 import kafka.errors as kafka_errors
@@ -26,6 +27,9 @@ _SCRATCH = 64 * 1024
 _SIZE = struct.Struct(">i")
 _SHORTEST_PAUSE = 0.001
 _CLOSED = "closed by the broker"
+_MAY_NOT_SEND = "nothing may be sent any more"
+# What the kernel still holds of a connection dies with it, instead of being sent for minutes (socket(7)).
+_NO_LINGER = struct.pack("ii", 1, 0)
 _NO_FRAME = "the broker sent no Kafka frame"
 _WOULD_BLOCK = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -70,6 +74,7 @@ class _Framing:
 
     _sock: Any
     _protocol: Any
+    may_send: Callable[[], bool] | None = None
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -77,6 +82,13 @@ class _Framing:
         self._head = bytearray()
         self._frame: bytearray | None = None
         self._filled = 0
+
+    def _sock_send(self) -> tuple[int, Exception | None]:
+        """Do what the library does, unless nothing may be sent any more."""
+        if self.may_send is not None and not self.may_send():
+            return 0, kafka_errors.KafkaConnectionError(_MAY_NOT_SEND)
+        sent: tuple[int, Exception | None] = cast("Any", super())._sock_send()
+        return sent
 
     async def _read_from_sock(self: Any) -> None:
         while self._read and not self._closed:
@@ -160,9 +172,12 @@ class BulkManager(KafkaConnectionManager):
 
     Attributes:
         failure: why the first connection since it was cleared could not be made; a bootstrap only says that none was.
+        may_send: asked right before each write to a socket, where there is anything to ask; a connection that may not
+            send breaks.
     """
 
     failure: BaseException | None = None
+    may_send: Callable[[], bool] | None = None
 
     async def _connect(self, node: Any, conn: Any, *arguments: Any, **options: Any) -> None:
         """Do what the library does, and remember what it keeps to its log."""
@@ -194,11 +209,14 @@ class BulkManager(KafkaConnectionManager):
         sock = await create_connection(
             self._net, node.host, node.port, self.config["socket_options"], timeout_at=timeout_at
         )
+        if self.may_send is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         if self.ssl_enabled:
             options = {key: value for key, value in self.config.items() if key.startswith("ssl_")}
             transport: Any = _BulkTlsTransport(self._net, sock, host=node.host, **options)
         else:
             transport = _BulkTransport(self._net, sock, host=node.host)
+        transport.may_send = self.may_send
         try:
             await transport.handshake()
         except Exception as error:

@@ -56,9 +56,17 @@ class Wire:
         cluster: whom to talk to.
         client_id: what brokers' logs and quotas see.
         timeout: seconds until a request without an answer closes its connection.
+        may_send: asked right before each write to a socket; when it says no, the connection breaks instead.
     """
 
-    def __init__(self, loop: Loop, cluster: Cluster, client_id: str, timeout: float) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        cluster: Cluster,
+        client_id: str,
+        timeout: float,
+        may_send: Callable[[], bool] | None = None,
+    ) -> None:
         self.cluster = cluster
         self._loop = loop
         self._timeout_ms = int(timeout * 1000)
@@ -77,6 +85,7 @@ class Wire:
             }
         )
         self._manager.cluster.set_topics([])
+        self._manager.may_send = may_send
 
     async def connect(self) -> None:
         """Reach any broker of the cluster.
