@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -20,12 +20,15 @@ from reconciler.model.status import PartitionStatus, TaskStatus
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from reconciler.replicator.session import LedgerFiles
+
 _SPEAK_EVERY = 5.0
 _SHOWN_PARTITIONS = 20
 
 
 def replicate(
     files: Files,
+    *,
     clusters: Clusters = None,
     until_caught_up: Annotated[
         bool, typer.Option("--until-caught-up", help="End when the sources' ends of now are reached.")
@@ -37,6 +40,15 @@ def replicate(
     round_seconds: Annotated[
         float, typer.Option("--round", min=1.0, help="Seconds until a task reports its ledger and begins anew.")
     ] = DEFAULT_ROUND,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            file_okay=False,
+            help="Keep the ledgers as files, at DIR/FLOW/RUN: a row for each run of records.",
+        ),
+    ] = None,
+    ledger_format: Annotated[Literal["json", "parquet"], typer.Option(help="How these files are written.")] = "json",
 ) -> None:
     """Copy records: all enabled flows into the named clusters, by default into all."""
     from reconciler.observe.reach import unreachable_among
@@ -57,7 +69,8 @@ def replicate(
     progress = _Progress(console, flows)
     watcher = Watcher(warn=_warn, seen=progress.seen, phase=lambda phase: console.print(phase, style="dim"))
     folder = (state_dir or _default_state_dir()) / topology.name / run
-    outcome = Drive(specs, folder, until_caught_up, watcher).run()
+    ledgers = _ledger_files(ledger, ledger_format) if ledger else None
+    outcome = Drive(specs, folder, until_caught_up, watcher, ledgers).run()
     progress.show()
     if outcome.ending is Ending.PARKED:
         print_problems(_parked(flow, partition) for flow, partition in outcome.parked)
@@ -68,6 +81,17 @@ def replicate(
 def _default_state_dir() -> Path:
     base = os.environ.get("XDG_STATE_HOME")
     return (Path(base) if base else Path.home() / ".local" / "state") / "anabranch"
+
+
+def _ledger_files(folder: Path, output: Literal["json", "parquet"]) -> LedgerFiles:
+    from reconciler.replicator.session import LedgerFiles
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = f"cannot be made: {error.strerror}: {folder}"
+        raise typer.BadParameter(message, param_hint="--ledger") from None
+    return LedgerFiles(folder, output)
 
 
 def _warn(text: str) -> None:

@@ -58,6 +58,43 @@ class Latency:
     max: int
 
 
+def percentiles(counts: Mapping[int, int], percents: Sequence[int]) -> list[int]:
+    """Return, for each of ascending `percents`, the latency in ms that so many of 100 records do not exceed.
+
+    Args:
+        counts: records by bucket; at least one.
+        percents: whole numbers, 0 to 100.
+    """
+    records = sum(counts.values())
+    # The nearest rank, from 1.
+    ranks = [max(1, -(-percent * records // 100)) for percent in percents]
+    found: list[int] = []
+    passed = 0
+    rank = ranks[0]
+    for bucket in sorted(counts):
+        passed += counts[bucket]
+        while passed >= rank:
+            found.append(middle_of(bucket))
+            if len(found) == len(ranks):
+                return found
+            rank = ranks[len(found)]
+    return found
+
+
+def summary(counts: Mapping[int, int], total: int, smallest: int, largest: int) -> Latency:
+    """Return the figures of records counted by bucket.
+
+    Args:
+        counts: records by bucket; at least one.
+        total: the sum of their latencies, in ms.
+        smallest: the smallest of these.
+        largest: the largest.
+    """
+    records = sum(counts.values())
+    p50, p99 = (max(smallest, min(largest, found)) for found in percentiles(counts, (50, 99)))
+    return Latency(records, smallest, round(total / records), p50, p99, largest)
+
+
 @dataclass(frozen=True, slots=True)
 class Histogram:
     """How many records had which latency.
@@ -79,27 +116,9 @@ class Histogram:
         """Return the histogram of `counts` by bucket."""
         return cls(tuple(sorted(counts.items())), total, smallest, largest)
 
-    @property
-    def records(self) -> int:
-        """How many records it counts."""
-        return sum(count for _, count in self.buckets)
-
-    def percentile(self, share: float) -> int:
-        """Return the latency in ms that `share` (0 to 1) of the records do not exceed, within the resolution."""
-        # The nearest rank, from 1; in whole numbers, since 0.99 * 100 is more than 99 in binary.
-        rank = max(1, -(-round(share * 10_000) * self.records // 10_000))
-        passed = 0
-        for bucket, count in self.buckets:
-            passed += count
-            if passed >= rank:
-                return max(self.min, min(self.max, middle_of(bucket)))
-        return self.max
-
     def summary(self) -> Latency:
         """Return its figures."""
-        records = self.records
-        average = round(self.sum / records)
-        return Latency(records, self.min, average, self.percentile(0.5), self.percentile(0.99), self.max)
+        return summary(dict(self.buckets), self.sum, self.min, self.max)
 
 
 def merged(histograms: Iterable[Histogram | None]) -> Histogram | None:

@@ -24,7 +24,7 @@ from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionStatus, TaskStatus
 from reconciler.replicator import discover
 from reconciler.replicator.goals import Goals
-from reconciler.replicator.session import Session, abandon_start
+from reconciler.replicator.session import LedgerFiles, Session, abandon_start
 from reconciler.state import control
 from reconciler.state.journal import CONTROL, STATUS, Journal
 from reconciler.state.status import StatusReader, forget_old
@@ -119,12 +119,21 @@ class Drive:
         folder: where this run keeps Spark's checkpoints and log; made anew and removed after a clean end.
         until_caught_up: end when the sources' ends of now are reached.
         watcher: whom to tell.
+        ledgers: where the ledgers are kept; None when nobody wants them.
     """
 
-    def __init__(self, specs: Sequence[FlowSpec], folder: Path, until_caught_up: bool, watcher: Watcher) -> None:
+    def __init__(
+        self,
+        specs: Sequence[FlowSpec],
+        folder: Path,
+        until_caught_up: bool,
+        watcher: Watcher,
+        ledgers: LedgerFiles | None = None,
+    ) -> None:
         self._specs = specs
         self._folder = folder
         self._watcher = watcher
+        self._ledgers = ledgers
         self._goals = Goals() if until_caught_up else None
         self._targets = {spec.target.alias: spec.target for spec in specs}
         self._run = specs[0].run
@@ -196,7 +205,7 @@ class Drive:
     def _start(self) -> Session:
         self._watcher.phase("starting Spark")
         self._folder.mkdir(parents=True)
-        session = Session(self._specs, self._folder, self._watcher.warn)
+        session = Session(self._specs, self._folder, self._watcher.warn, self._ledgers)
         session.start()
         return session
 

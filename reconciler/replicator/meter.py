@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from reconciler.model.latency import Histogram, bucket_of, merged
+from reconciler.model.latency import Histogram, Latency, bucket_of, summary
 from reconciler.model.status import Metrics
 
 # The window is these many slots, the newest of which is being filled.
@@ -28,33 +28,60 @@ class _Slot:
     min: int = 2**63
     max: int = 0
 
-    def add(self, latency: int, records: int) -> None:
-        bucket = bucket_of(latency)
-        self.counts[bucket] = self.counts.get(bucket, 0) + records
-        self.sum += latency * records
-        self.min = min(self.min, latency)
-        self.max = max(self.max, latency)
-
 
 class Window:
-    """The latencies of the last 25 to 30 seconds, whatever their number in bounded memory."""
+    """The latencies of the last 25 to 30 seconds, whatever their number in bounded memory.
+
+    A task asks thousands of these every second: what has not changed is not computed again.
+    """
 
     def __init__(self) -> None:
-        self._slots: deque[_Slot] = deque(maxlen=_SLOTS)
+        self._slots: deque[_Slot] = deque()
+        self._counts: dict[int, int] = {}
+        self._latency: Latency | None = None
+        self._is_fresh = True
 
     def add(self, latency: int, records: int, now: float) -> None:
         """Count `records` with a latency in ms at `now` (seconds)."""
         number = int(now // _SLOT_SECONDS)
         if not self._slots or self._slots[-1].number != number:
+            self._forget(number)
             self._slots.append(_Slot(number))
-        self._slots[-1].add(latency, records)
+        slot, bucket = self._slots[-1], bucket_of(latency)
+        slot.counts[bucket] = slot.counts.get(bucket, 0) + records
+        self._counts[bucket] = self._counts.get(bucket, 0) + records
+        slot.sum += latency * records
+        slot.min = min(slot.min, latency)
+        slot.max = max(slot.max, latency)
+        self._is_fresh = False
+
+    def latency(self, now: float) -> Latency | None:
+        """Return the figures of what was counted lately; None when that is nothing."""
+        self._forget(int(now // _SLOT_SECONDS))
+        if not self._is_fresh:
+            self._is_fresh = True
+            self._latency = summary(self._counts, *self._extremes()) if self._slots else None
+        return self._latency
 
     def histogram(self, now: float) -> Histogram | None:
         """Return what was counted lately; None when that is nothing."""
-        number = int(now // _SLOT_SECONDS)
-        # A clock that was set back leaves slots of the future behind: they are not lately either.
-        self._slots = deque((s for s in self._slots if number - _SLOTS < s.number <= number), maxlen=_SLOTS)
-        return merged(Histogram.of(slot.counts, slot.sum, slot.min, slot.max) for slot in self._slots)
+        self._forget(int(now // _SLOT_SECONDS))
+        return Histogram.of(self._counts, *self._extremes()) if self._slots else None
+
+    def _extremes(self) -> tuple[int, int, int]:
+        slots = self._slots
+        return sum(slot.sum for slot in slots), min(slot.min for slot in slots), max(slot.max for slot in slots)
+
+    def _forget(self, number: int) -> None:
+        """Drop the slots that are not of the last half minute; a clock that was set back leaves some of the future."""
+        while self._slots and not number - _SLOTS < self._slots[0].number <= number:
+            for bucket, count in self._slots.popleft().counts.items():
+                left = self._counts[bucket] - count
+                if left:
+                    self._counts[bucket] = left
+                else:
+                    del self._counts[bucket]
+            self._is_fresh = False
 
 
 class Meter:
@@ -105,10 +132,6 @@ class Meter:
         self._window.add(latency, records, now)
         return latency
 
-    def histogram(self, now: float) -> Histogram | None:
-        """Return the latencies of the last 25 to 30 seconds; None when nothing was copied."""
-        return self._window.histogram(now)
-
     def metrics(self, position: int, end: int, oldest: int | None, now: float) -> Metrics:
         """Return all there is to say.
 
@@ -120,11 +143,10 @@ class Meter:
         """
         if oldest is not None and oldest >= 0:
             self._next = (position, oldest)
-        histogram = self.histogram(now)
         return Metrics(
             records=self.records,
             bytes=self.bytes,
-            latency=histogram.summary() if histogram else None,
+            latency=self._window.latency(now),
             record_age=self._record_age,
             lag_seconds=self._behind(position, end, now),
             fills=self.fills,

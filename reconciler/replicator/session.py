@@ -1,6 +1,7 @@
-"""Spark for one run of `replicate`: a local session, and one streaming query per flow.
+"""Spark for one run of `replicate`: a local session, and one streaming query per flow, which is the flow's ledger.
 
 `drive` owns the only one of a process. Spark's own log goes to a file in the run's folder, never to the terminal.
+`ledger_frame` is the DataFrame behind each query, for `stream` and whoever has a Spark session of his own.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from reconciler.model.errors import EnvironmentFault, Problem
@@ -28,6 +31,9 @@ _TASK_FAILURES = 8
 # A query that dies is begun anew, but not for ever when it always dies.
 _QUERY_FAILURES = 5
 _QUERY_FAILURES_SECONDS = 300.0
+# How long the last ledgers may take to be written; nothing else rests on them.
+_LEDGER_PATIENCE = 15.0
+_TICK = 0.1
 _LOG_FILE = "spark.log"
 _LOG_CONFIG = """\
 rootLogger.level = warn
@@ -40,21 +46,53 @@ appender.file.layout.pattern = %d{{ISO8601}} %p %c{{1}}: %m%n%ex
 """
 
 
+@dataclass(frozen=True)
+class LedgerFiles:
+    """Where the ledgers of a run are kept: below `folder`, for each flow and run a folder of its own.
+
+    Attributes:
+        folder: made when it is missing.
+        format: of the files that Spark writes.
+    """
+
+    folder: Path
+    format: Literal["json", "parquet"] = "json"
+
+
+def ledger_frame(spark: SparkSession, spec: FlowSpec) -> DataFrame:
+    """Return the ledger of a flow as a streaming DataFrame; a query on it replicates the flow.
+
+    Args:
+        spark: the session; its workers must run an interpreter that has this package.
+        spec: the flow.
+    """
+    spark.dataSource.register(ReplicationSource)
+    return spark.readStream.format(NAME).option("spec", spec.to_json()).load()
+
+
 class Session:
     """A Spark session with a query for each flow.
 
     Args:
         specs: the flows; each needs as many slots as it has tasks, all at once.
         folder: the run's folder, for Spark's log and checkpoints; it must exist.
-        warn: told of every query that had to be begun anew.
+        warn: told of every query that had to be begun anew, and of ledgers that are not written.
+        ledgers: where the ledgers are kept; None when nobody wants them.
     """
 
-    def __init__(self, specs: Sequence[FlowSpec], folder: Path, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        specs: Sequence[FlowSpec],
+        folder: Path,
+        warn: Callable[[str], None],
+        ledgers: LedgerFiles | None = None,
+    ) -> None:
         self.log = folder / _LOG_FILE
         self._specs = {spec.flow.name: spec for spec in specs}
         self._warn = warn
         self._failures: dict[str, deque[float]] = {flow: deque(maxlen=_QUERY_FAILURES) for flow in self._specs}
         self._folder = folder
+        self._ledgers = ledgers
         self._spark: SparkSession | None = None
         self._queries: dict[str, StreamingQuery] = {}
 
@@ -75,7 +113,6 @@ class Session:
             builder = builder.config(key, value)
         try:
             self._spark = builder.getOrCreate()
-            self._spark.dataSource.register(ReplicationSource)
             for flow, spec in self._specs.items():
                 self._queries[flow] = self._begin(self._spark, spec)
         except (Py4JError, PySparkException, OSError, RuntimeError) as error:
@@ -107,8 +144,13 @@ class Session:
         self._queries[flow] = self._begin(self._spark, self._specs[flow])
 
     def stop(self) -> None:
-        """End the queries and Spark; what does not end by itself is left to the end of the process."""
+        """End the queries and Spark; what does not end by itself is left to the end of the process.
+
+        The tasks must have been told to stop: the ledgers that they yield then are still written.
+        """
         try:
+            if self._ledgers is not None and not self._await_ledgers():
+                self._warn(f"the last ledgers are not written within {_LEDGER_PATIENCE:g} s; see {self.log}")
             for query in self._queries.values():
                 query.stop()
             if self._spark is not None:
@@ -116,9 +158,27 @@ class Session:
         except (Py4JError, PySparkException, ConnectionError):
             return
 
+    def _await_ledgers(self) -> bool:
+        """Wait until every query has ended one more round: that of the tasks' last words is written by then.
+
+        Rounds that begin after the stop was told are over at once.
+        """
+        before = {flow: _rounds(query) for flow, query in self._queries.items()}
+        deadline = time.monotonic() + _LEDGER_PATIENCE
+        while time.monotonic() < deadline:
+            if all(not q.isActive or _rounds(q) > before[flow] for flow, q in self._queries.items()):
+                return True
+            time.sleep(_TICK)
+        return False
+
     def _begin(self, spark: SparkSession, spec: FlowSpec) -> StreamingQuery:
-        ledger = spark.readStream.format(NAME).option("spec", spec.to_json()).load()
-        writer = ledger.writeStream.format("noop").queryName(spec.flow.name)
+        writer = ledger_frame(spark, spec).writeStream.queryName(spec.flow.name)
+        if self._ledgers is None:
+            writer = writer.format("noop")
+        else:
+            # Spark keeps a list of its rounds beside the files, so another run needs another folder.
+            path = self._ledgers.folder.absolute() / spec.flow.name / spec.run
+            writer = writer.format(self._ledgers.format).option("path", str(path))
         return writer.option("checkpointLocation", str(self._folder / "checkpoints" / spec.flow.name)).start()
 
     def _settings(self, log_config: Path) -> dict[str, str]:
@@ -154,6 +214,12 @@ def abandon_start() -> None:
         with contextlib.suppress(OSError):
             for child in (task / "children").read_text(encoding="ascii").split():
                 os.kill(int(child), signal.SIGKILL)
+
+
+def _rounds(query: StreamingQuery) -> int:
+    """Return how many rounds of a query are over and written."""
+    progress = query.lastProgress
+    return -1 if progress is None else int(progress["batchId"])
 
 
 def _first_line(failure: object) -> str:

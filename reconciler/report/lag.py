@@ -62,7 +62,13 @@ def lag_lines(rows: Sequence[Row]) -> list[Text]:
     """Return the table, and a line for each flow that does not run."""
     if not rows:
         return [Text("no partitions")]
-    cells = [[row.flow, f"{row.partition.topic}/{row.partition.partition}", *standing(row.partition)] for row in rows]
+    cells = [_cells(row) for row in rows]
     silent = dict.fromkeys(row.flow for row in rows if not row.is_live)
-    notes = [Text(f"{flow} does not run: shown is what was said last", style="yellow") for flow in silent]
+    notes = [Text(f"{flow}: a task is silent; shown is what it said last", style="yellow") for flow in silent]
     return aligned(_TITLES, cells, right=_NUMBERS) + notes
+
+
+def _cells(row: Row) -> list[str | Text]:
+    state, *figures = standing(row.partition)
+    name = f"{row.partition.topic}/{row.partition.partition}"
+    return [row.flow, name, state if row.is_live else Text("silent", style="dim"), *figures]

@@ -57,6 +57,11 @@ def flows(file: Path, *options: str) -> dict[str, dict[str, Any]]:
     return {flow["name"]: flow for flow in json.loads(answer.stdout)["flows"]}
 
 
+def ledger(folder: Path) -> list[dict[str, Any]]:
+    """Return the rows of all runs, as Spark wrote them."""
+    return [json.loads(line) for file in sorted(folder.glob("*/part-*.json")) for line in file.read_text().splitlines()]
+
+
 def eventually(what: str, look: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not look():
@@ -70,7 +75,7 @@ def test_it_waits_for_a_topic_follows_survives_its_source_and_stops_in_order(
     east, west = make_clusters("east", "west", options=ClusterOptions(overrides=QUICK_SESSIONS))
     file = tmp_path / "both-ways.yaml"
     file.write_text(BOTH_WAYS.format(east=east.bootstrap, west=west.bootstrap))
-    running = Replicator(file, tmp_path, "--clusters", "west")
+    running = Replicator(file, tmp_path, "--clusters", "west", "--ledger", str(tmp_path / "ledger"))
     try:
         eventually("it warns", lambda: "no topic of east matches yet" in running.said())
         eventually("it waits", lambda: flows(file)["east-west"]["state"] == "waiting", 90)
@@ -110,6 +115,13 @@ def test_it_waits_for_a_topic_follows_survives_its_source_and_stops_in_order(
     found = compare(declared("east", east), "orders", declared("west", west), "east.orders")
     assert found.is_identical
     assert found.records == 20_000
+    rows = ledger(tmp_path / "ledger" / "east-west")
+    assert {(row["topic"], row["remote"], row["target_offset"] - row["first_offset"]) for row in rows} == {
+        ("orders", "east.orders", 0)
+    }
+    assert all(row["last_offset"] - row["first_offset"] + 1 == row["records"] for row in rows)
+    # A row is missing where an answer was: on a busy machine that may be.
+    assert 0 < sum(row["records"] for row in rows) <= found.records
 
 
 def test_a_stop_before_spark_runs_ends_at_once(

@@ -75,8 +75,9 @@ def test_the_table_lines_up() -> None:
 
 
 def test_old_words_are_said_to_be_old() -> None:
-    lines = lag_lines(rows(said(partition(0, 5, 5), ago=60)))
-    assert lines[-1].plain == "east-west does not run: shown is what was said last"
+    _, row, note = lag_lines(rows(said(partition(0, 5, 5), ago=60)))
+    assert row.plain.split()[:3] == ["east-west", "orders/0", "silent"]
+    assert note.plain == "east-west: a task is silent; shown is what it said last"
 
 
 def test_nothing_to_show_is_said() -> None:

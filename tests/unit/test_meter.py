@@ -45,11 +45,32 @@ def test_latencies_are_forgotten_after_half_a_minute_and_counts_are_not() -> Non
     assert meter.records == 3
 
 
+@given(st.lists(st.tuples(st.integers(0, 120), st.integers(0, 10**6), st.integers(1, 9)), max_size=60))
+def test_a_window_forgets_whole_slots_and_nothing_else(added: list[tuple[int, int, int]]) -> None:
+    window = Window()
+    asked = NOW + 120
+    for second, latency_ms, records in sorted(added):
+        window.add(latency_ms, records, NOW + second)
+        window.histogram(NOW + second)
+    kept = [(latency_ms, records) for second, latency_ms, records in added if second >= 95]
+    found = window.histogram(asked)
+    if not kept:
+        assert found is None
+        return
+    assert found is not None
+    latencies = [latency_ms for latency_ms, _ in kept]
+    assert (found.min, found.max) == (min(latencies), max(latencies))
+    assert found.sum == sum(latency_ms * records for latency_ms, records in kept)
+    assert sum(count for _, count in found.buckets) == sum(records for _, records in kept)
+    assert window.latency(asked) == found.summary()
+    assert window.histogram(asked + 30) is None
+
+
 def test_the_window_slides() -> None:
     window = Window()
     for second in range(100):
         window.add(second, 1, NOW + second)
-    found = window.histogram(NOW + 99)
+    found = window.latency(NOW + 99)
     assert found is not None
     assert (found.min, found.max, found.records) == (70, 99, 30)
 
