@@ -67,10 +67,17 @@ def compare(
 ) -> Comparison:
     """Read both topics to their ends of now and compare them.
 
+    Args:
+        source: holds the original.
+        topic: the original.
+        target: holds the copy.
+        remote: the copy.
+        isolation: how the copy is read; of the original the committed records count.
+
     Raises:
         EnvironmentFault: AB340, one of them cannot be read.
     """
-    originals = read(source, topic, isolation)
+    originals = read(source, topic, "read_committed")
     copies = read(target, remote, isolation)
     nothing = Reading(0, -1, -1, "")
     different = tuple(
@@ -132,7 +139,7 @@ def _until_ends(consumer: Consumer, numbers: Sequence[int], where: str) -> Itera
     left = set(numbers)
     deadline = time.monotonic() + _TIMEOUT
     while left:
-        messages = consumer.consume(num_messages=_CHUNK, timeout=0.5)
+        messages = consumer.consume(num_messages=_CHUNK, timeout=0.1)
         if messages:
             deadline = time.monotonic() + _TIMEOUT
         elif time.monotonic() > deadline:

@@ -22,7 +22,7 @@ _LOG_OVERHEAD = 12
 HEADER_SIZE = HEADER.size
 MAGIC = 2
 
-_CODEC_BITS = 0x07
+CODEC_BITS = 0x07
 _LOG_APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
@@ -107,7 +107,7 @@ class Batch:
             base_sequence: sequence number of the first record.
         """
         checked = _CHECKED.pack(
-            self.attributes & _CODEC_BITS,
+            self.attributes & CODEC_BITS,
             self.last_offset_delta,
             self.base_timestamp,
             self.max_timestamp,

@@ -1,20 +1,25 @@
 """A channel: one partition on its way. Where it stands, what waits to be sent, what is in flight.
 
-`reader` fills it, `writer` empties it, `takeover` opens it; this module does no I/O. The rules are those of identical
-offsets: a batch is sent only at the position that equals its own base offset, with the sequence number that the
-target's log continues with, and every answer must name that very offset. Whatever else happens ends this opening: the
-window is dropped, answers still under way are let in, and the channel is opened anew from what the target's log says.
+`reader` fills it, `writer` empties it, `takeover` opens it, `task` has its gaps filled; this module does no I/O. The
+rules are those of identical offsets: a batch is sent only at the position that equals its own base offset, with the
+sequence number that the target's log continues with, and every answer must name that very offset. Where a gap at the
+source made the target's log grow by more than its size, the records behind it land that much higher, a shifted run.
+Whatever else happens ends this opening: the window is dropped, answers still under way are let in, and the channel is
+opened anew from what the target's log says.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from reconciler.model.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.batch import Batch, UnreadableBatch, next_sequence, split
+from reconciler.replicator.cut import cut
+from reconciler.replicator.visible import Gap, sift
 from reconciler.replicator.wire import FetchAnswer, Leader, ProduceAnswer
 
 # Brokers remember the last five batches of a producer, which is what makes a repeat recognisable.
@@ -49,28 +54,39 @@ class Standing:
     """Where the target's log stands, and the producer that it goes on with.
 
     Attributes:
-        end: the log end, which is the next source offset.
+        end: the target's log end.
         producer_id: to go on with.
         producer_epoch: likewise.
         sequence: of the next record.
+        shift: how far the next record's target offset is above its source offset; 0 but in a shifted run.
     """
 
     end: int
     producer_id: int
     producer_epoch: int
     sequence: int
+    shift: int = 0
+
+    @property
+    def position(self) -> int:
+        """The next source offset."""
+        return self.end - self.shift
 
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A batch ready to be sent, and where it must land."""
+    """A batch on its way: its source offsets, and the target offset at which it must land."""
 
     opening: int
     base_offset: int
     next_offset: int
+    landing: int
     records: int
     newest: int
     data: bytes
+
+
+Item = Batch | Gap
 
 
 class Channel:
@@ -78,10 +94,20 @@ class Channel:
 
     Args:
         place: which partition.
+        at_gap: called when nothing is in flight and a gap is next: somebody must fill it and call `filled`.
+
+    Attributes:
+        position: the next source offset to be written; -1 before the first opening.
+        end: the source's last stable offset.
+        fetch_at: the next source offset to be read.
+        opening: counts openings; what belongs to an older one is let in and changes nothing.
+        filling: whether somebody fills a gap now.
+        filled_offsets: offsets that were filled with markers in this round.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, at_gap: Callable[[Channel], None] | None = None) -> None:
         self.place = place
+        self._at_gap = at_gap
         self.sides: Sides | None = None
         self.state = PartitionState.OPENING
         self.reason: Reason | None = None
@@ -92,7 +118,9 @@ class Channel:
         self.retry_at = 0.0
         self.busy = False
         self.behind_since: float | None = None
-        self.queue: deque[Parcel] = deque()
+        self.filling = False
+        self.filled_offsets = 0
+        self.queue: deque[Item] = deque()
         self.queued_bytes = 0
         self.in_flight: deque[Parcel] = deque()
         self._standing = Standing(-1, -1, -1, -1)
@@ -103,20 +131,29 @@ class Channel:
 
     # --- opening -----------------------------------------------------------------------------------------------------
 
-    def open(self, sides: Sides, standing: Standing) -> None:
-        """Begin at `standing`, with the first request travelling alone; while paused just note where it is."""
+    def open(self, sides: Sides, standing: Standing, lost: Gap | None = None) -> None:
+        """Begin at `standing`, with the first request travelling alone; while paused just note where it is.
+
+        Args:
+            sides: who leads on both sides.
+            standing: where the target's log stands.
+            lost: records that the source deleted before they were copied: a gap to begin with, if that was declared.
+        """
         if self.state is PartitionState.PAUSED:
-            self.position = standing.end
+            self.position = standing.position
             return
         self.sides = sides
         self._standing = standing
-        self.position = self.fetch_at = standing.end
+        self.position = self.fetch_at = standing.position
         self.end = max(self.end, self.position)
         self._alone = True
         self._blocked = None
         self.behind_since = None
         self.state = PartitionState.RUNNING
         self.reason = None
+        if lost is not None:
+            self._queue(lost)
+            self._mind_gap()
 
     def reopen(self, reason: Reason, now: float) -> None:
         """End this opening for a reason that passes by itself; it is opened anew after a short pause."""
@@ -128,8 +165,8 @@ class Channel:
 
     def wants_opening(self, now: float) -> bool:
         """Tell whether it is time to take over."""
-        wants = self.state not in (PartitionState.RUNNING, PartitionState.PAUSED)
-        return wants and not self.busy and not self.in_flight and now >= self.retry_at
+        idle = not self.busy and not self.filling and not self.in_flight
+        return idle and self.state not in (PartitionState.RUNNING, PartitionState.PAUSED) and now >= self.retry_at
 
     def _end_opening(self, state: PartitionState, reason: Reason, now: float) -> None:
         self._drop()
@@ -198,7 +235,7 @@ class Channel:
             now: monotonic seconds.
 
         Returns:
-            How many batches were queued.
+            How many batches and gaps were queued.
         """
         if opening != self.opening or asked_at != self.fetch_at or self._blocked is not None:
             return 0
@@ -206,33 +243,38 @@ class Channel:
             self.end = answer.last_stable_offset
         queued = 0
         try:
-            for batch in split(answer.records):
-                if batch.next_offset <= self.fetch_at:
-                    continue
-                blocked = reasons.why_not(batch, self.fetch_at)
+            for item in sift(split(answer.records), self.fetch_at, answer.aborted):
+                blocked = reasons.why_not(item) if isinstance(item, Batch) else None
                 if blocked is not None:
                     self._block(blocked, now)
                     break
-                self._queue(batch)
+                self._queue(self._from_here(item))
                 queued += 1
         except UnreadableBatch as error:
             self._block(reasons.old_format(error), now)
+        except ValueError as error:
+            self._block(reasons.undecodable(self.fetch_at, error), now)
+        self._mind_gap()
         return queued
 
-    def _queue(self, batch: Batch) -> None:
-        standing = self._standing
-        data = batch.rewritten(standing.producer_id, standing.producer_epoch, standing.sequence)
-        self.queue.append(
-            Parcel(self.opening, batch.base_offset, batch.next_offset, batch.record_count, batch.max_timestamp, data)
-        )
-        self.queued_bytes += len(data)
-        self.fetch_at = batch.next_offset
-        self._standing = Standing(
-            batch.next_offset,
-            standing.producer_id,
-            standing.producer_epoch,
-            next_sequence(standing.sequence, batch.record_count),
-        )
+    def _from_here(self, item: Item) -> Item:
+        """Cut off what lies before the place where reading began."""
+        if isinstance(item, Batch) and item.base_offset < self.fetch_at:
+            return cut(item, self.fetch_at)
+        return item
+
+    def _queue(self, item: Item) -> None:
+        if isinstance(item, Batch):
+            self.queue.append(item)
+            self.queued_bytes += item.size
+            self.fetch_at = item.next_offset
+            return
+        before = self.queue[-1] if self.queue else None
+        if isinstance(before, Gap):
+            self.queue[-1] = Gap(before.first, item.next)
+        else:
+            self.queue.append(item)
+        self.fetch_at = item.next
 
     def _block(self, reason: Reason, now: float) -> None:
         """Stop reading; what was read before goes out first, then the partition parks."""
@@ -243,18 +285,76 @@ class Channel:
         if self._blocked is not None and not self.queue and not self.in_flight:
             self.park(self._blocked, now)
 
+    # --- gaps --------------------------------------------------------------------------------------------------------
+
+    @property
+    def shift(self) -> int:
+        """How far the next record's target offset is above its source offset."""
+        return self._standing.shift
+
+    def _mind_gap(self) -> None:
+        """Have the gap filled that stands first, when nothing is in flight."""
+        first = self.queue[0] if self.queue else None
+        idle = self.state is PartitionState.RUNNING and not self.in_flight and not self.filling
+        if idle and isinstance(first, Gap) and self._at_gap is not None:
+            self.filling = True
+            self._at_gap(self)
+
+    def gap(self) -> tuple[Gap, Standing]:
+        """Return the gap that is to be filled, and how the target's log stands where it begins."""
+        first = self.queue[0]
+        assert isinstance(first, Gap), "at_gap is called for gaps"
+        return first, self._standing
+
+    def filled(self, opening: int, upto: int, end: int, now: float) -> None:
+        """Go on at source offset `upto`, for which the target's log was filled up to its end `end`.
+
+        Args:
+            opening: the opening in which it was begun; a result of an older one changes nothing.
+            upto: the gap's end, or a place in it when only a part was filled.
+            end: the target's log end.
+            now: monotonic seconds.
+        """
+        self.filling = False
+        if opening != self.opening or self.state is not PartitionState.RUNNING:
+            return
+        gap, standing = self.gap()
+        self.queue.popleft()
+        if upto < gap.next:
+            self.queue.appendleft(Gap(upto, gap.next))
+        self.filled_offsets += end - standing.end
+        self._standing = replace(standing, end=end, shift=end - upto)
+        self.position = upto
+        self._failures = 0
+        self._mind_gap()
+        self._park_when_drained(now)
+
     # --- to the target -----------------------------------------------------------------------------------------------
 
     def can_send(self) -> bool:
         """Tell whether the next request to the target's leader may carry a batch of this partition."""
-        if self.state is not PartitionState.RUNNING or not self.queue:
+        if self.state is not PartitionState.RUNNING or not self.queue or not isinstance(self.queue[0], Batch):
             return False
         return len(self.in_flight) < (1 if self._alone else WINDOW)
 
     def send(self) -> Parcel:
         """Take the next parcel out of the queue; it is in flight until `answered` or `lost`."""
-        parcel = self.queue.popleft()
-        self.queued_bytes -= len(parcel.data)
+        batch = self.queue.popleft()
+        assert isinstance(batch, Batch), "can_send() said so"
+        self.queued_bytes -= batch.size
+        standing = self._standing
+        data = batch.rewritten(standing.producer_id, standing.producer_epoch, standing.sequence)
+        parcel = Parcel(
+            self.opening,
+            batch.base_offset,
+            batch.next_offset,
+            standing.end,
+            batch.record_count,
+            batch.max_timestamp,
+            data,
+        )
+        count = batch.record_count
+        self._standing = replace(standing, end=standing.end + count, sequence=next_sequence(standing.sequence, count))
         self.in_flight.append(parcel)
         return parcel
 
@@ -265,7 +365,7 @@ class Channel:
             True when the batch stands at its own offset, whether or not this opening goes on.
         """
         self.in_flight.remove(parcel)
-        verdict = reasons.why_failed(self.place.remote, parcel.base_offset, len(parcel.data), answer)
+        verdict = reasons.why_failed(self.place.remote, parcel.landing, len(parcel.data), answer)
         if verdict is not None:
             if parcel.opening == self.opening:
                 self._end_opening(*verdict, now)
@@ -275,6 +375,7 @@ class Channel:
         self.position = parcel.next_offset
         self._alone = False
         self._failures = 0
+        self._mind_gap()
         self._park_when_drained(now)
         return True
 

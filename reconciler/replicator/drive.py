@@ -26,7 +26,7 @@ from reconciler.replicator import discover
 from reconciler.replicator.goals import Goals
 from reconciler.replicator.session import LedgerFiles, Session, abandon_start
 from reconciler.state import control
-from reconciler.state.journal import CONTROL, STATUS, Journal
+from reconciler.state.journal import CONTROL, COPIES, STATUS, Journal
 from reconciler.state.status import StatusReader, forget_old
 
 _TICK = 0.2
@@ -179,6 +179,7 @@ class Drive:
             try:
                 Journal(target, STATUS, timeout=5.0).ensure()
                 Journal(target, CONTROL, timeout=5.0).ensure()
+                Journal(target, COPIES, timeout=5.0).ensure()
                 forget_old(target, [spec.flow.name for spec in self._specs])
             except AnabranchError as error:
                 errors.append(error)

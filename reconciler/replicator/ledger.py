@@ -37,9 +37,14 @@ class Row(NamedTuple):
 class _Run:
     first: int
     next: int
+    landing: int
     records: int
     bytes: int
     newest: int
+
+    @property
+    def landing_next(self) -> int:
+        return self.landing + self.next - self.first
 
 
 class Ledger:
@@ -52,7 +57,8 @@ class Ledger:
     def note(self, place: Place, parcel: Parcel) -> None:
         """Add a parcel that was written at its own offset."""
         runs = self._runs.setdefault(place, [])
-        if runs and runs[-1].next == parcel.base_offset:
+        goes_on = runs and (runs[-1].next, runs[-1].landing_next) == (parcel.base_offset, parcel.landing)
+        if goes_on:
             last = runs[-1]
             runs[-1] = replace(
                 last,
@@ -62,7 +68,14 @@ class Ledger:
                 newest=max(last.newest, parcel.newest),
             )
         else:
-            run = _Run(parcel.base_offset, parcel.next_offset, parcel.records, len(parcel.data), parcel.newest)
+            run = _Run(
+                parcel.base_offset,
+                parcel.next_offset,
+                parcel.landing,
+                parcel.records,
+                len(parcel.data),
+                parcel.newest,
+            )
             runs.append(run)
 
     def rows(self) -> list[Row]:
@@ -75,7 +88,7 @@ class Ledger:
                 place.remote,
                 run.first,
                 run.next - 1,
-                run.first,
+                run.landing,
                 run.records,
                 run.bytes,
                 run.newest,

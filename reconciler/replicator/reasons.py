@@ -38,23 +38,12 @@ _REFUSED_FOR_GOOD = {_INVALID_TIMESTAMP, _POLICY_VIOLATION, _INVALID_RECORD}
 Verdict = tuple[PartitionState, Reason]
 
 
-def why_not(batch: Batch, expected: int) -> Reason | None:
-    """Return why `batch` cannot pass byte for byte to offset `expected` at the target, or None when it can."""
+def why_not(batch: Batch) -> Reason | None:
+    """Return why `batch` cannot pass byte for byte, or None when it can."""
     at = f"batch at source offset {batch.base_offset}"
     if not batch.is_intact:
         return Reason(
             "AB216", f"{at} is corrupt: its checksum does not fit; check the source broker's disk and network"
-        )
-    if batch.is_control or batch.is_transactional:
-        return Reason("AB202", f"{at} belongs to a transaction; copying transactions is not supported yet")
-    if batch.base_offset < expected:
-        return Reason("AB207", f"{at} begins before the target's log end {expected}; splitting is not supported yet")
-    if batch.base_offset > expected:
-        missing = batch.base_offset - expected
-        return Reason(
-            "AB203",
-            f"source offsets {expected} to {batch.base_offset - 1} hold no records ({missing} offsets missing); "
-            "filling gaps is not supported yet",
         )
     if batch.record_count != batch.last_offset_delta + 1:
         return Reason(
@@ -72,12 +61,18 @@ def old_format(error: UnreadableBatch) -> Reason:
     return Reason("AB201", f"{error}; converting old message formats is not supported yet")
 
 
+def undecodable(offset: int, error: ValueError) -> Reason:
+    """Return the reason for a batch that must be cut and cannot be decoded."""
+    text = f"the batch that holds source offset {offset} begins before it and cannot be cut there: {error}"
+    return Reason("AB207", text)
+
+
 def why_failed(remote: str, expected: int, size: int, answer: ProduceAnswer) -> Verdict | None:
     """Return what a produce answer means for the partition, or None when the batch landed where it must.
 
     Args:
         remote: name of the remote topic.
-        expected: the source offset at which the batch must have landed.
+        expected: the offset at which the batch must have landed.
         size: its bytes.
         answer: what the target said.
     """
@@ -86,7 +81,7 @@ def why_failed(remote: str, expected: int, size: int, answer: ProduceAnswer) -> 
         if answer.base_offset == expected:
             return None
         # Takeover finds out whose records stand there; going on here could only make it worse.
-        text = f"the batch of source offset {expected} landed at {answer.base_offset}: somebody else writes to {remote}"
+        text = f"the batch of offset {expected} landed at {answer.base_offset}: somebody else writes to {remote}"
         return PartitionState.OPENING, Reason("AB211", text)
     detail = f" ({answer.message})" if answer.message else ""
     if code in (_MESSAGE_TOO_LARGE, _RECORD_LIST_TOO_LARGE):

@@ -6,7 +6,7 @@ compared; where the batches are equal byte for byte nothing is decoded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reconciler.replicator.batch import Batch, split
 from reconciler.replicator.wire import FetchAsk, Record, TopicInfo, Wire, decode
@@ -42,15 +42,22 @@ async def batch_at(wire: Wire, topic: TopicInfo, partition: int, offset: int) ->
     return None
 
 
-def first_difference(source: Batch, target: Batch) -> Difference | None:
+def first_difference(source: Batch, target: Batch, shift: int = 0) -> Difference | None:
     """Return where two batches differ at the offsets that both hold, or None.
+
+    Args:
+        source: a batch of the original.
+        target: a batch of the copy.
+        shift: target offset minus source offset of the same record.
 
     Raises:
         ValueError: one of them cannot be decoded.
     """
-    if _same_bytes(source, target):
+    if source.base_offset + shift == target.base_offset and _same_bytes(source, target):
         return None
-    theirs = {record.offset: record for record in decode(source.to_bytes())}
+    theirs = {
+        record.offset + shift: replace(record, offset=record.offset + shift) for record in decode(source.to_bytes())
+    }
     for ours in decode(target.to_bytes()):
         record = theirs.get(ours.offset)
         if record is not None and record != ours:
@@ -60,8 +67,7 @@ def first_difference(source: Batch, target: Batch) -> Difference | None:
 
 def _same_bytes(source: Batch, target: Batch) -> bool:
     return (
-        source.base_offset == target.base_offset
-        and source.record_count == target.record_count
+        source.record_count == target.record_count
         and source.base_timestamp == target.base_timestamp
         and source.body == target.body
         and not source.is_log_append_time

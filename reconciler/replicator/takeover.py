@@ -1,7 +1,7 @@
 """Takeover: the one procedure for every break. It finds where the target's log ends and which producer goes on there.
 
 `task` runs it for each channel that is not open: at the start, after a lost answer, a new leader, a refused sequence, a
-wrong offset. Nothing is remembered from before: the next source offset is the target's log end, and the sequence number
+wrong offset. No position is remembered from before: the target's log end says where to go on, and the sequence number
 goes on from what the log itself has, so of two owners one wins each sequence and neither can misplace a record. Before
 anything is written behind existing records, the newest of them are compared with the source's.
 """
@@ -10,13 +10,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from reconciler.model.errors import AnabranchError
+from reconciler.model.flow import Flow
+from reconciler.model.runs import CopyRecord, Run, Runs
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator import reasons
+from reconciler.replicator.agreement import Agreement, Disagreement, Logs, NotYet, without_old_runs
 from reconciler.replicator.batch import SEQUENCE_MODULUS, Batch, UnreadableBatch, next_sequence
 from reconciler.replicator.channel import Channel, Place, Sides, Standing
+from reconciler.replicator.fill import Filler, FillRefused
 from reconciler.replicator.identity import Identity
-from reconciler.replicator.samelog import batch_at, first_difference
+from reconciler.replicator.memory import Memory
+from reconciler.replicator.padding import CannotPad, is_padding, pad
+from reconciler.replicator.tail import Tail, tail
+from reconciler.replicator.visible import Gap
 from reconciler.replicator.wire import (
     EARLIEST,
     LATEST,
@@ -33,14 +42,35 @@ from reconciler.replicator.wire import (
 _BEHIND_PATIENCE = 30.0
 _READINGS = 20
 _PAUSE = 0.05
+# Markers cost time and bytes: what is more than this stays a shifted run when lost records may be passed over.
+_FILLABLE_LOSS = 100_000
+_LARGEST_PADDING = 10**9
+
+_OPENING, _PARKED = PartitionState.OPENING, PartitionState.PARKED
 
 
-class _Stop(Exception):
-    """The channel cannot be opened now: carries what to do with it."""
+@dataclass(frozen=True, slots=True)
+class Wires:
+    """What a takeover speaks over.
 
-    def __init__(self, verdict: reasons.Verdict) -> None:
-        super().__init__(str(verdict[1]))
-        self.verdict = verdict
+    Attributes:
+        source: to the source; no long poll blocks it.
+        target: to the target beside the writers'.
+        bulk: the readers' and writers', to be connected before anything is sent over them.
+    """
+
+    source: Wire
+    target: Wire
+    bulk: Sequence[Wire]
+
+
+@dataclass(frozen=True, slots=True)
+class Aids:
+    """What helps a takeover: who fills gaps, what is remembered of copies, how producers are named."""
+
+    identity: Identity
+    filler: Filler
+    memory: Memory
 
 
 class Takeover:
@@ -48,32 +78,39 @@ class Takeover:
 
     Args:
         loop: the task's loop.
-        source: a wire to the source that no long poll blocks.
-        target: a wire to the target beside the writers'.
-        identity: names the producers.
-        bulk: the readers' and writers' wires, to be connected before anything is sent over them.
+        flow: what is declared of data loss and topics made anew.
+        wires: to both clusters.
+        aids: what helps.
     """
 
-    def __init__(self, loop: Loop, source: Wire, target: Wire, identity: Identity, bulk: Sequence[Wire]) -> None:
+    def __init__(self, loop: Loop, flow: Flow, wires: Wires, aids: Aids) -> None:
         self._loop = loop
-        self._source = source
-        self._target = target
-        self._identity = identity
-        self._bulk = bulk
+        self._flow = flow
+        self._wires = wires
+        self._source = wires.source
+        self._target = wires.target
+        self._identity = aids.identity
+        self._filler = aids.filler
+        self._memory = aids.memory
+        self._agreement = Agreement(wires.source, wires.target)
 
     async def run(self, channel: Channel) -> None:
         """Open `channel`, or say why not."""
         channel.busy = True
         try:
             await self._open(channel)
-        except _Stop as stop:
+        except Disagreement as stop:
             self._close(channel, *stop.verdict)
         except ErrorCode as error:
             self._close(channel, *reasons.why_refused(error, "DESCRIBE", f"topic {channel.place.remote}"))
         except ConnectionLost as error:
-            self._close(channel, PartitionState.OPENING, Reason("AB220", str(error)))
+            self._close(channel, _OPENING, Reason("AB220", str(error)))
         except UnreadableBatch as error:
-            self._close(channel, PartitionState.PARKED, reasons.old_format(error))
+            self._close(channel, _PARKED, reasons.old_format(error))
+        except FillRefused as refused:
+            self._close(channel, _PARKED, reasons.not_allowed(refused.operation, refused.resource, refused.name))
+        except AnabranchError as error:
+            self._close(channel, _OPENING, Reason("AB220", str(error)))
         finally:
             channel.busy = False
 
@@ -89,174 +126,218 @@ class Takeover:
         place = channel.place
         source = await self._topic(self._source, "source", place.topic, place.partition)
         target = await self._topic(self._target, "target", place.remote, place.partition)
-        standing = await self._standing(place, target)
-        await self._compare(channel, source, target, standing.end)
-        for wire in self._bulk:
+        leader = target.partitions[place.partition]
+        await self._filler.settle(place)
+        await self._memory.refresh()
+        end, producers = await self._standstill(place, target)
+        logs, last = await self._logs(channel, source, target, end)
+        if await self._lacks_padding(logs):
+            await self._pad(channel, logs)
+            return
+        standing = await self._producer(logs, producers)
+        run = await self._place_to_go_on(channel, logs, last)
+        lost = self._loss(logs, run)
+        if lost is not None and lost.size > _FILLABLE_LOSS:
+            run, lost = Run(lost.next, end - lost.next), None
+        await self._remember(logs, run)
+        for wire in self._wires.bulk:
             await wire.connect()
-        sides = Sides(
-            source.partitions[place.partition], source.topic_id, target.partitions[place.partition], target.topic_id
-        )
-        channel.open(sides, standing)
+        sides = Sides(source.partitions[place.partition], source.topic_id, leader, target.topic_id)
+        channel.open(sides, replace(standing, shift=run.shift), lost)
 
     async def _topic(self, wire: Wire, side: str, name: str, partition: int) -> TopicInfo:
         try:
             info = (await wire.topics([name]))[name]
         except ConnectionLost as error:
-            reason = Reason("AB220", f"{wire.cluster.where} does not answer: {error}")
-            raise _Stop((PartitionState.OPENING, reason)) from None
+            text = f"{wire.cluster.where} does not answer: {error}"
+            raise Disagreement(_OPENING, "AB220", text) from None
         if info.error:
-            raise _Stop(reasons.missing_topic(side, name, info.error))
+            state, reason = reasons.missing_topic(side, name, info.error)
+            raise Disagreement(state, reason.code, reason.text)
         leader = info.partitions.get(partition)
         if leader is None:
             text = (
                 f"partition {partition} of topic {name} does not exist at the {side}: run `anabranch apply` to add it"
             )
-            raise _Stop((PartitionState.PARKED, Reason("AB214", text)))
+            raise Disagreement(_PARKED, "AB214", text)
         if leader.error or leader.node < 0:
-            text = f"partition {partition} of topic {name} has no leader at the {side}"
-            raise _Stop((PartitionState.OPENING, Reason("AB220", text)))
+            raise Disagreement(_OPENING, "AB220", f"partition {partition} of topic {name} has no leader at the {side}")
         return info
 
-    # --- where the target stands -------------------------------------------------------------------------------------
+    # --- where both logs stand ---------------------------------------------------------------------------------------
 
-    async def _standing(self, place: Place, target: TopicInfo) -> Standing:
-        """Read the log end and the producer's state until two readings agree."""
+    async def _standstill(self, place: Place, target: TopicInfo) -> tuple[int, list[ProducerState]]:
+        """Read the target's log end and its producers until two readings agree."""
         before: tuple[int, list[ProducerState]] | None = None
         for _ in range(_READINGS):
             reading = await self._reading(place, target.partitions[place.partition])
             if reading is not None and reading == before:
-                return await self._producer(place, target, *reading)
+                return reading
             before = reading
             await self._loop.sleep(_PAUSE)
         text = f"the end of {place.remote}/{place.partition} does not stand still: somebody else writes to it"
-        raise _Stop((PartitionState.OPENING, Reason("AB221", text)))
+        raise Disagreement(_OPENING, "AB221", text)
 
     async def _reading(self, place: Place, leader: Leader) -> tuple[int, list[ProducerState]] | None:
         try:
             producers = await self._target.producers(leader.node, place.remote, place.partition)
         except ErrorCode as error:
             # DescribeProducers needs READ (KIP-664); without it nobody can go on safely.
-            raise _Stop(reasons.why_refused(error, "READ", f"topic {place.remote}")) from None
+            raise _refused(error, "READ", f"topic {place.remote}") from None
         end = await self._target.log_end(leader.node, place.remote, place.partition, leader.epoch)
         return None if end is None else (end, producers)
 
-    async def _producer(self, place: Place, target: TopicInfo, end: int, producers: list[ProducerState]) -> Standing:
-        """Return the producer to go on with behind `end`."""
-        log = f"{place.remote}/{place.partition}"
-        if len(producers) > 1 or any(p.open_transaction for p in producers):
-            ids = ", ".join(str(p.producer_id) for p in producers)
-            text = f"somebody else writes to {log}: it has producers {ids}; only the replicator may write to a copy"
-            raise _Stop((PartitionState.PARKED, Reason("AB211", text)))
-        if producers:
-            (known,) = producers
-            if known.last_sequence < 0:
-                text = f"somebody else ended a transaction in {log}: producer {known.producer_id}"
-                raise _Stop((PartitionState.PARKED, Reason("AB211", text)))
-            return Standing(end, known.producer_id, known.epoch, next_sequence(known.last_sequence, 1))
-        leader = target.partitions[place.partition]
-        start = await self._target.offset(leader.node, place.remote, place.partition, EARLIEST)
-        if start < end:
-            last = await batch_at(self._target, target, place.partition, end - 1)
-            return self._after(last, end, log)
-        transactional_id = self._identity.transactional_id(place)
-        try:
-            producer_id = await self._target.producer_id(transactional_id)
-        except ErrorCode as error:
-            raise _Stop(reasons.why_refused(error, "WRITE", f"transactional id {transactional_id}")) from None
-        # Epoch 0, whatever the coordinator made of it: every first owner must begin with the same state.
-        return Standing(end, producer_id, 0, end % SEQUENCE_MODULUS)
-
-    @staticmethod
-    def _after(last: Batch | None, end: int, log: str) -> Standing:
-        """Go on behind a batch whose producer the broker has forgotten."""
-        if last is None:
-            text = f"the last batch before offset {end} of {log} is not readable yet"
-            raise _Stop((PartitionState.OPENING, Reason("AB220", text)))
-        if last.base_offset >= end:
-            raise _Stop((PartitionState.OPENING, Reason("AB221", f"{log} has grown beyond {end} meanwhile")))
-        if last.producer_id < 0 or last.is_control or last.is_transactional:
-            text = (
-                f"somebody else wrote to {log}: its last batch, at offset {last.base_offset}, is not the replicator's"
-            )
-            raise _Stop((PartitionState.PARKED, Reason("AB211", text)))
-        sequence = next_sequence(last.base_sequence, last.last_offset_delta + 1)
-        return Standing(end, last.producer_id, last.producer_epoch, sequence)
-
-    # --- is it the same log? -----------------------------------------------------------------------------------------
-
-    async def _compare(self, channel: Channel, source: TopicInfo, target: TopicInfo, end: int) -> None:
+    async def _logs(self, channel: Channel, source: TopicInfo, target: TopicInfo, end: int) -> tuple[Logs, int]:
+        """Return both logs and the source's end."""
         place = channel.place
         at_source, at_target = source.partitions[place.partition].node, target.partitions[place.partition].node
         try:
             first = await self._source.offset(at_source, place.topic, place.partition, EARLIEST)
             last = await self._source.offset(at_source, place.topic, place.partition, LATEST)
         except ErrorCode as error:
-            raise _Stop(reasons.why_refused(error, "DESCRIBE", f"topic {place.topic}")) from None
+            raise _refused(error, "DESCRIBE", f"topic {place.topic}") from None
         channel.end = last
-        if first > end:
-            raise _Stop((PartitionState.PARKED, _lost(place, first, end)))
-        if last < end:
-            raise _Stop(self._behind(channel, last, end))
-        if end == 0:
-            return
-        copied = await self._target.offset(at_target, place.remote, place.partition, EARLIEST)
-        if end - 1 < max(first, copied):
+        start = await self._target.offset(at_target, place.remote, place.partition, EARLIEST)
+        found = await tail(self._target, target, place.partition, start, end) if start < end else Tail(None, end)
+        if found is None:
+            text = f"the last batch before offset {end} of {place.remote}/{place.partition} is not readable yet"
+            raise Disagreement(_OPENING, "AB220", text)
+        record = self._memory.get(place)
+        if record is None or (target.topic_id and record.target_id not in (None, str(target.topic_id))) or end == 0:
+            # Of another remote topic, or of one that holds nothing yet: nothing rests on it.
+            record = CopyRecord(None, _id(target))
+        return Logs(place, source, target, first, start, end, found, without_old_runs(record, start)), last
+
+    async def _lacks_padding(self, logs: Logs) -> bool:
+        """Tell whether nothing was copied yet, and the original begins behind the copy's end."""
+        if logs.is_known or logs.end >= logs.first:
+            return False
+        return logs.start == logs.end or await is_padding(self._target, logs.place, logs.target, logs.start, logs.end)
+
+    async def _pad(self, channel: Channel, logs: Logs) -> None:
+        """Bring an empty copy to the offset at which its original begins; the channel is opened at the next attempt."""
+        if logs.first - logs.end > _LARGEST_PADDING:
             text = (
-                f"{place.topic}/{place.partition} and its copy {place.remote} have no record in common below {end}: "
-                "cannot tell whether they are the same log"
+                f"{logs.name} begins at offset {logs.first:,}: more than {_LARGEST_PADDING:,} offsets would have to be "
+                "padded"
             )
-            raise _Stop((PartitionState.PARKED, Reason("AB215", text)))
+            raise Disagreement(_PARKED, "AB206", text)
+        standing = await self._first_owner(logs)
+        channel.reason = Reason("AB222", f"the copy is padded from offset {logs.end:,} to {logs.first:,}")
         try:
-            theirs = await batch_at(self._source, source, place.partition, end - 1)
+            await pad(self._target, logs.place, logs.target, standing, logs.first)
+        except CannotPad as error:
+            text = f"{logs.name} begins at offset {logs.first:,}, and its copy cannot be padded: {error}"
+            raise Disagreement(_PARKED, "AB206", text) from None
         except ErrorCode as error:
-            raise _Stop(reasons.why_refused(error, "READ", f"topic {place.topic}")) from None
-        ours = await batch_at(self._target, target, place.partition, end - 1)
-        if theirs is None or ours is None:
-            text = f"offset {end - 1} is not readable on both sides yet"
-            raise _Stop((PartitionState.OPENING, Reason("AB220", text)))
-        if max(theirs.base_offset, ours.base_offset) >= end:
-            text = (
-                f"offset {end - 1} of {place.topic}/{place.partition} was removed on one side (compaction): "
-                "cannot tell whether the copy is of the same log"
-            )
-            raise _Stop((PartitionState.PARKED, Reason("AB215", text)))
-        self._same(place, theirs, ours)
+            raise _refused(error, "DELETE", f"topic {logs.place.remote}") from None
 
-    @staticmethod
-    def _same(place: Place, theirs: Batch, ours: Batch) -> None:
+    # --- where to go on ----------------------------------------------------------------------------------------------
+
+    async def _place_to_go_on(self, channel: Channel, logs: Logs, last: int) -> Run:
+        """Return the run that goes on at the target's log end."""
+        source_id, copied = _id(logs.source), logs.record.source_id
+        if copied is not None and source_id not in (None, copied):
+            return self._made_anew(logs)
+        data_end = logs.tail.markers - logs.record.runs.at_target(logs.tail.markers).shift
         try:
-            difference = first_difference(theirs, ours)
-        except ValueError as error:
-            text = f"cannot compare {place.remote} with its source at offset {ours.base_offset}: {error}"
-            raise _Stop((PartitionState.PARKED, Reason("AB209", text))) from None
-        if difference is not None:
+            if last < data_end:
+                text = (
+                    f"{logs.name} ends at {last}, before its copy {logs.place.remote} at {logs.end}: the source lost "
+                    "records or was made anew, or somebody else wrote to the copy"
+                )
+                raise NotYet(text)
+            run = await self._agreement.reach(logs, wait=True)
+        except NotYet as behind:
+            now = time.monotonic()
+            channel.behind_since = channel.behind_since or now
+            if now - channel.behind_since < _BEHIND_PATIENCE:
+                raise
+            if last < data_end:
+                raise Disagreement(_PARKED, "AB210", str(behind)) from None
+            run = await self._agreement.reach(logs, wait=False)
+        channel.behind_since = None
+        return run
+
+    def _made_anew(self, logs: Logs) -> Run:
+        """The source topic is another than the one that was copied."""
+        if self._flow.on_recreate == "park":
             text = (
-                f"{place.remote}/{place.partition} is not a copy of {place.topic}: its record {difference.offset} "
-                f"differs in {difference.what}; the source was made anew, or somebody else wrote to the copy"
+                f"topic {logs.place.topic} was deleted at the source and made again; its copy {logs.place.remote} "
+                "holds the old records: delete the copy and run `anabranch apply`, or declare `on-recreate: restart` "
+                "to have the new records behind the old ones"
             )
-            raise _Stop((PartitionState.PARKED, Reason("AB209", text)))
+            raise Disagreement(_PARKED, "AB218", text)
+        return Run(logs.first, logs.end - logs.first)
 
-    @staticmethod
-    def _behind(channel: Channel, last: int, end: int) -> reasons.Verdict:
-        """A source that ends before its copy: wait for a new leader to catch up, then park."""
-        place = channel.place
-        now = time.monotonic()
-        channel.behind_since = channel.behind_since or now
+    def _loss(self, logs: Logs, run: Run) -> Gap | None:
+        """Return the offsets that the source deleted before they were copied, when they may be passed over."""
+        if logs.first <= run.source:
+            return None
+        lost = Gap(run.source, logs.first)
+        if self._flow.on_data_loss == "park":
+            text = (
+                f"{lost.size:,} offsets of {logs.name} were deleted at the source before being copied: {lost.first} to "
+                f"{lost.next - 1}; declare `on-data-loss: continue` to go on behind them"
+            )
+            raise Disagreement(_PARKED, "AB208", text)
+        return lost
+
+    async def _remember(self, logs: Logs, run: Run) -> None:
+        """Store what a later owner must know, before anything is written that rests on it."""
+        source_id, record = _id(logs.source), logs.record
+        if record.source_id is not None and source_id not in (None, record.source_id):
+            runs = Runs((run,)) if run.shift else Runs()
+            await self._memory.put(logs.place, CopyRecord(source_id, record.target_id, logs.end, runs))
+        elif record.runs.at_target(logs.end).shift != run.shift:
+            await self._memory.put(logs.place, replace(record, source_id=source_id, runs=record.runs.extended(run)))
+        elif not logs.is_known:
+            self._memory.hint(logs.place, replace(record, source_id=source_id))
+
+    # --- who goes on -------------------------------------------------------------------------------------------------
+
+    async def _producer(self, logs: Logs, producers: list[ProducerState]) -> Standing:
+        """Return the producer to go on with at the target's log end."""
+        # Who only wrote markers wrote no record, and their place is checked: so our own fills look.
+        writers = [p for p in producers if p.last_sequence >= 0 or p.open_transaction]
+        if len(writers) > 1 or any(p.open_transaction for p in writers):
+            ids = ", ".join(str(p.producer_id) for p in writers)
+            text = (
+                f"somebody else writes to {logs.copy}: it has producers {ids}; only the replicator may write to a copy"
+            )
+            raise Disagreement(_PARKED, "AB211", text)
+        if writers:
+            (known,) = writers
+            return Standing(logs.end, known.producer_id, known.epoch, next_sequence(known.last_sequence, 1))
+        if logs.tail.last is not None:
+            return _after(logs.tail.last, logs)
+        return await self._first_owner(logs)
+
+    async def _first_owner(self, logs: Logs) -> Standing:
+        transactional_id = self._identity.transactional_id(logs.place)
+        try:
+            producer_id = await self._target.producer_id(transactional_id)
+        except ErrorCode as error:
+            raise _refused(error, "WRITE", f"transactional id {transactional_id}") from None
+        # Epoch 0, whatever the coordinator made of it: every first owner must begin with the same state.
+        return Standing(logs.end, producer_id, 0, logs.end % SEQUENCE_MODULUS)
+
+
+def _after(last: Batch, logs: Logs) -> Standing:
+    """Go on behind a batch whose producer the broker has forgotten."""
+    if last.producer_id < 0 or last.is_transactional:
         text = (
-            f"{place.topic}/{place.partition} ends at {last}, before its copy {place.remote} at {end}: "
-            "the source lost records or was made anew, or somebody else wrote to the copy"
+            f"somebody else wrote to {logs.copy}: its last batch, at offset {last.base_offset}, is not the replicator's"
         )
-        patient = now - channel.behind_since < _BEHIND_PATIENCE
-        return (PartitionState.OPENING if patient else PartitionState.PARKED), Reason("AB210", text)
+        raise Disagreement(_PARKED, "AB211", text)
+    sequence = next_sequence(last.base_sequence, last.last_offset_delta + 1)
+    return Standing(logs.end, last.producer_id, last.producer_epoch, sequence)
 
 
-def _lost(place: Place, first: int, end: int) -> Reason:
-    """The source's log begins after the copy's end."""
-    if end == 0:
-        text = f"{place.topic}/{place.partition} begins at offset {first}, not 0; padding the copy is not supported yet"
-        return Reason("AB206", text)
-    text = (
-        f"{first - end:,} records of {place.topic}/{place.partition} were deleted at the source before being copied: "
-        f"offsets {end} to {first - 1}"
-    )
-    return Reason("AB208", text)
+def _id(topic: TopicInfo) -> str | None:
+    return None if topic.topic_id is None else str(topic.topic_id)
+
+
+def _refused(error: ErrorCode, operation: str, resource: str) -> Disagreement:
+    state, reason = reasons.why_refused(error, operation, resource)
+    return Disagreement(state, reason.code, reason.text)

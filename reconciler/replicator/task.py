@@ -16,13 +16,17 @@ from reconciler.model.spec import FlowSpec
 from reconciler.model.status import TaskStatus
 from reconciler.replicator.channel import Channel, Parcel
 from reconciler.replicator.discover import Assignment, Look
+from reconciler.replicator.fill import Filler
+from reconciler.replicator.gaps import Gaps
 from reconciler.replicator.identity import Identity
 from reconciler.replicator.ledger import Ledger, Row
+from reconciler.replicator.memory import Memory
 from reconciler.replicator.reader import Reader
-from reconciler.replicator.takeover import Takeover
+from reconciler.replicator.takeover import Aids, Takeover, Wires
 from reconciler.replicator.wire import Job, Loop, Wire, Work
 from reconciler.replicator.writer import Writer
 from reconciler.state.control import Listener
+from reconciler.state.copies import Copies
 from reconciler.state.status import StatusWriter
 
 # Decides how soon a broken connection is noticed, and with it how long a request may stay in doubt.
@@ -78,12 +82,14 @@ class Connections:
         self.ask_source = Wire(self.loop, spec.source, f"{client}-ask", REQUEST_TIMEOUT)
         self.produce = Wire(self.loop, spec.target, client, REQUEST_TIMEOUT)
         self.ask_target = Wire(self.loop, spec.target, f"{client}-ask", REQUEST_TIMEOUT)
+        self.memory = Memory(self.loop, Copies(spec.target), spec.flow.name)
 
     def close(self) -> None:
         """Close everything."""
         for wire in (self.fetch, self.ask_source, self.produce, self.ask_target):
             wire.close()
         self.loop.close()
+        self.memory.close()
         self.listener.close()
 
 
@@ -119,15 +125,16 @@ class Task:
         self._spec = spec
         self._assignment = assignment
         self._with = connections
-        self._channels = [Channel(place) for place in assignment.places]
+        self._channels = [Channel(place, self._fill_gap) for place in assignment.places]
         self._ledger = Ledger(spec.flow.name)
         identity = Identity(spec.topology, spec.flow.name)
+        filler = Filler(connections.loop, connections.ask_target, identity, spec.flow.fill)
+        self._gaps = Gaps(filler, connections.memory)
         self._takeover = Takeover(
             connections.loop,
-            connections.ask_source,
-            connections.ask_target,
-            identity,
-            (connections.fetch, connections.produce),
+            spec.flow,
+            Wires(connections.ask_source, connections.ask_target, (connections.fetch, connections.produce)),
+            Aids(identity, filler, connections.memory),
         )
         self._readers: dict[int, Reader] = {}
         self._writers: dict[int, Writer] = {}
@@ -197,6 +204,16 @@ class Task:
             self._start(writer.run)
         self._readers[source].bell.ring()
 
+    def _fill_gap(self, channel: Channel) -> None:
+        self._start(partial(self._fill, channel))
+
+    async def _fill(self, channel: Channel) -> None:
+        if self._draining:
+            channel.filling = False
+            return
+        await self._gaps.fill(channel)
+        self._ring_writers()
+
     async def _drain(self) -> None:
         """Stop reading, forget what is queued, and wait for the answers to what is in flight."""
         self._draining = True
@@ -205,7 +222,7 @@ class Task:
         for writer in self._writers.values():
             writer.stopped = True
             writer.bell.ring()
-        while any(channel.in_flight or channel.busy for channel in self._channels):
+        while any(channel.in_flight or channel.busy or channel.filling for channel in self._channels):
             self._check()
             await self._with.loop.sleep(_TICK / 5)
 

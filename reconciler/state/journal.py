@@ -44,7 +44,8 @@ OWNED = JournalTopic("anabranch-owned.internal", {})
 # A value a second for each task: small segments, so that reading it from the start stays quick.
 STATUS = JournalTopic("anabranch-status.internal", {"segment.bytes": "4194304", "segment.ms": "600000"})
 CONTROL = JournalTopic("anabranch-control.internal", {"segment.ms": "3600000"})
-JOURNALS = (OWNED, STATUS, CONTROL)
+COPIES = JournalTopic("anabranch-copies.internal", {})
+JOURNALS = (OWNED, STATUS, CONTROL, COPIES)
 
 
 def unreachable(cluster: Cluster, reason: object) -> Unreachable:

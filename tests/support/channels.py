@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from reconciler.model.status import Reason
 from reconciler.replicator.channel import Channel, Parcel, Place, Sides, Standing
 from reconciler.replicator.wire import FetchAnswer, Leader, ProduceAnswer
@@ -17,20 +19,27 @@ OUTAGE = Reason("AB220", "the connection broke")
 AT = 5
 CANNOT_PASS = {
     "AB201": build_old(1, AT),
-    "AB202": build(some(2), AT, producer=(1, 0, 0), transactional=True),
-    "AB203": build(some(2), AT + 3),
     "AB204": thinned(build(some(4), AT), 2),
     "AB205": marked(build(some(2), AT), LOG_APPEND_TIME),
-    "AB207": build(some(4), AT - 2),
     "AB216": damaged(build(some(2), AT)),
 }
 MARKER = marked(build(some(1), AT), CONTROL)
 
 
-def opened(end: int = 0, sequence: int = 0) -> Channel:
-    """Return a channel that stands at `end`."""
-    channel = Channel(PLACE)
-    channel.open(SIDES, Standing(end, PRODUCER_ID, EPOCH, sequence))
+class Gapped:
+    """Counts how often a channel asks to have its gap filled."""
+
+    def __init__(self) -> None:
+        self.asked: list[Channel] = []
+
+    def __call__(self, channel: Channel) -> None:
+        self.asked.append(channel)
+
+
+def opened(end: int = 0, sequence: int = 0, shift: int = 0, at_gap: Callable[[Channel], None] | None = None) -> Channel:
+    """Return a channel whose copy ends at `end`."""
+    channel = Channel(PLACE, at_gap)
+    channel.open(SIDES, Standing(end, PRODUCER_ID, EPOCH, sequence, shift))
     return channel
 
 
@@ -58,7 +67,7 @@ def answer(base_offset: int = -1, error: int = 0, message: str | None = None) ->
 
 def land(channel: Channel, parcel: Parcel, now: float = 0.0) -> bool:
     """Let the target say that `parcel` stands where it must."""
-    return channel.answered(parcel, answer(parcel.base_offset), now)
+    return channel.answered(parcel, answer(parcel.landing), now)
 
 
 def send_all(channel: Channel) -> list[Parcel]:

@@ -25,7 +25,7 @@ from reconciler.replicator.discover import Assignment
 from reconciler.replicator.goals import Goals
 from reconciler.replicator.ledger import Row
 from reconciler.state import control
-from reconciler.state.journal import CONTROL, STATUS, Journal
+from reconciler.state.journal import CONTROL, COPIES, STATUS, Journal
 from reconciler.state.status import StatusReader
 
 SECONDS = 60.0
@@ -87,7 +87,7 @@ class Running:
         self.spec = spec
         self.rows: list[Row] = []
         self._overseer = overseer or spec.target
-        for journal in (STATUS, CONTROL):
+        for journal in (STATUS, CONTROL, COPIES):
             Journal(self._overseer, journal).ensure()
         self._reader = StatusReader(self._overseer)
         chosen = discover.matching(spec) if places is None else places
@@ -183,7 +183,10 @@ def copy(spec: FlowSpec, until: Condition | None = None) -> Copied:
 
 
 def identical(spec: FlowSpec, *topics: str) -> int:
-    """Assert that copies equal their sources offset by offset for all readers; return the number of records."""
+    """Assert that copies equal their sources offset by offset for all readers; return the number of records.
+
+    Of the sources the committed records count: no reader of a copy ever sees what was aborted.
+    """
     isolations: tuple[Isolation, ...] = ("read_uncommitted", "read_committed")
     pairs = [(topic, isolation) for topic in topics for isolation in isolations]
     # Reading waits more than it works.

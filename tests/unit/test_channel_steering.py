@@ -8,7 +8,7 @@ from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator.channel import Standing
 from tests.support.channels import EPOCH, OUTAGE, PRODUCER_ID, SIDES, answer, feed, fetched, land, log, opened, send_all
 
-PARKING = Reason("AB202", "belongs to a transaction")
+PARKING = Reason("AB204", "gaps inside a batch")
 FULL = 1_000.0
 
 

@@ -10,7 +10,7 @@ from reconciler.model.status import PartitionState, PartitionStatus, Reason, Tas
 from reconciler.replicator.goals import Goals
 
 RUNNING, PARKED, OPENING = PartitionState.RUNNING, PartitionState.PARKED, PartitionState.OPENING
-WHY = Reason("AB202", "belongs to a transaction")
+WHY = Reason("AB204", "gaps inside a batch")
 
 
 def goals(**ends: int) -> Goals:

@@ -9,7 +9,7 @@ from reconciler.replicator import reasons
 from reconciler.replicator.batch import UnreadableBatch, split
 from reconciler.replicator.wire import ErrorCode, error_name
 from tests.support.batches import build, build_old, some
-from tests.support.channels import AT, CANNOT_PASS, MARKER, answer
+from tests.support.channels import AT, CANNOT_PASS, answer
 
 OPENING, PARKED = PartitionState.OPENING, PartitionState.PARKED
 
@@ -17,32 +17,22 @@ OPENING, PARKED = PartitionState.OPENING, PartitionState.PARKED
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("AB202", "batch at source offset 5 belongs to a transaction"),
-        ("AB203", "source offsets 5 to 7 hold no records (3 offsets missing)"),
         ("AB204", "holds 2 records over 4 offsets"),
         ("AB205", "batch at source offset 5 has LogAppendTime timestamps"),
-        ("AB207", "batch at source offset 3 begins before the target's log end 5"),
         ("AB216", "batch at source offset 5 is corrupt"),
     ],
 )
 def test_what_a_batch_is_refused_for(code: str, words: str) -> None:
     (batch,) = split(CANNOT_PASS[code])
-    reason = reasons.why_not(batch, AT)
+    reason = reasons.why_not(batch)
     assert reason is not None
     assert reason.code == code
     assert words in reason.text
 
 
-def test_a_marker_belongs_to_a_transaction() -> None:
-    (batch,) = split(MARKER)
-    reason = reasons.why_not(batch, AT)
-    assert reason is not None
-    assert reason.code == "AB202"
-
-
 def test_a_plain_batch_at_its_offset_passes() -> None:
     (batch,) = split(build(some(3), AT))
-    assert reasons.why_not(batch, AT) is None
+    assert reasons.why_not(batch) is None
 
 
 def test_an_old_message_format_is_named() -> None:
@@ -87,7 +77,7 @@ def test_a_batch_at_another_offset_is_no_success() -> None:
     verdict = reasons.why_failed("east.orders", 40, 1, answer(41))
     assert verdict is not None
     assert (verdict[0], verdict[1].code) == (OPENING, "AB211")
-    assert "source offset 40 landed at 41" in verdict[1].text
+    assert "offset 40 landed at 41" in verdict[1].text
 
 
 @pytest.mark.parametrize(

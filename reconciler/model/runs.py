@@ -1,0 +1,95 @@
+"""Where a copy's offsets differ from the original's, exactly: shifted runs, and the translation through them.
+
+With identical offsets a copy has one run without a shift and this file has nothing to do. A run that is shifted begins
+where a broker wrote a transaction marker twice, or where lost records could not be filled in; it ends where a gap heals
+it. `state` keeps the runs, the takeover reads and extends them, whoever moves a consumer translates through them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Records of one partition from `source` on stand at the target `shift` offsets higher (lower when negative).
+
+    Attributes:
+        source: first source offset of the run.
+        shift: target offset minus source offset.
+    """
+
+    source: int
+    shift: int
+
+    @property
+    def target(self) -> int:
+        """The first target offset of the run."""
+        return self.source + self.shift
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """All runs of one partition in the order of the log; before the first of them nothing is shifted.
+
+    Attributes:
+        runs: each begins above the one before, at the source and at the target.
+    """
+
+    runs: tuple[Run, ...] = ()
+
+    @property
+    def shift(self) -> int:
+        """The shift of the newest run, 0 without one."""
+        return self.runs[-1].shift if self.runs else 0
+
+    @property
+    def shifted(self) -> int:
+        """How many runs are shifted."""
+        return sum(1 for run in self.runs if run.shift)
+
+    def at_source(self, offset: int) -> Run:
+        """Return the run that holds source `offset`."""
+        return self._before(bisect_right(self.runs, offset, key=lambda run: run.source))
+
+    def at_target(self, offset: int) -> Run:
+        """Return the run that holds target `offset`."""
+        return self._before(bisect_right(self.runs, offset, key=lambda run: run.target))
+
+    def to_target(self, offset: int) -> int:
+        """Return where the record of source `offset` stands at the target.
+
+        An offset that holds no record gives a place at or before which no later record stands and no earlier one after
+        it, so a consumer that is moved there reads on without loss and without repeating a record.
+        """
+        index = bisect_right(self.runs, offset, key=lambda run: run.source)
+        translated = offset + self._before(index).shift
+        # In a gap, a run that begins behind it may begin lower than the shift of the run before would say.
+        return min(translated, self.runs[index].target) if index < len(self.runs) else translated
+
+    def extended(self, run: Run) -> Runs:
+        """Return the runs with `run` as the newest; runs that would begin at or after it are replaced."""
+        kept = tuple(one for one in self.runs if one.source < run.source and one.target < run.target)
+        last = kept[-1].shift if kept else 0
+        return Runs(kept) if last == run.shift else Runs((*kept, run))
+
+    def _before(self, index: int) -> Run:
+        return self.runs[index - 1] if index else Run(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRecord:
+    """What must be remembered of a copy beside its log.
+
+    Attributes:
+        source_id: id of the source topic that it is a copy of; None while unknown, or where the brokers have none.
+        target_id: id of the remote topic that holds it; None where the brokers have none.
+        origin: target offset from which on it is a copy of that topic; above 0 when the topic was made anew.
+        runs: how its offsets differ from the original's.
+    """
+
+    source_id: str | None
+    target_id: str | None
+    origin: int = 0
+    runs: Runs = Runs()

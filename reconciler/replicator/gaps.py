@@ -1,0 +1,113 @@
+"""Fills the gaps of channels: offsets that hold no record at the source get transaction markers at the target.
+
+`task` starts one filling for each channel that says so. A gap is filled in pieces, so that a stop or a lost lease does
+not wait for a long one. Where the target's log grew by more than the gap, the shifted run is stored before a record of
+it is written; the next gap heals it by being filled by that much less.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import replace
+
+from reconciler.model.errors import AnabranchError
+from reconciler.model.runs import CopyRecord, Run
+from reconciler.model.status import PartitionState, Reason
+from reconciler.replicator import reasons
+from reconciler.replicator.channel import Channel, Standing
+from reconciler.replicator.fill import Filler, FillRefused, NotFilled
+from reconciler.replicator.memory import Memory
+from reconciler.replicator.visible import Gap
+from reconciler.replicator.wire import ConnectionLost, ErrorCode, TopicInfo
+
+# The most that one filling writes before it looks around.
+_PIECE = 1_000
+# A run shifted by more than this is not healed: that would cost more markers, or swallow more gaps, than it is worth.
+HEALABLE = 1_000
+
+
+def kept_shift(shift: int) -> int:
+    """Return what of `shift` stays behind a gap: nothing when it can be healed."""
+    return shift if abs(shift) > HEALABLE else 0
+
+
+class Gaps:
+    """Fills gaps.
+
+    Args:
+        filler: writes markers.
+        memory: keeps shifted runs.
+    """
+
+    def __init__(self, filler: Filler, memory: Memory) -> None:
+        self._filler = filler
+        self._memory = memory
+
+    async def fill(self, channel: Channel) -> None:
+        """Fill the gap that stands first in `channel`, or a piece of it; whatever fails ends the opening."""
+        opening = channel.opening
+        try:
+            upto, end = await self._fill(channel)
+        except ConnectionLost as error:
+            self._end(channel, opening, (PartitionState.OPENING, Reason("AB220", f"while filling a gap: {error}")))
+        except ErrorCode as error:
+            verdict = reasons.why_refused(error, "WRITE", f"filling a gap of {channel.place.remote}")
+            self._end(channel, opening, verdict)
+        except FillRefused as refused:
+            reason = reasons.not_allowed(refused.operation, refused.resource, refused.name)
+            self._end(channel, opening, (PartitionState.PARKED, reason))
+        except (AnabranchError, NotFilled) as error:
+            self._end(channel, opening, (PartitionState.OPENING, Reason("AB220", str(error))))
+        else:
+            channel.filled(opening, upto, end, time.monotonic())
+        finally:
+            channel.filling = False
+
+    async def _fill(self, channel: Channel) -> tuple[int, int]:
+        """Return the source offset to go on at, and the target's log end there."""
+        gap, standing = channel.gap()
+        kept = kept_shift(standing.shift)
+        wanted = min(gap.next + kept, standing.end + _PIECE)
+        end = standing.end
+        if wanted > end:
+            end = await self._filler.fill(channel.place, _target(channel), end, wanted - end)
+        upto = min(max(end - kept, gap.first), gap.next)
+        if upto == gap.next:
+            await self._remember(channel, gap, standing, end)
+        return upto, end
+
+    async def _remember(self, channel: Channel, gap: Gap, standing: Standing, end: int) -> None:
+        """Store the run that begins behind `gap` before anything of it is written."""
+        shift = end - gap.next
+        if shift == standing.shift:
+            return
+        record = self._memory.get(channel.place) or _record(channel)
+        await self._memory.put(channel.place, replace(record, runs=record.runs.extended(Run(gap.next, shift))))
+
+    @staticmethod
+    def _end(channel: Channel, opening: int, verdict: reasons.Verdict) -> None:
+        if channel.opening != opening:
+            return
+        state, reason = verdict
+        now = time.monotonic()
+        if state is PartitionState.PARKED:
+            channel.park(reason, now)
+        else:
+            channel.reopen(reason, now)
+
+
+def _target(channel: Channel) -> TopicInfo:
+    sides, place = channel.sides, channel.place
+    assert sides is not None, "a channel with a gap is open"
+    return TopicInfo(place.remote, sides.target_id, 0, {place.partition: sides.target})
+
+
+def _record(channel: Channel) -> CopyRecord:
+    sides = channel.sides
+    assert sides is not None, "a channel with a gap is open"
+    return CopyRecord(_text(sides.source_id), _text(sides.target_id))
+
+
+def _text(topic_id: uuid.UUID | None) -> str | None:
+    return None if topic_id is None else str(topic_id)

@@ -1,0 +1,82 @@
+"""What a task remembers of its copies beside their logs: the records of `state.copies`.
+
+`takeover` and `gaps` use it. Reading and writing wait for the cluster in a thread, so that the loop goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from reconciler.model.runs import CopyRecord
+from reconciler.replicator.channel import Place
+from reconciler.replicator.wire import Loop
+from reconciler.state.copies import Copies
+
+_PAUSE = 0.002
+
+
+class Memory:
+    """The copy records of one flow.
+
+    Args:
+        loop: the task's loop.
+        copies: the records of the target cluster.
+        flow: name of the flow.
+    """
+
+    def __init__(self, loop: Loop, copies: Copies, flow: str) -> None:
+        self._loop = loop
+        self._copies = copies
+        self._flow = flow
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="memory")
+        self._asked = 0
+        self._read = 0
+        self._is_reading = False
+
+    async def refresh(self) -> None:
+        """Read all that was stored before this call; many takeovers at once share one reading.
+
+        Raises:
+            EnvironmentFault: AB310 or AB311, it cannot be read.
+        """
+        self._asked += 1
+        mine = self._asked
+        while self._read < mine:
+            if self._is_reading:
+                await self._loop.sleep(_PAUSE)
+                continue
+            self._is_reading = True
+            covered = self._asked
+            try:
+                await self._beside(self._copies.refresh)
+                self._read = covered
+            finally:
+                self._is_reading = False
+
+    def get(self, place: Place) -> CopyRecord | None:
+        """Return what is remembered of a partition."""
+        return self._copies.get(self._flow, place.remote, place.partition)
+
+    async def put(self, place: Place, record: CopyRecord) -> None:
+        """Store a record, and come back when it is stored: only then may be written what it speaks of.
+
+        Raises:
+            EnvironmentFault: AB310 or AB311, it is not stored.
+        """
+        await self._beside(lambda: self._copies.put(self._flow, place.remote, place.partition, record))
+
+    def hint(self, place: Place, record: CopyRecord) -> None:
+        """Store a record that nothing waits for."""
+        self._copies.post(self._flow, place.remote, place.partition, record)
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._pool.shutdown()
+        self._copies.close()
+
+    async def _beside(self, work: Callable[[], None]) -> None:
+        future: Future[None] = self._pool.submit(work)
+        while not future.done():
+            await self._loop.sleep(_PAUSE)
+        future.result()

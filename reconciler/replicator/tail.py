@@ -1,0 +1,95 @@
+"""The newest record of a log, behind which transaction markers may stand, and the next record that readers can see.
+
+`takeover` asks: markers at the end of a copy fill a gap of the original, or they are one too many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reconciler.replicator.batch import Batch, split
+from reconciler.replicator.visible import Gap, sift
+from reconciler.replicator.wire import FetchAnswer, FetchAsk, TopicInfo, Wire
+
+_BYTES = 2**20
+# A copy's end may not be replicated yet; a source that has nothing more answers at once.
+_WAIT_MS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """How a log ends.
+
+    Attributes:
+        last: the newest batch of records, or None when the log holds markers at most.
+        markers: where the markers behind it begin; the log end when there are none.
+    """
+
+    last: Batch | None
+    markers: int
+
+
+async def tail(wire: Wire, topic: TopicInfo, partition: int, start: int, end: int) -> Tail | None:
+    """Return how the log that reaches from `start` to `end` ends; None while that is not readable yet.
+
+    Raises:
+        ConnectionLost: no answer.
+        ErrorCode: the broker refuses.
+        UnreadableBatch: it is of an old message format.
+    """
+    step = 1
+    until = end
+    while until > start:
+        # Markers are few or many: looking back twice as far each time reads at most twice what there is.
+        at = max(start, until - step)
+        last, reached = await _last_between(wire, topic, partition, at, end)
+        if reached < end:
+            return None
+        if last is not None:
+            return Tail(last, last.next_offset)
+        until, step = at, step * 2
+    return Tail(None, start)
+
+
+async def _last_between(wire: Wire, topic: TopicInfo, partition: int, at: int, end: int) -> tuple[Batch | None, int]:
+    """Return the newest batch of records that ends behind `at`, and how far the log was readable."""
+    last: Batch | None = None
+    while at < end:
+        answer = await _fetch(wire, topic, partition, at, committed=False)
+        before = at
+        for batch in split(answer.records):
+            if batch.next_offset > at:
+                at = batch.next_offset
+                last = last if batch.is_control else batch
+        if at == before:
+            break
+    return last, at
+
+
+async def next_visible(wire: Wire, topic: TopicInfo, partition: int, offset: int) -> tuple[int, bool]:
+    """Return the offset of the first record at or behind `offset` that readers of committed records can see, and True.
+
+    Where there is none yet, the answer is the offset up to which it is known that there is none, and False.
+
+    Raises:
+        ConnectionLost: no answer.
+        ErrorCode: the broker refuses.
+        UnreadableBatch: it is of an old message format.
+    """
+    while True:
+        answer = await _fetch(wire, topic, partition, offset, committed=True)
+        before = offset
+        for item in sift(split(answer.records), offset, answer.aborted):
+            if not isinstance(item, Gap):
+                return max(offset, item.base_offset), True
+            offset = item.next
+        if offset == before:
+            return offset, False
+
+
+async def _fetch(wire: Wire, topic: TopicInfo, partition: int, offset: int, committed: bool) -> FetchAnswer:
+    leader = topic.partitions[partition]
+    ask = FetchAsk(topic.name, topic.topic_id, partition, offset, leader.epoch, _BYTES)
+    (answer,) = await wire.fetch(leader.node, [ask], 0 if committed else _WAIT_MS, _BYTES, committed=committed)
+    answer.raise_error()
+    return answer

@@ -1,0 +1,77 @@
+"""The records of copies, in the journal `anabranch-copies.internal` of the target: source topic ids and shifted runs.
+
+The takeover reads and writes them, one for each remote partition; whoever translates offsets reads them. A position is
+never kept here.
+"""
+
+from __future__ import annotations
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.runs import CopyRecord, Run, Runs
+from reconciler.state.journal import COPIES, Follower, Journal, Value
+
+_TIMEOUT = 4.0
+
+
+def _key(flow: str, remote: str, partition: int) -> str:
+    return f"{flow}/{remote}/{partition}"
+
+
+class Copies:
+    """The copy records of one target cluster.
+
+    Args:
+        cluster: the target.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._journal = Journal(cluster, COPIES, _TIMEOUT)
+        self._follower: Follower | None = None
+        self._values: dict[str, Value] = {}
+
+    def refresh(self) -> None:
+        """Read all that is stored now.
+
+        Raises:
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: AB311, reading is refused.
+        """
+        if self._follower is None:
+            self._follower = self._journal.follow()
+        self._values = self._follower.catch_up()
+
+    def get(self, flow: str, remote: str, partition: int) -> CopyRecord | None:
+        """Return the record of one remote partition as it was read or written last; None when there is none."""
+        value = self._values.get(_key(flow, remote, partition))
+        return None if value is None else _record(value)
+
+    def put(self, flow: str, remote: str, partition: int, record: CopyRecord) -> None:
+        """Store a record and wait until it is stored.
+
+        Raises:
+            EnvironmentFault: AB310 or AB311, it is not stored.
+        """
+        value = _value(record)
+        self._journal.write(_key(flow, remote, partition), value)
+        self._values[_key(flow, remote, partition)] = value
+
+    def post(self, flow: str, remote: str, partition: int, record: CopyRecord) -> None:
+        """Store a record without waiting; an outage may lose it."""
+        value = _value(record)
+        self._journal.post(_key(flow, remote, partition), value)
+        self._values[_key(flow, remote, partition)] = value
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._follower is not None:
+            self._follower.close()
+
+
+def _value(record: CopyRecord) -> Value:
+    runs = [[run.source, run.shift] for run in record.runs.runs]
+    return {"source_id": record.source_id, "target_id": record.target_id, "origin": record.origin, "runs": runs}
+
+
+def _record(value: Value) -> CopyRecord:
+    runs = Runs(tuple(Run(source, shift) for source, shift in value["runs"]))
+    return CopyRecord(value["source_id"], value["target_id"], value["origin"], runs)

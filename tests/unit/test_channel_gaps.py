@@ -1,0 +1,144 @@
+"""A channel's gaps: filled when nothing is in flight, in pieces, and what a filling that came out too long means."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.model.status import PartitionState
+from reconciler.replicator.channel import Standing
+from reconciler.replicator.visible import Gap
+from tests.support.channels import (
+    EPOCH,
+    OUTAGE,
+    PRODUCER_ID,
+    SIDES,
+    Gapped,
+    answer,
+    feed,
+    land,
+    log,
+    opened,
+    send_all,
+)
+
+
+def test_a_gap_is_asked_for_when_all_before_it_is_answered() -> None:
+    asked = Gapped()
+    channel = opened(at_gap=asked)
+    feed(channel, log(0, 1, 2) + log(8, 2))
+    (first,) = send_all(channel)
+    land(channel, first)
+    (second,) = send_all(channel)
+    assert not asked.asked
+    assert not channel.can_send(), "a gap is not sent"
+    land(channel, second)
+    assert asked.asked == [channel]
+    assert channel.filling
+    assert not channel.wants_opening(1e9)
+    gap, standing = channel.gap()
+    assert (gap, standing.end) == (Gap(3, 8), 3)
+    channel.filled(channel.opening, 8, 8, 0.0)
+    assert (channel.position, channel.filled_offsets, channel.shift, channel.filling) == (8, 5, 0, False)
+    (third,) = send_all(channel)
+    assert (third.base_offset, third.landing) == (8, 8)
+
+
+def test_a_gap_at_the_start_is_asked_for_at_once_and_others_join_it() -> None:
+    asked = Gapped()
+    channel = opened(at_gap=asked)
+    feed(channel, log(4, 1))
+    assert asked.asked == [channel]
+    assert channel.gap()[0] == Gap(0, 4)
+
+
+def test_adjacent_gaps_are_one() -> None:
+    asked = Gapped()
+    channel = opened(at_gap=asked)
+    channel.filling = True
+    channel._queue(Gap(0, 3))
+    channel._queue(Gap(3, 4))
+    channel._queue(Gap(4, 9))
+    assert list(channel.queue) == [Gap(0, 9)]
+    assert channel.fetch_at == 9
+
+
+def test_a_piece_leaves_the_rest_to_be_asked_for_again() -> None:
+    asked = Gapped()
+    channel = opened(at_gap=asked)
+    feed(channel, log(9, 1))
+    channel.filled(channel.opening, 5, 5, 0.0)
+    assert asked.asked == [channel, channel]
+    assert channel.gap()[0] == Gap(5, 9)
+    assert (channel.position, channel.shift) == (5, 0)
+
+
+def test_a_filling_that_came_out_too_long_shifts_what_follows() -> None:
+    channel = opened(at_gap=Gapped())
+    feed(channel, log(3, 2, 1))
+    channel.filled(channel.opening, 3, 5, 0.0)
+    assert (channel.position, channel.shift) == (3, 2)
+    (first,) = send_all(channel)
+    assert (first.base_offset, first.next_offset, first.landing) == (3, 5, 5)
+    assert channel.answered(first, answer(5), 0.0)
+    (second,) = send_all(channel)
+    assert (second.base_offset, second.landing) == (5, 7)
+    assert not channel.answered(second, answer(5), 0.0), "its source offset is not where it must land"
+    assert channel.state is PartitionState.OPENING
+
+
+def test_a_result_of_an_older_opening_changes_nothing() -> None:
+    channel = opened(at_gap=Gapped())
+    feed(channel, log(3, 2))
+    opening = channel.opening
+    channel.reopen(OUTAGE, 0.0)
+    assert not channel.wants_opening(1e9), "somebody still fills"
+    channel.filled(opening, 3, 3, 0.0)
+    assert (channel.state, channel.position, channel.filled_offsets) == (PartitionState.OPENING, 0, 0)
+    assert channel.wants_opening(1e9)
+
+
+def test_a_result_while_paused_changes_nothing() -> None:
+    channel = opened(at_gap=Gapped())
+    feed(channel, log(3, 2))
+    channel.pause()
+    channel.filled(channel.opening, 3, 3, 0.0)
+    assert (channel.state, channel.position) == (PartitionState.PAUSED, 0)
+
+
+def test_lost_records_are_a_gap_to_begin_with() -> None:
+    asked = Gapped()
+    channel = opened(at_gap=asked)
+    channel.reopen(OUTAGE, 0.0)
+    channel.open(SIDES, Standing(10, PRODUCER_ID, EPOCH, 10), Gap(10, 25))
+    assert channel.gap()[0] == Gap(10, 25)
+    assert channel.fetch_at == 25
+    assert asked.asked == [channel]
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 4), st.integers(0, 2)), min_size=1, max_size=12))
+def test_every_batch_lands_at_the_end_of_what_was_written_before(stretches: list[tuple[int, int, int]]) -> None:
+    """Batches and gaps in any order, fillings too long at will: each batch must land at the target's log end."""
+    data, source = b"", 0
+    overruns = []
+    for count, missing, overrun in stretches:
+        data += log(source, count)
+        source += count + missing
+        if missing:
+            overruns.append(overrun)
+    data += log(source, 1)
+    channel = opened(at_gap=Gapped())
+    feed(channel, data, stable=source + 1)
+    end = 0
+    while channel.position < source + 1:
+        if channel.filling:
+            gap, standing = channel.gap()
+            assert standing.end == end
+            overrun = overruns.pop(0)
+            end = gap.next + overrun if end < gap.next else end
+            channel.filled(channel.opening, gap.next, end, 0.0)
+        for parcel in send_all(channel):
+            assert parcel.landing == end
+            end += parcel.records
+            assert land(channel, parcel)
+    assert channel.state is PartitionState.RUNNING
