@@ -1,6 +1,6 @@
-"""What a competitor is: the scene it is given and the three things it is asked to do.
+"""What a competitor is: the scene it is given and what it is asked to do.
 
-`ours` and `mm2` implement it, `race` and `watch` use it.
+`ours`, `mm2` and `follower` implement it, `race` and `watch` use it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from bench.load import Load
+from bench.sample import sample_fault
+from bench.segments import TopicLog
+from bench.topics import remove
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.errors import EnvironmentFault, Problem
 
@@ -26,7 +30,7 @@ class Scene:
         target: the cluster that gets the remote topic `<alias>.<topic>`.
         alias: the name under which this start knows the source; new for each start, and with it the remote topic.
         topic: the topic at the source.
-        codec: how its batches are compressed.
+        load: what it holds.
         folder: an empty folder for this start's files.
     """
 
@@ -34,7 +38,7 @@ class Scene:
     target: EmbeddedCluster
     alias: str
     topic: str
-    codec: str
+    load: Load
     folder: Path
 
     @property
@@ -43,9 +47,29 @@ class Scene:
         return f"{self.alias}.{self.topic}"
 
     @property
+    def replicas(self) -> int:
+        """How many replicas a remote topic gets: one on each node of the target, at most three."""
+        return min(3, self.target.options.nodes)
+
+    @property
     def log(self) -> Path:
         """Where the competitor's output goes."""
         return self.folder / "output.log"
+
+
+class Running(Protocol):
+    """A process that replicates; `subprocess.Popen` is one.
+
+    Attributes:
+        pid: the process at the root of all that it starts.
+    """
+
+    @property
+    def pid(self) -> int:
+        """The process at the root of all that replicates."""
+
+    def poll(self) -> int | None:
+        """Return None while it runs, else its exit code."""
 
 
 class Competitor(Protocol):
@@ -64,11 +88,59 @@ class Competitor(Protocol):
     def prepare(self, scene: Scene) -> None:
         """Do what is done before a start: configuration, topics."""
 
-    def start(self, scene: Scene) -> subprocess.Popen[bytes]:
-        """Start the process that replicates, with its output in the scene's log, and return at once."""
+    def start(self, scene: Scene) -> Running:
+        """Start what replicates, with its output in the scene's log, and return at once."""
 
-    def finish(self, scene: Scene, process: subprocess.Popen[bytes]) -> None:
+    def copy(self, scene: Scene) -> TopicLog:
+        """Return the log in which the copy grows."""
+
+    def finish(self, scene: Scene) -> None:
         """End it in order, now that everything is replicated."""
+
+    def check(self, scene: Scene) -> None:
+        """Compare a sample of the copy with the original.
+
+        Raises:
+            EnvironmentFault: AB352, they differ: what was measured is void.
+        """
+
+    def clear(self, scene: Scene) -> None:
+        """End what still runs, however far it got, and remove the copy."""
+
+
+class Replicator:
+    """What the competitors that are a process of their own have in common.
+
+    Attributes:
+        keeps_offsets: whether the copy has the original's offsets.
+    """
+
+    keeps_offsets = False
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def copy(self, scene: Scene) -> TopicLog:
+        """Return the remote topic's log, as the target's first node has it."""
+        return TopicLog(scene.target.broker().data, scene.remote, scene.load.partitions)
+
+    def check(self, scene: Scene) -> None:
+        """Compare a sample of the remote topic with the topic.
+
+        Raises:
+            EnvironmentFault: AB352, they differ.
+        """
+        sides = (scene.source.client_config(), scene.topic), (scene.target.client_config(), scene.remote)
+        if problem := sample_fault(*sides, scene.load.partitions, self.keeps_offsets):
+            raise void(scene, problem)
+
+    def clear(self, scene: Scene) -> None:
+        """Kill what still runs and remove the remote topic."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+        remove(scene.target, scene.remote)
 
 
 def end(process: subprocess.Popen[bytes], number: signal.Signals, seconds: float) -> None:
@@ -87,3 +159,8 @@ def fault(scene: Scene, message: str) -> EnvironmentFault:
     lines = scene.log.read_text(errors="replace").splitlines() if scene.log.exists() else []
     tail = "\n".join(lines[-_TAIL_LINES:])
     return EnvironmentFault(Problem("AB350", scene.alias, f"{message}; the end of its output:\n{tail}\n", ""))
+
+
+def void(scene: Scene, message: str) -> EnvironmentFault:
+    """Return the error that voids a measurement, since the copy is not the original."""
+    return EnvironmentFault(Problem("AB352", scene.alias, f"the copy is not the original: {message}", ""))

@@ -1,7 +1,8 @@
 """Produces the topic that is raced over: orders as JSON with a key, dealt evenly to the partitions. Reads it, too.
 
-`race` calls it. Several processes produce at once, so that gigabytes take a minute. The producers are idempotent, so
-the topic holds exactly the records asked for.
+`race` calls it, `soak` and `plant` use its records. Several processes produce at once, so that gigabytes take a minute.
+The producers are idempotent, so the topic holds exactly the records asked for. A topic of one-record batches is not
+produced but planted: see `plant`.
 
 What decides the size of the batches, and with it the work of every competitor: `linger.ms=20`, `batch.size` as asked,
 and producers that are never idle, so that batches fill up. `segments` tells what came of it.
@@ -22,12 +23,16 @@ PROCESSES = 2
 LINGER_MS = 20
 FLUSH_SECONDS = 120
 READ_SECONDS = 30
-SMALLEST = 150
+SMALLEST = 80
+_SHORT = 150
+_ODD_EVERY = 7
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 # Prime, so that each partition meets all of the values whatever its number; larger than a batch, so that no batch
 # holds a record twice and compresses better than real data.
 _POOL = 8191
 _POLL_EVERY = 1000
+
+Odd = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,8 @@ class Load:
         partitions: how many partitions.
         codec: Kafka's `compression.type`.
         batch_bytes: Kafka's `batch.size`.
+        alone: whether every record is a batch of its own, as from a producer that never waits; then there is no codec.
+        odd: whether some records have no key, no value, or headers of which two have one name.
     """
 
     records: int
@@ -47,10 +54,15 @@ class Load:
     partitions: int = 8
     codec: str = "none"
     batch_bytes: int = 256 * 1024
+    alone: bool = False
+    odd: bool = False
 
     def __post_init__(self) -> None:
         if self.size < SMALLEST:
             message = f"size: expected at least {SMALLEST} bytes, found {self.size}"
+            raise ValueError(message)
+        if self.alone and (self.codec != "none" or self.odd):
+            message = "batches of one record are planted uncompressed, each with key and value"
             raise ValueError(message)
 
 
@@ -80,18 +92,20 @@ def _produce(client: dict[str, str], topic: str, load: Load, count: int, seed: i
         "enable.idempotence": True,
         "linger.ms": LINGER_MS,
         "batch.size": load.batch_bytes,
-        "batch.num.messages": load.batch_bytes // SMALLEST + 1,
+        "batch.num.messages": max(1, load.batch_bytes // SMALLEST),
         "compression.type": load.codec,
         "queue.buffering.max.messages": 200_000,
         "log_level": 2,
     }
     producer = Producer(config)
-    pool = orders(load.size, seed)
+    pool: list[Odd] = [(key, value, []) for key, value in orders(load.size, seed)]
+    if load.odd:
+        pool = [oddly(number, key, value) for number, (key, value) in enumerate(orders(load.size, seed))]
     for number in range(count):
-        key, value = pool[number % _POOL]
+        key, value, headers = pool[number % _POOL]
         while True:
             try:
-                producer.produce(topic, value, key, number % load.partitions)
+                producer.produce(topic, value, key, number % load.partitions, headers=headers)
                 break
             except BufferError:
                 producer.poll(0.05)
@@ -144,7 +158,21 @@ def orders(size: int, seed: int) -> list[tuple[bytes, bytes]]:
             "status": dice.choice(("placed", "paid", "shipped")),
             "reference": "",
         }
+        if size < _SHORT:
+            order = {"amount": order["amount"], "reference": ""}
         missing = size - len(key) - len(json.dumps(order))
         order["reference"] = f"{dice.getrandbits(missing * 4):0{missing}x}"
         pool.append((key, json.dumps(order).encode()))
     return pool
+
+
+def oddly(number: int, key: bytes, value: bytes) -> Odd:
+    """Return a record as topics of the world have some: without key, without value, with one header name twice."""
+    match number % _ODD_EVERY:
+        case 0:
+            return key, value, [("trace", b"%d" % number), ("empty", None), ("trace", b"again")]
+        case 1:
+            return None, value, []
+        case 2:
+            return key, None, []
+    return key, value, []

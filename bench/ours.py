@@ -6,23 +6,33 @@ Nothing is tuned: the file holds what a user would write, with the number of tas
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 
-from bench.competitor import Scene, fault
+from bench.competitor import Replicator, Scene, end, fault
 from reconciler.embedded.launch import start_child
 
 _COMMAND = (sys.executable, "-m", "reconciler.cli.main")
 _END_SECONDS = 60.0
 
 
-class Anabranch:
-    """Anabranch with some tasks."""
+class Anabranch(Replicator):
+    """Anabranch with some tasks.
+
+    Args:
+        tasks: how many.
+        options: further options of `anabranch replicate`; without any it ends when it has caught up.
+    """
 
     guarantee = "exactly once"
+    keeps_offsets = True
 
-    def __init__(self, tasks: int) -> None:
+    def __init__(self, tasks: int, options: Sequence[str] = ("--until-caught-up",)) -> None:
+        super().__init__()
         self._tasks = tasks
+        self._options = tuple(options)
         self.name = f"anabranch-{tasks}"
         self.title = f"Anabranch, {tasks} task{'s' if tasks > 1 else ''}"
 
@@ -52,18 +62,25 @@ class Anabranch:
             raise fault(scene, f"`anabranch apply` ended with {done.returncode}")
 
     def start(self, scene: Scene) -> subprocess.Popen[bytes]:
-        """Start `anabranch replicate --until-caught-up`."""
-        command = [*_COMMAND, "replicate", str(scene.folder / "topology.yaml"), "--until-caught-up"]
-        return start_child([*command, "--state-dir", str(scene.folder / "state")], scene.log)
+        """Start `anabranch replicate`."""
+        command = [*_COMMAND, "replicate", str(scene.folder / "topology.yaml"), *self._options]
+        self._process = start_child([*command, "--state-dir", str(scene.folder / "state")], scene.log)
+        return self._process
 
-    def finish(self, scene: Scene, process: subprocess.Popen[bytes]) -> None:
+    def stop(self) -> None:
+        """End it in order when it would run for ever."""
+        if self._process is not None:
+            end(self._process, signal.SIGTERM, _END_SECONDS)
+
+    def finish(self, scene: Scene) -> None:
         """Wait for it to find out that it has caught up.
 
         Raises:
             EnvironmentFault: AB350, it did not end, or not with 0.
         """
+        assert self._process is not None, "it was started"
         try:
-            code = process.wait(_END_SECONDS)
+            code = self._process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
             raise fault(scene, f"caught up, but did not end within {_END_SECONDS:g} s") from None
         if code != 0:

@@ -14,19 +14,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
-
 from bench.competitor import Competitor, Scene
-from bench.load import Load, produce, read
+from bench.follower import FOLLOWER, Follower
+from bench.load import produce, read
+from bench.plant import plant
+from bench.profiles import Profile
 from bench.segments import LogFacts, TopicLog
+from bench.topics import create, remove
 from bench.watch import Measurement, Watch
 from reconciler.embedded import STEADY_JVM, ClusterOptions, EmbeddedCluster, running
 from reconciler.model.errors import EnvironmentFault, Problem
 
 TOPIC = "orders"
-_ANSWER_SECONDS = 30
 _WARM_UP_RECORDS = 4_000_000
+_REPLICAS_SECONDS = 30.0
+_REPLICAS_PAUSE = 0.1
 _BROKER = {
     # Kafka's own defaults again; embedded clusters have fewer threads.
     "num.network.threads": "3",
@@ -49,59 +51,76 @@ class Result:
     """A race that is over.
 
     Attributes:
-        load: what was produced.
+        profile: the topic and the clusters.
         original: what the source's log holds of it.
         entries: the competitors in the order they were given.
         load_before: the machine's load average (1 minute) when the race began.
     """
 
-    load: Load
+    profile: Profile
     original: LogFacts
     entries: tuple[Entry, ...]
     load_before: float
 
 
-def race(load: Load, competitors: Sequence[Competitor], runs: int, say: Callable[[str], None]) -> Result:
+def race(profile: Profile, competitors: Sequence[Competitor], runs: int, say: Callable[[str], None]) -> Result:
     """Let competitors replicate one topic in turn, `runs` times, and return what was measured.
 
     Args:
-        load: the topic.
+        profile: the topic and the clusters.
         competitors: who takes part; no two of one name.
         runs: how often each starts.
         say: called with a line of progress.
 
     Raises:
-        EnvironmentFault: a cluster or a competitor does not do its part.
+        EnvironmentFault: a cluster or a competitor does not do its part, or a copy is not the original.
     """
     load_before = os.getloadavg()[0]
-    options = ClusterOptions(jvm=STEADY_JVM, overrides=_BROKER)
+    load = profile.load
     measured: dict[str, list[Measurement]] = {competitor.name: [] for competitor in competitors}
     with (
         tempfile.TemporaryDirectory(prefix="anabranch-race-") as scratch,
-        running(EmbeddedCluster("source", options), EmbeddedCluster("target", options)) as (source, target),
+        running(*_clusters(profile, competitors)) as (source, target),
     ):
-        original = _fill(source, load, say)
-        _warm_up(source, target, load)
+        original = _fill(source, profile, say)
+        _warm_up(source, target, profile)
         for number in range(1, runs + 1):
             for competitor in competitors if number % 2 else tuple(reversed(competitors)):
                 folder = Path(scratch) / f"{competitor.name}-{number}"
                 folder.mkdir()
-                scene = Scene(source, target, f"{competitor.name}-{number}", TOPIC, load.codec, folder)
-                say(f"run {number} of {runs}: {competitor.title}")
-                measurement = _one(competitor, scene, load, original)
+                scene = Scene(source, target, f"{competitor.name}-{number}", TOPIC, load, folder)
+                say(f"{profile.name}, run {number} of {runs}: {competitor.title}")
+                measurement = _one(competitor, scene, original)
                 say(_in_short(measurement))
                 measured[competitor.name].append(measurement)
     entries = tuple(Entry(competitor, tuple(measured[competitor.name])) for competitor in competitors)
-    return Result(load, original, entries, load_before)
+    return Result(profile, original, entries, load_before)
 
 
-def _fill(source: EmbeddedCluster, load: Load, say: Callable[[str], None]) -> LogFacts:
+def _clusters(profile: Profile, competitors: Sequence[Competitor]) -> tuple[EmbeddedCluster, EmbeddedCluster]:
+    in_sync = {"min.insync.replicas": str(min(2, profile.nodes))}
+    options = ClusterOptions(nodes=profile.nodes, jvm=STEADY_JVM, overrides=_BROKER | in_sync)
+    # A follower takes part on a node of its own, which is there, and idle, while the others run.
+    nodes = max(profile.nodes, FOLLOWER if any(isinstance(one, Follower) for one in competitors) else 1)
+    return EmbeddedCluster("source", replace(options, nodes=nodes)), EmbeddedCluster("target", options)
+
+
+def _fill(source: EmbeddedCluster, profile: Profile, say: Callable[[str], None]) -> LogFacts:
     """Make the source topic and return what its log holds."""
-    _create(source, TOPIC, load)
+    load = profile.load
+    create(source, TOPIC, load.partitions, profile.nodes)
     began = time.monotonic()
-    produce(source.client_config(), TOPIC, load)
+    if load.alone:
+        plant(source, TOPIC, load)
+    else:
+        produce(source.client_config(), TOPIC, load)
+    # Node 1 may be a follower that has the last records a little later.
+    began_to_wait = time.monotonic()
     log = TopicLog(source.broker().data, TOPIC, load.partitions)
     facts = log.advance()
+    while facts.records < load.records and time.monotonic() < began_to_wait + _REPLICAS_SECONDS:
+        time.sleep(_REPLICAS_PAUSE)
+        facts = log.advance()
     log.close()
     if facts.records != load.records:
         message = f"produced {load.records} records, but the log holds {facts.records}"
@@ -113,62 +132,49 @@ def _fill(source: EmbeddedCluster, load: Load, say: Callable[[str], None]) -> Lo
     return facts
 
 
-def _warm_up(source: EmbeddedCluster, target: EmbeddedCluster, load: Load) -> None:
+def _warm_up(source: EmbeddedCluster, target: EmbeddedCluster, profile: Profile) -> None:
     """Let the brokers compile what they will do: cold, they take three times the CPU, and that of the first start.
 
     Checking each record that is produced is what gets faster for longest, so the number of records counts.
     """
-    some = replace(load, records=min(load.records, _WARM_UP_RECORDS))
+    load = profile.load
+    some = replace(load, records=min(load.records, _WARM_UP_RECORDS), alone=False)
     read(source.client_config(), TOPIC, some)
-    _create(target, TOPIC, some)
+    create(target, TOPIC, some.partitions, profile.nodes)
     produce(target.client_config(), TOPIC, some)
-    _remove(target, TOPIC)
+    remove(target, TOPIC)
 
 
-def _one(competitor: Competitor, scene: Scene, load: Load, original: LogFacts) -> Measurement:
-    """Start a competitor, measure it, end it and remove what it wrote."""
-    _settle(scene, load)
+def _one(competitor: Competitor, scene: Scene, original: LogFacts) -> Measurement:
+    """Start a competitor, measure it, end it, compare what it wrote and remove it."""
+    _settle(scene)
     competitor.prepare(scene)
-    copy = TopicLog(scene.target.broker().data, scene.remote, load.partitions)
-    pids = [pid for cluster in (scene.source, scene.target) if (pid := cluster.broker().pid) is not None]
-    process = competitor.start(scene)
+    copy = competitor.copy(scene)
     try:
-        measurement = Watch(scene, process, pids, original, copy).measure()
-        competitor.finish(scene, process)
+        process = competitor.start(scene)
+        measurement = Watch(scene, process, _pids(scene, process.pid), original, copy).measure()
+        competitor.finish(scene)
+        competitor.check(scene)
         return measurement
     finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
         copy.close()
-        _remove(scene.target, scene.remote)
+        competitor.clear(scene)
 
 
-def _settle(scene: Scene, load: Load) -> None:
+def _pids(scene: Scene, competitor: int) -> list[int]:
+    """Return the brokers' processes, without the one that is itself the competitor."""
+    brokers = [
+        cluster.broker(node) for cluster in (scene.source, scene.target) for node in range(1, cluster.options.nodes + 1)
+    ]
+    return [broker.pid for broker in brokers if broker.pid is not None and broker.pid != competitor]
+
+
+def _settle(scene: Scene) -> None:
     """Give everyone the same start: nothing left to write to disk, the source in the page cache."""
     os.sync()
-    log = TopicLog(scene.source.broker().data, scene.topic, load.partitions)
+    log = TopicLog(scene.source.broker().data, scene.topic, scene.load.partitions)
     log.warm()
     log.close()
-
-
-def _create(cluster: EmbeddedCluster, topic: str, load: Load) -> None:
-    admin = _admin(cluster)
-    admin.create_topics([NewTopic(topic, load.partitions, 1)])[topic].result(_ANSWER_SECONDS)
-
-
-def _remove(cluster: EmbeddedCluster, topic: str) -> None:
-    """Delete a topic; one that is not there is the end of a start that failed."""
-    admin = _admin(cluster)
-    try:
-        admin.delete_topics([topic])[topic].result(_ANSWER_SECONDS)
-    except KafkaException:
-        return
-
-
-def _admin(cluster: EmbeddedCluster) -> AdminClient:
-    # librdkafka remarks on its own end, on stderr, among the progress.
-    return AdminClient({**cluster.client_config(), "log_level": 2})
 
 
 def _in_short(one: Measurement) -> str:

@@ -6,12 +6,11 @@ seen there and when the last is. It must not talk to the brokers or the competit
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.competitor import Scene, fault
+from bench.competitor import Running, Scene, fault
 from bench.procs import Memory, ProcessTree, machine_busy_seconds, own_seconds
 from bench.segments import LogFacts, TopicLog
 
@@ -90,8 +89,8 @@ class Watch:
 
     Args:
         scene: the start.
-        process: the competitor's process.
-        brokers: the brokers' process ids.
+        process: what replicates.
+        brokers: the process ids of the brokers that are not themselves the competitor.
         original: what the source holds.
         copy: the remote topic's log.
     """
@@ -99,7 +98,7 @@ class Watch:
     def __init__(
         self,
         scene: Scene,
-        process: subprocess.Popen[bytes],
+        process: Running,
         brokers: Sequence[int],
         original: LogFacts,
         copy: TopicLog,
@@ -107,6 +106,8 @@ class Watch:
         self._scene = scene
         self._process = process
         self._tree = ProcessTree(process.pid)
+        # A follower's broker has worked before; of a process that has just been started there is nothing to take off.
+        self._cpu_before = self._tree.cpu_seconds()
         self._brokers = [ProcessTree(pid) for pid in brokers]
         self._original = original
         self._copy = copy
@@ -134,7 +135,7 @@ class Watch:
             brokers=last.brokers - first.brokers,
             elsewhere=max(0.0, last.elsewhere - first.elsewhere) / seconds,
             startup=first.time - self._started,
-            startup_cpu=first.cpu,
+            startup_cpu=first.cpu - self._cpu_before,
             memory=memory,
             copy=self._copy.advance(),
         )

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from bench.follower import Follower
 from bench.load import Load
 from bench.mm2 import MirrorMaker2
 from bench.ours import Anabranch
+from bench.profiles import Profile
 from bench.race import race
 from bench.report import ratios, report
 
 
 def test_a_small_race_is_measured_from_end_to_end() -> None:
     said: list[str] = []
-    result = race(Load(300_000), (Anabranch(1), MirrorMaker2(2)), 1, said.append)
+    profile = Profile("small", "few records", Load(300_000, odd=True))
+    result = race(profile, (Anabranch(1), MirrorMaker2(2), Follower()), 1, said.append)
     assert result.original.records == 300_000
-    assert [len(entry.measurements) for entry in result.entries] == [1, 1]
+    assert [len(entry.measurements) for entry in result.entries] == [1, 1, 1]
     for entry in result.entries:
         (one,) = entry.measurements
         assert one.copy.records == 300_000
@@ -24,14 +27,15 @@ def test_a_small_race_is_measured_from_end_to_end() -> None:
         assert one.startup > 0
         assert one.startup_cpu > 0
         assert one.memory.together > 0
-    ours, theirs = (entry.measurements[0] for entry in result.entries)
+    ours, theirs, floor = (entry.measurements[0] for entry in result.entries)
     # Passthrough keeps the batches; MirrorMaker 2 makes its own.
-    assert ours.copy.batches == result.original.batches
+    assert ours.copy.batches == floor.copy.batches == result.original.batches
     assert ours.memory.worker > 0
     assert ours.memory.driver > 0
     assert theirs.memory.worker == theirs.memory.driver == 0
     assert theirs.cpu > 0
     assert ratios([ours], [theirs])["records/s"] > 0
-    text = report(result, {}, "today")
+    text = report([result], {}, "today")
     assert "300,000 records of 250 bytes" in text
+    assert "Anabranch, 1 task / Kafka follower" in text
     assert any("run 1 of 1: MirrorMaker 2, 2 tasks" in line for line in said)

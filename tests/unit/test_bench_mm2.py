@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.competitor import Scene
+from bench.load import Load
 from bench.mm2 import MirrorMaker2
 from reconciler.embedded import EmbeddedCluster
 
@@ -14,7 +15,7 @@ from reconciler.embedded import EmbeddedCluster
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
     source, target = (EmbeddedCluster(name, folder=tmp_path / name) for name in ("source", "target"))
-    return Scene(source, target, "mm2-2-1", "orders", "lz4", tmp_path)
+    return Scene(source, target, "mm2-2-1", "orders", Load(80, codec="lz4"), tmp_path)
 
 
 def test_it_replicates_one_topic_one_way_and_nothing_else(scene: Scene) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from bench.competitor import Competitor
+from bench.follower import Follower
 from bench.load import Load
 from bench.mm2 import MirrorMaker2
 from bench.ours import Anabranch
 from bench.procs import Memory
+from bench.profiles import Profile
 from bench.race import Entry, Result
-from bench.report import ratios, report
+from bench.report import bars, ratios, report
 from bench.segments import LogFacts
 from bench.watch import Measurement
 
@@ -37,7 +39,8 @@ def measurement(seconds: float, cpu: float, memory: Memory, elsewhere: float = 0
 
 def result(*entries: tuple[Competitor, tuple[Measurement, ...]]) -> Result:
     made = tuple(Entry(competitor, measurements) for competitor, measurements in entries)
-    return Result(Load(4_000_000), LogFacts(4000, 4_000_000, 1_040_000_000), made, 0.5)
+    profile = Profile("plain250", "records of 250 bytes", Load(4_000_000))
+    return Result(profile, LogFacts(4000, 4_000_000, 1_040_000_000), made, 0.5)
 
 
 def test_rates_are_of_the_measured_time_alone() -> None:
@@ -60,15 +63,15 @@ def test_ratios_are_of_medians() -> None:
 
 def test_the_report_shows_figures_ratios_and_every_run() -> None:
     ours, theirs = measurement(5, 6, OURS), measurement(20, 24, THEIRS)
-    text = report(
-        result((Anabranch(1), (ours, ours)), (MirrorMaker2(2), (theirs, theirs))), {"processors": "2"}, "2030-01-02"
-    )
+    found = result((Anabranch(1), (ours, ours)), (MirrorMaker2(2), (theirs, theirs)))
+    text = report([found], {"processors": "2"}, "2030-01-02")
     lines = text.splitlines()
     assert lines[0] == "# Race of 2030-01-02"
     assert "- processors: 2" in lines
-    assert "## Medians of 2 runs" in lines
+    assert "## plain250: records of 250 bytes" in lines
+    assert "Medians of 2 runs:" in lines
     assert "| Anabranch, 1 task | exactly once | 800,000 | 200 | 6.0 | 6.00 | 20.0 | 12.0 | 8.0 | 0.00 |" in lines
-    assert "| MirrorMaker 2, 2 tasks | at least once | 0 | 1,600 | 0 | 1,500 | 254 |" in lines
+    assert "| MirrorMaker 2, 2 tasks | at least once | 0 | 1,600 | 0 | 1,500 | 253.9 |" in lines
     assert "| Anabranch, 1 task | 2 | 800,000 | 200 | 6.0 | 6.00 | 20.0 | 12.0 | 8.0 | 0.00 |" in lines
     (row,) = (line for line in lines if line.startswith("| Anabranch, 1 task / MirrorMaker 2, 2 tasks |"))
     assert row.split(" | ")[1:4] == ["4.00", "4.00", "0.25"]
@@ -76,9 +79,41 @@ def test_the_report_shows_figures_ratios_and_every_run() -> None:
 
 
 def test_the_report_says_when_the_machine_was_not_quiet() -> None:
-    text = report(result((Anabranch(2), (measurement(5, 6, OURS, elsewhere=0.75),))), {}, "2030-01-02")
+    text = report([result((Anabranch(2), (measurement(5, 6, OURS, elsewhere=0.75),)))], {}, "2030-01-02")
     assert "**not quiet**" in text
     assert "0.75 processors busy elsewhere" in text
-    assert "## One run" in text
+    assert "One run:" in text
     assert "Every run" not in text
-    assert "Only one of the two took part." in text
+    assert "Nobody took part beside it." in text
+
+
+def test_bars_take_the_fastest_and_the_most_economical_of_each_side() -> None:
+    found = {
+        bar.name: bar
+        for bar in bars(
+            result(
+                (Anabranch(1), (measurement(8, 3, OURS),)),
+                (Anabranch(2), (measurement(5, 6, OURS),)),
+                (MirrorMaker2(1), (measurement(40, 24, THEIRS),)),
+                (MirrorMaker2(2), (measurement(20, 30, THEIRS),)),
+                (MirrorMaker2(2, exactly_once=True), (measurement(35, 30, THEIRS),)),
+                (Follower(), (measurement(6, 3, THEIRS),)),
+            )
+        )
+    }
+    assert found["records/s / MirrorMaker 2 at least once"].value == pytest.approx(4)
+    assert found["records/s / MirrorMaker 2 exactly once"].value == pytest.approx(7)
+    assert found["records/s / Kafka follower"].value == pytest.approx(1.2)
+    assert found["CPU s per GB / MirrorMaker 2 at least once"].value == pytest.approx(0.125)
+    assert [name for name, bar in found.items() if not bar.is_met] == ["CPU s per GB / MirrorMaker 2 at least once"]
+    assert found["a worker's peak memory, every number of tasks"].value == pytest.approx(209.7152)
+
+
+def test_where_only_speed_beside_mirror_maker_is_promised_only_that_is_a_bar() -> None:
+    ours, theirs = measurement(5, 6, OURS), measurement(20, 24, THEIRS)
+    tiny = Profile("tiny", "one by one", Load(4_000_000, alone=True))
+    made = result((Anabranch(1), (ours,)), (MirrorMaker2(2), (theirs,)), (Follower(), (theirs,)))
+    found = bars(Result(tiny, made.original, made.entries, 0.0))
+    assert [bar.limit for bar in found[1:]] == [2]
+    assert found[1].value == pytest.approx(4)
+    assert bars(result((MirrorMaker2(2), (theirs,)))) == []

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.competitor import Scene
+from bench.load import Load
 from bench.segments import LogFacts, TopicLog
 from bench.watch import Watch
 from reconciler.embedded import EmbeddedCluster
@@ -38,7 +39,7 @@ def start(tmp_path: Path) -> Iterator[StartWatch]:
     """Start the program with a number of batches, a pause after each and whether it then stays."""
     started: list[subprocess.Popen[bytes]] = []
     source, target = (EmbeddedCluster(name, folder=tmp_path / name) for name in ("source", "target"))
-    scene = Scene(source, target, "remote", "orders", "none", tmp_path)
+    scene = Scene(source, target, "remote", "orders", Load(80), tmp_path)
 
     def run(batches: int, pause: float, stays: bool) -> Watch:
         command = [sys.executable, "-c", PROGRAM, str(batches), str(pause), str(int(stays))]

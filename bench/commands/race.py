@@ -1,0 +1,96 @@
+"""`python -m bench race`: Anabranch, MirrorMaker 2 and a Kafka follower replicate the same topic in turn."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+
+from bench.commands.common import count, counts, new_command, publish, say
+from bench.competitor import Competitor
+from bench.follower import Follower
+from bench.load import CODECS, SMALLEST, Load
+from bench.mm2 import MirrorMaker2
+from bench.ours import Anabranch
+from bench.profiles import PROFILES, Profile
+from bench.race import race
+from bench.report import report
+
+_QUICK_RECORDS = 300_000
+_TEXT = "let Anabranch, MirrorMaker 2 and a Kafka follower replicate the same topic in turn"
+_FROM_PROFILE = "default: the profile's"
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the subcommand."""
+    command = new_command(commands, "race", _TEXT)
+    command.add_argument(
+        "--profile", type=_profiles, default="plain250", help=f"a comma list of {', '.join(PROFILES)}, or all"
+    )
+    command.add_argument("--records", type=count, help=f"records in the topic; {_FROM_PROFILE}")
+    command.add_argument("--size", type=_size, help=f"bytes of a record, key and value; {_FROM_PROFILE}")
+    command.add_argument("--partitions", type=count, help=f"partitions of the topic; {_FROM_PROFILE}")
+    command.add_argument("--codec", choices=CODECS, help=f"compression of the topic; {_FROM_PROFILE}")
+    command.add_argument("--batch-size", type=count, help=f"bytes to which a batch is filled; {_FROM_PROFILE}")
+    command.add_argument("--odd", action="store_true", help="some records without key or value, some with headers")
+    command.add_argument("--runs", type=count, default=3, help="starts of each competitor")
+    command.add_argument("--tasks", type=counts, default="1,2", help="Anabranch's tasks, one competitor for each")
+    command.add_argument("--mm2-tasks", type=counts, default="2", help="the same for MirrorMaker 2")
+    for name, text in (
+        ("--mm2", "MirrorMaker 2"),
+        ("--mm2-exactly-once", "MirrorMaker 2 in its exactly-once mode"),
+        ("--follower", "a Kafka follower"),
+    ):
+        command.add_argument(name, action=argparse.BooleanOptionalAction, default=True, help=f"with {text}")
+    command.add_argument(
+        "--quick", action="store_true", help="a small topic, one run, one task of Anabranch: show that it works"
+    )
+    command.set_defaults(run=_run)
+
+
+def _run(asked: argparse.Namespace) -> None:
+    if asked.quick:
+        asked.records, asked.runs, asked.tasks = asked.records or _QUICK_RECORDS, 1, [1]
+    results = []
+    for profile in asked.profile:
+        mine = _adapted(profile, asked)
+        results.append(race(mine, competitors(mine, asked), asked.runs, say))
+    name = "race" if len(results) > 1 else f"race-{results[0].profile.name}"
+    publish(lambda machine, date: report(results, machine, date), name, asked.write)
+
+
+def competitors(profile: Profile, asked: argparse.Namespace) -> list[Competitor]:
+    """Return who takes part in a profile's race."""
+    found: list[Competitor] = [Anabranch(tasks) for tasks in asked.tasks]
+    modes = [mode for mode, chosen in ((False, asked.mm2), (True, asked.mm2_exactly_once)) if chosen]
+    found += [MirrorMaker2(tasks, exactly_once) for exactly_once in modes for tasks in asked.mm2_tasks]
+    if asked.follower and profile.has_floor:
+        found.append(Follower())
+    return found
+
+
+def _adapted(profile: Profile, asked: argparse.Namespace) -> Profile:
+    load = profile.load
+    mine = Load(
+        asked.records or load.records,
+        asked.size or load.size,
+        asked.partitions or load.partitions,
+        asked.codec or load.codec,
+        asked.batch_size or load.batch_bytes,
+    )
+    return replace(profile, load=replace(mine, alone=load.alone, odd=asked.odd))
+
+
+def _profiles(text: str) -> list[Profile]:
+    names = list(PROFILES) if text == "all" else list(dict.fromkeys(text.split(",")))
+    if unknown := [name for name in names if name not in PROFILES]:
+        message = f"expected names among {', '.join(PROFILES)}, found {', '.join(unknown)}"
+        raise argparse.ArgumentTypeError(message)
+    return [PROFILES[name] for name in names]
+
+
+def _size(text: str) -> int:
+    size = count(text)
+    if size < SMALLEST:
+        message = f"expected at least {SMALLEST}, found {size}"
+        raise argparse.ArgumentTypeError(message)
+    return size

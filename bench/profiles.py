@@ -1,0 +1,53 @@
+"""The profiles of a race: what the topic looks like and on what clusters it is replicated.
+
+The command line chooses from them. All competitors are tuned in the same way in each of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bench.load import Load
+
+_SMALL_BATCH = 16 * 1024
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One kind of race.
+
+    Attributes:
+        name: as on the command line.
+        title: for the report.
+        load: the topic, with the number of records that final figures need.
+        nodes: nodes of each cluster, and replicas of each topic.
+    """
+
+    name: str
+    title: str
+    load: Load
+    nodes: int = 1
+
+    @property
+    def has_floor(self) -> bool:
+        """Whether a follower's speed is a floor: it copies one replica, and there each copy is several."""
+        return self.nodes == 1
+
+
+PROFILES = {
+    profile.name: profile
+    for profile in (
+        Profile("plain250", "records of 250 bytes, uncompressed, full batches", Load(16_000_000)),
+        Profile("lz4", "records of 100 bytes, lz4, full batches", Load(40_000_000, size=100, codec="lz4")),
+        Profile("tiny", "batches of one record each, 250 bytes", Load(12_500_000, alone=True)),
+        Profile(
+            "16k", "records of 250 bytes, uncompressed, batches of 16 KiB", Load(16_000_000, batch_bytes=_SMALL_BATCH)
+        ),
+        Profile(
+            "rf3",
+            "three nodes a cluster, replication factor 3, min.insync.replicas 2, batches of 16 KiB",
+            Load(4_000_000, batch_bytes=_SMALL_BATCH),
+            nodes=3,
+        ),
+    )
+}

@@ -1,0 +1,63 @@
+"""Makes, removes and waits for topics on embedded clusters, for every part of the bench."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from reconciler.embedded import EmbeddedCluster
+from reconciler.model.errors import EnvironmentFault, Problem
+
+_ANSWER_SECONDS = 30
+_PAUSE = 0.2
+
+
+def create(
+    cluster: EmbeddedCluster, topic: str, partitions: int, replicas: int = 1, config: Mapping[str, str] | None = None
+) -> None:
+    """Make a topic; with one replica each partition stands on node 1.
+
+    Raises:
+        KafkaException: the cluster refuses it.
+    """
+    if replicas == 1:
+        new = NewTopic(topic, partitions, replica_assignment=[[1]] * partitions, config=dict(config or {}))
+    else:
+        new = NewTopic(topic, partitions, replicas, config=dict(config or {}))
+    # Kept by name: a client that nobody holds takes its requests with it.
+    client = admin(cluster)
+    client.create_topics([new])[topic].result(_ANSWER_SECONDS)
+
+
+def remove(cluster: EmbeddedCluster, topic: str) -> None:
+    """Delete a topic; one that is not there is the end of a start that failed."""
+    client = admin(cluster)
+    try:
+        client.delete_topics([topic])[topic].result(_ANSWER_SECONDS)
+    except KafkaException:
+        return
+
+
+def await_topic(cluster: EmbeddedCluster, topic: str, partitions: int, seconds: float) -> None:
+    """Wait until a topic has all its partitions, each with a leader.
+
+    Raises:
+        EnvironmentFault: AB351, it has not in time.
+    """
+    client, deadline = admin(cluster), time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = client.list_topics(timeout=_ANSWER_SECONDS).topics.get(topic)
+        if found and sum(place.leader >= 0 for place in found.partitions.values()) == partitions:
+            return
+        time.sleep(_PAUSE)
+    message = f"expected {partitions} partitions within {seconds:g} s"
+    raise EnvironmentFault(Problem("AB351", f"topic {topic}", message, "run it again"))
+
+
+def admin(cluster: EmbeddedCluster) -> AdminClient:
+    """Return a client for administration."""
+    # librdkafka remarks on its own end, on stderr, among the progress.
+    return AdminClient({**cluster.client_config(), "log_level": 2})

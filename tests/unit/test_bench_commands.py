@@ -1,0 +1,46 @@
+"""The bench's command line, and what it keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.__main__ import parser
+from bench.commands.common import keep
+from bench.commands.race import competitors
+from bench.profiles import PROFILES
+from bench.sample import first_difference
+
+
+def test_a_race_of_all_profiles_has_everybody_but_no_floor_where_copies_are_several() -> None:
+    asked = parser().parse_args(["race", "--profile", "all"])
+    assert asked.profile == list(PROFILES.values())
+    names = {profile.name: [one.name for one in competitors(profile, asked)] for profile in asked.profile}
+    everybody = ["anabranch-1", "anabranch-2", "mm2-2", "mm2-2-eos"]
+    assert names.pop("rf3") == everybody
+    assert set(map(tuple, names.values())) == {(*everybody, "follower")}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--profile", "large"], ["--size", "20"], ["--records", "0"], ["--codec", "zip"]],
+    ids=lambda words: words[0],
+)
+def test_what_cannot_be_raced_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parser().parse_args(["race", *words])
+    assert words[0] in capsys.readouterr().err
+
+
+def test_a_report_never_replaces_an_earlier_one(tmp_path: Path) -> None:
+    first, second = (keep(text, "2030-01-02-race", tmp_path) for text in ("one", "two"))
+    assert (first.name, second.name) == ("2030-01-02-race.md", "2030-01-02-race-2.md")
+    assert (first.read_text(), second.read_text()) == ("one", "two")
+
+
+def test_the_first_record_that_differs_is_named() -> None:
+    assert first_difference([(1,), (2,)], [(1,), (2,)]) == ""
+    assert first_difference([(1,), (2,)], [(1,), (3,)]) == "record 1 is (3,), not (2,)"
+    assert first_difference([(1,), (2,)], [(1,)]) == "record 1 is missing, not (2,)"
+    assert first_difference([], [(1,)]) == "record 0 is (1,), not missing"
