@@ -143,6 +143,11 @@ class NotStarted:
     remote: str
     reason: str
 
+    @property
+    def why(self) -> str:
+        """The reason, and what it means."""
+        return f"not started: it needs translated offsets, which this version cannot run. {self.reason}"
+
 
 @dataclass(frozen=True)
 class Padding:
@@ -170,7 +175,7 @@ class Padding:
 PADDED_PER_SECOND = 5_000_000
 """Offsets of padding that a target takes in a second, measured."""
 
-PADDING_BYTES = 0.75
+PADDING_BYTES = 0.8
 """Of one empty record among 500,000 in a batch compressed with zstd, measured."""
 
 

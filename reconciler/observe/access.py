@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 from reconciler.model.access import Access, Refusal
 from reconciler.model.flow import Flow
+from reconciler.model.names import lease_group, transactional_prefix
 from reconciler.observe.connection import Connection
 
 SINCE_3_8 = "compression.gzip.level"
@@ -40,7 +41,9 @@ def observe_access(connection: Connection, keys: Collection[str], topology: str,
 def _refusals(connection: Connection, topology: str, flows: Collection[Flow]) -> tuple[Refusal, ...]:
     refused: list[Refusal] = []
     for flow in flows:
-        prefix = f"anabranch.{topology}.{flow.name}."
+        group, prefix = lease_group(topology, flow.name), transactional_prefix(topology, flow.name)
+        if not connection.may_read_group(group):
+            refused.append(Refusal(flow.name, "READ", f"group {group}"))
         if not connection.may_write_transactional_id(f"{prefix}plan"):
             refused.append(Refusal(flow.name, "WRITE", f"transactional ids {prefix}* (a prefix)"))
     return tuple(refused)

@@ -5,7 +5,7 @@ Pure. All refusals are found before anything is changed, and are shown together.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby
 
 from reconciler.model.desired import DesiredTopic
@@ -29,6 +29,23 @@ def refusals(
         if existing is not None:
             where = _where(topology, topic)
             yield from _not_ours(topic, existing, observed[topic.cluster], topology, where)
+
+
+def refused_topics(
+    topology: Topology, observed: Observed, desired: Collection[DesiredTopic]
+) -> Mapping[tuple[str, str], Problem]:
+    """Return, by flow and original, why a topic must not be copied."""
+    found: dict[tuple[str, str], Problem] = {}
+    for _, group in groupby(desired, key=lambda topic: (topic.cluster, topic.name)):
+        topics = tuple(group)
+        where = _where(topology, topics[0])
+        existing = observed[topics[0].cluster].topics.get(topics[0].name)
+        for topic in topics:
+            target = observed[topic.cluster]
+            foreign = _not_ours(topic, existing, target, topology, where) if existing else ()
+            for problem in (*_ambiguous(topics, where), *_too_long(topic, where), *foreign):
+                found.setdefault((topic.flow, topic.source_topic), problem)
+    return found
 
 
 def impossible(

@@ -50,14 +50,17 @@ def missing_permissions(
             if refusal.flow == flow.name:
                 yield _refused(topology, flow.target, refusal.operation, refusal.resource, f"flow {flow.name}")
     for topic in desired:
-        existing = observed[topic.cluster].topics.get(topic.name)
-        lacking = existing.lacks(topic.operations) if existing else ()
-        if lacking:
-            operations = " and ".join(lacking)
-            yield _refused(topology, topic.cluster, operations, f"topic {topic.name}", f"flow {topic.flow}")
-    for alias, name, flow_name in sorted({(topic.source, topic.source_topic, topic.flow) for topic in desired}):
-        if observed[alias].topics[name].lacks(("READ",)):
-            yield _refused(topology, alias, "READ", f"topic {name}", f"flow {flow_name}")
+        yield from refused_operations(topology, observed, topic)
+
+
+def refused_operations(topology: Topology, observed: Observed, topic: DesiredTopic) -> Iterator[Problem]:
+    """Yield what the replicator would be refused on one copy and on its original."""
+    existing = observed[topic.cluster].topics.get(topic.name)
+    if lacking := existing.lacks(topic.operations) if existing else ():
+        operations = " and ".join(lacking)
+        yield _refused(topology, topic.cluster, operations, f"topic {topic.name}", f"flow {topic.flow}")
+    if observed[topic.source].topics[topic.source_topic].lacks(("READ",)):
+        yield _refused(topology, topic.source, "READ", f"topic {topic.source_topic}", f"flow {topic.flow}")
 
 
 def _refused(topology: Topology, alias: str, operation: str, resource: str, needed_by: str) -> Problem:

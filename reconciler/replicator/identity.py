@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from reconciler.model.names import transactional_prefix
 from reconciler.replicator.channel import Place
 
 
@@ -24,7 +25,7 @@ class Identity:
 
     def transactional_id(self, place: Place) -> str:
         """Return the transactional id of one partition: it gives all its owners the same producer id."""
-        return f"anabranch.{self.topology}.{self.flow}.{place.topic}.{place.partition}"
+        return f"{transactional_prefix(self.topology, self.flow)}{place.topic}.{place.partition}"
 
     def filling_id(self, place: Place) -> str:
         """Return the transactional id whose empty transactions fill gaps in one partition."""

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
+from reconciler.model.names import lease_group
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator import process, reasons
 from reconciler.replicator.deal import Holder, Log, Member, Share, deal
@@ -62,7 +63,7 @@ def boot_time() -> float:
 
 def group_of(topology: str, flow: str) -> str:
     """Return the name of a flow's group at its target."""
-    return f"anabranch.{topology}.{flow}"
+    return lease_group(topology, flow)
 
 
 class Lease:

@@ -20,7 +20,6 @@ from reconciler.report.words import (
     SETTING_REASONS,
     counted,
     padding,
-    skipped,
     summary,
 )
 
@@ -49,7 +48,7 @@ def _cluster(cluster: ClusterPlan) -> Iterator[str]:
     notes = [
         *(_flow(flow) for flow in cluster.flows),
         *(
-            f"- ✗ {_code(topic.remote)}, {_plain(topic.source)}'s {_code(topic.topic)}: {_plain(skipped(topic))}"
+            f"- ✗ {_code(topic.remote)}, {_plain(topic.source)}'s {_code(topic.topic)}: {_plain(topic.why)}"
             for topic in cluster.not_started
         ),
         *(f"- left alone: {_code(notice.subject)}, {_plain(notice.message)}" for notice in cluster.left_alone),

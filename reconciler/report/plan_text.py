@@ -31,7 +31,6 @@ from reconciler.report.words import (
     counted,
     padding,
     shared_settings,
-    skipped,
     summary,
 )
 
@@ -74,7 +73,7 @@ def _cluster(cluster: ClusterPlan) -> Iterator[Text]:
         yield from _flow(flow)
     for left_out in cluster.not_started:
         original = f"{left_out.source}'s {left_out.topic}"
-        yield _head("✗", "red", "skip", f"{left_out.remote}   {original}, {skipped(left_out)}")
+        yield _head("✗", "red", "skip", f"{left_out.remote}   {original}, {left_out.why}")
     for notice in cluster.left_alone:
         yield _notice("·", "dim", "left", notice)
     for notice in cluster.warnings:

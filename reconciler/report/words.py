@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reconciler.model.desired import DesiredTopic, Reason, Setting
-from reconciler.model.steps import ChangeReason, NotStarted, OwnershipReason, Plan, PlannedFlow
+from reconciler.model.steps import ChangeReason, OwnershipReason, Plan, PlannedFlow
 
 _THOUSAND = 1000
 _TWO_MINUTES = 120
@@ -30,11 +30,6 @@ OWNERSHIP_REASONS: dict[OwnershipReason, str] = {
 def counted(number: int, noun: str) -> str:
     """Return `1 task`, `2 tasks`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def skipped(topic: NotStarted) -> str:
-    """Return what is said of a topic that is not started, without its name."""
-    return f"not started: it needs translated offsets, which this version cannot run. {topic.reason}"
 
 
 def padding(flow: PlannedFlow) -> tuple[str, str]:

@@ -161,13 +161,19 @@ def test_missing_permissions_are_said_one_after_the_other_until_all_are_granted(
     may_plan(secured, "mirror", topic_name)
     one = topology(source_cluster, as_user(secured, "mirror"), topic_name)
 
-    refused = fault(one)
-    assert (refused.code, refused.where) == ("AB350", one.clusters[TARGET].where)
-    ids = f"anabranch.{topic_name}.north-south."
-    assert refused.message == (
-        f"user mirror is not allowed WRITE on transactional ids {ids}* (a prefix), which flow north-south needs"
-    )
-    allow(secured, "mirror", ResourceType.TRANSACTIONAL_ID, ids, WRITE)
+    group = f"anabranch.{topic_name}.north-south"
+    with pytest.raises(EnvironmentFault) as raised:
+        plan_of(one)
+    assert {(problem.code, problem.where) for problem in raised.value.problems} == {
+        ("AB350", one.clusters[TARGET].where)
+    }
+    assert [problem.message for problem in raised.value.problems] == [
+        f"user mirror is not allowed READ on group {group}, which flow north-south needs",
+        f"user mirror is not allowed WRITE on transactional ids {group}.* (a prefix), which flow north-south needs",
+    ]
+    allow(secured, "mirror", ResourceType.TRANSACTIONAL_ID, f"{group}.", WRITE)
+    assert fault(one).message == f"user mirror is not allowed READ on group {group}, which flow north-south needs"
+    allow(secured, "mirror", ResourceType.GROUP, group, READ)
 
     # Nobody can tell of a topic that does not exist: it is looked at when it is made.
     plan = plan_of(one)
@@ -189,6 +195,7 @@ def test_markers_need_alter_on_the_cluster(
     create(source_cluster, topic_name)
     may_plan(secured, "helper", topic_name)
     allow(secured, "helper", ResourceType.TRANSACTIONAL_ID, "anabranch.", WRITE)
+    allow(secured, "helper", ResourceType.GROUP, "anabranch.", READ)
     one = topology(source_cluster, as_user(secured, "helper"), topic_name, fill="markers")
     refused = fault(one)
     assert refused.code == "AB352"

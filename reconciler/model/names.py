@@ -1,0 +1,16 @@
+"""Names that a flow has at its target's coordinators; permissions are granted for them.
+
+The replicator takes them, `observe` asks whether they are allowed.
+"""
+
+from __future__ import annotations
+
+
+def lease_group(topology: str, flow: str) -> str:
+    """Return the group whose members hold the leases of a flow's partitions."""
+    return f"anabranch.{topology}.{flow}"
+
+
+def transactional_prefix(topology: str, flow: str) -> str:
+    """Return what all transactional ids of a flow begin with."""
+    return f"anabranch.{topology}.{flow}."

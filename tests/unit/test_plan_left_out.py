@@ -1,0 +1,94 @@
+"""What a running flow must not copy: topic by topic, where a plan refuses as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reconciler.model.names import lease_group, transactional_prefix
+from reconciler.model.observed import ObservedCluster
+from reconciler.model.policy import ReplicationPolicy
+from reconciler.model.topology import Topology
+from reconciler.plan.desired import desired_topics
+from reconciler.plan.left_out import Reasons, hindered, left_out, without
+from reconciler.plan.offsets import Observed
+from reconciler.replicator.channel import Place
+from reconciler.replicator.identity import Identity
+from reconciler.replicator.lease import group_of
+from tests.unit.facts import EAST, WEST, cluster, flow, made, plan_of, record, topic, topology
+
+IDENTITY = ReplicationPolicy("identity")
+LONG = "x" * 245
+
+
+def seen(*clusters: ObservedCluster) -> Observed:
+    return {one.alias: one for one in clusters}
+
+
+def left(declared: Topology, observed: Observed) -> Reasons:
+    return left_out(declared, observed, [WEST])
+
+
+def test_nothing_is_left_out_where_nothing_stands_against_it() -> None:
+    assert left(topology(), seen(cluster(EAST, topic("orders")), cluster(WEST))) == {}
+
+
+def test_foreign_and_unspeakable_topics_are_left_out_and_no_others() -> None:
+    east = cluster(EAST, topic("orders"), topic("users"), topic(LONG))
+    observed = seen(east, cluster(WEST, topic("us-east.orders")))
+    found = left(topology(), observed)
+    assert list(found) == ["us-east-eu-west"]
+    reasons = found["us-east-eu-west"]
+    assert set(reasons) == {"orders", LONG}
+    assert "exists and is not ours" in reasons["orders"]
+    assert "[AB401]" in reasons["orders"]
+    assert "[AB406]" in reasons[LONG]
+
+    rest = without(topology(), found)
+    assert rest.name == "payments"
+    assert [step.name for step in plan_of(rest, east, observed[WEST]).steps] == ["us-east.users"]
+
+
+def test_what_would_need_translated_offsets_is_left_out_of_both_flows() -> None:
+    declared = topology(flow(policy=IDENTITY, offsets="identical"), flow("ap-south", policy=IDENTITY))
+    east, south = cluster(EAST, topic("orders"), topic("users")), cluster("ap-south", topic("orders"))
+    found = left(declared, seen(east, south, cluster(WEST)))
+    assert {name: set(reasons) for name, reasons in found.items()} == {
+        "us-east-eu-west": {"orders"},
+        "ap-south-eu-west": {"orders"},
+    }
+    assert found["us-east-eu-west"]["orders"].startswith("orders is not started: it needs translated offsets")
+    # What is demanded in vain refuses a plan; the rest of the flow runs all the same.
+    assert [s.name for s in plan_of(without(declared, found), east, south, cluster(WEST)).steps] == ["users"]
+
+
+def test_the_copy_of_another_original_and_a_topic_of_two_flows_are_left_out() -> None:
+    source = cluster(EAST, topic("orders"))
+    (wanted,) = desired_topics(topology(), seen(source, cluster(WEST)), [WEST])
+    other = replace(record(wanted, topology()), source="ap-south")
+    found = left(topology(), seen(source, cluster(WEST, made(wanted), owned=[other])))
+    assert "[AB405]" in found["us-east-eu-west"]["orders"]
+    twice = left(topology(flow(), flow(name="again")), seen(source, cluster(WEST)))
+    assert {name: list(reasons) for name, reasons in twice.items()} == {
+        "again": ["orders"],
+        "us-east-eu-west": ["orders"],
+    }
+
+
+def test_a_topic_that_is_not_allowed_hinders_no_other() -> None:
+    source = cluster(EAST, topic("orders"), topic("users"))
+    first = topology(flow(include=["orders"]))
+    (wanted,) = desired_topics(first, seen(source, cluster(WEST)), [WEST])
+    copy = replace(made(wanted), operations=frozenset({"DESCRIBE"}))
+    west = cluster(WEST, copy, owned=[record(wanted, first)])
+    assert left(topology(), seen(source, west)) == {}
+    found = hindered(topology(), seen(source, west), [WEST])
+    assert "READ and WRITE on topic us-east.orders" in found["us-east-eu-west"]["orders"]
+    assert [step.name for step in plan_of(without(topology(), found), source, west).steps] == ["us-east.users"]
+
+
+def test_permissions_are_asked_for_the_names_that_the_replicator_takes() -> None:
+    identity, place = Identity("payments", "us-east-eu-west"), Place("orders", 3, "us-east.orders")
+    prefix = transactional_prefix("payments", "us-east-eu-west")
+    assert identity.transactional_id(place) == f"{prefix}orders.3"
+    assert all(name.startswith(prefix) for name in (identity.filling_id(place), identity.marking_id(place)))
+    assert lease_group("payments", "us-east-eu-west") == group_of("payments", "us-east-eu-west")
