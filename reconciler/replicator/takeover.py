@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.model.errors import AnabranchError
+from reconciler.model.errors import AnabranchError, Unreachable
 from reconciler.model.flow import Flow
 from reconciler.model.runs import CopyRecord, Run, Runs
 from reconciler.model.status import PartitionState, Reason
@@ -109,8 +109,10 @@ class Takeover:
             self._close(channel, _PARKED, reasons.old_format(error))
         except FillRefused as refused:
             self._close(channel, _PARKED, reasons.not_allowed(refused.operation, refused.resource, refused.name))
-        except AnabranchError as error:
+        except Unreachable as error:
             self._close(channel, _OPENING, Reason("AB220", str(error)))
+        except AnabranchError as error:
+            self._close(channel, _PARKED, Reason("AB213", str(error)))
         finally:
             channel.busy = False
 

@@ -22,7 +22,7 @@ from reconciler.replicator import discover, task
 from reconciler.replicator.discover import Assignment
 from reconciler.replicator.wire import ConnectionLost
 from reconciler.state.control import Listener
-from reconciler.state.journal import CONTROL, STATUS, Journal
+from reconciler.state.journal import CONTROL, COPIES, STATUS, Journal
 from tests.contract.kafka import admin, allow, create
 from tests.support.copying import REMOTE, Running, at, code, fill, identical, log_end, spec_of
 from tests.support.wires import ask
@@ -69,7 +69,7 @@ TOPICS = ("open", "no-read", "no-write", "no-read-there", "hidden")
 
 def test_what_is_refused_is_named_and_goes_on_once_it_is_granted(secured: EmbeddedCluster) -> None:
     overseer = as_user("west", secured, "admin")
-    for journal in (STATUS, CONTROL):
+    for journal in (STATUS, CONTROL, COPIES):
         Journal(overseer, journal).ensure()
     for name in TOPICS:
         create(secured, name, 2)
@@ -77,6 +77,7 @@ def test_what_is_refused_is_named_and_goes_on_once_it_is_granted(secured: Embedd
         fill(secured, name, 100, 2)
     allow(secured, "replicator", [STATUS.name], WRITE)
     allow(secured, "replicator", [CONTROL.name], READ)
+    allow(secured, "replicator", [COPIES.name], READ, WRITE)
     allow_transactional_ids(secured, "replicator")
     allow(secured, "replicator", [*TOPICS, *(f"east.{name}" for name in TOPICS if name != "hidden")], DESCRIBE)
     allow(secured, "replicator", ["open", "no-write", "no-read-there", "hidden"], READ)
