@@ -22,7 +22,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, DeclaredInputError, Problem, together
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionStatus, TaskStatus
-from reconciler.replicator import discover
+from reconciler.replicator import discover, probe
 from reconciler.replicator.goals import Goals
 from reconciler.replicator.session import LedgerFiles, Session, abandon_start
 from reconciler.state import control
@@ -181,6 +181,8 @@ class Drive:
                 Journal(target, CONTROL, timeout=5.0).ensure()
                 Journal(target, COPIES, timeout=5.0).ensure()
                 forget_old(target, [spec.flow.name for spec in self._specs])
+                flows = [spec.flow for spec in self._specs if spec.target == target]
+                probe.check(target, flows, self._watcher.warn)
             except AnabranchError as error:
                 errors.append(error)
         if errors:

@@ -122,7 +122,7 @@ def _is_ours(batch: Batch) -> bool:
     if batch.body == _body(batch.record_count):
         return True
     # Another release of the library may have packed it.
-    raw = _records(batch.record_count)
+    raw = empty_records(batch.record_count)
     try:
         return zstandard.ZstdDecompressor().decompress(batch.body, max_output_size=len(raw) + 1) == raw
     except zstandard.ZstdError:
@@ -163,10 +163,10 @@ def _batch(offset: int, count: int, standing: Standing) -> bytes:
 
 @lru_cache(maxsize=2)
 def _body(count: int) -> bytes:
-    return zstandard.ZstdCompressor().compress(_records(count))
+    return zstandard.ZstdCompressor().compress(empty_records(count))
 
 
-def _records(count: int) -> bytes:
+def empty_records(count: int) -> bytes:
     """Return `count` records with an empty key, which compaction demands, and no value (KIP-98's layout)."""
     out = bytearray()
     for number in range(count):

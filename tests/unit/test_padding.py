@@ -9,7 +9,7 @@ import zstandard
 
 from reconciler.replicator.batch import split
 from reconciler.replicator.channel import Standing
-from reconciler.replicator.padding import _batch, _is_ours, _records
+from reconciler.replicator.padding import _batch, _is_ours, empty_records
 from tests.support.batches import ZSTD, Content, build, decode
 
 PRODUCER = Standing(0, 900, 3, 0)
@@ -40,6 +40,6 @@ def test_it_is_known_again_and_nothing_else_is_taken_for_it() -> None:
         (batch,) = split(build([*like_ours, other], codec=ZSTD))
         assert not _is_ours(batch)
     # Packed by another release of the library it is still ours.
-    repacked = replace(ours, body=zstandard.ZstdCompressor(level=19).compress(_records(300)))
+    repacked = replace(ours, body=zstandard.ZstdCompressor(level=19).compress(empty_records(300)))
     assert repacked.body != ours.body
     assert _is_ours(repacked)

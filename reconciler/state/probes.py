@@ -1,0 +1,48 @@
+"""What targets were seen to do, kept in the journal `anabranch-owned.internal` beside the ownership records.
+
+`replicator.probe` writes it once for each cluster and asks it at every later start.
+"""
+
+from __future__ import annotations
+
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.cluster import Cluster
+from reconciler.state.journal import OWNED, Journal
+
+_KIND = "probe"
+# Raised when the trials change, so that what an older release saw is not taken for it.
+_TRIALS = 1
+
+
+class Probes:
+    """The findings of one cluster.
+
+    Args:
+        cluster: the target.
+        timeout: seconds to wait for the cluster in each call.
+    """
+
+    def __init__(self, cluster: Cluster, timeout: float = 10.0) -> None:
+        self._journal = Journal(cluster, OWNED, timeout)
+
+    def read(self, cluster_id: str) -> Capabilities | None:
+        """Return what the cluster was seen to do; None when nothing is known.
+
+        Raises:
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: AB311, reading is refused.
+        """
+        value = self._journal.read().get(f"{_KIND}/{cluster_id}")
+        if value is None or value.get("trials") != _TRIALS:
+            return None
+        return Capabilities.from_json(value)
+
+    def write(self, found: Capabilities) -> None:
+        """Remember findings over those there are.
+
+        Raises:
+            EnvironmentFault: AB311, the cluster did not take them.
+            Unreachable: AB310, the cluster does not answer.
+        """
+        self._journal.ensure()
+        self._journal.write(f"{_KIND}/{found.cluster_id}", {"kind": _KIND, "trials": _TRIALS} | found.to_json())

@@ -1,0 +1,79 @@
+"""The probe on a real broker, and on one that seems not to be Kafka's."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.embedded import EmbeddedCluster
+from reconciler.model.capabilities import Capabilities, Capability, Verdict
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import EnvironmentFault, Unreachable
+from reconciler.model.flow import Fill, Flow
+from reconciler.model.selection import Selection
+from reconciler.replicator import probe
+from reconciler.replicator.batch import Batch
+from reconciler.state.journal import OWNED, Journal
+from reconciler.state.ownership import Ownership
+from reconciler.state.probes import Probes
+from tests.contract.kafka import declared
+
+
+@pytest.fixture
+def target(target_cluster: EmbeddedCluster) -> Cluster:
+    return declared("west", target_cluster)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_known(target: Cluster, target_cluster: EmbeddedCluster) -> None:
+    Journal(target, OWNED).ensure()
+    Journal(target, OWNED).write(f"probe/{target_cluster.cluster_id}", None)
+
+
+def flow(fill: Fill = "auto") -> Flow:
+    return Flow("east-west", "east", "west", Selection(("orders",)), fill=fill)
+
+
+def never(cluster: Cluster, cluster_id: str) -> Capabilities:
+    raise AssertionError(cluster_id)
+
+
+def test_kafka_does_it_all_and_is_asked_once(
+    target: Cluster, target_cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warnings: list[str] = []
+    probe.check(target, [flow(), flow("markers")], warnings.append)
+    found = Probes(target).read(target_cluster.cluster_id)
+    assert found is not None
+    assert {one.capability: str(one) for one in found.findings} == {one: one.value for one in Capability}
+    assert {one.verdict for one in found.findings} == {Verdict.HOLDS}
+    assert Ownership(target).read().keys().isdisjoint({probe.SCRATCH}), "no record of a topic that we keep as a copy"
+
+    monkeypatch.setattr(probe, "probe", never)
+    probe.check(target, [flow("markers")], warnings.append)
+    assert warnings == []
+
+
+def test_trials_are_repeated_on_what_others_left_behind(target: Cluster, target_cluster: EmbeddedCluster) -> None:
+    probe.check(target, [flow()], pytest.fail)
+    for _ in range(2):
+        assert probe.probe(target, target_cluster.cluster_id).is_sufficient
+
+
+def test_a_cluster_that_deduplicates_nothing_is_refused(
+    target: Cluster, target_cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rewritten = Batch.rewritten
+    # Without a producer a broker takes every batch as new: what one that ignores producers would do.
+    monkeypatch.setattr(Batch, "rewritten", lambda batch, *_producer: rewritten(batch, -1, -1, -1))
+    with pytest.raises(EnvironmentFault) as caught:
+        probe.check(target, [flow()], pytest.fail)
+    assert [problem.code for problem in caught.value.problems] == ["AB317"] * 3
+    said = [problem.message.partition(":")[0] for problem in caught.value.problems]
+    assert said == [Capability.REPEAT, Capability.SEQUENCE, Capability.PRODUCERS]
+    assert "expected (45, " in caught.value.problems[1].message
+    assert Probes(target).read(target_cluster.cluster_id) is None, "somebody may mend it"
+
+
+def test_a_cluster_that_does_not_answer_is_said() -> None:
+    with pytest.raises(Unreachable):
+        probe.check(Cluster("gone", ("127.0.0.1:1",)), [flow()], pytest.fail)
