@@ -13,7 +13,7 @@ from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.pace import RequestSize
-from reconciler.replicator.wire import Bell, ConnectionLost, ErrorCode, FetchAnswer, FetchAsk, Wire
+from reconciler.replicator.wire import Bell, ConnectionLost, ErrorCode, FetchAnswer, FetchAsk, FetchSession, Wire
 
 # Waiting for new data may be long only when nothing else could come meanwhile.
 _WAIT_MS = 500
@@ -45,6 +45,7 @@ class Reader:
         self._order = list(channels)
         self._arrived = arrived
         self._size = RequestSize(16 * 2**20)
+        self._session = FetchSession(node, committed=True)
         self.bell = bell
         self.stopped = False
 
@@ -68,12 +69,11 @@ class Reader:
         asked = {(c.place.topic, c.place.partition): (c, c.fetch_at, c.opening) for c in wanted}
         full = any(c.queued_bytes for c in self._channels if c not in wanted)
         try:
-            answers = await self._wire.fetch(
-                self._node,
+            answers = await self._wire.fetch_more(
+                self._session,
                 [_ask(channel) for channel in wanted],
                 _WAIT_WHILE_FULL_MS if full else _WAIT_MS,
                 self._size.bytes,
-                committed=True,
             )
         except (ConnectionLost, ErrorCode) as error:
             self._size.shrink()

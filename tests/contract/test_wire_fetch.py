@@ -1,6 +1,9 @@
-"""What a fetch says beside the records, against a real broker."""
+"""What a fetch says beside the records, and fetch sessions, against a real broker."""
 
 from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 
 import pytest
 from confluent_kafka import Producer
@@ -8,7 +11,7 @@ from confluent_kafka import Producer
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.replicator.batch import split
-from reconciler.replicator.wire import FetchAnswer, FetchAsk, Wire
+from reconciler.replicator.wire import FetchAnswer, FetchAsk, FetchSession, Wire
 from tests.contract.kafka import create, declared
 from tests.support.wires import ask
 
@@ -55,3 +58,80 @@ def test_aborted_transactions_are_named(source_cluster: EmbeddedCluster, cluster
     assert aborted == (next(batch.producer_id for batch in found if batch.base_offset == 4), 4)
     assert answer.last_stable_offset == found[-1].next_offset == 7
     assert fetch(cluster, topic_name, 0, committed=False).aborted == ()
+
+
+@dataclass
+class Scene:
+    """A session with a broker, and what it was asked last."""
+
+    wire: Wire
+    session: FetchSession
+    asks: list[FetchAsk]
+
+    async def next(self, **offsets: int) -> dict[int, FetchAnswer]:
+        """Fetch with new offsets, by `p<partition>`."""
+        self.asks = [replace(ask, offset=offsets.get(f"p{ask.partition}", ask.offset)) for ask in self.asks]
+        answers = await self.wire.fetch_more(self.session, self.asks, 100, 2**20)
+        assert not [answer for answer in answers if answer.error]
+        return {answer.partition: answer for answer in answers}
+
+
+def in_session(cluster: Cluster, topic: str, play: Callable[[Scene], Awaitable[None]], names_only: bool) -> None:
+    async def question(wire: Wire) -> None:
+        info = (await wire.topics([topic]))[topic]
+        topic_id = None if names_only else info.topic_id
+        asks = [FetchAsk(topic, topic_id, p, 0, leader.epoch, 2**20) for p, leader in sorted(info.partitions.items())]
+        await play(Scene(wire, FetchSession(info.partitions[0].node, committed=True), asks))
+
+    ask(cluster, question)
+
+
+def produce(cluster: EmbeddedCluster, topic: str, *partitions: int) -> None:
+    producer = Producer(cluster.client_config() | {"log_level": "2"})
+    for partition in partitions:
+        producer.produce(topic, b"value", partition=partition)
+    assert producer.flush(SECONDS) == 0
+
+
+@pytest.mark.parametrize("names_only", [False, True])
+def test_a_session_tells_only_what_is_new(
+    source_cluster: EmbeddedCluster, cluster: Cluster, topic_name: str, names_only: bool
+) -> None:
+    create(source_cluster, topic_name, 3)
+    produce(source_cluster, topic_name, 0, 1, 2)
+
+    async def play(scene: Scene) -> None:
+        assert sorted(await scene.next()) == [0, 1, 2]
+        assert await scene.next(p0=1, p1=1, p2=1) == {}
+        produce(source_cluster, topic_name, 1)
+        found = await scene.next()
+        assert list(found) == [1]
+        assert [batch.base_offset for batch in split(found[1].records)] == [1]
+        # Not wanted any more, then wanted again.
+        all_asks, scene.asks = scene.asks, scene.asks[:1]
+        produce(source_cluster, topic_name, 0, 2)
+        assert list(await scene.next()) == [0]
+        scene.asks = all_asks
+        found = await scene.next(p0=2, p1=2)
+        assert {p: [batch.base_offset for batch in split(one.records)] for p, one in found.items()} == {1: [], 2: [1]}
+
+    in_session(cluster, topic_name, play, names_only)
+
+
+@pytest.mark.parametrize("harm", ["id", "epoch"])
+def test_a_session_that_the_broker_does_not_know_is_begun_anew(
+    source_cluster: EmbeddedCluster, cluster: Cluster, topic_name: str, harm: str
+) -> None:
+    create(source_cluster, topic_name, 2)
+    produce(source_cluster, topic_name, 0, 1)
+
+    async def play(scene: Scene) -> None:
+        assert sorted(await scene.next()) == [0, 1]
+        if harm == "id":
+            scene.session._id += 1
+        else:
+            scene.session._epoch += 5
+        assert sorted(await scene.next()) == [0, 1]
+        assert await scene.next(p0=1, p1=1) == {}
+
+    in_session(cluster, topic_name, play, names_only=False)

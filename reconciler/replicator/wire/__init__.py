@@ -1,5 +1,8 @@
 """The wire: typed requests over kafka-python's connections. Nothing outside this package touches kafka-python.
 
+`requests` is what the replicator calls, with the values of `values` on the event loop of `loop`; `connection` makes
+kafka-python's connections fit for bulk data; `fetching` and `producing` encode what is asked all the time (`classic`
+for old brokers); `sessions` keeps a fetch short; `records` decodes batches for comparing them.
 `requests` is what the replicator calls, with the values of `values` on the event loop of `loop`, `transactions` what it
 seldom does, and `group` what the members of a group do; `connection` makes kafka-python's connections fit for bulk
 data; `records` decodes batches for comparing them.
@@ -9,6 +12,7 @@ from reconciler.replicator.wire.group import GroupWire, JoinAnswer, Listed, Memb
 from reconciler.replicator.wire.loop import Bell, Job, Loop, Work
 from reconciler.replicator.wire.records import Record, decode, encode
 from reconciler.replicator.wire.requests import EARLIEST, LATEST, Wire
+from reconciler.replicator.wire.sessions import FetchSession
 from reconciler.replicator.wire.values import (
     ConnectionLost,
     ErrorCode,
@@ -30,6 +34,7 @@ __all__ = [
     "ErrorCode",
     "FetchAnswer",
     "FetchAsk",
+    "FetchSession",
     "GroupWire",
     "Job",
     "JoinAnswer",

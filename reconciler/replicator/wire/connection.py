@@ -1,4 +1,4 @@
-"""kafka-python's connections, made fit for bulk data: answers read without copies, produce requests encoded in one go.
+"""kafka-python's connections, made fit for bulk data: whole answers read into one buffer, requests sent in pieces.
 
 Only `requests` uses this. Connecting, TLS, SASL, framing and time-outs stay the library's.
 """
@@ -9,69 +9,88 @@ import socket
 import ssl
 import struct
 import time
-import uuid
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable
+from itertools import islice
 from typing import Any, cast
 
 import kafka.errors as kafka_errors
 from kafka.net.inet import create_connection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
-from kafka.protocol.api_header import RequestHeader
-from kafka.protocol.consumer.fetch import FetchRequest
 from kafka.protocol.frame import KafkaBytes
 from kafka.protocol.parser import KafkaProtocol
-from kafka.protocol.producer.produce import ProduceRequest
+
+from reconciler.replicator.wire.compact import skip_tags
 
 _SCRATCH = 64 * 1024
+# A larger frame's buffer is given back at once.
+_LARGEST_KEPT = 24 * 2**20
+# How many buffers one call hands to the kernel, which takes 1,024 at most.
+_PIECES = 256
 _SIZE = struct.Struct(">i")
 _SHORTEST_PAUSE = 0.001
 _CLOSED = "closed by the broker"
 _MAY_NOT_SEND = "nothing may be sent any more"
 # What the kernel still holds of a connection dies with it, instead of being sent for minutes (socket(7)).
 _NO_LINGER = struct.pack("ii", 1, 0)
+_CLOSED_HERE = "closed while sending"
+_UNREADABLE = "the broker's answer cannot be read"
 _NO_FRAME = "the broker sent no Kafka frame"
 _WOULD_BLOCK = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
-class _Frame:
-    """A whole answer, read as kafka-python's decoder reads, but without copying what is left after the header."""
+class RawHeader:
+    """What a request of our own encoding leaves behind until its answer comes.
 
-    def __init__(self, data: bytearray) -> None:
-        self._view = memoryview(data)
-        self._at = 0
+    Attributes:
+        correlation_id: of the request.
+        decode: makes a value of the answer's bytes behind its header; the value has a `throttle_time_ms`.
+    """
 
-    def read(self, size: int | None = None) -> bytes | memoryview:
-        """Return the next `size` bytes, or a view of all that is left."""
-        start = self._at
-        if size is None:
-            self._at = len(self._view)
-            return self._view[start:]
-        self._at = min(start + size, len(self._view))
-        return bytes(self._view[start : self._at])
-
-    def seek(self, at: int) -> None:
-        """Go to a place, counted from the beginning."""
-        self._at = at
+    def __init__(self, correlation_id: int, decode: Callable[[memoryview], Any]) -> None:
+        self.correlation_id = correlation_id
+        self.decode = decode
 
 
 class _WholeFrames(KafkaProtocol):
     """The library's protocol, fed with whole frames instead of pieces that it would have to put together."""
 
-    def receive_bytes(self, data: bytearray) -> list[Any]:
+    bytes_to_send: list[Any]
+
+    def receive_bytes(self, frame: memoryview) -> list[Any]:
         """Decode one frame, its size already taken off."""
-        if self.in_flight_requests and self.in_flight_requests[0].request_api_key == FetchRequest.API_KEY:
-            return [self._process_response(_Frame(data))]
-        # Some other answers' decoders want the library's own buffer; they are small.
-        whole = KafkaBytes(len(data))
-        whole.write(data)
+        if self.in_flight_requests and isinstance(self.in_flight_requests[0], RawHeader):
+            return [self._raw(self.in_flight_requests.popleft(), frame)]
+        # Other answers' decoders want the library's own buffer; they are small.
+        whole = KafkaBytes(len(frame))
+        whole.write(frame)
         whole.seek(0)
         return [self._process_response(whole)]
+
+    def _raw(self, header: RawHeader, frame: memoryview) -> tuple[int, Any]:
+        (correlation_id,) = _SIZE.unpack_from(frame)
+        if correlation_id != header.correlation_id:
+            message = f"an answer to request {correlation_id} where {header.correlation_id} was expected"
+            raise kafka_errors.CorrelationIdError(message)
+        try:
+            return correlation_id, header.decode(frame[skip_tags(frame, _SIZE.size) :])
+        except (ValueError, IndexError, struct.error) as error:
+            raise kafka_errors.KafkaProtocolError(_UNREADABLE) from error
+
+    def send_bytes(self) -> list[bytes]:
+        """Hand out all pending requests, in pieces that nobody has put together yet."""
+        pieces: list[bytes] = []
+        for request in self.bytes_to_send:
+            pieces += request if isinstance(request, list) else (request,)
+        self.bytes_to_send.clear()
+        return pieces
 
 
 class _Framing:
     """Puts frames together while reading: large ones are read straight into their own buffer, once."""
 
+    _net: Any
     _sock: Any
     _protocol: Any
     may_send: Callable[[], bool] | None = None
@@ -80,24 +99,19 @@ class _Framing:
         super().__init__(*arguments, **options)
         self._scratch = memoryview(bytearray(_SCRATCH))
         self._head = bytearray()
-        self._frame: bytearray | None = None
+        self._frame: memoryview | None = None
         self._filled = 0
-
-    def _sock_send(self) -> tuple[int, Exception | None]:
-        """Do what the library does, unless nothing may be sent any more."""
-        if self.may_send is not None and not self.may_send():
-            return 0, kafka_errors.KafkaConnectionError(_MAY_NOT_SEND)
-        sent: tuple[int, Exception | None] = cast("Any", super())._sock_send()
-        return sent
+        self._buffer = bytearray()
 
     async def _read_from_sock(self: Any) -> None:
+        await self._net.begin_reading(self._sock)
         while self._read and not self._closed:
-            await self._net.wait_read(self._sock)
             error = self._read_ready()
             if error is not None:
                 self.abort(error=error)
                 return
             self.last_read = time.monotonic()
+            await self._net.go_on_reading()
 
     def _read_ready(self) -> Exception | None:
         """Read what there is; return why the connection must end, if it must."""
@@ -116,7 +130,7 @@ class _Framing:
     def _read_some(self) -> bool:
         """Read once; True when the socket may hold more."""
         frame = self._frame
-        room = self._scratch if frame is None else memoryview(frame)[self._filled :]
+        room = self._scratch if frame is None else frame[self._filled :]
         count = self._sock.recv_into(room)
         if not count:
             raise ConnectionError(_CLOSED)
@@ -142,7 +156,7 @@ class _Framing:
                 if size < 0:
                     raise ConnectionError(_NO_FRAME)
                 self._head.clear()
-                self._frame, self._filled = bytearray(size), 0
+                self._frame, self._filled = self._room_for(size), 0
             piece = data[: len(self._frame) - self._filled]
             self._frame[self._filled : self._filled + len(piece)] = piece
             self._filled += len(piece)
@@ -150,13 +164,83 @@ class _Framing:
             if self._filled == len(self._frame):
                 self._hand_over(self._frame)
 
-    def _hand_over(self, frame: bytearray) -> None:
+    def _room_for(self, size: int) -> memoryview:
+        """Return room for a frame: the last large frame's when nobody looks at it any more, as new pages cost time."""
+        if not _SCRATCH < size <= _LARGEST_KEPT:
+            return memoryview(bytearray(size))
+        if len(self._buffer) < size or not _is_free(self._buffer):
+            self._buffer = bytearray(size)
+        return memoryview(self._buffer)[:size]
+
+    def _hand_over(self, frame: memoryview) -> None:
         self._frame, self._filled = None, 0
         protocol = self._protocol
         if protocol is not None:
             # The connection makes its parser itself, after it has got its transport.
             protocol.parser.__class__ = _WholeFrames
             protocol.data_received(frame)
+
+    # --- writing -----------------------------------------------------------------------------------------------------
+
+    def write(self: Any, data: bytes | list[bytes]) -> None:
+        """Send at once what the socket takes; the rest follows when it takes more."""
+        if not self._write or self._closed:
+            message = "the transport is closed"
+            raise RuntimeError(message)
+        self._write_buffer.extend(data if isinstance(data, list) else (data,))
+        if not self._writing and not self._send_now():
+            self._writing = True
+            self._write_task = self._net.call_soon(self._write_to_sock)
+
+    def _send_now(self: Any) -> bool:
+        """Return whether everything is out. Errors are left to whoever writes the rest, who deals with them."""
+        try:
+            while self._write_buffer:
+                self._send_once()
+        except OSError:
+            return False
+        self.last_write = time.monotonic()
+        return True
+
+    def _sock_send(self: Any) -> tuple[int, Exception | None]:
+        """Do what the library does, with many pieces in one call."""
+        total = 0
+        if self._sock is None:
+            return total, kafka_errors.KafkaConnectionError(_CLOSED_HERE)
+        try:
+            while self._write_buffer:
+                total += self._send_once()
+        except _WOULD_BLOCK:
+            return total, None
+        except Exception as error:
+            return total, kafka_errors.KafkaConnectionError(error)
+        return total, None
+
+    def _send_once(self: Any) -> int:
+        """Hand pieces to the socket in one call, unless nothing may be sent any more; keep what it did not take."""
+        if self.may_send is not None and not self.may_send():
+            raise ConnectionError(_MAY_NOT_SEND)
+        buffer: deque[bytes | memoryview] = self._write_buffer
+        if isinstance(self._sock, ssl.SSLSocket):
+            sent = count = self._sock.send(buffer[0])
+        else:
+            sent = count = self._sock.sendmsg(islice(buffer, _PIECES))
+        while count:
+            piece = buffer.popleft()
+            if count < len(piece):
+                buffer.appendleft(memoryview(piece)[count:])
+                break
+            count -= len(piece)
+        return int(sent)
+
+
+def _is_free(buffer: bytearray) -> bool:
+    """Whether no view of `buffer` is left: a bytearray with views refuses to change its size."""
+    try:
+        buffer.append(buffer.pop())
+    except BufferError:
+        return False
+    return True
 
 
 class _BulkTransport(_Framing, KafkaTCPTransport):
@@ -224,76 +308,3 @@ class BulkManager(KafkaConnectionManager):
             message = f"handshake failed: {error}"
             raise kafka_errors.KafkaConnectionError(message) from error
         return transport
-
-
-class RawProduce:
-    """A produce request of version 9 to 13, encoded with a single copy of the batches.
-
-    It has the shape that kafka-python's connections ask of a request.
-
-    Args:
-        version: 9 to 12 name topics, 13 uses their ids.
-        timeout_ms: how long the broker may wait for its replicas.
-        rows: topic, topic id, partition and batch of each partition.
-    """
-
-    def __init__(self, version: int, timeout_ms: int, rows: Iterable[tuple[str, uuid.UUID | None, int, bytes]]) -> None:
-        self.API_VERSION = version
-        self.header: Any = None
-        self._timeout_ms = timeout_ms
-        # A topic made anew under its old name may be known by both ids at once: they must not be mixed.
-        self._topics: dict[tuple[str, uuid.UUID | None], list[tuple[int, bytes]]] = {}
-        for topic, topic_id, partition, batch in rows:
-            key = (topic, topic_id if version >= _FIRST_WITH_IDS else None)
-            self._topics.setdefault(key, []).append((partition, batch))
-
-    def expect_response(self) -> bool:
-        """Tell the connection that an answer comes."""
-        return True
-
-    def with_header(self, correlation_id: int, client_id: str) -> None:
-        """Take the header's fields from the connection."""
-        self.header = RequestHeader(
-            request_api_key=ProduceRequest.API_KEY,
-            request_api_version=self.API_VERSION,
-            correlation_id=correlation_id,
-            client_id=client_id,
-        )
-
-    def encode(self, framed: bool, header: bool) -> bytes:
-        """Return the whole frame."""
-        assert framed, "a connection always asks for the frame"
-        assert header, "and for the header"
-        parts: list[bytes] = [
-            bytes(self.header.encode(flexible=True)),
-            b"\x00" + struct.pack(">hi", -1, self._timeout_ms) + _uvarint(len(self._topics) + 1),
-        ]
-        for (topic, topic_id), partitions in self._topics.items():
-            parts.append(self._name(topic, topic_id) + _uvarint(len(partitions) + 1))
-            for partition, batch in partitions:
-                parts += (struct.pack(">i", partition) + _uvarint(len(batch) + 1), batch, b"\x00")
-            parts.append(b"\x00")
-        parts.append(b"\x00")
-        size = sum(map(len, parts))
-        return b"".join([struct.pack(">i", size), *parts])
-
-    def _name(self, topic: str, topic_id: uuid.UUID | None) -> bytes:
-        if self.API_VERSION >= _FIRST_WITH_IDS:
-            assert topic_id is not None, "this version is chosen only where every topic has an id"
-            return topic_id.bytes
-        name = topic.encode()
-        return _uvarint(len(name) + 1) + name
-
-
-_FIRST_WITH_IDS = 13
-# The bit of a varint's byte that says that another follows.
-_MORE = 0x80
-
-
-def _uvarint(value: int) -> bytes:
-    out = bytearray()
-    while value >= _MORE:
-        out.append((value & ~_MORE & 0xFF) | _MORE)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

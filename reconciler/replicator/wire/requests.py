@@ -21,8 +21,11 @@ from kafka.protocol.producer.produce import ProduceRequest
 from kafka.protocol.producer.transaction import InitProducerIdRequest
 
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.wire.connection import RawProduce
+from reconciler.replicator.wire import classic, fetching, producing
+from reconciler.replicator.wire.fetching import Bounds, Fetched, RawFetch, Turn
 from reconciler.replicator.wire.loop import Loop
+from reconciler.replicator.wire.producing import Produced, RawProduce
+from reconciler.replicator.wire.sessions import FetchSession
 from reconciler.replicator.wire.values import (
     ConnectionLost,
     ErrorCode,
@@ -41,11 +44,11 @@ EARLIEST = -2
 LATEST = -1
 UNSUPPORTED_VERSION = 35
 _COORDINATOR_TRANSACTION = 1
-_ACKS_ALL = -1
 _NO_TOPIC_ID = uuid.UUID(int=0)
-_RAW_PRODUCE_MIN = 9
-# From this version on a produce request names topics by id, so a topic made anew under the same name is an error.
-_FIRST_WITH_IDS = 13
+# The epoch of a fetch without a session, and how often a session is begun anew before an error is an error.
+_NO_SESSION = -1
+_SESSION_TRIES = 2
+_NOT_CONNECTED = "not connected yet"
 
 
 class Wire:
@@ -144,55 +147,45 @@ class Wire:
             ConnectionLost: no answer.
             ErrorCode: the whole request was refused.
         """
-        names = {ask.topic_id: ask.topic for ask in asks}
-        by_id = None not in names
-        topics: dict[tuple[str, uuid.UUID | None], Any] = {}
-        for ask in asks:
-            key = (ask.topic, ask.topic_id)
-            topic = topics.get(key)
-            if topic is None:
-                topic = FetchRequest.FetchTopic(topic=ask.topic, topic_id=ask.topic_id or _NO_TOPIC_ID, partitions=[])
-                topics[key] = topic
-            topic.partitions.append(
-                FetchRequest.FetchTopic.FetchPartition(
-                    partition=ask.partition,
-                    current_leader_epoch=ask.leader_epoch,
-                    fetch_offset=ask.offset,
-                    last_fetched_epoch=-1,
-                    log_start_offset=-1,
-                    partition_max_bytes=ask.max_bytes,
-                )
-            )
-        request = FetchRequest(
-            replica_id=-1,
-            max_wait_ms=wait_ms,
-            min_bytes=1,
-            max_bytes=max_bytes,
-            isolation_level=int(committed),
-            session_id=0,
-            session_epoch=-1,
-            topics=list(topics.values()),
-            forgotten_topics_data=[],
-            rack_id="",
-            max_version=17 if by_id else 12,
-        )
-        answer = await self._send(request, node)
-        if answer.error_code:
-            raise ErrorCode(answer.error_code)
-        return [
-            FetchAnswer(
-                topic.topic or names[topic.topic_id],
-                p.partition_index,
-                p.error_code,
-                p.high_watermark,
-                p.last_stable_offset,
-                p.log_start_offset,
-                p.records or b"",
-                tuple((one.producer_id, one.first_offset) for one in p.aborted_transactions or ()),
-            )
-            for topic in answer.responses
-            for p in topic.partitions
-        ]
+        names = {ask.topic_id.bytes: ask.topic for ask in asks if ask.topic_id is not None}
+        turn = Turn(0, _NO_SESSION, asks)
+        by_id = all(ask.topic_id is not None for ask in asks)
+        fetched = await self._fetch(node, Bounds(wait_ms, max_bytes, committed), turn, names, by_id)
+        if fetched.error:
+            raise ErrorCode(fetched.error)
+        return fetched.answers
+
+    async def fetch_more(
+        self, session: FetchSession, asks: Sequence[FetchAsk], wait_ms: int, max_bytes: int
+    ) -> list[FetchAnswer]:
+        """Fetch from the broker of a session, which answers only for partitions that have something new.
+
+        Raises:
+            ConnectionLost: no answer.
+            ErrorCode: the whole request was refused.
+        """
+        bounds = Bounds(wait_ms, max_bytes, session.committed)
+        for _ in range(_SESSION_TRIES):
+            try:
+                turn = session.turn(asks)
+                fetched = await self._fetch(session.node, bounds, turn, session.names, session.by_id)
+            except BaseException:
+                session.broken()
+                raise
+            if session.answered(fetched):
+                break
+        if fetched.error:
+            raise ErrorCode(fetched.error)
+        return fetched.answers
+
+    async def _fetch(self, node: int, bounds: Bounds, turn: Turn, names: dict[bytes, str], by_id: bool) -> Fetched:
+        version = self._version(FetchRequest, fetching.LAST_RAW if by_id else fetching.FIRST_WITH_IDS - 1)
+        if version is None:
+            raise ConnectionLost(_NOT_CONNECTED)
+        if version < fetching.FIRST_RAW:
+            return classic.fetched(await self._send(classic.fetch_request(bounds, turn.asks), node))
+        answer: Fetched = await self._send(RawFetch(version, bounds, turn, names), node)
+        return answer
 
     def produce(
         self, node: int, asks: Sequence[ProduceAsk], lost: Callable[[ConnectionLost], None]
@@ -212,7 +205,7 @@ class Wire:
         """
         pending = self._begin_produce(node, asks)
         pending.add_errback(lambda error: lost(ConnectionLost(_in_words(error))))
-        return self._produced(pending, {ask.topic_id: ask.topic for ask in asks})
+        return self._produced(pending)
 
     def throttled(self, node: int) -> float:
         """Return for how many seconds the broker wants to be left alone (a quota); 0 when it does not."""
@@ -224,28 +217,27 @@ class Wire:
             await self._loop.sleep(pause)
 
     def _begin_produce(self, node: int, asks: Sequence[ProduceAsk]) -> Any:
-        known = self._manager.broker_version_data
-        if known is None:
-            return Future().failure(kafka_errors.KafkaConnectionError("not connected yet"))
         by_id = all(ask.topic_id is not None for ask in asks)
-        newest = known.api_version(ProduceRequest, max_version=_FIRST_WITH_IDS if by_id else _FIRST_WITH_IDS - 1)
-        if newest >= _RAW_PRODUCE_MIN:
-            rows = [(ask.topic, ask.topic_id, ask.partition, ask.batch) for ask in asks]
-            request = RawProduce(newest, self._timeout_ms, rows)
+        version = self._version(ProduceRequest, producing.LAST_RAW if by_id else producing.FIRST_WITH_IDS - 1)
+        if version is None:
+            return Future().failure(kafka_errors.KafkaConnectionError(_NOT_CONNECTED))
+        if version >= producing.FIRST_RAW:
+            request: Any = RawProduce(version, self._timeout_ms, asks)
         else:
-            request = _classic_produce(asks, self._timeout_ms)
+            request = classic.produce_request(asks, self._timeout_ms)
         try:
             return self._manager.send(request, node, request_timeout_ms=self._timeout_ms)
         except kafka_errors.KafkaError as error:
             return Future().failure(error)
 
-    async def _produced(self, pending: Any, ids: dict[uuid.UUID | None, str]) -> list[ProduceAnswer]:
+    async def _produced(self, pending: Any) -> list[ProduceAnswer]:
         answer = await self._answer(pending)
-        return [
-            ProduceAnswer(topic.name or ids[topic.topic_id], p.index, p.error_code, p.base_offset, p.error_message)
-            for topic in answer.responses
-            for p in topic.partition_responses
-        ]
+        return (answer if isinstance(answer, Produced) else classic.produced(answer)).answers
+
+    def _version(self, request: Any, newest: int) -> int | None:
+        """Return the newest version of a request that both sides speak; None before the first connection."""
+        known = self._manager.broker_version_data
+        return None if known is None else int(known.api_version(request, max_version=newest))
 
     async def log_end(self, node: int, topic: str, partition: int, epoch: int) -> int | None:
         """Return the log end at the leader, replicated or not; None while the leader cannot say.
@@ -377,19 +369,3 @@ class Wire:
 def _in_words(error: BaseException) -> str:
     text = str(error)
     return text if text else type(error).__name__
-
-
-def _classic_produce(asks: Sequence[ProduceAsk], timeout_ms: int) -> Any:
-    topics: dict[str, Any] = {}
-    for ask in asks:
-        data = ProduceRequest.TopicProduceData.PartitionProduceData(index=ask.partition, records=ask.batch)
-        if ask.topic not in topics:
-            topics[ask.topic] = ProduceRequest.TopicProduceData(name=ask.topic, partition_data=[])
-        topics[ask.topic].partition_data.append(data)
-    return ProduceRequest(
-        transactional_id=None,
-        acks=_ACKS_ALL,
-        timeout_ms=timeout_ms,
-        topic_data=list(topics.values()),
-        max_version=_RAW_PRODUCE_MIN - 1,
-    )
