@@ -43,7 +43,7 @@ def build_plan(
 
     Raises:
         Refused: AB401 to AB406, with every refusal.
-        EnvironmentFault: AB350 to AB352, with every permission that is missing and every demand that cannot be met.
+        EnvironmentFault: AB360 to AB362, with every permission that is missing and every demand that cannot be met.
         AnabranchError: both, together.
     """
     chosen = choices(topology, observed, targets)

@@ -21,7 +21,7 @@ def impossible_demands(
         if choice.against is not None and choice.flow.offsets == "identical":
             flow = choice.flow
             yield Problem(
-                "AB351",
+                "AB361",
                 f"{topology.clusters[flow.target].where}, topic {choice.remote}",
                 f"flow {flow.name} demands identical offsets, and they cannot be held: {choice.against}",
                 f"exclude {choice.original.name} from flow {flow.name} (topics.exclude), give the copies names of "
@@ -33,7 +33,7 @@ def impossible_demands(
             target = topology.clusters[flow.target]
             hidden = "" if access.operations else " (or may not DESCRIBE the cluster, which would tell)"
             yield Problem(
-                "AB352",
+                "AB362",
                 target.where,
                 f"flow {flow.name} demands fill: markers, and {target.user} is not allowed "
                 f"{access.marker_operation} on the cluster{hidden}",
@@ -66,7 +66,7 @@ def refused_operations(topology: Topology, observed: Observed, topic: DesiredTop
 def _refused(topology: Topology, alias: str, operation: str, resource: str, needed_by: str) -> Problem:
     cluster = topology.clusters[alias]
     return Problem(
-        "AB350",
+        "AB360",
         cluster.where,
         f"{cluster.user} is not allowed {operation} on {resource}, which {needed_by} needs",
         f"grant {operation} on {resource}",

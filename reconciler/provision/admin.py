@@ -146,7 +146,7 @@ class Admin:
 
     def _lacks(self, topic: str, operations: str) -> Problem:
         return Problem(
-            "AB350",
+            "AB360",
             f"{self._cluster.where}, topic {topic}",
             f"was made, and {self._cluster.user} is not allowed {operations} on it: nothing could be copied",
             f"grant {operations} on topic {topic}; the next plan looks again",

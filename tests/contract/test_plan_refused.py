@@ -165,7 +165,7 @@ def test_missing_permissions_are_said_one_after_the_other_until_all_are_granted(
     with pytest.raises(EnvironmentFault) as raised:
         plan_of(one)
     assert {(problem.code, problem.where) for problem in raised.value.problems} == {
-        ("AB350", one.clusters[TARGET].where)
+        ("AB360", one.clusters[TARGET].where)
     }
     assert [problem.message for problem in raised.value.problems] == [
         f"user mirror is not allowed READ on group {group}, which flow north-south needs",
@@ -179,7 +179,7 @@ def test_missing_permissions_are_said_one_after_the_other_until_all_are_granted(
     plan = plan_of(one)
     assert plan.clusters[0].flows[0].fill == "transactions"
     (failure,) = DirectProvisioner(one).apply(plan).failed
-    assert (failure.problem.code, failure.step.name) == ("AB350", remote)
+    assert (failure.problem.code, failure.step.name) == ("AB360", remote)
     assert "user mirror is not allowed READ and WRITE on it" in failure.problem.message
     assert fault(one).message == (
         f"user mirror is not allowed READ and WRITE on topic {remote}, which flow north-south needs"
@@ -198,7 +198,7 @@ def test_markers_need_alter_on_the_cluster(
     allow(secured, "helper", ResourceType.GROUP, "anabranch.", READ)
     one = topology(source_cluster, as_user(secured, "helper"), topic_name, fill="markers")
     refused = fault(one)
-    assert refused.code == "AB352"
+    assert refused.code == "AB362"
     assert "user helper is not allowed ALTER on the cluster" in refused.message
     assert f"{SOURCE}.{topic_name}" not in admin(secured).list_topics(timeout=ANSWER_SECONDS).topics
 

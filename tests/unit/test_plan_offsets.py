@@ -107,7 +107,7 @@ def test_identical_offsets_that_cannot_be_had_are_an_error_with_the_reason() -> 
     flows = (replace(TWO[0], offsets="identical"), TWO[1])
     (problem,) = problems(flows, *sources("orders"), cluster(WEST))
     assert problem.startswith(
-        "AB351 cluster eu-west (eu-west.example:9092), topic orders: flow us-east-eu-west demands identical offsets, "
+        "AB361 cluster eu-west (eu-west.example:9092), topic orders: flow us-east-eu-west demands identical offsets, "
         "and they cannot be held: orders would be the copy of ap-south's orders"
     )
     declared = replace(TWO[0], offsets="identical")
@@ -140,7 +140,7 @@ def test_padding_is_bounded() -> None:
         "its logs begin 1,000,000,001 offsets above the copy's end, and at most 1,000,000,000 are padded in a topic"
     )
     (problem,) = problems([flow(offsets="identical")], more, cluster(WEST))
-    assert "AB351" in problem
+    assert "AB361" in problem
 
 
 def test_a_compacted_topic_cannot_be_padded() -> None:

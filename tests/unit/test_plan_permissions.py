@@ -69,7 +69,7 @@ def test_markers_that_are_not_allowed_are_an_error_where_they_are_demanded() -> 
     declared = as_mirror(topology(flow(fill="markers")))
     (hidden,) = problems(declared, SOURCE, cluster(WEST))
     assert hidden == (
-        "AB352",
+        "AB362",
         "cluster eu-west (eu-west.example:9092)",
         "flow us-east-eu-west demands fill: markers, and user mirror is not allowed ALTER on the cluster "
         "(or may not DESCRIBE the cluster, which would tell)",
@@ -86,7 +86,7 @@ def test_what_the_target_refuses_a_flow_is_an_error() -> None:
     access = Access(refusals=(Refusal("us-east-eu-west", "WRITE", ids), Refusal("another", "WRITE", "more")))
     assert problems(as_mirror(topology()), SOURCE, replace(cluster(WEST), access=access)) == [
         (
-            "AB350",
+            "AB360",
             "cluster eu-west (eu-west.example:9092)",
             f"user mirror is not allowed WRITE on {ids}, which flow us-east-eu-west needs",
             f"grant WRITE on {ids}",
@@ -99,12 +99,12 @@ def test_operations_that_are_missing_on_a_copy_or_on_its_original_are_errors() -
     assert plan_of(topology(), SOURCE, applied(frozenset({"READ", "WRITE", "DESCRIBE"}))).is_empty
     ((code, _, message, _),) = problems(as_mirror(topology()), SOURCE, applied(frozenset({"DESCRIBE"})))
     assert (code, message) == (
-        "AB350",
+        "AB360",
         "user mirror is not allowed READ and WRITE on topic us-east.orders, which flow us-east-eu-west needs",
     )
     unread = cluster(EAST, replace(topic("orders"), operations=frozenset({"DESCRIBE"})))
     ((code, where, message, _),) = problems(as_mirror(topology()), unread, cluster(WEST))
-    assert (code, where) == ("AB350", "cluster us-east (us-east.example:9092)")
+    assert (code, where) == ("AB360", "cluster us-east (us-east.example:9092)")
     assert message.startswith("user mirror is not allowed READ on topic orders")
 
 
@@ -112,7 +112,7 @@ def test_what_is_refused_and_what_is_missing_come_together() -> None:
     foreign = cluster(WEST, topic("us-east.orders"))
     with pytest.raises(AnabranchError) as raised:
         plan_of(topology(flow(fill="markers")), SOURCE, foreign)
-    assert [problem.code for problem in raised.value.problems] == ["AB401", "AB352"]
+    assert [problem.code for problem in raised.value.problems] == ["AB401", "AB362"]
     assert not isinstance(raised.value, Refused | EnvironmentFault)
     assert raised.value.exit_code == 1
 
