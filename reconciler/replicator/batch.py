@@ -26,6 +26,7 @@ CODEC_BITS = 0x07
 _LOG_APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
+_DELETE_HORIZON = 0x40
 
 SEQUENCE_MODULUS = 2**31
 
@@ -74,6 +75,11 @@ class Batch:
     def size(self) -> int:
         """Bytes of the whole batch, header included."""
         return HEADER_SIZE + len(self.body)
+
+    @property
+    def first_timestamp(self) -> int:
+        """Timestamp of the first record, in ms; of the newest where the cleaner has put its horizon in that place."""
+        return self.max_timestamp if self.attributes & _DELETE_HORIZON else self.base_timestamp
 
     @property
     def is_control(self) -> bool:

@@ -82,6 +82,7 @@ class Parcel:
     next_offset: int
     landing: int
     records: int
+    oldest: int
     newest: int
     data: bytes
 
@@ -103,6 +104,7 @@ class Channel:
         opening: counts openings; what belongs to an older one is let in and changes nothing.
         filling: whether somebody fills a gap now.
         filled_offsets: offsets that were filled with markers in this round.
+        newest_read: timestamp of the batch read last (ms), and when that was (monotonic seconds).
     """
 
     def __init__(self, place: Place, at_gap: Callable[[Channel], None] | None = None) -> None:
@@ -120,6 +122,7 @@ class Channel:
         self.behind_since: float | None = None
         self.filling = False
         self.filled_offsets = 0
+        self.newest_read = (-1, 0.0)
         self.queue: deque[Item] = deque()
         self.queued_bytes = 0
         self.in_flight: deque[Parcel] = deque()
@@ -250,6 +253,7 @@ class Channel:
                     break
                 self._queue(self._from_here(item))
                 queued += 1
+                self.newest_read = (item.max_timestamp, now) if isinstance(item, Batch) else self.newest_read
         except UnreadableBatch as error:
             self._block(reasons.old_format(error), now)
         except ValueError as error:
@@ -344,16 +348,8 @@ class Channel:
         self.queued_bytes -= batch.size
         standing = self._standing
         data = batch.rewritten(standing.producer_id, standing.producer_epoch, standing.sequence)
-        parcel = Parcel(
-            self.opening,
-            batch.base_offset,
-            batch.next_offset,
-            standing.end,
-            batch.record_count,
-            batch.max_timestamp,
-            data,
-        )
-        count = batch.record_count
+        count, oldest, newest = batch.record_count, batch.first_timestamp, batch.max_timestamp
+        parcel = Parcel(self.opening, batch.base_offset, batch.next_offset, standing.end, count, oldest, newest, data)
         self._standing = replace(standing, end=standing.end + count, sequence=next_sequence(standing.sequence, count))
         self.in_flight.append(parcel)
         return parcel

@@ -6,7 +6,7 @@ answer was lost is in the log and in no ledger: the ledger is accounting of what
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from reconciler.replicator.channel import Parcel, Place
@@ -14,12 +14,31 @@ from reconciler.replicator.channel import Parcel, Place
 # The columns of a row, as Spark's schema text.
 SCHEMA = (
     "flow STRING, topic STRING, partition INT, remote STRING, first_offset LONG, last_offset LONG, "
-    "target_offset LONG, records LONG, bytes LONG, newest_timestamp LONG"
+    "first_target_offset LONG, last_target_offset LONG, shift LONG, records LONG, bytes LONG, fills LONG, "
+    "newest_timestamp LONG, latency_avg LONG, latency_max LONG"
 )
 
 
 class Row(NamedTuple):
-    """One run of records: `SCHEMA`'s columns in its order. Timestamps are milliseconds."""
+    """One run of records: `SCHEMA`'s columns in its order.
+
+    Attributes:
+        flow: name of the flow.
+        topic: the original topic.
+        partition: its number on both sides.
+        remote: the remote topic.
+        first_offset: of the run, at the source.
+        last_offset: likewise.
+        first_target_offset: where the run stands at the target.
+        last_target_offset: likewise.
+        shift: target offset minus source offset.
+        records: how many; there are no gaps inside a run.
+        bytes: as batches in their codec.
+        fills: target offsets filled with markers right before the run, in this round.
+        newest_timestamp: of its records, in ms.
+        latency_avg: ms from a record's timestamp to the target's answer; each batch counts with its newest record.
+        latency_max: likewise.
+    """
 
     flow: str
     topic: str
@@ -27,24 +46,44 @@ class Row(NamedTuple):
     remote: str
     first_offset: int
     last_offset: int
-    target_offset: int
+    first_target_offset: int
+    last_target_offset: int
+    shift: int
     records: int
     bytes: int
+    fills: int
     newest_timestamp: int
+    latency_avg: int | None
+    latency_max: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Run:
+    """A run as far as it goes; `timed` counts the records with a timestamp, `latency` sums theirs."""
+
     first: int
     next: int
     landing: int
-    records: int
-    bytes: int
-    newest: int
+    fills: int
+    records: int = 0
+    bytes: int = 0
+    newest: int = -1
+    timed: int = 0
+    latency: int = 0
+    longest: int = 0
 
-    @property
-    def landing_next(self) -> int:
-        return self.landing + self.next - self.first
+    def goes_on_with(self, parcel: Parcel) -> bool:
+        return (self.next, self.landing + self.next - self.first) == (parcel.base_offset, parcel.landing)
+
+    def add(self, parcel: Parcel, latency: int | None) -> None:
+        self.next = parcel.next_offset
+        self.records += parcel.records
+        self.bytes += len(parcel.data)
+        self.newest = max(self.newest, parcel.newest)
+        if latency is not None:
+            self.timed += parcel.records
+            self.latency += latency * parcel.records
+            self.longest = max(self.longest, latency)
 
 
 class Ledger:
@@ -53,46 +92,45 @@ class Ledger:
     def __init__(self, flow: str) -> None:
         self._flow = flow
         self._runs: dict[Place, list[_Run]] = {}
+        self._filled: dict[Place, int] = {}
 
-    def note(self, place: Place, parcel: Parcel) -> None:
-        """Add a parcel that was written at its own offset."""
+    def note(self, place: Place, parcel: Parcel, latency: int | None = None, filled: int = 0) -> None:
+        """Add a parcel that was written at its own offset.
+
+        Args:
+            place: its partition.
+            parcel: what was written.
+            latency: of its newest record, in ms; None when it has no timestamp.
+            filled: how many offsets were filled in this partition since the round began.
+        """
         runs = self._runs.setdefault(place, [])
-        goes_on = runs and (runs[-1].next, runs[-1].landing_next) == (parcel.base_offset, parcel.landing)
-        if goes_on:
-            last = runs[-1]
-            runs[-1] = replace(
-                last,
-                next=parcel.next_offset,
-                records=last.records + parcel.records,
-                bytes=last.bytes + len(parcel.data),
-                newest=max(last.newest, parcel.newest),
-            )
-        else:
-            run = _Run(
-                parcel.base_offset,
-                parcel.next_offset,
-                parcel.landing,
-                parcel.records,
-                len(parcel.data),
-                parcel.newest,
-            )
-            runs.append(run)
+        if not runs or not runs[-1].goes_on_with(parcel):
+            fills = filled - self._filled.get(place, 0)
+            self._filled[place] = filled
+            runs.append(_Run(parcel.base_offset, parcel.base_offset, parcel.landing, fills))
+        runs[-1].add(parcel, latency)
 
     def rows(self) -> list[Row]:
         """Return the runs so far, in the order of topics and offsets."""
-        return [
-            Row(
-                self._flow,
-                place.topic,
-                place.partition,
-                place.remote,
-                run.first,
-                run.next - 1,
-                run.landing,
-                run.records,
-                run.bytes,
-                run.newest,
-            )
-            for place, runs in sorted(self._runs.items(), key=lambda item: (item[0].topic, item[0].partition))
-            for run in runs
-        ]
+        in_order = sorted(self._runs.items(), key=lambda item: (item[0].topic, item[0].partition))
+        return [self._row(place, run) for place, runs in in_order for run in runs]
+
+    def _row(self, place: Place, run: _Run) -> Row:
+        shift = run.landing - run.first
+        return Row(
+            flow=self._flow,
+            topic=place.topic,
+            partition=place.partition,
+            remote=place.remote,
+            first_offset=run.first,
+            last_offset=run.next - 1,
+            first_target_offset=run.landing,
+            last_target_offset=run.next - 1 + shift,
+            shift=shift,
+            records=run.records,
+            bytes=run.bytes,
+            fills=run.fills,
+            newest_timestamp=run.newest,
+            latency_avg=round(run.latency / run.timed) if run.timed else None,
+            latency_max=run.longest if run.timed else None,
+        )

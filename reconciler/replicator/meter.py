@@ -1,17 +1,22 @@
 """A meter: what one partition did and how well it does, from batch headers alone: the numbers of `status` and `lag`.
 
-`channel` tells it what was read and written, `task` keeps it over its rounds and asks it every second. It holds no
-position and decides nothing; a timestamp of a week ago or of tomorrow makes its numbers large or 0, never wrong about
-what was copied.
+`task` keeps the meters over its rounds, tells them what was written, and asks them every second; the rest they see in
+the channels. They hold no position and decide nothing; a timestamp of a week ago or of tomorrow makes a number large or
+0, and changes nothing else.
 """
 
 from __future__ import annotations
 
+import time
+import weakref
 from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from reconciler.model.latency import Histogram, Latency, bucket_of, summary
-from reconciler.model.status import Metrics
+from reconciler.model.status import Metrics, PartitionStatus
+from reconciler.replicator.batch import Batch
+from reconciler.replicator.channel import Channel, Parcel, Place
 
 # The window is these many slots, the newest of which is being filled.
 _SLOT_SECONDS = 5
@@ -90,81 +95,110 @@ class Meter:
     Attributes:
         records: copied.
         bytes: copied, as batches in their codec.
-        fills: offsets filled in gaps.
-        retries: openings that ended before their time.
-        shifted: how far the target's offsets are ahead of the source's.
     """
 
     def __init__(self) -> None:
         self.records = 0
         self.bytes = 0
-        self.fills = 0
-        self.retries = 0
-        self.shifted = 0
         self._window = Window()
-        self._record_age: int | None = None
         self._copied = -1
         self._next: tuple[int, int] = (-1, -1)
+        # What the channels of this round and of those before have counted: openings that ended, and offsets filled.
+        self._channel: Callable[[], Channel | None] = lambda: None
+        self._counted = (0, 0)
+        self._before = (0, 0)
 
-    def read(self, newest: int, now: float) -> None:
-        """Note that records were read, the newest of them with timestamp `newest`."""
-        if newest >= 0:
-            self._record_age = _since(newest, now)
-
-    def wrote(self, records: int, size: int, newest: int, now: float) -> int | None:
-        """Note that the target has answered for a batch.
-
-        Args:
-            records: how many it holds.
-            size: its bytes.
-            newest: timestamp of its newest record; negative when it has none.
-            now: when the answer came.
+    def wrote(self, parcel: Parcel, now: float) -> int | None:
+        """Note that the target has answered for `parcel`.
 
         Returns:
             The latency of its newest record in ms, or None for records without timestamps.
         """
-        self.records += records
-        self.bytes += size
-        if newest < 0:
+        self.records += parcel.records
+        self.bytes += len(parcel.data)
+        if parcel.newest < 0:
             return None
-        self._copied = newest
-        latency = _since(newest, now)
-        self._window.add(latency, records, now)
+        self._copied = parcel.newest
+        latency = _since(parcel.newest, now)
+        self._window.add(latency, parcel.records, now)
         return latency
 
-    def metrics(self, position: int, end: int, oldest: int | None, now: float) -> Metrics:
-        """Return all there is to say.
+    def metrics(self, channel: Channel, now: float, monotonic: float) -> Metrics:
+        """Return all there is to say of a channel.
 
         Args:
-            position: next source offset to be written, or -1 while unknown.
-            end: the source's end, or -1 while unknown.
-            oldest: timestamp of the first record from `position` on when its batch has been read, otherwise None.
+            channel: the partition's, of this round.
             now: for the ages.
+            monotonic: the same moment on the channel's clock.
         """
-        if oldest is not None and oldest >= 0:
-            self._next = (position, oldest)
+        if self._channel() is not channel:
+            self._channel, self._before = weakref.ref(channel), self._counted
+        retries, fills = self._before[0] + channel.opening, self._before[1] + channel.filled_offsets
+        self._counted = (retries, fills)
+        newest, read_at = channel.newest_read
         return Metrics(
             records=self.records,
             bytes=self.bytes,
             latency=self._window.latency(now),
-            record_age=self._record_age,
-            lag_seconds=self._behind(position, end, now),
-            fills=self.fills,
-            retries=self.retries,
-            shifted=self.shifted,
+            record_age=_since(newest, now - (monotonic - read_at)) if newest >= 0 else None,
+            lag_seconds=self._behind(channel, now),
+            fills=fills,
+            retries=retries,
+            shifted=channel.shift,
         )
 
-    def _behind(self, position: int, end: int, now: float) -> float | None:
+    def _behind(self, channel: Channel, now: float) -> float | None:
         """Return how old the oldest record is that is not copied yet, as well as headers tell."""
-        if position < 0 or end < 0:
+        if channel.position < 0 or channel.end < 0:
             return None
-        if position >= end:
+        if channel.position >= channel.end:
             return 0.0
+        oldest = _oldest(channel)
+        if oldest is not None:
+            self._next = (channel.position, oldest)
         at, timestamp = self._next
-        if at != position:
+        if at != channel.position:
             # It was not read yet; what was copied last stands before it, and is the older one of the two.
             timestamp = self._copied
         return _since(timestamp, now) / 1_000 if timestamp >= 0 else None
+
+
+class Meters:
+    """The meters of a task, kept over its rounds."""
+
+    def __init__(self) -> None:
+        self._by_place: dict[Place, Meter] = {}
+        self._window = Window()
+
+    def wrote(self, place: Place, parcel: Parcel) -> int | None:
+        """Note that the target has answered for `parcel`; returns its latency as `Meter.wrote` does."""
+        now = time.time()
+        latency = self._of(place).wrote(parcel, now)
+        if latency is not None:
+            self._window.add(latency, parcel.records, now)
+        return latency
+
+    def status(self, channel: Channel) -> PartitionStatus:
+        """Return what to say of a channel, with its figures."""
+        metrics = self._of(channel.place).metrics(channel, time.time(), time.monotonic())
+        return replace(channel.status(), metrics=metrics)
+
+    def latency(self) -> Histogram | None:
+        """Return the latencies of all partitions together over the last half minute."""
+        return self._window.histogram(time.time())
+
+    def _of(self, place: Place) -> Meter:
+        meter = self._by_place.get(place)
+        if meter is None:
+            meter = self._by_place[place] = Meter()
+        return meter
+
+
+def _oldest(channel: Channel) -> int | None:
+    """Return the timestamp of the first record that was read and is not copied."""
+    if channel.in_flight:
+        return channel.in_flight[0].oldest
+    return next((item.first_timestamp for item in channel.queue if isinstance(item, Batch)), None)
 
 
 def _since(timestamp: int, now: float) -> int:

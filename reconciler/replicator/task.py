@@ -21,6 +21,7 @@ from reconciler.replicator.gaps import Gaps
 from reconciler.replicator.identity import Identity
 from reconciler.replicator.ledger import Ledger, Row
 from reconciler.replicator.memory import Memory
+from reconciler.replicator.meter import Meters
 from reconciler.replicator.reader import Reader
 from reconciler.replicator.takeover import Aids, Takeover, Wires
 from reconciler.replicator.wire import Job, Loop, Wire, Work
@@ -77,6 +78,7 @@ class Connections:
         self.listener = Listener(spec.target, spec.run)
         self.status = StatusWriter(spec.target)
         self.totals = _Totals()
+        self.meters = Meters()
         self.loop = Loop()
         self.fetch = Wire(self.loop, spec.source, client, REQUEST_TIMEOUT)
         self.ask_source = Wire(self.loop, spec.source, f"{client}-ask", REQUEST_TIMEOUT)
@@ -260,7 +262,8 @@ class Task:
             reader.bell.ring()
 
     def _written(self, channel: Channel, parcel: Parcel) -> None:
-        self._ledger.note(channel.place, parcel)
+        latency = self._with.meters.wrote(channel.place, parcel)
+        self._ledger.note(channel.place, parcel, latency, channel.filled_offsets)
         self._with.totals.records += parcel.records
         self._with.totals.bytes += len(parcel.data)
 
@@ -281,5 +284,6 @@ class Task:
             bytes=totals.bytes,
             records_per_second=round(records_per_second, 1),
             bytes_per_second=round(bytes_per_second, 1),
-            partitions=tuple(channel.status() for channel in self._channels),
+            partitions=tuple(self._with.meters.status(channel) for channel in self._channels),
+            latency=self._with.meters.latency(),
         )

@@ -50,6 +50,14 @@ def test_every_codec_and_age_is_copied_offset_by_offset(
     copied = copy(spec)
     assert identical(spec, fresh, old) == copied.records == copied.status.records == 5_000
     assert {(p.state, p.lag, p.reason) for p in copied.status.partitions} == {(PartitionState.RUNNING, 0, None)}
+    assert {(p.metrics.records, p.metrics.lag_seconds) for p in copied.status.partitions} == {(1_250, 0.0)}
+    assert sum(p.metrics.bytes for p in copied.status.partitions) == copied.status.bytes
+    for told in copied.status.partitions:
+        assert told.metrics.latency is not None
+        assert told.metrics.record_age is not None
+        assert (told.metrics.latency.min >= WEEK_MS) == (told.metrics.record_age >= WEEK_MS) == (told.topic == old)
+    assert copied.status.latency is not None
+    assert copied.status.latency.max >= WEEK_MS
 
 
 def test_a_restart_goes_on_where_the_copy_ends_and_the_ledger_tells(
@@ -62,7 +70,11 @@ def test_a_restart_goes_on_where_the_copy_ends_and_the_ledger_tells(
     fill(source_cluster, topic_name, 600, 2)
     first, second = copy(spec).rows
     assert isinstance(first, Row)
-    assert first[:8] == ("east-west", topic_name, 0, remote, 0, 299, 0, 300)
+    assert first[:9] == ("east-west", topic_name, 0, remote, 0, 299, 0, 299, 0)
+    assert (first.records, first.fills) == (300, 0)
+    assert first.latency_avg is not None
+    assert first.latency_max is not None
+    assert 0 < first.latency_avg <= first.latency_max
     assert (second.partition, second.first_offset, second.last_offset, second.records) == (1, 0, 299, 300)
     assert first.bytes > 300 * 20
     assert 0 <= time.time() * 1_000 - first.newest_timestamp < 600_000
@@ -71,7 +83,7 @@ def test_a_restart_goes_on_where_the_copy_ends_and_the_ledger_tells(
     assert copy(spec_of(source, target, topic_name)).rows == []
     fill(source_cluster, topic_name, 400, 2, "zstd")
     again = copy(spec_of(source, target, topic_name)).rows
-    assert [(row.first_offset, row.last_offset, row.target_offset) for row in again] == [(300, 499, 300)] * 2
+    assert [(row.first_offset, row.last_offset, row.first_target_offset) for row in again] == [(300, 499, 300)] * 2
     # The producer is the one that the log has: nobody begins a new one.
     assert [(p.epoch, p.last_sequence) for p in known] == [(0, 299)]
     assert producers(target, remote) == [ProducerState(known[0].producer_id, 0, 499, open_transaction=False)]

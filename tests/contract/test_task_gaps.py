@@ -110,7 +110,14 @@ def test_transactions_are_copied_at_their_own_offsets(
         assert all_running(copying.settled_again().partitions)
     transact(source_cluster, topic_name, range(PARTITIONS), 4)
     again = spec_with(spec_of(source, target, topic_name), fill=fill)
-    assert all_running(copy(again).status.partitions)
+    copied = copy(again)
+    assert all_running(copied.status.partitions)
+    for told in copied.status.partitions:
+        first = next(row for row in copied.rows if row.partition == told.partition)
+        counted = first.first_offset - first.fills + told.metrics.records + told.metrics.fills
+        assert told.metrics.fills > 0
+        # An answer that is lost on a busy machine is in no account.
+        assert counted == told.position or told.metrics.retries
     assert identical(spec, topic_name) > 100
     assert [record_of(spec, topic_name, n).runs.runs for n in range(PARTITIONS)] == [()] * PARTITIONS
 

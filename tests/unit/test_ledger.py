@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ PLACE = Place("orders", 1, "east.orders")
 
 
 def parcel(base: int, count: int, newest: int = 0, size: int = 100) -> Parcel:
-    return Parcel(0, base, base + count, base, count, newest, b"x" * size)
+    return Parcel(0, base, base + count, base, count, newest, newest, b"x" * size)
 
 
 def test_nothing_copied_is_no_row() -> None:
@@ -23,9 +24,46 @@ def test_nothing_copied_is_no_row() -> None:
 
 def test_parcels_that_continue_each_other_are_one_run() -> None:
     ledger = Ledger("east-west")
-    for one in (parcel(10, 5, 300), parcel(15, 1, 900), parcel(16, 4, 200)):
-        ledger.note(PLACE, one)
-    assert ledger.rows() == [Row("east-west", "orders", 1, "east.orders", 10, 19, 10, 10, 300, 900)]
+    for one, latency in ((parcel(10, 5, 300), 20), (parcel(15, 1, 900), 5), (parcel(16, 4, 200), 90)):
+        ledger.note(PLACE, one, latency)
+    assert ledger.rows() == [
+        Row(
+            *("east-west", "orders", 1, "east.orders"),
+            *(10, 19, 10, 19, 0),
+            records=10,
+            bytes=300,
+            fills=0,
+            newest_timestamp=900,
+            latency_avg=round((5 * 20 + 1 * 5 + 4 * 90) / 10),
+            latency_max=90,
+        )
+    ]
+
+
+def test_records_without_timestamps_have_no_latency() -> None:
+    ledger = Ledger("east-west")
+    ledger.note(PLACE, parcel(0, 2, newest=-1), None)
+    (row,) = ledger.rows()
+    assert (row.newest_timestamp, row.latency_avg, row.latency_max) == (-1, None, None)
+    ledger.note(PLACE, parcel(2, 1), 40)
+    (row,) = ledger.rows()
+    assert (row.records, row.latency_avg, row.latency_max) == (3, 40, 40)
+
+
+def test_what_was_filled_stands_with_the_run_behind_it() -> None:
+    ledger = Ledger("east-west")
+    for one, filled in ((parcel(0, 2), 0), (parcel(3, 1), 1), (parcel(4, 1), 1), (parcel(9, 1), 5)):
+        ledger.note(PLACE, one, None, filled)
+    assert [(row.first_offset, row.records, row.fills) for row in ledger.rows()] == [(0, 2, 0), (3, 2, 1), (9, 1, 4)]
+
+
+def test_a_shift_begins_a_new_run() -> None:
+    ledger = Ledger("east-west")
+    ledger.note(PLACE, parcel(0, 2))
+    ledger.note(PLACE, replace(parcel(2, 3), landing=4))
+    ledger.note(PLACE, replace(parcel(5, 1), landing=7))
+    found = [(row.first_offset, row.first_target_offset, row.last_target_offset, row.shift) for row in ledger.rows()]
+    assert found == [(0, 0, 1, 0), (2, 4, 7, 2)]
 
 
 def test_a_jump_begins_a_new_run() -> None:
@@ -56,6 +94,6 @@ def test_runs_account_for_every_record_and_never_touch(steps: list[tuple[int, in
     assert sum(row.records for row in rows) == sum(count for _, count, _ in steps)
     assert sum(row.bytes for row in rows) == sum(count for _, count, _ in steps)
     assert all(row.last_offset - row.first_offset + 1 == row.records for row in rows)
-    assert all(row.target_offset == row.first_offset for row in rows)
+    assert all(row.first_target_offset == row.first_offset for row in rows)
     assert all(after.first_offset > before.last_offset + 1 for before, after in itertools.pairwise(rows))
     assert max((row.newest_timestamp for row in rows), default=0) == max((newest for *_, newest in steps), default=0)
