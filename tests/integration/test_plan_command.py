@@ -1,0 +1,84 @@
+"""What `plan` and `apply` say of flows that cannot have what they ask for, on two real clusters."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from reconciler.embedded import EmbeddedCluster
+from tests.contract.kafka import admin, create
+from tests.integration.command import anabranch
+
+DECLARATION = """\
+version: 1
+name: {name}
+clusters:
+  us-east: {{bootstrap: ["{source}"]}}
+  ap-south: {{bootstrap: ["{localhost}"]}}
+  eu-west: {{bootstrap: ["{target}"]}}
+policy: {{type: identity}}
+replication:
+  - aggregation: {{from: [us-east, ap-south], to: eu-west}}
+    topics: {{include: ["{topic}"]}}
+"""
+
+
+@pytest.fixture
+def aggregation(
+    tmp_path: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
+) -> Path:
+    """Two flows whose copies would be one topic; one source is declared under two names."""
+    source = source_cluster.bootstrap
+    path = tmp_path / "aggregation.yaml"
+    path.write_text(
+        DECLARATION.format(
+            name=topic_name[-40:].strip("-"),
+            source=source,
+            localhost=source.replace("127.0.0.1", "localhost"),
+            target=target_cluster.bootstrap,
+            topic=topic_name,
+        )
+    )
+    create(source_cluster, topic_name)
+    return path
+
+
+def test_what_cannot_have_identical_offsets_is_shown_and_not_made(
+    aggregation: Path, target_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    shown = anabranch("plan", aggregation)
+    assert shown.code == 0
+    said = "not started: it needs translated offsets, which this version cannot run."
+    assert f"✗ skip   {topic_name}   us-east's {topic_name}, {said}" in shown.stdout
+    assert shown.stdout.count(said) == 2
+    assert shown.stdout.endswith(" 2 topics not started.\n")
+
+    applied = anabranch("apply", aggregation, "--yes", "--format", "json")
+    assert applied.code == 0
+    (west,) = json.loads(applied.stdout)["plan"]["clusters"]
+    assert {topic["flow"] for topic in west["not_started"]} == {"us-east-eu-west", "ap-south-eu-west"}
+    assert [(flow["offsets"], flow["fill"]) for flow in west["flows"]] == [("translated", "markers")] * 2
+    client = admin(target_cluster)
+    assert topic_name not in client.list_topics(timeout=30).topics
+
+
+@pytest.mark.parametrize(
+    ("command", "field", "code", "said"),
+    [
+        ("plan", "quota: 0", "AB104", "expected bytes per second above 0"),
+        ("replicate", "quota: -5MB/s", "AB104", "found '-5MB/s'"),
+        ("plan", "offsets: identical", "AB117", "both write"),
+        ("apply", "offsets: translated", "AB111", "translated is planned and not accepted yet"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_where_it_stands(
+    aggregation: Path, command: str, field: str, code: str, said: str
+) -> None:
+    aggregation.write_text(aggregation.read_text() + f"    {field}\n")
+    ended = anabranch(command, aggregation)
+    assert (ended.code, ended.stdout) == (1, "")
+    assert f"{aggregation.name}:" in ended.stderr
+    assert said in ended.stderr
+    assert f"[{code}]" in ended.stderr
