@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import Fill
-from reconciler.model.runs import CopyRecord
+from reconciler.model.runs import Runs
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState
 from reconciler.replicator.channel import Place, Standing
@@ -21,9 +21,9 @@ from reconciler.replicator.fill import Filler
 from reconciler.replicator.padding import pad
 from reconciler.replicator.wire import ConnectionLost, TopicInfo, Wire, transactions
 from reconciler.replicator.wire.transactions import Markers
-from reconciler.state.copies import Copies
 from tests.contract.kafka import admin, create, declared
 from tests.support.copying import REMOTE, Running, all_running, code, copy, identical, log_end, spec_of
+from tests.support.translated import assert_translated, committed, runs_of
 from tests.support.wires import ask
 
 SECONDS = 30
@@ -55,30 +55,8 @@ def transact(cluster: EmbeddedCluster, topic: str, partitions: Sequence[int], ro
             plain.flush(SECONDS)
 
 
-def record_of(spec: FlowSpec, topic: str, partition: int = 0) -> CopyRecord:
-    copies = Copies(spec.target)
-    copies.refresh()
-    record = copies.get(spec.flow.name, spec.flow.remote_topic(topic), partition)
-    copies.close()
-    assert record is not None
-    return record
-
-
-def records(cluster: Cluster, topic: str) -> list[Message]:
-    """Return the committed records of partition 0."""
-    consumer = Consumer(
-        cluster.librdkafka()
-        | {"group.id": "tests", "enable.auto.commit": False, "enable.partition.eof": True, "log_level": "2"}
-    )
-    consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
-    found: list[Message] = []
-    while True:
-        message = consumer.poll(SECONDS)
-        assert message is not None
-        if message.error() is not None:
-            consumer.close()
-            return found
-        found.append(message)
+def runs(spec: FlowSpec, topic: str, partitions: int = 1) -> list[Runs]:
+    return runs_of(spec.target, spec.flow.name, spec.flow.remote_topic(topic), partitions)
 
 
 @pytest.fixture
@@ -119,7 +97,7 @@ def test_transactions_are_copied_at_their_own_offsets(
         # An answer that is lost on a busy machine is in no account.
         assert counted == told.position or told.metrics.retries
     assert identical(spec, topic_name) > 100
-    assert [record_of(spec, topic_name, n).runs.runs for n in range(PARTITIONS)] == [()] * PARTITIONS
+    assert runs(spec, topic_name, PARTITIONS) == [Runs()] * PARTITIONS
 
 
 def test_what_a_predecessor_left_of_a_filling_is_gone_on_with(
@@ -177,20 +155,10 @@ def test_a_filling_too_long_shifts_what_follows_and_the_next_gap_heals_it(
     assert all_running(copied.status.partitions)
     transact(source_cluster, topic_name, [0], 10)
     copy(spec_of(source, target, topic_name))
-    runs = record_of(spec, topic_name).runs
-    assert runs.shifted > 1
-    originals, copies = records(source, topic_name), {m.offset(): m for m in records(target, remote)}
-    assert len(originals) == len(copies)
-    moved = 0
-    for original in originals:
-        found = copies[runs.to_target(original.offset())]
-        assert (found.key(), found.value(), found.timestamp()) == (
-            original.key(),
-            original.value(),
-            original.timestamp(),
-        )
-        moved += found.offset() != original.offset()
-    assert 0 < moved < len(originals), "some are shifted, and healed"
+    (found,) = runs(spec, topic_name)
+    assert found.shifted > 1
+    moved = assert_translated(source, topic_name, target, [found])
+    assert 0 < moved < len(committed(source, topic_name)), "some are shifted, and healed"
 
 
 def test_a_marker_too_many_that_nobody_noticed_is_found_by_the_next_owner(
@@ -217,10 +185,9 @@ def test_a_marker_too_many_that_nobody_noticed_is_found_by_the_next_owner(
     transact(source_cluster, topic_name, [0], 2)
     spec = spec_of(source, target, topic_name)
     copy(spec)
-    runs = record_of(spec, topic_name).runs
-    assert runs.shifted == 1
-    copies = {m.offset(): m.value() for m in records(target, remote)}
-    assert {runs.to_target(m.offset()): m.value() for m in records(source, topic_name)} == copies
+    (found,) = runs(spec, topic_name)
+    assert found.shifted == 1
+    assert assert_translated(source, topic_name, target, [found]) > 0
 
 
 def test_a_gap_of_a_compacted_log_is_filled(
@@ -235,7 +202,7 @@ def test_a_gap_of_a_compacted_log_is_filled(
         producer.produce(topic_name, key=b"b" if number == 4 else b"a", value=b"%d" % number)
         producer.flush(SECONDS)
     deadline = time.monotonic() + 2 * SECONDS
-    while [m.offset() for m in records(source, topic_name)][:2] != [4, 11]:
+    while [m.offset() for m in committed(source, topic_name)][:2] != [4, 11]:
         assert time.monotonic() < deadline, "nothing is compacted"
         # Only segments that are not written to any more are compacted.
         producer.produce(topic_name, key=b"z", value=b"")
@@ -284,13 +251,13 @@ def test_lost_records_are_passed_over_when_that_is_declared(
     copy(spec)
     copied_to = log_end(target, f"east.{topic_name}")
     transact(source_cluster, topic_name, [0], 12)
-    transact_end = records(source, topic_name)[-3].offset()
+    transact_end = committed(source, topic_name)[-3].offset()
     _delete_records(source_cluster, topic_name, transact_end)
     assert transact_end > copied_to + 10
     again = replace(spec, run=f"{spec.run}-again")
     assert all_running(copy(again).status.partitions)
-    left = [(m.offset(), m.value()) for m in records(source, topic_name)]
-    assert [(m.offset(), m.value()) for m in records(target, f"east.{topic_name}")][-len(left) :] == left
+    left = [(m.offset(), m.value()) for m in committed(source, topic_name)]
+    assert [(m.offset(), m.value()) for m in committed(target, f"east.{topic_name}")][-len(left) :] == left
 
 
 def _delete_records(cluster: EmbeddedCluster, topic: str, before: int) -> None:
@@ -323,7 +290,7 @@ def test_a_log_that_begins_later_is_copied_at_its_offsets(
     spec = spec_of(source, target, topic_name)
     assert all_running(copy(spec).status.partitions)
     assert identical(spec, topic_name) == (5 if begins == 7 else 8)
-    assert records(target, remote)[0].offset() == begins
+    assert committed(target, remote)[0].offset() == begins
     for cluster, topic in ((source, topic_name), (target, remote)):
         assert offset_at(cluster, topic, now + 9_500) == begins + (3 if begins == 7 else 6)
         assert offset_at(cluster, topic, 1) == begins

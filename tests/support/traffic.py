@@ -94,3 +94,58 @@ class Traffic(threading.Thread):
                     self._hurry.wait(ahead)
         assert self._producer.flush(120) == 0
         assert not failed, failed[:3]
+
+
+class Transactions(threading.Thread):
+    """Writes five transactions a second over all partitions of a topic, every third aborted, until told to finish.
+
+    Args:
+        cluster: where to.
+        topic: an existing topic.
+        partitions: of the topic; each transaction has records in all of them.
+        age_ms: how old the records say they are.
+    """
+
+    def __init__(self, cluster: EmbeddedCluster, topic: str, partitions: int, age_ms: int = 0) -> None:
+        super().__init__(name=f"transactions-{topic}", daemon=True)
+        self.error: BaseException | None = None
+        self.ended = 0
+        self._topic, self._partitions, self._age_ms = topic, partitions, age_ms
+        self._over = threading.Event()
+        settings = {"transactional.id": f"tests-{topic}", "linger.ms": 1, "log_level": "2"}
+        self._producer = Producer(cluster.client_config() | settings)
+
+    def run(self) -> None:
+        try:
+            self._producer.init_transactions(60)
+            while not self._over.is_set():
+                began = time.monotonic()
+                self._transact(self.ended)
+                self.ended += 1
+                self._over.wait(began + 0.2 - time.monotonic())
+        except BaseException as error:
+            self.error = error
+
+    def finish(self) -> None:
+        """End after the transaction under way."""
+        self._over.set()
+        self.join()
+        if self.error is not None:
+            raise self.error
+
+    def _transact(self, number: int) -> None:
+        self._producer.begin_transaction()
+        for partition in range(self._partitions):
+            for part in range(1 + (number + partition) % 3):
+                self._producer.produce(
+                    self._topic,
+                    key=b"%d" % number,
+                    value=b"%d of %d" % (part, number),
+                    partition=partition,
+                    timestamp=int(time.time() * 1000) - self._age_ms,
+                )
+        self._producer.flush(60)
+        if number % 3 == 2:
+            self._producer.abort_transaction(60)
+        else:
+            self._producer.commit_transaction(60)
