@@ -14,8 +14,11 @@
     watch       follows a competitor from its start to the last replicated record
     sample      compares a sample of a copy with its original; a difference voids a run
     race        the whole: brokers, load, competitors in turn, clean-up
+    probe       sends records at a steady rate and receives them, by one clock
+    latency     what a replicator adds to the way of a record
     machine     facts about the machine, for the reports
     report      a race's figures, medians and ratios as Markdown
+    latency_report  the same for latencies
     bars        what is promised beside what was measured
     table       Markdown tables
 

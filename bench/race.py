@@ -152,7 +152,8 @@ def _one(competitor: Competitor, scene: Scene, original: LogFacts) -> Measuremen
     copy = competitor.copy(scene)
     try:
         process = competitor.start(scene)
-        measurement = Watch(scene, process, _pids(scene, process.pid), original, copy).measure()
+        brokers = [pid for pid in broker_pids(scene) if pid != process.pid]
+        measurement = Watch(scene, process, brokers, original, copy).measure()
         competitor.finish(scene)
         competitor.check(scene)
         return measurement
@@ -161,12 +162,12 @@ def _one(competitor: Competitor, scene: Scene, original: LogFacts) -> Measuremen
         competitor.clear(scene)
 
 
-def _pids(scene: Scene, competitor: int) -> list[int]:
-    """Return the brokers' processes, without the one that is itself the competitor."""
+def broker_pids(scene: Scene) -> list[int]:
+    """Return the process ids of all brokers."""
     brokers = [
         cluster.broker(node) for cluster in (scene.source, scene.target) for node in range(1, cluster.options.nodes + 1)
     ]
-    return [broker.pid for broker in brokers if broker.pid is not None and broker.pid != competitor]
+    return [broker.pid for broker in brokers if broker.pid is not None]
 
 
 def _settle(scene: Scene) -> None:

@@ -1,0 +1,39 @@
+"""`python -m bench latency`: what replication adds to the way of a record from producer to consumer."""
+
+from __future__ import annotations
+
+import argparse
+
+from bench.commands.common import count, new_command, publish, say
+from bench.latency import Peer, Setting, latency
+from bench.latency_report import latency_report
+from bench.mm2 import PROMPT, MirrorMaker2
+from bench.ours import Anabranch
+from bench.probe import Stream
+
+_TEXT = "measure what Anabranch and MirrorMaker 2 add to the way of a record from producer to consumer"
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the subcommand."""
+    command = new_command(commands, "latency", _TEXT)
+    command.add_argument("--rate", type=count, default=1000, help="records a second")
+    command.add_argument("--size", type=count, default=250, help="bytes of a value")
+    command.add_argument("--partitions", type=count, default=8, help="partitions of the topic")
+    command.add_argument("--seconds", type=count, default=600, help="length of what counts, for each contestant")
+    command.add_argument("--warm-up", type=count, default=60, help="seconds before it that do not count")
+    command.add_argument("--runs", type=count, default=3, help="how often")
+    command.add_argument("--tasks", type=count, default=1, help="Anabranch's tasks")
+    command.add_argument("--round", type=count, default=300, help="seconds of a round of Anabranch's tasks")
+    command.add_argument("--mm2-tasks", type=count, default=1, help="MirrorMaker 2's tasks")
+    command.add_argument("--mm2", action=argparse.BooleanOptionalAction, default=True, help="with MirrorMaker 2")
+    command.set_defaults(run=_run)
+
+
+def _run(asked: argparse.Namespace) -> None:
+    peers: list[Peer] = [Anabranch(asked.tasks, ("--round", str(asked.round)))]
+    if asked.mm2:
+        peers.append(MirrorMaker2(asked.mm2_tasks, tuning=PROMPT))
+    setting = Setting(Stream(asked.rate, asked.size, asked.partitions), asked.seconds, asked.warm_up)
+    result = latency(setting, peers, asked.runs, say)
+    publish(lambda machine, date: latency_report(result, machine, date), "latency", asked.write)
