@@ -21,8 +21,11 @@ from reconciler.cli.common import print_problems
 from reconciler.cli.demo import demo
 from reconciler.cli.graph import graph
 from reconciler.cli.lag import lag
+from reconciler.cli.pause import pause
 from reconciler.cli.plan import plan
 from reconciler.cli.replicate import replicate
+from reconciler.cli.restart import restart
+from reconciler.cli.resume import resume
 from reconciler.cli.schema import schema
 from reconciler.cli.status import status
 from reconciler.cli.validate import validate
@@ -39,6 +42,9 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "replicate": replicate,
     "status": status,
     "lag": lag,
+    "pause": pause,
+    "resume": resume,
+    "restart": restart,
     "schema": schema,
     "demo": demo,
 }

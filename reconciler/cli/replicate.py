@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,7 +16,7 @@ from reconciler.cli.planning import Clusters, chosen_targets
 from reconciler.model.errors import Problem, together
 from reconciler.model.flow import Flow
 from reconciler.model.spec import DEFAULT_ROUND, FlowSpec
-from reconciler.model.status import PartitionStatus, TaskStatus
+from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,8 +50,15 @@ def replicate(
         ),
     ] = None,
     ledger_format: Annotated[Literal["json", "parquet"], typer.Option(help="How these files are written.")] = "json",
+    reconcile: Annotated[
+        bool,
+        typer.Option(
+            "--reconcile/--no-reconcile", help="Make remote topics for new topics, and let them grow, as apply would."
+        ),
+    ] = True,
 ) -> None:
     """Copy records: all enabled flows into the named clusters, by default into all."""
+    from reconciler.cli.reconcile import growing
     from reconciler.observe.reach import unreachable_among
     from reconciler.replicator.drive import Drive, Ending, Watcher, new_run
 
@@ -67,10 +75,12 @@ def replicate(
     specs = [FlowSpec.compile(topology, flow, run, round_seconds) for flow in flows]
     console = stderr_console()
     progress = _Progress(console, flows)
-    watcher = Watcher(warn=_warn, seen=progress.seen, phase=lambda phase: console.print(phase, style="dim"))
+    say = partial(console.print, style="dim")
+    watcher = Watcher(warn=_warn, seen=progress.seen, phase=say, note=say)
     folder = (state_dir or _default_state_dir()) / topology.name / run
     ledgers = _ledger_files(ledger, ledger_format) if ledger else None
-    outcome = Drive(specs, folder, until_caught_up, watcher, ledgers).run()
+    grow = growing(topology) if reconcile else None
+    outcome = Drive(specs, folder, until_caught_up, watcher, ledgers, grow).run()
     progress.show()
     if outcome.ending is Ending.PARKED:
         print_problems(_parked(flow, partition) for flow, partition in outcome.parked)
@@ -100,6 +110,8 @@ def _warn(text: str) -> None:
 
 def _parked(flow: str, partition: PartitionStatus) -> Problem:
     where = f"flow {flow}, {partition.remote}/{partition.partition}"
+    if partition.state is PartitionState.PAUSED:
+        return Problem("AB230", where, "paused before it was caught up", "let it go on with `anabranch resume`")
     reason = partition.reason
     return Problem(reason.code if reason else "AB200", where, f"parked: {reason.text if reason else 'no reason'}", "")
 

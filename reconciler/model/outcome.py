@@ -5,6 +5,7 @@ Values only; provisioners make them, reports and commands read them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from reconciler.model.errors import Problem
@@ -51,3 +52,18 @@ class Outcome:
         self.done += other.done
         self.failed += other.failed
         self.skipped += other.skipped
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What became of a look after the remote topics of one flow.
+
+    Attributes:
+        outcome: of the steps that made topics or let them grow.
+        left_out: by original topic, why it must not be copied.
+        hindered: by original topic, why nothing can be done for it now.
+    """
+
+    outcome: Outcome
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    hindered: Mapping[str, str] = field(default_factory=dict)

@@ -170,6 +170,7 @@ class TaskStatus:
         bytes_per_second: likewise.
         partitions: what it replicates.
         latency: of all its partitions together, as `Metrics.latency`; None when nothing was copied lately.
+        heard: the place in the control topic up to which it has listened and obeyed.
     """
 
     flow: str
@@ -187,6 +188,7 @@ class TaskStatus:
     bytes_per_second: float
     partitions: tuple[PartitionStatus, ...]
     latency: Histogram | None = None
+    heard: int = 0
 
     def is_live(self, now: float) -> bool:
         """Tell whether the task runs at `now` (seconds since 1970): it spoke lately, and not its last word."""

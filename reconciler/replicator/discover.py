@@ -1,17 +1,20 @@
 """Which partitions a flow has now, and how they are shared among its tasks.
 
-The data source's planner asks at the start of each round; a task that has nothing to do asks until there is something.
+`refresh` in the driver asks and shares out, for the whole run; the planner of rounds and the tasks read what it
+announces.
 """
 
 from __future__ import annotations
 
-import threading
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem
+from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator.channel import Place
 from reconciler.state.faults import in_words, is_authentication, principal
@@ -72,29 +75,74 @@ def _fault(spec: FlowSpec, failure: KafkaError, reported: list[KafkaError]) -> E
     )
 
 
-class Look(threading.Thread):
-    """One look for topics of a flow, in a thread of its own: a source that does not answer takes long to say so.
+@dataclass(frozen=True)
+class SharedTopic:
+    """One topic in the shares.
 
     Attributes:
-        found: whether there are any.
-        failure: why that is not known.
+        remote: the remote topic.
+        tasks: the task of each partition.
     """
 
-    def __init__(self, spec: FlowSpec) -> None:
-        super().__init__(name=f"look-{spec.flow.name}", daemon=True)
-        self._spec = spec
-        self.found = False
-        self.failure: AnabranchError | None = None
-
-    def run(self) -> None:
-        """Look."""
-        try:
-            self.found = bool(matching(self._spec))
-        except AnabranchError as error:
-            self.failure = error
+    remote: str
+    tasks: tuple[int, ...]
 
 
-def share_out(places: list[Place], tasks: int) -> list[Assignment]:
-    """Deal `places` to at most `tasks` tasks, the partitions of one topic to different ones; one task at least."""
-    count = max(1, min(tasks, len(places)))
-    return [Assignment(task, count, tuple(places[task::count])) for task in range(count)]
+@dataclass(frozen=True)
+class Shares:
+    """Which task has which partition, in one run. Shares only grow: what a task has it keeps.
+
+    Attributes:
+        tasks: how many tasks there are.
+        topics: by original name.
+    """
+
+    tasks: int = 1
+    topics: Mapping[str, SharedTopic] = field(default_factory=dict)
+
+    def extended(self, places: Iterable[Place], most: int) -> Shares:
+        """Deal the partitions that nobody has yet, each to the task with the fewest.
+
+        Args:
+            places: all partitions of the flow, those of a topic in their order.
+            most: how many tasks there may be.
+        """
+        owners = {name: list(topic.tasks) for name, topic in self.topics.items()}
+        remotes = {name: topic.remote for name, topic in self.topics.items()}
+        new = [place for place in places if place.partition >= len(owners.get(place.topic, ()))]
+        count = max(self.tasks, min(most, len(new) + sum(len(tasks) for tasks in owners.values())))
+        loads = Counter(task for tasks in owners.values() for task in tasks)
+        for place in new:
+            task = min(range(count), key=lambda number: (loads[number], number))
+            loads[task] += 1
+            remotes[place.topic] = place.remote
+            owners.setdefault(place.topic, []).append(task)
+        return Shares(count, {name: SharedTopic(remotes[name], tuple(owners[name])) for name in owners})
+
+    def of(self, task: int) -> tuple[Place, ...]:
+        """Return the partitions of one task."""
+        return tuple(
+            Place(name, partition, topic.remote)
+            for name, topic in self.topics.items()
+            for partition, owner in enumerate(topic.tasks)
+            if owner == task
+        )
+
+    def assignments(self) -> list[Assignment]:
+        """Return what each task has, in the order of the tasks."""
+        return [Assignment(task, self.tasks, self.of(task)) for task in range(self.tasks)]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the shares as JSON types; `from_json` is its inverse."""
+        topics = {name: [topic.remote, list(topic.tasks)] for name, topic in self.topics.items()}
+        return {"tasks": self.tasks, "topics": topics}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Shares:
+        """Read what `to_json` returned.
+
+        Raises:
+            KeyError, TypeError, ValueError: the value is of another shape.
+        """
+        topics = {name: SharedTopic(remote, tuple(tasks)) for name, (remote, tasks) in value["topics"].items()}
+        return cls(value["tasks"], topics)

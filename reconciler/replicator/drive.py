@@ -6,6 +6,7 @@ topic alone, so it works the same wherever Spark put them.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -16,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from types import FrameType, TracebackType
 
 from reconciler.model.cluster import Cluster
@@ -24,6 +26,7 @@ from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionStatus, TaskStatus
 from reconciler.replicator import discover, probe
 from reconciler.replicator.goals import Goals
+from reconciler.replicator.refresh import Reconcile, Refresh
 from reconciler.replicator.session import LedgerFiles, Session, abandon_start
 from reconciler.state import control
 from reconciler.state.journal import CONTROL, COPIES, STATUS, Journal
@@ -31,6 +34,7 @@ from reconciler.state.status import StatusReader, forget_old
 
 _TICK = 0.2
 _STOP_PATIENCE = 6.0
+_LOOKS_AT_ONCE = 8
 
 
 class Ending(Enum):
@@ -38,7 +42,7 @@ class Ending(Enum):
 
     STOPPED = "stopped"
     CAUGHT_UP = "caught up"
-    PARKED = "only parked partitions are left"
+    PARKED = "only parked or paused partitions are left"
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class Outcome:
 
     Attributes:
         ending: how.
-        parked: flow and partition of what is parked, when that is why.
+        parked: flow and partition of what is parked or paused, when that is why.
     """
 
     ending: Ending
@@ -62,11 +66,13 @@ class Watcher:
         warn: called with each warning.
         seen: called with the tasks' newest words, several times a second.
         phase: called when a new phase begins: `starting Spark`, `replicating`, `stopping`.
+        note: called with everything that was made on the way.
     """
 
     warn: Callable[[str], None]
     seen: Callable[[Sequence[TaskStatus]], None]
     phase: Callable[[str], None]
+    note: Callable[[str], None]
 
 
 def new_run() -> str:
@@ -120,6 +126,7 @@ class Drive:
         until_caught_up: end when the sources' ends of now are reached.
         watcher: whom to tell.
         ledgers: where the ledgers are kept; None when nobody wants them.
+        reconcile: makes what remote topics lack, again and again; None when nobody wants that.
     """
 
     def __init__(
@@ -129,6 +136,7 @@ class Drive:
         until_caught_up: bool,
         watcher: Watcher,
         ledgers: LedgerFiles | None = None,
+        reconcile: Reconcile | None = None,
     ) -> None:
         self._specs = specs
         self._folder = folder
@@ -138,6 +146,18 @@ class Drive:
         self._targets = {spec.target.alias: spec.target for spec in specs}
         self._run = specs[0].run
         self._readers: dict[str, StatusReader] = {}
+        self._has_announced = False
+        # Other threads speak through this: the watcher hears from the driver's own alone.
+        self._words: SimpleQueue[tuple[Callable[[str], None], str]] = SimpleQueue()
+        self._refreshes = [
+            Refresh(
+                spec,
+                reconcile,
+                warn=lambda text: self._words.put((watcher.warn, text)),
+                note=lambda text: self._words.put((watcher.note, text)),
+            )
+            for spec in specs
+        ]
 
     def run(self) -> Outcome:
         """Run until stopped by a signal or caught up.
@@ -148,12 +168,15 @@ class Drive:
         with StopSignals() as signals:
             try:
                 self._prepare()
+                self._refresh()
                 session = self._start()
                 signals.hear_again()
                 signals.may_raise = False
             except StoppedEarly:
                 signals.may_raise = False
                 abandon_start()
+                self._end_refreshes()
+                self._withdraw(tuple(self._targets.values()) if self._has_announced else ())
                 shutil.rmtree(self._folder, ignore_errors=True)
                 return Outcome(Ending.STOPPED)
             try:
@@ -181,6 +204,7 @@ class Drive:
                 Journal(target, CONTROL, timeout=5.0).ensure()
                 Journal(target, COPIES, timeout=5.0).ensure()
                 forget_old(target, [spec.flow.name for spec in self._specs])
+                control.forget_old(target)
                 flows = [spec.flow for spec in self._specs if spec.target == target]
                 probe.check(target, flows, self._watcher.warn)
             except AnabranchError as error:
@@ -205,6 +229,15 @@ class Drive:
         if not found:
             self._watcher.warn(f"flow {spec.flow.name}: no topic of {spec.source.alias} matches yet; waiting for one")
 
+    def _refresh(self) -> None:
+        """Have everything made and announced that is there already, then go on with that beside the driver."""
+        self._has_announced = True
+        with ThreadPoolExecutor(min(len(self._refreshes), _LOOKS_AT_ONCE)) as pool:
+            list(pool.map(Refresh.look, self._refreshes))
+        self._pass_on()
+        for refresh in self._refreshes:
+            refresh.start()
+
     def _start(self) -> Session:
         self._watcher.phase("starting Spark")
         self._folder.mkdir(parents=True)
@@ -218,6 +251,7 @@ class Drive:
         self._watcher.phase("replicating")
         while not signals.asked:
             session.check()
+            self._pass_on()
             statuses = self._statuses()
             self._watcher.seen(statuses)
             if self._goals is not None:
@@ -228,6 +262,13 @@ class Drive:
                     return Outcome(Ending.PARKED, progress.parked)
             time.sleep(_TICK)
         return Outcome(Ending.STOPPED)
+
+    def _pass_on(self) -> None:
+        """Tell the watcher what other threads had to say."""
+        with contextlib.suppress(Empty):
+            while True:
+                tell, text = self._words.get_nowait()
+                tell(text)
 
     def _statuses(self) -> list[TaskStatus]:
         """Return the words of this run's tasks; a target that does not answer just says nothing new."""
@@ -245,6 +286,8 @@ class Drive:
     def _stop(self, session: Session) -> None:
         """Ask the tasks to finish what is in flight, wait for their last words, then end Spark."""
         self._watcher.phase("stopping")
+        for refresh in self._refreshes:
+            refresh.over()
         targets = tuple(self._targets.values())
         with ThreadPoolExecutor(len(targets)) as pool:
             told = pool.map(self._tell, targets)
@@ -253,13 +296,24 @@ class Drive:
         while reached and time.monotonic() < deadline and not self._all_stopped():
             time.sleep(_TICK / 4)
         session.stop()
-        for target in reached:
-            try:
-                control.withdraw(target, self._run)
-            except AnabranchError:
-                self._watcher.warn(f"{target.where} does not answer; the command to stop stays in its control topic")
+        self._end_refreshes()
+        self._withdraw(reached)
         for reader in self._readers.values():
             reader.close()
+
+    def _withdraw(self, targets: Sequence[Cluster]) -> None:
+        """Take back what this run was told: nobody listens any more."""
+        for target in targets:
+            flows = [spec.flow.name for spec in self._specs if spec.target == target]
+            try:
+                control.withdraw(target, self._run, flows)
+            except AnabranchError:
+                self._watcher.warn(f"{target.where} does not answer; what this run was told stays in its control topic")
+
+    def _end_refreshes(self) -> None:
+        for refresh in self._refreshes:
+            refresh.end()
+        self._pass_on()
 
     def _tell(self, target: Cluster) -> bool:
         try:

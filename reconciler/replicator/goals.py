@@ -24,7 +24,7 @@ class Progress:
 
     Attributes:
         missing: how many partitions have not reached their goal.
-        parked: those of them that are parked, with their flow.
+        parked: those of them that are parked or paused, with their flow.
     """
 
     missing: int
@@ -74,6 +74,6 @@ class Goals:
             reached = found is not None and found.position >= end and found.state is PartitionState.RUNNING
             if not reached and (end > 0 or found is None):
                 missing += 1
-                if found is not None and found.state is PartitionState.PARKED:
+                if found is not None and found.state in (PartitionState.PARKED, PartitionState.PAUSED):
                     parked.append((key[0], found))
         return Progress(missing, tuple(parked))

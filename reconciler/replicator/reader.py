@@ -49,6 +49,10 @@ class Reader:
         self.bell = bell
         self.stopped = False
 
+    def add(self, channel: Channel) -> None:
+        """Read a channel too that the task got later."""
+        self._order.append(channel)
+
     async def run(self) -> None:
         """Fetch until `stopped`."""
         while not self.stopped:

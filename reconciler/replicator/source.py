@@ -7,6 +7,7 @@ positions are read from the target's log and never from Spark.
 
 from __future__ import annotations
 
+import contextlib
 import signal
 from collections.abc import Iterator, MutableMapping
 from typing import Any
@@ -17,6 +18,7 @@ from reconciler.model.errors import EnvironmentFault
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator import discover, task
 from reconciler.replicator.ledger import SCHEMA
+from reconciler.state import control
 
 NAME = "anabranch"
 
@@ -55,6 +57,7 @@ class RoundReader(DataSourceStreamReader):
 
     def __init__(self, spec: str) -> None:
         self._spec = spec
+        self._shares = discover.Shares()
 
     def initialOffset(self) -> dict[str, int]:
         """Return round 0; the number has no meaning beyond being different each time."""
@@ -65,16 +68,16 @@ class RoundReader(DataSourceStreamReader):
         return {"round": start["round"] + 1}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        """Deal the flow's partitions, as they are now, to its tasks.
+        """Give each task what the driver has announced for it.
 
-        A source that does not answer must not end the query: its task waits for it, and says so.
+        A target that does not answer must not end the query: then the shares are those of the last round, and a task
+        hears of its further partitions as soon as it hears anything.
         """
         spec = FlowSpec.from_json(self._spec)
-        try:
-            places = discover.matching(spec)
-        except EnvironmentFault:
-            places = []
-        return [GroupPartition(share) for share in discover.share_out(places, spec.flow.tasks)]
+        with contextlib.suppress(EnvironmentFault):
+            announced = control.announced(spec.target, spec.run, spec.flow.name)
+            self._shares = self._shares if announced is None else discover.Shares.from_json(announced)
+        return [GroupPartition(share) for share in self._shares.assignments()]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         """Replicate one group for a round, then yield its ledger."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from reconciler.model.spec import FlowSpec
-from reconciler.model.status import TaskStatus
-from reconciler.replicator.channel import Channel, Parcel
-from reconciler.replicator.discover import Assignment, Look
+from reconciler.model.status import PartitionState, TaskStatus
+from reconciler.replicator.channel import Channel, Parcel, Place
+from reconciler.replicator.discover import Assignment
 from reconciler.replicator.fill import Filler
 from reconciler.replicator.gaps import Gaps
 from reconciler.replicator.identity import Identity
@@ -23,6 +23,7 @@ from reconciler.replicator.ledger import Ledger, Row
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.meter import Meters
 from reconciler.replicator.reader import Reader
+from reconciler.replicator.steering import Steering
 from reconciler.replicator.takeover import Aids, Takeover, Wires
 from reconciler.replicator.wire import Job, Loop, Wire, Work
 from reconciler.replicator.writer import Writer
@@ -35,10 +36,8 @@ REQUEST_TIMEOUT = 4.0
 _TICK = 0.05
 _LISTEN_EVERY = 0.25
 _SPEAK_EVERY = 1.0
-_LOOK_EVERY = 2.0
 _RATE_SECONDS = 5
 _OPEN_AT_ONCE = 16
-_NO_TOPIC = "no topic matches yet"
 
 
 class OrphanError(RuntimeError):
@@ -75,7 +74,7 @@ class Connections:
 
     def __init__(self, spec: FlowSpec, task: int) -> None:
         client = f"anabranch-{spec.flow.name}-{task}"
-        self.listener = Listener(spec.target, spec.run)
+        self.listener = Listener(spec.target, spec.run, spec.flow.name)
         self.status = StatusWriter(spec.target)
         self.totals = _Totals()
         self.meters = Meters()
@@ -127,7 +126,9 @@ class Task:
         self._spec = spec
         self._assignment = assignment
         self._with = connections
-        self._channels = [Channel(place, self._fill_gap) for place in assignment.places]
+        self._readers: dict[int, Reader] = {}
+        self._steering = Steering(spec.flow.name, assignment, connections.listener, self._channel)
+        self._channels = self._steering.channels
         self._ledger = Ledger(spec.flow.name)
         identity = Identity(spec.topology, spec.flow.name)
         filler = Filler(connections.loop, connections.ask_target, identity, spec.flow.fill)
@@ -138,15 +139,10 @@ class Task:
             Wires(connections.ask_source, connections.ask_target, (connections.fetch, connections.produce)),
             Aids(identity, filler, connections.memory),
         )
-        self._readers: dict[int, Reader] = {}
         self._writers: dict[int, Writer] = {}
         self._jobs: list[Job] = []
         self._parent = os.getppid()
-        self._stopping = False
         self._draining = False
-        self._waiting = None if self._channels else _NO_TOPIC
-        self._look: Look | None = None
-        self._look_at = 0.0
 
     def round(self) -> list[Row]:
         """Run until the round is over or the run was told to stop, finish what is in flight, return the ledger."""
@@ -157,26 +153,32 @@ class Task:
         loop = self._with.loop
         end = time.monotonic() + self._spec.round_seconds
         listen_at = speak_at = 0.0
-        while not self._stopping:
-            now = time.monotonic()
-            if now >= end:
-                break
+        while (now := time.monotonic()) < end:
             self._check()
-            self._open_some(now)
             if now >= listen_at:
                 listen_at = now + _LISTEN_EVERY
-                self._stopping = self._with.listener.stop_was_asked()
+                if self._steering.listen():
+                    # What was asked for is confirmed at once.
+                    speak_at = now
+            if self._steering.stopping or self._steering.needs_more_tasks:
+                break
+            self._open_some(now)
             if now >= speak_at:
                 speak_at = now + _SPEAK_EVERY
                 self._with.status.post(self._status(now, stopped=False))
-            if not self._channels and self._something_matches(now):
-                break
             await loop.sleep(_TICK)
         await self._drain()
-        if self._stopping:
+        if self._steering.stopping:
             self._with.status.post_last(self._status(time.monotonic(), stopped=True))
 
     # --- beginning and ending ----------------------------------------------------------------------------------------
+
+    def _channel(self, place: Place) -> Channel:
+        """Return the channel of a partition that this task gets, and have it read."""
+        channel = Channel(place, self._fill_gap)
+        for reader in self._readers.values():
+            reader.add(channel)
+        return channel
 
     def _open_some(self, now: float) -> None:
         opening = sum(channel.busy for channel in self._channels)
@@ -207,10 +209,11 @@ class Task:
         self._readers[source].bell.ring()
 
     def _fill_gap(self, channel: Channel) -> None:
-        self._start(partial(self._fill, channel))
+        self._start(partial(self._fill, channel, channel.opening))
 
-    async def _fill(self, channel: Channel) -> None:
-        if self._draining:
+    async def _fill(self, channel: Channel, opening: int) -> None:
+        # Meanwhile the round may have ended, or somebody may have paused or restarted the partition.
+        if self._draining or channel.opening != opening or channel.state is not PartitionState.RUNNING:
             channel.filling = False
             return
         await self._gaps.fill(channel)
@@ -240,17 +243,6 @@ class Task:
             message = "the process that started this worker is gone"
             raise OrphanError(message)
 
-    def _something_matches(self, now: float) -> bool:
-        """Look for topics beside the loop, which must go on speaking and listening meanwhile."""
-        if self._look is None and now >= self._look_at:
-            self._look = Look(self._spec)
-            self._look.start()
-        if self._look is None or self._look.is_alive():
-            return False
-        look, self._look, self._look_at = self._look, None, now + _LOOK_EVERY
-        self._waiting = str(look.failure) if look.failure else _NO_TOPIC
-        return look.found
-
     # --- on the way --------------------------------------------------------------------------------------------------
 
     def _ring_writers(self) -> None:
@@ -279,11 +271,12 @@ class Task:
             tasks=self._assignment.tasks,
             time=time.time(),
             stopped=stopped,
-            waiting=self._waiting,
+            waiting=None if self._channels else self._steering.waiting,
             records=totals.records,
             bytes=totals.bytes,
             records_per_second=round(records_per_second, 1),
             bytes_per_second=round(bytes_per_second, 1),
             partitions=tuple(self._with.meters.status(channel) for channel in self._channels),
             latency=self._with.meters.latency(),
+            heard=self._with.listener.heard,
         )

@@ -102,23 +102,31 @@ class Journal:
             raise self._fault(error, "cannot create it") from None
         return True
 
-    def write(self, key: str, value: Value | None) -> None:
-        """Write one value, or a tombstone for None, and wait until it is stored.
+    def write(self, key: str, value: Value | None) -> int:
+        """Write one value, or a tombstone for None, and wait until it is stored; return the offset behind it.
 
         Raises:
             EnvironmentFault: AB311, the cluster did not take it.
         """
-        self.write_all({key: value})
+        return self.write_all({key: value})
 
-    def write_all(self, values: Mapping[str, Value | None]) -> None:
-        """Write several values and wait until all are stored.
+    def write_all(self, values: Mapping[str, Value | None]) -> int:
+        """Write several values and wait until all are stored; return the offset behind the last, 0 for none.
 
         Raises:
             EnvironmentFault: AB311, the cluster did not take one of them.
         """
         failed: list[KafkaError] = []
+        stored = [0]
+
+        def note(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                failed.append(error)
+            else:
+                stored.append((message.offset() or 0) + 1)
+
         for key, value in values.items():
-            self.post(key, value, lambda error, _message: failed.append(error) if error is not None else None)
+            self.post(key, value, note)
         left = self._open_producer().flush(self._timeout)
         if failed:
             raise self._fault(KafkaException(failed[0]), "cannot write to it")
@@ -126,6 +134,7 @@ class Journal:
             raise unreachable(
                 self._cluster, f"{left} values not stored in {self._topic.name} after {self._timeout:g} s"
             )
+        return max(stored)
 
     def post(
         self, key: str, value: Value | None, on_delivery: Callable[[KafkaError | None, Message], None] | None = None
@@ -174,7 +183,11 @@ class Journal:
 
 
 class Follower:
-    """Reads a journal from its start, then whatever is appended."""
+    """Reads a journal from its start, then whatever is appended.
+
+    Attributes:
+        next_offset: up to where it has read.
+    """
 
     def __init__(self, cluster: Cluster, topic: JournalTopic, timeout: float) -> None:
         self._cluster = cluster
@@ -190,6 +203,7 @@ class Follower:
         }
         self._consumer = Consumer(cluster.librdkafka() | _QUIET | settings)
         self._assigned = False
+        self.next_offset = 0
 
     def catch_up(self) -> dict[str, Value]:
         """Return the newest value of every key, up to the end as it is now.
@@ -221,6 +235,7 @@ class Follower:
                 break
             if time.monotonic() > deadline:
                 raise unreachable(self._cluster, f"{self._topic.name} cannot be read to its end")
+        self.next_offset = max(self.next_offset, end)
         return values
 
     def poll(self, timeout: float) -> Iterator[tuple[str, Value | None]]:
@@ -236,6 +251,7 @@ class Follower:
         for message in self._consumer.consume(num_messages=500, timeout=timeout):
             error = message.error()
             if error is None:
+                self.next_offset = (message.offset() or 0) + 1
                 key = (message.key() or b"").decode()
                 data = message.value()
                 yield key, None if data is None else json.loads(data)

@@ -11,9 +11,7 @@ from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Unreachable
 from reconciler.model.status import PartitionState, PartitionStatus, Reason, TaskStatus
-from reconciler.state import control
-from reconciler.state.control import Command, Listener
-from reconciler.state.journal import CONTROL, STATUS, Follower, Journal, JournalTopic, Value
+from reconciler.state.journal import STATUS, Follower, Journal, JournalTopic, Value
 from reconciler.state.status import StatusReader, StatusWriter, forget_old
 from tests.contract.kafka import declared, topic_configs
 
@@ -143,26 +141,6 @@ def test_writing_to_a_missing_journal_is_an_error(cluster: Cluster, topic: Journ
     with pytest.raises(AnabranchError) as caught:
         Journal(cluster, topic, timeout=2.0).write("a", {"n": 1})
     assert topic.name in str(caught.value)
-
-
-# --- commands --------------------------------------------------------------------------------------------------------
-
-
-def test_a_listener_hears_its_own_run_alone(cluster: Cluster, topic_name: str) -> None:
-    Journal(cluster, CONTROL).ensure()
-    mine, other = Listener(cluster, topic_name), Listener(cluster, f"{topic_name}-other")
-    control.send(cluster, topic_name, Command.STOP)
-    deadline = time.monotonic() + SECONDS
-    while not mine.stop_was_asked():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    assert not other.stop_was_asked()
-    late = Listener(cluster, topic_name)
-    assert late.stop_was_asked()
-    control.withdraw(cluster, topic_name)
-    assert not Listener(cluster, topic_name).stop_was_asked()
-    for listener in (mine, other, late):
-        listener.close()
 
 
 # --- status ----------------------------------------------------------------------------------------------------------

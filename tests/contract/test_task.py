@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import time
 
@@ -98,7 +97,7 @@ def test_rounds_follow_each_other_over_the_same_connections(
     spec = spec_of(source, target, topic_name, round_seconds=1.5)
     for journal in (STATUS, CONTROL):
         Journal(target, journal).ensure()
-    (assignment,) = discover.share_out(discover.matching(spec), 1)
+    (assignment,) = discover.Shares().extended(discover.matching(spec), 1).assignments()
     copied = []
     for _ in range(2):
         fill(source_cluster, topic_name, 50)
@@ -158,19 +157,6 @@ def test_a_run_that_was_told_before_it_began_ends_at_once(
     assert running.rows == []
 
 
-def test_without_topics_it_waits_and_the_round_ends_when_one_appears(
-    source_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
-) -> None:
-    spec = spec_of(source, target, topic_name)
-    with Running(spec) as running:
-        assert running.wait(lambda status: status.waiting is not None).waiting == "no topic matches yet"
-        create(source_cluster, topic_name)
-        running._thread.join(30)
-        assert not running._thread.is_alive()
-        assert [status.stopped for status in running.statuses()] == [False]
-    assert running.rows == []
-
-
 def test_it_ends_when_the_process_that_started_it_is_gone(
     source: Cluster, target: Cluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,20 +167,3 @@ def test_it_ends_when_the_process_that_started_it_is_gone(
     with pytest.raises(OrphanError):
         task.run(spec, Assignment(0, 1, ()))
     assert not [key for key in task._KEPT if key[0] == spec.run]
-
-
-def test_without_a_source_it_waits_says_why_and_still_hears(target: Cluster, topic_name: str) -> None:
-    spec = spec_of(Cluster("gone", ("127.0.0.1:1",)), target, topic_name)
-    times: set[float] = set()
-    with Running(spec, []) as running:
-        waiting: str | None = ""
-        while "does not answer" not in str(waiting):
-            status = running.wait(lambda status: status.time not in times)
-            times.add(status.time)
-            waiting = status.waiting
-        assert "cluster gone (127.0.0.1:1)" in str(waiting)
-        told = time.monotonic()
-        running.stop()
-        assert time.monotonic() - told < HEARD_SECONDS
-    spoken = sorted(times)
-    assert max(after - before for before, after in itertools.pairwise(spoken)) < HEARD_SECONDS

@@ -65,5 +65,10 @@ def test_only_parked_ones_are_left() -> None:
     assert progress.missing == len(progress.parked) == 1
 
 
+def test_a_paused_partition_is_stuck_as_a_parked_one_is() -> None:
+    stuck = partition(1, 4, PartitionState.PAUSED)
+    assert goals(p0=10, p1=10).progress([said([partition(0, 10), stuck])]).parked == (("east-west", stuck),)
+
+
 def test_without_goals_nothing_is_missing() -> None:
     assert Goals().progress([said([partition(0, 0)])]).missing == 0

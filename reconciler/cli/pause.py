@@ -1,0 +1,14 @@
+"""`anabranch pause`: let partitions stand still, cleanly drained, until they are resumed."""
+
+from __future__ import annotations
+
+from reconciler.cli.common import Files, load_topology
+from reconciler.cli.steering import FlowName, Topics, Words, steer
+
+
+def pause(files: Files, flow: FlowName = None, topic: Topics = None) -> None:
+    """Pause flows, topics or partitions: what is in flight is finished, and nothing more is copied until `resume`."""
+    from reconciler.state import control
+
+    words = Words("paused", "paused {what}; no run is live: it holds for the next one")
+    steer(load_topology(files), flow, topic, control.pause, words)

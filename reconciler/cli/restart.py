@@ -1,0 +1,22 @@
+"""`anabranch restart`: have partitions tried again at once, however long they would wait by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reconciler.cli.common import Files, load_topology
+from reconciler.cli.steering import FlowName, Topics, Words, steer
+from reconciler.model.cluster import Cluster
+from reconciler.model.pauses import Scope
+
+
+def restart(files: Files, flow: FlowName = None, topic: Topics = None) -> None:
+    """Try parked partitions again at once; those named by --topic also when they run."""
+    from reconciler.state import control
+
+    def tell(cluster: Cluster, scopes: Sequence[Scope]) -> int:
+        return control.restart(cluster, scopes, parked_only=not topic)
+
+    done = "restarted" if topic else "restarted what is parked of"
+    words = Words(done, "no run is live: there is nothing to restart of {what}")
+    steer(load_topology(files), flow, topic, tell, words)

@@ -1,0 +1,14 @@
+"""`anabranch resume`: let paused partitions go on where their copies end."""
+
+from __future__ import annotations
+
+from reconciler.cli.common import Files, load_topology
+from reconciler.cli.steering import FlowName, Topics, Words, steer
+
+
+def resume(files: Files, flow: FlowName = None, topic: Topics = None) -> None:
+    """Resume what was paused, all of it or some topics or partitions."""
+    from reconciler.state import control
+
+    words = Words("resumed", "resumed {what}; no run is live: it holds for the next one")
+    steer(load_topology(files), flow, topic, control.resume, words)

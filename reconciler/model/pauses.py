@@ -1,0 +1,75 @@
+"""Which partitions people have paused: rules by scope, of which the narrowest counts.
+
+The commands make the rules, `state` keeps them, tasks obey them. A rule lasts until another one takes its place,
+however many runs come and go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a command is about: a flow, one of its topics, or one partition.
+
+    Attributes:
+        flow: name of the flow.
+        topic: the original topic; None means all.
+        partition: its number; None means all.
+    """
+
+    flow: str
+    topic: str | None = None
+    partition: int | None = None
+
+    @property
+    def around(self) -> tuple[Scope, ...]:
+        """The wider scopes, the narrowest first."""
+        if self.topic is None:
+            return ()
+        flow = Scope(self.flow)
+        return (flow,) if self.partition is None else (Scope(self.flow, self.topic), flow)
+
+    def covers(self, topic: str, partition: int) -> bool:
+        """Tell whether a partition of the flow is in this scope."""
+        return self.topic in (None, topic) and self.partition in (None, partition)
+
+    def __str__(self) -> str:
+        if self.topic is None:
+            return f"flow {self.flow}"
+        return self.topic if self.partition is None else f"{self.topic}/{self.partition}"
+
+
+@dataclass(frozen=True)
+class Pauses:
+    """The rules in force.
+
+    Attributes:
+        rules: True where a scope is paused; False where it is not although a wider one is.
+    """
+
+    rules: Mapping[Scope, bool] = field(default_factory=dict)
+
+    def hold(self, flow: str, topic: str, partition: int) -> bool:
+        """Tell whether a partition is paused."""
+        return self._in(Scope(flow, topic, partition))
+
+    def changes(self, scope: Scope, paused: bool) -> dict[Scope, bool | None]:
+        """Return the rules that pause or resume all of `scope`; None where a rule must go."""
+        changes: dict[Scope, bool | None] = {rule: None for rule in self.rules if scope in rule.around}
+        wider = next((self.rules[rule] for rule in scope.around if rule in self.rules), False)
+        if wider is not paused:
+            changes[scope] = paused
+        elif scope in self.rules:
+            changes[scope] = None
+        return changes
+
+    def changed(self, changes: Mapping[Scope, bool | None]) -> Pauses:
+        """Return the rules after `changes`."""
+        rules = {**self.rules, **changes}
+        return Pauses({scope: paused for scope, paused in rules.items() if paused is not None})
+
+    def _in(self, scope: Scope) -> bool:
+        return next((self.rules[rule] for rule in (scope, *scope.around) if rule in self.rules), False)

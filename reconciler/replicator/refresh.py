@@ -1,0 +1,133 @@
+"""The reconcile loop of one flow: again and again, new topics and partitions are provided for and announced.
+
+`drive` starts one for each flow, in a thread of its own. How remote topics are made is not known here: a function of
+the caller does it. Nothing is ever deleted, no failure ends the run, and what a task has it keeps.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from reconciler.model.errors import AnabranchError
+from reconciler.model.outcome import Growth
+from reconciler.model.pauses import Scope
+from reconciler.model.spec import FlowSpec
+from reconciler.model.steps import AddPartitions, CreateTopic
+from reconciler.replicator import discover
+from reconciler.replicator.channel import Place
+from reconciler.replicator.discover import Shares
+from reconciler.state import control
+
+Reconcile = Callable[[str], Growth]
+"""Makes what the remote topics of the named flow lack, and tells what was done; may raise an AnabranchError."""
+
+# A flow without topics has nothing else to do than to look for some.
+_LOOK_EVERY = 2.0
+_END_PATIENCE = 5.0
+
+
+class Refresh(threading.Thread):
+    """Looks after one flow in one run.
+
+    Args:
+        spec: the flow.
+        reconcile: makes remote topics; None when nobody wants that.
+        warn: told of each new trouble, from this thread.
+        note: told of everything that was made, likewise.
+    """
+
+    def __init__(
+        self, spec: FlowSpec, reconcile: Reconcile | None, warn: Callable[[str], None], note: Callable[[str], None]
+    ) -> None:
+        super().__init__(name=f"refresh-{spec.flow.name}", daemon=True)
+        self._spec = spec
+        self._reconcile = reconcile
+        self._warn = warn
+        self._note = note
+        self._shares = Shares()
+        self._left_out: Mapping[str, str] = {}
+        self._told: set[str] = set()
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        """Look again and again until `end`."""
+        while not self._over.wait(self._pause()):
+            self.look()
+
+    def over(self) -> None:
+        """Look no more."""
+        self._over.set()
+
+    def end(self) -> None:
+        """Look no more, and wait for a look that is under way, though not for ever."""
+        self._over.set()
+        if self.is_alive():
+            self.join(_END_PATIENCE)
+
+    def look(self) -> None:
+        """Look once; troubles are told, never raised."""
+        troubles: list[str] = []
+        try:
+            self._look(troubles)
+        except AnabranchError as error:
+            troubles += [str(problem) for problem in error.problems]
+        except Exception as error:
+            # A fault of this program must neither end the run nor the looking.
+            troubles.append(f"looking for topics failed: {type(error).__name__}: {error}")
+        for trouble in troubles:
+            # The same trouble again is no news.
+            if trouble not in self._told:
+                self._warn(f"flow {self._spec.flow.name}: {trouble}")
+        self._told = set(troubles)
+
+    def _pause(self) -> float:
+        usual = self._spec.flow.refresh_interval
+        return usual if self._shares.topics else min(usual, _LOOK_EVERY)
+
+    def _look(self, troubles: list[str]) -> None:
+        try:
+            places = discover.matching(self._spec)
+        except AnabranchError as error:
+            self._announce(trouble=str(error))
+            raise
+        made = self._provide(places, troubles)
+        wanted = [place for place in places if place.topic not in self._left_out]
+        self._shares = self._shares.extended(wanted, self._spec.flow.tasks)
+        self._announce()
+        if made:
+            # Whoever waits for them need not wait long.
+            control.restart(self._spec.target, [Scope(self._spec.flow.name, topic) for topic in made], parked_only=True)
+        there = {place.topic for place in places}
+        for topic in sorted(self._shares.topics.keys() - there):
+            remote = self._shares.topics[topic].remote
+            troubles.append(f"topic {topic} is gone from {self._spec.source.alias}; its copy {remote} stays as it is")
+
+    def _provide(self, places: Sequence[Place], troubles: list[str]) -> list[str]:
+        """Have the remote topics made; return the original topics of those that were made or have grown."""
+        if self._reconcile is None or not places:
+            return []
+        try:
+            growth = self._reconcile(self._spec.flow.name)
+        except AnabranchError as error:
+            troubles += [f"cannot make remote topics: {problem}" for problem in error.problems]
+            return []
+        self._left_out, outcome = growth.left_out, growth.outcome
+        troubles += [f"topic {topic} is not copied: {why}" for topic, why in growth.left_out.items()]
+        troubles += [f"nothing can be done for topic {topic} now: {why}" for topic, why in growth.hindered.items()]
+        troubles += [f"cannot make remote topics: {failure.problem}" for failure in outcome.failed]
+        troubles += sorted({f"cannot make remote topics: {skipped.why}" for skipped in outcome.skipped})
+        made = []
+        for step in outcome.done:
+            if isinstance(step, CreateTopic | AddPartitions):
+                verb = "made" if isinstance(step, CreateTopic) else "enlarged"
+                self._note(f"flow {self._spec.flow.name}: {verb} {step.name}, {step.topic.partitions} partitions")
+                made.append(step.topic.source_topic)
+        return made
+
+    def _announce(self, trouble: str | None = None) -> None:
+        """Announce the shares, every time: a run that is silent for long counts as dead."""
+        if not self._over.is_set():
+            value = self._shares.to_json() | {"trouble": trouble, "looked": time.time()}
+            control.announce(self._spec.target, self._spec.run, self._spec.flow.name, value)

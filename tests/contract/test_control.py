@@ -1,0 +1,125 @@
+"""What tasks are told through a real control topic: who hears it, how long it holds, and how it is taken back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from reconciler.embedded import EmbeddedCluster
+from reconciler.model.cluster import Cluster
+from reconciler.model.pauses import Scope
+from reconciler.state import control
+from reconciler.state.control import Command, Listener, Restart
+from reconciler.state.journal import CONTROL, Journal
+from tests.contract.kafka import declared
+
+SECONDS = 60.0
+Ears = Callable[..., Listener]
+
+
+@pytest.fixture
+def cluster(target_cluster: EmbeddedCluster) -> Cluster:
+    made = declared("west", target_cluster)
+    Journal(made, CONTROL).ensure()
+    return made
+
+
+@pytest.fixture
+def listen(cluster: Cluster) -> Iterator[Ears]:
+    """Open ears that are closed with the test."""
+    opened: list[Listener] = []
+
+    def ear(run: str, flow: str = "east-west") -> Listener:
+        opened.append(Listener(cluster, run, flow))
+        return opened[-1]
+
+    yield ear
+    for one in opened:
+        one.close()
+
+
+def until(ear: Listener, heard: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not heard():
+        assert time.monotonic() < deadline
+        ear.listen()
+        time.sleep(0.02)
+
+
+def test_a_run_alone_hears_that_it_is_to_stop(cluster: Cluster, listen: Ears, topic_name: str) -> None:
+    mine, other = listen(topic_name), listen(f"{topic_name}-other")
+    control.send(cluster, topic_name, Command.STOP)
+    until(mine, lambda: mine.stopped)
+    until(other, lambda: other.heard >= mine.heard)
+    assert not other.stopped
+    assert listen(topic_name).stopped, "who begins later hears it too"
+    control.withdraw(cluster, topic_name)
+    assert not listen(topic_name).stopped
+
+
+def test_shares_are_for_one_flow_of_one_run_until_they_are_withdrawn(
+    cluster: Cluster, listen: Ears, topic_name: str
+) -> None:
+    early, other = listen(topic_name), listen(topic_name, "west-east")
+    control.announce(cluster, topic_name, "east-west", {"tasks": 2})
+    until(early, lambda: early.shares == {"tasks": 2})
+    until(other, lambda: other.heard >= early.heard)
+    assert other.shares is None
+    assert listen(topic_name).shares == {"tasks": 2}
+    assert control.announced(cluster, topic_name, "east-west") == {"tasks": 2}
+    control.withdraw(cluster, topic_name, ["east-west"])
+    assert control.announced(cluster, topic_name, "east-west") is None
+    until(early, lambda: early.shares is None)
+
+
+def test_a_pause_holds_for_those_who_listen_now_and_later(cluster: Cluster, listen: Ears, topic_name: str) -> None:
+    flow = topic_name[:100]
+    now, other = listen("now", flow), listen("now", f"{flow}-other")
+    heard = control.pause(cluster, [Scope(flow, "orders"), Scope(flow, "users", 1)])
+    until(now, lambda: now.heard >= heard)
+    until(other, lambda: other.heard >= heard)
+    for ear in (now, listen("later", flow)):
+        found = [ear.pauses.hold(flow, *place) for place in (("orders", 7), ("users", 1), ("users", 0))]
+        assert found == [True, True, False]
+    assert not other.pauses.rules
+
+    heard = control.resume(cluster, [Scope(flow)])
+    until(now, lambda: now.heard >= heard)
+    assert now.pauses.rules == listen("later", flow).pauses.rules == {}
+
+
+def test_a_narrower_command_leaves_the_rest_as_it_was(cluster: Cluster, listen: Ears, topic_name: str) -> None:
+    flow = topic_name[:100]
+    control.pause(cluster, [Scope(flow)])
+    control.resume(cluster, [Scope(flow, "orders", 0)])
+    pauses = listen("run", flow).pauses
+    assert (pauses.hold(flow, "orders", 0), pauses.hold(flow, "orders", 1)) == (False, True)
+    control.resume(cluster, [Scope(flow)])
+    assert listen("run", flow).pauses.rules == {}
+
+
+def test_a_restart_is_heard_once_and_never_by_those_who_begin_later(
+    cluster: Cluster, listen: Ears, topic_name: str
+) -> None:
+    flow = topic_name[:100]
+    ear = listen("run", flow)
+    scope = Scope(flow, "orders", 3)
+    heard = control.restart(cluster, [scope], parked_only=True)
+    until(ear, lambda: ear.heard >= heard)
+    assert ear.take_restarts() == [Restart(scope, parked_only=True)]
+    assert ear.take_restarts() == listen("run", flow).take_restarts() == []
+
+
+def test_the_shares_of_runs_that_died_are_forgotten(
+    cluster: Cluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    control.announce(cluster, topic_name, "fresh", {"tasks": 1})
+    with monkeypatch.context() as patched:
+        patched.setattr(time, "time", lambda: 1_000.0)
+        control.announce(cluster, topic_name, "old", {"tasks": 1})
+    control.forget_old(cluster)
+    assert control.announced(cluster, topic_name, "old") is None
+    assert control.announced(cluster, topic_name, "fresh") is not None

@@ -1,0 +1,136 @@
+"""The reconcile loop against two brokers: what it makes, what it leaves alone, and what it only tells."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from reconciler.cli.planning import observe_and_plan
+from reconciler.cli.reconcile import growing
+from reconciler.embedded import EmbeddedCluster
+from reconciler.model.flow import Flow
+from reconciler.model.selection import Selection
+from reconciler.model.spec import FlowSpec
+from reconciler.model.topology import Topology
+from reconciler.replicator import discover
+from reconciler.replicator.refresh import Refresh
+from reconciler.state import control
+from reconciler.state.journal import CONTROL, Journal
+from tests.contract.kafka import create, declared, delete, grow, partitions, set_config, topic_configs
+from tests.support.copying import Running, at, code, fill, identical
+
+
+class Looked:
+    """A flow with a name of its own, and what its loop says."""
+
+    def __init__(self, source: EmbeddedCluster, target: EmbeddedCluster, topic: str) -> None:
+        clusters = {"east": declared("east", source), "west": declared("west", target)}
+        flow = Flow(topic[-8:], "east", "west", Selection((f"{topic}.*",)))
+        self.topology = Topology("tests", clusters, (flow,))
+        self.spec = FlowSpec.compile(self.topology, flow, uuid.uuid4().hex)
+        self.warnings: list[str] = []
+        self.notes: list[str] = []
+        Journal(self.spec.target, CONTROL).ensure()
+        self.refresh = Refresh(self.spec, growing(self.topology), self.warnings.append, self.notes.append)
+
+    def shares(self) -> discover.Shares:
+        announced = control.announced(self.spec.target, self.spec.run, self.spec.flow.name)
+        assert announced is not None
+        return discover.Shares.from_json(announced)
+
+
+@pytest.fixture
+def looked(source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str) -> Looked:
+    return Looked(source_cluster, target_cluster, topic_name)
+
+
+def test_remote_topics_are_made_and_grow_as_apply_would_do_it(
+    looked: Looked, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    remote = f"east.{topic_name}"
+    create(source_cluster, topic_name, 2, {"retention.ms": "86400000"})
+    looked.refresh.look()
+    assert (partitions(target_cluster, remote), looked.warnings) == (2, [])
+    assert topic_configs(target_cluster, remote)["retention.ms"] == "86400000"
+    plan, _ = observe_and_plan(looked.topology, ("west",))
+    assert plan.is_empty
+
+    grow(source_cluster, topic_name, 3)
+    set_config(source_cluster, topic_name, "retention.ms", "172800000")
+    looked.refresh.look()
+    assert partitions(target_cluster, remote) == 3
+    assert topic_configs(target_cluster, remote)["retention.ms"] == "86400000", "changes wait for apply"
+    assert [note.partition(": ")[2] for note in looked.notes] == [
+        f"made {remote}, 2 partitions",
+        f"enlarged {remote}, 3 partitions",
+    ]
+    assert len(looked.shares().of(0)) == 3
+    looked.refresh.look()
+    assert (len(looked.notes), looked.warnings) == (2, [])
+
+
+def test_a_topic_that_is_gone_is_told_once_and_nothing_is_deleted(
+    looked: Looked, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    create(source_cluster, topic_name)
+    looked.refresh.look()
+    delete(source_cluster, topic_name)
+    looked.refresh.look()
+    looked.refresh.look()
+    (warning,) = looked.warnings
+    assert f"topic {topic_name} is gone from east; its copy east.{topic_name} stays" in warning
+    assert partitions(target_cluster, f"east.{topic_name}") == 1
+    assert len(looked.shares().of(0)) == 1, "its task keeps it, and says why it stands"
+    create(source_cluster, topic_name)
+    looked.refresh.look()
+    delete(source_cluster, topic_name)
+    looked.refresh.look()
+    assert len(looked.warnings) == 2, "it was there meanwhile"
+
+
+def test_a_topic_that_must_not_be_touched_is_left_out_alone_until_that_is_mended(
+    looked: Looked, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    foreign = f"{topic_name}-foreign"
+    create(target_cluster, f"east.{foreign}")
+    for topic in (topic_name, foreign):
+        create(source_cluster, topic)
+        fill(source_cluster, topic, 10)
+    looked.refresh.look()
+    looked.refresh.look()
+    (warning,) = looked.warnings
+    assert "AB401" in warning
+    assert f"topic {foreign} is not copied" in warning
+    assert [place.topic for place in looked.shares().of(0)] == [topic_name]
+    with Running(looked.spec, places=[]) as running:
+        running.wait(lambda status: {partition.lag for partition in status.partitions} == {0})
+        delete(target_cluster, f"east.{foreign}")
+        looked.refresh.look()
+        running.wait(lambda status: [partition.lag for partition in status.partitions] == [0, 0])
+    assert identical(looked.spec, topic_name, foreign) == 20
+
+
+def test_who_waits_for_a_remote_topic_goes_on_as_soon_as_it_is_made(
+    looked: Looked,
+    source_cluster: EmbeddedCluster,
+    topic_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("reconciler.replicator.channel._BACKOFF_PARKED", (3_600.0, 3_600.0))
+    create(source_cluster, topic_name)
+    fill(source_cluster, topic_name, 10)
+    with Running(looked.spec) as running:
+        running.wait(lambda status: code(at(status, topic_name)) == "AB214")
+        looked.refresh.look()
+        running.wait(lambda status: at(status, topic_name).lag == 0)
+    assert identical(looked.spec, topic_name) == 10
+
+
+def test_without_reconciling_partitions_are_shared_out_all_the_same(
+    looked: Looked, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    create(source_cluster, topic_name, 2)
+    Refresh(looked.spec, None, looked.warnings.append, looked.notes.append).look()
+    assert len(looked.shares().of(0)) == 2
+    assert (looked.notes, looked.warnings) == ([], [])

@@ -1,0 +1,89 @@
+"""What `pause`, `resume` and `restart` understand by a name, and what they say of each flow."""
+
+from __future__ import annotations
+
+import pytest
+import typer
+
+from reconciler.cli.steering import Words, _deaf, _flows, _line, _scope, _unknown
+from reconciler.model.cluster import Cluster
+from reconciler.model.flow import Flow
+from reconciler.model.pauses import Scope
+from reconciler.model.selection import Selection
+from reconciler.model.status import TaskStatus
+from reconciler.model.topology import Topology
+
+FLOW = Flow("east-west", "east", "west", Selection((".*",)))
+BACK = Flow("west-east", "west", "east", Selection((".*",)))
+OFF = Flow("off", "east", "west", Selection((".*",)), enabled=False)
+CLUSTERS = {alias: Cluster(alias, ("127.0.0.1:1",)) for alias in ("east", "west")}
+TOPOLOGY = Topology("tests", CLUSTERS, (FLOW, BACK, OFF))
+KNOWN = {"orders": 4, "users": 1}
+WORDS = Words("paused", "paused {what}; nobody runs")
+BOTH = (Scope("east-west", "orders", 1), Scope("east-west", "users"))
+
+
+@pytest.mark.parametrize(
+    ("name", "scope"),
+    [
+        ("orders", Scope("east-west", "orders")),
+        ("orders/3", Scope("east-west", "orders", 3)),
+        ("east.orders/0", Scope("east-west", "orders", 0)),
+        ("orders/4", None),
+        ("orders/", None),
+        ("orders/-1", None),
+        ("ordres", None),
+    ],
+)
+def test_a_topic_or_partition_is_named_by_original_or_remote_name(name: str, scope: Scope | None) -> None:
+    assert _scope(FLOW, KNOWN, name) == scope
+
+
+def test_who_names_nothing_that_exists_is_told_what_does() -> None:
+    assert _unknown("ordres", {FLOW: KNOWN, BACK: {}}) == (
+        "no topic ordres in east-west, west-east; there are orders, users"
+    )
+    assert _unknown("orders/4", {FLOW: KNOWN}) == "orders/4 is no partition: topic orders of flow east-west has 0 to 3"
+    assert _unknown("orders", {FLOW: {}}).endswith("there are none")
+    many = {f"topic-{n:02}": 1 for n in range(15)}
+    assert _unknown("orders", {FLOW: many}).endswith("topic-11 and 3 more")
+
+
+def test_only_enabled_flows_are_meant() -> None:
+    assert _flows(TOPOLOGY, None) == (FLOW, BACK)
+    assert _flows(TOPOLOGY, "west-east") == (BACK,)
+    for name in ("off", "nothing"):
+        with pytest.raises(typer.BadParameter, match=f"no enabled flow {name} .* east-west, west-east"):
+            _flows(TOPOLOGY, name)
+
+
+@pytest.mark.parametrize(
+    ("live", "deaf", "line"),
+    [
+        (1, 0, "paused orders/1, users; confirmed by 1 running task"),
+        (3, 0, "paused orders/1, users; confirmed by 3 running tasks"),
+        (3, 2, "paused orders/1, users, but 2 of 3 running tasks did not confirm it within 15 s"),
+        (0, 0, "paused orders/1, users; nobody runs"),
+    ],
+)
+def test_it_says_who_confirmed(live: int, deaf: int, line: str) -> None:
+    assert _line(BOTH, WORDS, live, deaf) == line
+
+
+def test_a_task_confirms_by_having_listened_that_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time", lambda: 100.0)
+
+    def said(task: int, heard: int, flow: str = "east-west", stopped: bool = False, time: float = 99.0) -> TaskStatus:
+        return TaskStatus(
+            flow, "east", "west", "run", task, 4, time, stopped, None, 0, 0, 0.0, 0.0, partitions=(), heard=heard
+        )
+
+    statuses = [
+        said(0, 7),
+        said(1, 6),
+        said(2, 0, stopped=True),
+        said(3, 0, time=1.0),
+        said(0, 0, flow="west-east"),
+    ]
+    assert [status.task for status in _deaf(FLOW, statuses, 7)] == [1]
+    assert _deaf(FLOW, statuses, 6) == []
