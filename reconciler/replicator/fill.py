@@ -42,6 +42,8 @@ _APPENDED_PERHAPS = frozenset({7, 20})
 
 _MARKERS_AT_ONCE = 500
 _LOST_ANSWERS = 3
+# Since Kafka 4.3.0 a marker may be left out while its partition has no leader (KAFKA-20734).
+_FRUITLESS = 5
 _PATIENCE = 10.0
 _PAUSE = 0.005
 _LONGEST_PAUSE = 0.1
@@ -77,6 +79,31 @@ class _Marking:
     epoch: int
     coordinator_epoch: int
     in_doubt: bool = True
+
+
+class _Progress:
+    """Ends a filling that leads nowhere.
+
+    Args:
+        log: how messages name the partition.
+    """
+
+    def __init__(self, log: str) -> None:
+        self._log = log
+        self._end = -1
+        self._fruitless = 0
+
+    def note(self, end: int) -> None:
+        """Take note of the log end before the next step.
+
+        Raises:
+            NotFilled: several steps have not moved it.
+        """
+        self._fruitless = self._fruitless + 1 if end == self._end else 0
+        self._end = end
+        if self._fruitless > _FRUITLESS:
+            message = f"{self._log} still ends at {end} after {self._fruitless} attempts to write a marker there"
+            raise NotFilled(message)
 
 
 class Filler:
@@ -186,8 +213,9 @@ class Filler:
 
     async def _by_markers(self, place: Place, leader: Leader, goal: int) -> int:
         marking = self._marking.get(place) or await self._first_marking(place, leader)
-        lost = 0
+        progress, lost = _Progress(f"{place.remote}/{place.partition}"), 0
         while (end := await self._end(place, leader)) < goal:
+            progress.note(end)
             if marking.in_doubt:
                 # One marker of a newer coordinator shuts out whatever is still on its way; then the end holds still.
                 marking.coordinator_epoch += 1
@@ -228,7 +256,7 @@ class Filler:
     # --- transactions ------------------------------------------------------------------------------------------------
 
     async def _by_transactions(self, place: Place, leader: Leader, goal: int) -> int:
-        lost = 0
+        progress, lost = _Progress(f"{place.remote}/{place.partition}"), 0
         while True:
             try:
                 # All our transactions are complete when this returns, so the end holds still.
@@ -236,6 +264,7 @@ class Filler:
                 end = await self._end(place, leader)
                 if end >= goal:
                     return end
+                progress.note(end)
                 del self._transactors[place]
                 for _ in range(goal - end):
                     await self._empty_transaction(place, transactor)

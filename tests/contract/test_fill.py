@@ -10,9 +10,10 @@ import pytest
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.fill import NotFilled
+from reconciler.replicator.channel import Place
+from reconciler.replicator.fill import Filler, NotFilled
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, ProducerState, transactions
-from reconciler.replicator.wire.transactions import Markers
+from reconciler.replicator.wire.transactions import Markers, Transactor
 from tests.contract.kafka import create, declared
 from tests.support.filling import BEGIN, END, IDENTITY, MARKERS, SETTLE, Desk, desk, place
 
@@ -77,6 +78,41 @@ def test_a_cluster_that_never_answers_is_not_asked_for_ever(
         at.run(lambda: at.fill(filler, topic_name, 3))
     at.wire.lose.clear()
     assert at.run(lambda: at.fill(filler, topic_name, 3)) == 3
+
+
+def test_a_marker_that_a_coordinator_writes_twice_is_told(
+    target_cluster: EmbeddedCluster, at: Desk, topic_name: str
+) -> None:
+    create(target_cluster, topic_name)
+    filler = at.filler("transactions")
+
+    async def work() -> tuple[int, int, int]:
+        first = await at.fill(filler, topic_name, 1)
+        at.wire.doubled, at.wire.lose[END] = topic_name, deque([None, "twice"])
+        return first, await at.fill(filler, topic_name, 2), await at.fill(filler, topic_name, 2)
+
+    assert at.run(work) == (1, 3, 2)
+
+
+@pytest.mark.parametrize("skipped", [1, 50])
+def test_a_marker_that_a_coordinator_leaves_out_is_asked_for_again(
+    target_cluster: EmbeddedCluster, at: Desk, topic_name: str, monkeypatch: pytest.MonkeyPatch, skipped: int
+) -> None:
+    create(target_cluster, topic_name)
+    left_out = [0]
+    empty_transaction = Filler._empty_transaction
+
+    async def left(filler: Filler, where: Place, transactor: Transactor) -> None:
+        left_out[0] += 1
+        if left_out[0] > skipped:
+            await empty_transaction(filler, where, transactor)
+
+    monkeypatch.setattr(Filler, "_empty_transaction", left)
+    if skipped == 1:
+        assert at.run(lambda: at.fill(at.filler("transactions"), topic_name, 2)) == 2
+    else:
+        with pytest.raises(NotFilled, match="still ends at 0 after 6 attempts"):
+            at.run(lambda: at.fill(at.filler("transactions"), topic_name, 2))
 
 
 def test_markers_that_come_late_are_shut_out(target_cluster: EmbeddedCluster, at: Desk, topic_name: str) -> None:

@@ -17,7 +17,7 @@ from reconciler.model.security import SecretRef, Security
 from reconciler.model.selection import Selection
 from reconciler.replicator import probe
 from reconciler.replicator.fill import FillRefused
-from reconciler.replicator.probe import SCRATCH
+from reconciler.replicator.trials import SCRATCH
 from tests.contract.kafka import create
 from tests.support.acls import allow
 from tests.support.filling import desk, place
@@ -71,7 +71,7 @@ def test_what_may_not_be_tried_is_said_and_what_is_demanded_is_refused(
     assert forgotten.startswith("what the cluster does is tried again at the next start: ")
     with pytest.raises(EnvironmentFault, match="ALTER on the cluster") as caught:
         probe.check(as_filler, [either, markers], warnings.append)
-    assert [problem.code for problem in caught.value.problems] == ["AB313"]
+    assert [problem.code for problem in caught.value.problems] == ["AB362"]
 
 
 def test_what_is_refused_is_done_the_other_way_or_named(secured: EmbeddedCluster, as_filler: Cluster) -> None:

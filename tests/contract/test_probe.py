@@ -12,6 +12,7 @@ from reconciler.model.flow import Fill, Flow
 from reconciler.model.selection import Selection
 from reconciler.replicator import probe
 from reconciler.replicator.batch import Batch
+from reconciler.replicator.trials import SCRATCH
 from reconciler.state.journal import OWNED, Journal
 from reconciler.state.ownership import Ownership
 from reconciler.state.probes import Probes
@@ -46,7 +47,7 @@ def test_kafka_does_it_all_and_is_asked_once(
     assert found is not None
     assert {one.capability: str(one) for one in found.findings} == {one: one.value for one in Capability}
     assert {one.verdict for one in found.findings} == {Verdict.HOLDS}
-    assert Ownership(target).read().keys().isdisjoint({probe.SCRATCH}), "no record of a topic that we keep as a copy"
+    assert Ownership(target).read().keys().isdisjoint({SCRATCH}), "no record of a topic that we keep as a copy"
 
     monkeypatch.setattr(probe, "probe", never)
     probe.check(target, [flow("markers")], warnings.append)
@@ -74,6 +75,7 @@ def test_a_cluster_that_deduplicates_nothing_is_refused(
     assert Probes(target).read(target_cluster.cluster_id) is None, "somebody may mend it"
 
 
-def test_a_cluster_that_does_not_answer_is_said() -> None:
+def test_a_cluster_that_does_not_answer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "_TIMEOUT", 1.0)
     with pytest.raises(Unreachable):
         probe.check(Cluster("gone", ("127.0.0.1:1",)), [flow()], pytest.fail)

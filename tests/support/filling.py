@@ -14,6 +14,7 @@ from reconciler.replicator.channel import Place
 from reconciler.replicator.fill import Filler
 from reconciler.replicator.identity import Identity
 from reconciler.replicator.wire import ConnectionLost, FetchAsk, Loop, ProduceAsk, TopicInfo, Wire
+from reconciler.replicator.wire.transactions import Markers, write_markers
 from tests.support.batches import Content, build
 
 T = TypeVar("T")
@@ -34,10 +35,14 @@ class LossyWire(Wire):
         super().__init__(loop, cluster, "tests", 10.0)
         self.lose: dict[str, deque[str | None]] = {}
         self.late: list[tuple[Any, int]] = []
+        self.doubled = ""
 
     async def ask(self, request: Any, node: int) -> Any:
         fates = self.lose.get(type(request).__name__)
         fate = fates.popleft() if fates else None
+        if fate == "twice":
+            await self.twice(request)
+            fate = None
         if fate == "late":
             self.late.append((request, node))
         elif fate != "request":
@@ -46,6 +51,11 @@ class LossyWire(Wire):
                 return answer
         message = f"lost the {fate}"
         raise ConnectionLost(message)
+
+    async def twice(self, request: Any) -> None:
+        """Write the marker of a transaction once more, as a coordinator does that did not hear of the first."""
+        ours = Markers(self.doubled, 0, request.producer_id, request.producer_epoch, 0, 1)
+        await write_markers(self, (await self.topics([self.doubled]))[self.doubled].partitions[0].node, ours)
 
     async def deliver(self) -> list[Any]:
         """Let the broker have what was late."""
