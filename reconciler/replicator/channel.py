@@ -19,6 +19,7 @@ from reconciler.model.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.batch import Batch, UnreadableBatch, next_sequence, split
 from reconciler.replicator.cut import cut
+from reconciler.replicator.merge import take
 from reconciler.replicator.visible import Gap, sift
 from reconciler.replicator.wire import FetchAnswer, Leader, ProduceAnswer
 
@@ -75,7 +76,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A batch on its way: its source offsets, and the target offset at which it must land."""
+    """A batch on its way: its source offsets, the target offset at which it must land."""
 
     opening: int
     base_offset: int
@@ -96,6 +97,7 @@ class Channel:
     Args:
         place: which partition.
         at_gap: called when nothing is in flight and a gap is next: somebody must fill it and call `filled`.
+        batch_size: up to how many bytes small batches are merged into one; 0 merges none.
 
     Attributes:
         position: the next source offset to be written; -1 before the first opening.
@@ -107,8 +109,9 @@ class Channel:
         newest_read: timestamp of the batch read last (ms), and when that was (monotonic seconds).
     """
 
-    def __init__(self, place: Place, at_gap: Callable[[Channel], None] | None = None) -> None:
+    def __init__(self, place: Place, at_gap: Callable[[Channel], None] | None = None, batch_size: int = 0) -> None:
         self.place = place
+        self._batch_size = batch_size
         self._at_gap = at_gap
         self.sides: Sides | None = None
         self.state = PartitionState.OPENING
@@ -343,9 +346,8 @@ class Channel:
 
     def send(self) -> Parcel:
         """Take the next parcel out of the queue; it is in flight until `answered` or `lost`."""
-        batch = self.queue.popleft()
-        assert isinstance(batch, Batch), "can_send() said so"
-        self.queued_bytes -= batch.size
+        batch, size = take(self.queue, self._batch_size)
+        self.queued_bytes -= size
         standing = self._standing
         data = batch.rewritten(standing.producer_id, standing.producer_epoch, standing.sequence)
         count, oldest, newest = batch.record_count, batch.first_timestamp, batch.max_timestamp
@@ -363,6 +365,10 @@ class Channel:
         self.in_flight.remove(parcel)
         verdict = reasons.why_failed(self.place.remote, parcel.landing, len(parcel.data), answer)
         if verdict is not None:
+            if answer.error in reasons.TOO_LARGE and self._batch_size:
+                # The source's own batches may still fit.
+                self._batch_size = 0
+                verdict = reasons.too_large_if_merged(self.place.remote, len(parcel.data))
             if parcel.opening == self.opening:
                 self._end_opening(*verdict, now)
             return False

@@ -33,6 +33,7 @@ _AUTHORIZATION = {
     _CLUSTER_AUTHORIZATION_FAILED,
     _TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
+TOO_LARGE = {_MESSAGE_TOO_LARGE, _RECORD_LIST_TOO_LARGE}
 _REFUSED_FOR_GOOD = {_INVALID_TIMESTAMP, _POLICY_VIOLATION, _INVALID_RECORD}
 
 Verdict = tuple[PartitionState, Reason]
@@ -84,7 +85,7 @@ def why_failed(remote: str, expected: int, size: int, answer: ProduceAnswer) -> 
         text = f"the batch of offset {expected} landed at {answer.base_offset}: somebody else writes to {remote}"
         return PartitionState.OPENING, Reason("AB211", text)
     detail = f" ({answer.message})" if answer.message else ""
-    if code in (_MESSAGE_TOO_LARGE, _RECORD_LIST_TOO_LARGE):
+    if code in TOO_LARGE:
         text = (
             f"the batch at offset {expected} has {size:,} bytes, more than {remote} allows: raise its max.message.bytes"
         )
@@ -98,6 +99,12 @@ def why_failed(remote: str, expected: int, size: int, answer: ProduceAnswer) -> 
         text = f"another owner was first at offset {expected} of {remote} ({error_name(code)})"
         return PartitionState.OPENING, Reason("AB221", text)
     return PartitionState.OPENING, Reason("AB220", f"target answered {error_name(code)} at offset {expected}{detail}")
+
+
+def too_large_if_merged(remote: str, size: int) -> Verdict:
+    """Return why a partition goes on without merging its batches."""
+    text = f"{remote} takes no batch of {size:,} bytes; going on with the source's own batches"
+    return PartitionState.OPENING, Reason("AB220", text)
 
 
 def not_allowed(operation: str, resource: str, name: str) -> Reason:

@@ -175,7 +175,7 @@ class Task:
 
     def _channel(self, place: Place) -> Channel:
         """Return the channel of a partition that this task gets, and have it read."""
-        channel = Channel(place, self._fill_gap)
+        channel = Channel(place, self._fill_gap, self._spec.flow.batch_size)
         for reader in self._readers.values():
             reader.add(channel)
         return channel

@@ -1,0 +1,192 @@
+"""Merges small batches of one partition that follow each other into one, so that a request carries more.
+
+`channel` takes its next batch to send from here. Only the front of each record is encoded anew (length, deltas of
+timestamp and offset); key, value and headers are one slice that nobody looks into. Compressed batches pass as they
+are. Pure.
+
+The layout of a record is Kafka's `DefaultRecord`: length, attributes, timestamp delta, offset delta, then what is kept.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from reconciler.replicator.batch import CODEC_BITS, Batch
+
+# More records than this in one batch, and re-encoding them costs more than a batch of its own saves.
+MOST_RECORDS = 16
+
+_MORE = 0x80
+_BITS = 0x7F
+_INT64 = 2**64
+_LARGEST_INT64 = 2**63 - 1
+_NO_DELTAS = b"\x00\x00\x00"
+_TABLE = 4096
+# A varint of more bytes than that is not one.
+_LONGEST = 10
+
+
+def _signed(value: int) -> bytes:
+    """Return a zigzag varint of a 64-bit number, which wraps as Java's does."""
+    value = (value << 1) % _INT64 if value >= 0 else (-value * 2 - 1) % _INT64
+    out = bytearray()
+    while value >= _MORE:
+        out.append((value & _BITS) | _MORE)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+_SIGNED = tuple(_signed(value) for value in range(_TABLE))
+# The attributes of a record, which are never used, and a timestamp delta.
+_TIMES = tuple(b"\x00" + one for one in _SIGNED)
+
+
+class Taken(NamedTuple):
+    """What left a queue: one batch, and how many bytes it had there."""
+
+    batch: Batch
+    size: int
+
+
+def take(queue: deque[Any], limit: int, most_records: int = MOST_RECORDS) -> Taken:
+    """Take the first batch out of `queue`, merged with those behind it that can travel with it.
+
+    Args:
+        queue: batches, and what else may stand between them; a batch is first.
+        limit: about how many bytes a merged batch may have; 0 merges nothing.
+        most_records: batches with more records stay as they are.
+    """
+    first: Batch = queue.popleft()
+    alone = Taken(first, first.size)
+    if not queue or not _may_merge(first, limit, most_records):
+        return alone
+    run = [first]
+    size, expected = first.size, first.next_offset
+    while queue:
+        batch = queue[0]
+        if not isinstance(batch, Batch) or batch.base_offset != expected or not _may_merge(batch, limit, most_records):
+            break
+        size += len(batch.body)
+        if size > limit:
+            break
+        run.append(queue.popleft())
+        expected = batch.next_offset
+    if len(run) == 1:
+        return alone
+    try:
+        return Taken(merged(run), sum([batch.size for batch in run]))
+    except (ValueError, IndexError):
+        # Let the target say what it thinks of such records.
+        queue.extendleft(reversed(run[1:]))
+        return alone
+
+
+def _may_merge(batch: Batch, limit: int, most_records: int) -> bool:
+    return (
+        batch.record_count <= most_records
+        and not batch.attributes & CODEC_BITS
+        and not batch.is_control
+        and not batch.is_log_append_time
+        and batch.record_count == batch.last_offset_delta + 1
+        and batch.size < limit
+    )
+
+
+def merged(batches: Sequence[Batch]) -> Batch:
+    """Return one batch with the records of `batches`, which are uncompressed, without holes, and follow each other.
+
+    Raises:
+        ValueError: a batch's records are not laid out as its header says.
+        IndexError: they end within one.
+    """
+    first = batches[0]
+    base_offset, base_time = first.base_offset, first.base_timestamp
+    pieces: list[bytes] = []
+    for batch in batches:
+        body = batch.body
+        offset, time = batch.base_offset - base_offset, batch.base_timestamp - base_time
+        start = _start_of_only(body) if batch.record_count == 1 else 0
+        if start:
+            kept = body[start:]
+            stamp = _TIMES[time] if 0 <= time < _TABLE else b"\x00" + _signed(time)
+            delta = _SIGNED[offset] if offset < _TABLE else _signed(offset)
+            size = len(stamp) + len(delta) + len(kept)
+            pieces += (_SIGNED[size] if size < _TABLE else _signed(size), stamp, delta, kept)
+        else:
+            _append(pieces, batch, offset, time)
+    last = batches[-1]
+    return Batch(
+        base_offset,
+        last.next_offset - base_offset - 1,
+        sum([batch.record_count for batch in batches]),
+        first.attributes & CODEC_BITS,
+        base_time,
+        max([batch.max_timestamp for batch in batches]),
+        first.producer_id,
+        first.producer_epoch,
+        first.base_sequence,
+        0,
+        b"".join(pieces),
+    )
+
+
+def _start_of_only(body: bytes) -> int:
+    """Return where the kept part of a batch's only record begins when its front is as producers write it, else 0."""
+    size = body[0]
+    if size < _MORE:
+        at = 1
+    elif body[1] < _MORE:
+        size = (size & _BITS) | body[1] << 7
+        at = 2
+    else:
+        return 0
+    if size != (len(body) - at) << 1 or body[at : at + 3] != _NO_DELTAS:
+        return 0
+    return at + 3
+
+
+def _append(pieces: list[bytes], batch: Batch, offset: int, time: int) -> None:
+    """Append the records of `batch`, moved by an offset and a time."""
+    body, at = batch.body, 0
+    for expected in range(batch.record_count):
+        size, at = _read(body, at)
+        end = at + size
+        attributes = body[at : at + 1]
+        time_delta, at = _read(body, at + 1)
+        offset_delta, at = _read(body, at)
+        if offset_delta != expected or not at <= end <= len(body):
+            message = f"the batch at offset {batch.base_offset} is not laid out as its header says"
+            raise ValueError(message)
+        stamp, delta = _signed(time + time_delta), _signed(offset + offset_delta)
+        kept = body[at:end]
+        pieces += (_signed(1 + len(stamp) + len(delta) + len(kept)), attributes, stamp, delta, kept)
+        at = end
+    if at != len(body):
+        message = f"the batch at offset {batch.base_offset} holds more than its header says"
+        raise ValueError(message)
+
+
+def _read(data: bytes, at: int) -> tuple[int, int]:
+    """Return a zigzag varint and the place behind it.
+
+    Raises:
+        IndexError: the data ends within.
+        ValueError: it is too long.
+    """
+    value = data[at]
+    at += 1
+    if value >= _MORE:
+        value &= _BITS
+        for shift in range(7, 7 * _LONGEST, 7):
+            byte = data[at]
+            at += 1
+            value |= (byte & _BITS) << shift
+            if byte < _MORE:
+                break
+        else:
+            message = "a varint of more than ten bytes"
+            raise ValueError(message)
+    return (value >> 1) ^ -(value & 1), at
