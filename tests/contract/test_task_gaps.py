@@ -19,10 +19,10 @@ from reconciler.model.status import PartitionState
 from reconciler.replicator.channel import Place, Standing
 from reconciler.replicator.fill import Filler
 from reconciler.replicator.padding import pad
-from reconciler.replicator.wire import ConnectionLost, TopicInfo, Wire, transactions
+from reconciler.replicator.wire import ConnectionLost, ErrorCode, TopicInfo, Wire, transactions
 from reconciler.replicator.wire.transactions import Markers
-from tests.contract.kafka import admin, create, declared
-from tests.support.copying import REMOTE, Running, all_running, code, copy, identical, log_end, spec_of
+from tests.contract.kafka import admin, create, declared, delete
+from tests.support.copying import REMOTE, Running, all_running, code, copy, fill, identical, log_end, spec_of
 from tests.support.translated import assert_translated, committed, runs_of
 from tests.support.wires import ask
 
@@ -260,6 +260,30 @@ def test_lost_records_are_passed_over_when_that_is_declared(
     assert [(m.offset(), m.value()) for m in committed(target, f"east.{topic_name}")][-len(left) :] == left
 
 
+def test_a_topic_made_anew_goes_on_behind_the_old_one_when_that_is_declared(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    remote = f"east.{topic_name}"
+    create(source_cluster, topic_name)
+    create(target_cluster, remote, 1, REMOTE)
+    fill(source_cluster, topic_name, 10)
+    spec = spec_with(spec_of(source, target, topic_name), on_recreate="restart")
+    copy(spec)
+    old = [m.value() for m in committed(target, remote)]
+    delete(source_cluster, topic_name)
+    create(source_cluster, topic_name)
+    fill(source_cluster, topic_name, 6)
+    for number in (1, 2):
+        again = replace(spec, run=f"{spec.run}-{number}")
+        assert all_running(copy(again).status.partitions)
+        fill(source_cluster, topic_name, 4)
+    originals = committed(source, topic_name)[:10]
+    copies = committed(target, remote)
+    assert [m.value() for m in copies] == old + [m.value() for m in originals]
+    (found,) = runs(spec, topic_name)
+    assert [copies[found.to_target(m.offset())].value() for m in originals] == [m.value() for m in originals]
+
+
 def _delete_records(cluster: EmbeddedCluster, topic: str, before: int) -> None:
     client = admin(cluster)
     (future,) = client.delete_records([TopicPartition(topic, 0, before)]).values()
@@ -304,7 +328,14 @@ def begin_at(cluster: Cluster, topic: str, offset: int) -> None:
         producer_id = await wire.producer_id(f"tests-{topic}")
         await pad(wire, Place(topic, 0, topic), info, Standing(0, producer_id, 0, 0), offset)
 
-    ask(cluster, work)
+    deadline = time.monotonic() + SECONDS
+    while True:
+        try:
+            return ask(cluster, work)
+        except ErrorCode:
+            # The first transactional id of a cluster waits for its coordinator to be made.
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
 
 
 def offset_at(cluster: Cluster, topic: str, timestamp: int) -> int:
