@@ -22,6 +22,7 @@ from types import FrameType, TracebackType
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, DeclaredInputError, Problem, together
+from reconciler.model.flow import Flow
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionStatus, TaskStatus
 from reconciler.replicator import discover, probe
@@ -78,6 +79,24 @@ class Watcher:
 def new_run() -> str:
     """Return a name for a new run: when, where and which process."""
     return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{socket.gethostname()}-{os.getpid()}"
+
+
+def prepare(target: Cluster, flows: Sequence[Flow], warn: Callable[[str], None]) -> None:
+    """Make a target ready for a run: its journals are there, without what is long past, and it can do what is needed.
+
+    Args:
+        target: the cluster.
+        flows: those of the run that write to it.
+        warn: told of what may go wrong.
+
+    Raises:
+        AnabranchError: the target does not answer, refuses us, or cannot hold identical offsets.
+    """
+    for journal in (STATUS, CONTROL, COPIES):
+        Journal(target, journal, timeout=5.0).ensure()
+    forget_old(target, [flow.name for flow in flows])
+    control.forget_old(target)
+    probe.check(target, flows, warn)
 
 
 class StopSignals:
@@ -200,13 +219,7 @@ class Drive:
                 errors.append(error)
         for target in self._targets.values():
             try:
-                Journal(target, STATUS, timeout=5.0).ensure()
-                Journal(target, CONTROL, timeout=5.0).ensure()
-                Journal(target, COPIES, timeout=5.0).ensure()
-                forget_old(target, [spec.flow.name for spec in self._specs])
-                control.forget_old(target)
-                flows = [spec.flow for spec in self._specs if spec.target == target]
-                probe.check(target, flows, self._watcher.warn)
+                prepare(target, [spec.flow for spec in self._specs if spec.target == target], self._watcher.warn)
             except AnabranchError as error:
                 errors.append(error)
         if errors:

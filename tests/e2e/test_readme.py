@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+import psutil
 
 from reconciler.declare.rewrite import with_bootstraps
 from reconciler.demo.compare import compare
+from reconciler.embedded import EmbeddedCluster
 from tests.conftest import MakeClusters
 from tests.contract.kafka import create, declared
 from tests.support.traffic import Traffic
@@ -18,6 +24,8 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BIN = Path(sys.executable).parent
 LIMIT_SECONDS = 180
+# What the program shows of records that came in after the first 500: partition, offsets, records, latency.
+ROW = re.compile(r"us-east\.users\| +[012]\| +16[67]\| +\d+\| +\d+\| +\d+\|")
 
 
 def blocks(language: str) -> list[str]:
@@ -62,6 +70,41 @@ def test_its_commands_do_what_it_says(make_clusters: MakeClusters, tmp_path: Pat
             found = compare(clusters[source], topic, clusters[target], f"{source}.{topic}")
             assert found.is_identical, found
             assert found.records == 500
+    _run_its_program(tmp_path, east, west)
+
+
+def _run_its_program(folder: Path, east: EmbeddedCluster, west: EmbeddedCluster) -> None:
+    """Run the PySpark program until it has shown the copying of records that come in meanwhile."""
+    (program,) = blocks("python")
+    (folder / "program.py").write_text(program)
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    traffic = Traffic(east, "users", 3, records=300, backlog=300)
+    traffic.start()
+    traffic.finish()
+    log = folder / "program.log"
+    command = [sys.executable, "program.py"]
+    with log.open("wb") as said:
+        running = subprocess.Popen(
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said
+        )
+    try:
+        deadline = time.monotonic() + LIMIT_SECONDS
+        # A row is shown, and all is copied, though a row may be missing where an answer was.
+        while not (ROW.search(log.read_text()) and _is_copied(east, west, 800)):
+            assert running.poll() is None, log.read_text()[-3000:]
+            assert time.monotonic() < deadline, log.read_text()[-3000:]
+            time.sleep(0.2)
+    finally:
+        for process in psutil.Process(running.pid).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        running.kill()
+        running.wait()
+
+
+def _is_copied(east: EmbeddedCluster, west: EmbeddedCluster, records: int) -> bool:
+    found = compare(declared("us-east", east), "users", declared("eu-west", west), "us-east.users")
+    return found.is_identical and found.records == records
 
 
 def test_its_make_targets_and_links_exist() -> None:

@@ -1,0 +1,61 @@
+"""A flow's ledger as a streaming DataFrame, for PySpark programs of users.
+
+`replicate` needs none of this. Whoever runs a query on the DataFrame replicates the flow with it, in his own Spark
+session and with his own sinks: the rows are the account of what was copied, and the copying goes on for as long as the
+query does. Stopping or killing it at any moment does no harm, since positions are read from the target's log.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+
+from pyspark.sql import DataFrame, SparkSession
+
+from reconciler.model.errors import AnabranchError
+from reconciler.model.spec import DEFAULT_ROUND, FlowSpec
+from reconciler.model.topology import Topology
+from reconciler.replicator.drive import new_run, prepare
+from reconciler.replicator.refresh import Refresh
+from reconciler.replicator.session import ledger_frame
+from reconciler.state import control
+
+_LOG = logging.getLogger("anabranch")
+
+
+def ledger(spark: SparkSession, topology: Topology, flow: str, round_seconds: float = DEFAULT_ROUND) -> DataFrame:
+    """Return the ledger of a flow; a streaming query on it replicates the flow, and yields rows at each round's end.
+
+    The remote topics must have been made by `apply`. Troubles are told to the logger `anabranch`.
+
+    Args:
+        spark: the session. It needs a free slot for each task of the flow, and workers (`PYSPARK_PYTHON`) that have
+            this package; `local[n]` should be `local[n,8]`, or the first worker that dies ends the query.
+        topology: as `reconciler.declare.load` returns it.
+        flow: name of one of its flows.
+        round_seconds: how long a round lasts, and with it how soon its rows come.
+
+    Raises:
+        ValueError: the topology has no such flow.
+        AnabranchError: the target does not answer, refuses us, or cannot hold identical offsets.
+    """
+    found = next((one for one in topology.flows if one.name == flow), None)
+    if found is None:
+        message = f"no flow {flow} in {topology.name}; there are {', '.join(one.name for one in topology.flows)}"
+        raise ValueError(message)
+    spec = FlowSpec.compile(topology, found, new_run(), round_seconds)
+    prepare(spec.target, [found], _LOG.warning)
+    refresh = Refresh(spec, None, warn=_LOG.warning, note=_LOG.info)
+    refresh.look()
+    refresh.start()
+    atexit.register(_end, refresh, spec)
+    return ledger_frame(spark, spec)
+
+
+def _end(refresh: Refresh, spec: FlowSpec) -> None:
+    """Take back, when the program ends, what the run's tasks were told."""
+    refresh.end()
+    # A target that is gone keeps it for a day at most.
+    with contextlib.suppress(AnabranchError):
+        control.withdraw(spec.target, spec.run, [spec.flow.name])
