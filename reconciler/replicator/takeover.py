@@ -45,6 +45,8 @@ _PAUSE = 0.05
 # Markers cost time and bytes: what is more than this stays a shifted run when lost records may be passed over.
 _FILLABLE_LOSS = 100_000
 _LARGEST_PADDING = 10**9
+# What is padded before the task may think of something else, such as a stop: a few seconds.
+_PADDING_PIECE = 10**7
 
 _OPENING, _PARKED = PartitionState.OPENING, PartitionState.PARKED
 
@@ -217,7 +219,7 @@ class Takeover:
         return logs.start == logs.end or await is_padding(self._target, logs.place, logs.target, logs.start, logs.end)
 
     async def _pad(self, channel: Channel, logs: Logs) -> None:
-        """Bring an empty copy to the offset at which its original begins; the channel is opened at the next attempt."""
+        """Bring an empty copy nearer to where its original begins; the next attempt goes on, or opens the channel."""
         if logs.first - logs.end > _LARGEST_PADDING:
             text = (
                 f"{logs.name} begins at offset {logs.first:,}: more than {_LARGEST_PADDING:,} offsets would have to be "
@@ -227,7 +229,8 @@ class Takeover:
         standing = await self._first_owner(logs)
         channel.reason = Reason("AB222", f"the copy is padded from offset {logs.end:,} to {logs.first:,}")
         try:
-            await pad(self._target, logs.place, logs.target, standing, logs.first)
+            until = min(logs.first, logs.end + _PADDING_PIECE)
+            await pad(self._target, logs.place, logs.target, standing, until)
         except CannotPad as error:
             text = f"{logs.name} begins at offset {logs.first:,}, and its copy cannot be padded: {error}"
             raise Disagreement(_PARKED, "AB206", text) from None

@@ -16,6 +16,7 @@ from reconciler.model.flow import Fill
 from reconciler.model.runs import Runs
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState
+from reconciler.replicator import takeover
 from reconciler.replicator.channel import Place, Standing
 from reconciler.replicator.fill import Filler
 from reconciler.replicator.padding import pad
@@ -312,7 +313,9 @@ def test_a_log_that_begins_later_is_copied_at_its_offsets(
     producer.flush(SECONDS)
     _delete_records(source_cluster, topic_name, begins)
     spec = spec_of(source, target, topic_name)
-    assert all_running(copy(spec).status.partitions)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(takeover, "_PADDING_PIECE", 500_000)
+        assert all_running(copy(spec).status.partitions)
     assert identical(spec, topic_name) == (5 if begins == 7 else 8)
     assert committed(target, remote)[0].offset() == begins
     for cluster, topic in ((source, topic_name), (target, remote)):
@@ -325,8 +328,7 @@ def begin_at(cluster: Cluster, topic: str, offset: int) -> None:
 
     async def work(wire: Wire) -> None:
         info = (await wire.topics([topic]))[topic]
-        producer_id = await wire.producer_id(f"tests-{topic}")
-        await pad(wire, Place(topic, 0, topic), info, Standing(0, producer_id, 0, 0), offset)
+        await pad(wire, Place(topic, 0, topic), info, Standing(0, 900, 0, 0), offset)
 
     deadline = time.monotonic() + SECONDS
     while True:
