@@ -16,9 +16,11 @@
     race        the whole: brokers, load, competitors in turn, clean-up
     probe       sends records at a steady rate and receives them, by one clock
     latency     what a replicator adds to the way of a record
+    soak        whether memory stays flat while it works for an hour
+    padding     how long the copy of a log that starts far from 0 takes to start there
     machine     facts about the machine, for the reports
     report      a race's figures, medians and ratios as Markdown
-    latency_report  the same for latencies
+    latency_report, soak_report  the same for these
     bars        what is promised beside what was measured
     table       Markdown tables
 

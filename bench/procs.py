@@ -65,6 +65,17 @@ class ProcessTree:
             except (psutil.NoSuchProcess, ProcessLookupError, FileNotFoundError):
                 continue
 
+    def resident(self) -> dict[str, int]:
+        """Return the bytes that the largest process of each role holds now, without roles that nobody has."""
+        largest: dict[str, int] = {}
+        for process in self._all():
+            try:
+                role, size = self._role(process), int(process.memory_info().rss)
+            except psutil.NoSuchProcess:
+                continue
+            largest[role] = max(size, largest.get(role, 0))
+        return largest
+
     def memory(self) -> Memory:
         """Return the peaks noted so far, and what all hold now."""
         self.note_memory()

@@ -47,6 +47,28 @@ def sample_fault(original: Side, copy: Side, partitions: int, with_offsets: bool
         return _between(ours, theirs) if with_offsets else ""
 
 
+def ends_fault(original: Side, copy: Side, partitions: int) -> str:
+    """Return what differs at the ends of two logs that should have the same offsets, or nothing.
+
+    Their starts may differ, as retention works on each side by itself.
+    """
+    with _reader(original, partitions) as ours, _reader(copy, partitions) as theirs:
+        ends, found = ([high for _, high in side.bounds] for side in (ours, theirs))
+        if ends != found:
+            return f"it ends at the offsets {found}, not {ends}"
+        starts = [
+            max(low, mine, high - EDGE) for (low, high), (mine, _) in zip(ours.bounds, theirs.bounds, strict=True)
+        ]
+        originals, copies = (
+            [[(one.offset(), *_content(one)) for one in records] for records in side.pieces(starts, EDGE)]
+            for side in (ours, theirs)
+        )
+        for number, at in enumerate(starts):
+            if problem := first_difference(originals[number], copies[number]):
+                return f"partition {number}: from offset {at}, {problem}"
+    return ""
+
+
 def first_difference(originals: list[Seen], copies: list[Seen]) -> str:
     """Return the first place at which two lists of records differ, or nothing."""
     for place, (original, copy) in enumerate(zip_longest(originals, copies)):

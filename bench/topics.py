@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.errors import EnvironmentFault, Problem
@@ -55,6 +55,19 @@ def await_topic(cluster: EmbeddedCluster, topic: str, partitions: int, seconds: 
         time.sleep(_PAUSE)
     message = f"expected {partitions} partitions within {seconds:g} s"
     raise EnvironmentFault(Problem("AB351", f"topic {topic}", message, "run it again"))
+
+
+def ends(cluster: EmbeddedCluster, topic: str, partitions: int) -> list[int]:
+    """Return the log end of each partition of a topic.
+
+    Raises:
+        KafkaException: the cluster does not tell.
+    """
+    client = admin(cluster)
+    asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
+    answers = client.list_offsets(asked, request_timeout=_ANSWER_SECONDS)
+    found = {place.partition: answer.result(_ANSWER_SECONDS).offset for place, answer in answers.items()}
+    return [found[number] for number in range(partitions)]
 
 
 def admin(cluster: EmbeddedCluster) -> AdminClient:

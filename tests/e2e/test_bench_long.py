@@ -6,9 +6,15 @@ import pytest
 
 from bench.latency import Setting, latency
 from bench.latency_report import latency_report
+from bench.load import Load
 from bench.mm2 import PROMPT, MirrorMaker2
 from bench.ours import Anabranch
+from bench.padding import padding, padding_report
 from bench.probe import Stream
+from bench.soak import Wear, soak
+from bench.soak_report import soak_report
+
+MB = 10**6
 
 pytestmark = pytest.mark.long
 
@@ -22,3 +28,20 @@ def test_latency_is_measured_for_the_floor_and_both_replicators() -> None:
         assert 0 < sight.milliseconds["p50"] <= sight.milliseconds["max"]
         assert (sight.cpu > 0) == (line.peer is not None)
     assert "Added to the floor" in latency_report(result, {}, "today")
+
+
+def test_padding_is_measured_up_to_the_first_offset_of_the_source() -> None:
+    result = padding(600_000, Load(100, partitions=2, alone=True), 1, lambda _: None)
+    (one,) = result.starts
+    assert 0 < one.padding <= one.records
+    assert one.worker > 0
+    assert "600,000" in padding_report(result, {}, "today")
+
+
+def test_a_soak_looks_at_every_process_every_second() -> None:
+    wear = Wear(seconds=6, warm_up=2, backlog=5 * MB, rate=MB, burst=2 * MB, burst_every=3, partitions=2)
+    result = soak(wear, ("--round", "2"), lambda _: None)
+    assert len(result.times) == len(result.resident["worker"]) >= 3
+    assert all(max(looks) > 0 for looks in result.resident.values())
+    assert result.bytes > wear.backlog
+    assert "too short to tell" in soak_report(result, {}, "today")
