@@ -83,7 +83,7 @@ def replicate(
     outcome = Drive(specs, folder, until_caught_up, watcher, ledgers, grow).run()
     progress.show()
     if outcome.ending is Ending.PARKED:
-        print_problems(_parked(flow, partition) for flow, partition in outcome.parked)
+        print_problems(dict.fromkeys(_parked(flow, partition) for flow, partition in outcome.parked))
         raise typer.Exit(1)
     console.print(outcome.ending.value, style="dim")
 
@@ -113,6 +113,8 @@ def _parked(flow: str, partition: PartitionStatus) -> Problem:
     if partition.state is PartitionState.PAUSED:
         return Problem("AB230", where, "paused before it was caught up", "let it go on with `anabranch resume`")
     reason = partition.reason
+    if reason is not None and reason.code == "AB231":
+        return Problem(reason.code, f"flow {flow}, topic {partition.topic}", f"not copied: {reason.text}", "")
     return Problem(reason.code if reason else "AB200", where, f"parked: {reason.text if reason else 'no reason'}", "")
 
 

@@ -268,7 +268,10 @@ class Drive:
             statuses = self._statuses()
             self._watcher.seen(statuses)
             if self._goals is not None:
-                progress = self._goals.progress(statuses)
+                left_out = {
+                    (refresh.flow, topic): why for refresh in self._refreshes for topic, why in refresh.left_out.items()
+                }
+                progress = self._goals.progress(statuses, left_out)
                 if not progress.missing:
                     return Outcome(Ending.CAUGHT_UP)
                 if progress.missing == len(progress.parked):

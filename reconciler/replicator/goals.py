@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
+from reconciler.model.status import PartitionState, PartitionStatus, Reason, TaskStatus
 from reconciler.replicator.channel import Place
 from reconciler.state.faults import in_words, is_refusal
 from reconciler.state.journal import unreachable
 
 _TIMEOUT = 10.0
+_NOTHING: Mapping[tuple[str, str], str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -61,15 +63,20 @@ class Goals:
                 problem = Problem("AB313", where, f"its end offset is refused: {error.args[0].str()}", "grant DESCRIBE")
                 raise EnvironmentFault(problem) from None
 
-    def progress(self, statuses: Iterable[TaskStatus]) -> Progress:
-        """Compare the goals with what the tasks say."""
+    def progress(self, statuses: Iterable[TaskStatus], left_out: Mapping[tuple[str, str], str] = _NOTHING) -> Progress:
+        """Compare the goals with what the tasks say.
+
+        Args:
+            statuses: the tasks' newest words.
+            left_out: by flow and topic, why no task has it; it counts as parked.
+        """
         # The newest word of a partition counts: the tasks may have been fewer since.
         by_age = sorted(statuses, key=lambda status: status.time)
         known = {(s.flow, p.topic, p.partition): p for s in by_age for p in s.partitions}
         missing = 0
         parked = []
         for key, end in self._ends.items():
-            found = known.get(key)
+            found = known.get(key) or _left_out(key, end, left_out)
             # An opening partition has a position from before its break, which may not hold any more.
             reached = found is not None and found.position >= end and found.state is PartitionState.RUNNING
             if not reached and (end > 0 or found is None):
@@ -77,3 +84,12 @@ class Goals:
                 if found is not None and found.state in (PartitionState.PARKED, PartitionState.PAUSED):
                     parked.append((key[0], found))
         return Progress(missing, tuple(parked))
+
+
+def _left_out(key: tuple[str, str, int], end: int, left_out: Mapping[tuple[str, str], str]) -> PartitionStatus | None:
+    """Return what to say of a partition that no task has; None when some task must have it."""
+    flow, topic, partition = key
+    why = left_out.get((flow, topic))
+    if why is None:
+        return None
+    return PartitionStatus(topic, partition, topic, PartitionState.PARKED, -1, end, Reason("AB231", why))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from reconciler.model.errors import AnabranchError
 from reconciler.model.outcome import Growth
@@ -26,6 +27,7 @@ Reconcile = Callable[[str], Growth]
 # A flow without topics has nothing else to do than to look for some.
 _LOOK_EVERY = 2.0
 _END_PATIENCE = 5.0
+_REPEAT_SECONDS = 600.0
 
 
 class Refresh(threading.Thread):
@@ -36,6 +38,10 @@ class Refresh(threading.Thread):
         reconcile: makes remote topics; None when nobody wants that.
         warn: told of each new trouble, from this thread.
         note: told of everything that was made, likewise.
+
+    Attributes:
+        flow: name of the flow.
+        left_out: by topic, why it is not copied although the flow takes it.
     """
 
     def __init__(
@@ -47,8 +53,11 @@ class Refresh(threading.Thread):
         self._warn = warn
         self._note = note
         self._shares = Shares()
-        self._left_out: Mapping[str, str] = {}
+        self.flow = spec.flow.name
+        self.left_out: Mapping[str, str] = {}
         self._told: set[str] = set()
+        self._announced: dict[str, Any] = {}
+        self._announced_at = 0.0
         self._over = threading.Event()
 
     def run(self) -> None:
@@ -79,7 +88,7 @@ class Refresh(threading.Thread):
         for trouble in troubles:
             # The same trouble again is no news.
             if trouble not in self._told:
-                self._warn(f"flow {self._spec.flow.name}: {trouble}")
+                self._warn(f"flow {self.flow}: {trouble}")
         self._told = set(troubles)
 
     def _pause(self) -> float:
@@ -93,12 +102,12 @@ class Refresh(threading.Thread):
             self._announce(trouble=str(error))
             raise
         made = self._provide(places, troubles)
-        wanted = [place for place in places if place.topic not in self._left_out]
+        wanted = [place for place in places if place.topic not in self.left_out]
         self._shares = self._shares.extended(wanted, self._spec.flow.tasks)
         self._announce()
         if made:
             # Whoever waits for them need not wait long.
-            control.restart(self._spec.target, [Scope(self._spec.flow.name, topic) for topic in made], parked_only=True)
+            control.restart(self._spec.target, [Scope(self.flow, topic) for topic in made], parked_only=True)
         there = {place.topic for place in places}
         for topic in sorted(self._shares.topics.keys() - there):
             remote = self._shares.topics[topic].remote
@@ -109,11 +118,11 @@ class Refresh(threading.Thread):
         if self._reconcile is None or not places:
             return []
         try:
-            growth = self._reconcile(self._spec.flow.name)
+            growth = self._reconcile(self.flow)
         except AnabranchError as error:
             troubles += [f"cannot make remote topics: {problem}" for problem in error.problems]
             return []
-        self._left_out, outcome = growth.left_out, growth.outcome
+        self.left_out, outcome = growth.left_out, growth.outcome
         troubles += [f"topic {topic} is not copied: {why}" for topic, why in growth.left_out.items()]
         troubles += [f"nothing can be done for topic {topic} now: {why}" for topic, why in growth.hindered.items()]
         troubles += [f"cannot make remote topics: {failure.problem}" for failure in outcome.failed]
@@ -122,12 +131,15 @@ class Refresh(threading.Thread):
         for step in outcome.done:
             if isinstance(step, CreateTopic | AddPartitions):
                 verb = "made" if isinstance(step, CreateTopic) else "enlarged"
-                self._note(f"flow {self._spec.flow.name}: {verb} {step.name}, {step.topic.partitions} partitions")
+                self._note(f"flow {self.flow}: {verb} {step.name}, {step.topic.partitions} partitions")
                 made.append(step.topic.source_topic)
         return made
 
     def _announce(self, trouble: str | None = None) -> None:
-        """Announce the shares, every time: a run that is silent for long counts as dead."""
-        if not self._over.is_set():
-            value = self._shares.to_json() | {"trouble": trouble, "looked": time.time()}
-            control.announce(self._spec.target, self._spec.run, self._spec.flow.name, value)
+        """Announce the shares when they are new, and now and then: what is silent for long is taken for dead."""
+        value, now = self._shares.to_json() | {"trouble": trouble}, time.monotonic()
+        is_due = now >= self._announced_at + _REPEAT_SECONDS
+        if self._over.is_set() or (value == self._announced and not is_due):
+            return
+        control.announce(self._spec.target, self._spec.run, self.flow, value)
+        self._announced, self._announced_at = value, now

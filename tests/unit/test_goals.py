@@ -70,5 +70,17 @@ def test_a_paused_partition_is_stuck_as_a_parked_one_is() -> None:
     assert goals(p0=10, p1=10).progress([said([partition(0, 10), stuck])]).parked == (("east-west", stuck),)
 
 
+def test_a_topic_that_is_left_out_is_stuck_with_its_reason() -> None:
+    progress = goals(p0=10, p1=0).progress([], {("east-west", "orders"): "somebody else made its copy"})
+    assert progress.missing == len(progress.parked) == 1
+    ((flow, stuck),) = progress.parked
+    assert (flow, stuck.topic, stuck.partition, str(stuck.reason)) == (
+        "east-west",
+        "orders",
+        0,
+        "somebody else made its copy [AB231]",
+    )
+
+
 def test_without_goals_nothing_is_missing() -> None:
     assert Goals().progress([said([partition(0, 0)])]).missing == 0
