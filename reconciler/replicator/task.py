@@ -16,6 +16,7 @@ from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, TaskStatus
 from reconciler.replicator.channel import Channel, Parcel, Place
 from reconciler.replicator.discover import Assignment
+from reconciler.replicator.ends import Ends
 from reconciler.replicator.fill import Filler
 from reconciler.replicator.gaps import Gaps
 from reconciler.replicator.identity import Identity
@@ -129,6 +130,7 @@ class Task:
         self._readers: dict[int, Reader] = {}
         self._steering = Steering(spec.flow.name, assignment, connections.listener, self._channel)
         self._channels = self._steering.channels
+        self._ends = Ends(connections.ask_source, self._channels)
         self._ledger = Ledger(spec.flow.name)
         identity = Identity(spec.topology, spec.flow.name)
         filler = Filler(connections.loop, connections.ask_target, identity, spec.flow.fill)
@@ -163,6 +165,8 @@ class Task:
             if self._steering.stopping or self._steering.needs_more_tasks:
                 break
             self._open_some(now)
+            if self._ends.is_due(now):
+                self._start(partial(self._ends.look, now))
             if now >= speak_at:
                 speak_at = now + _SPEAK_EVERY
                 self._with.status.post(self._status(now, stopped=False))

@@ -65,6 +65,8 @@ def test_a_paused_partition_stands_still_and_goes_on_when_resumed(
         fill(source_cluster, topic_name, 100, 2)
         running.wait(lambda status: at(status, topic_name, 1).position == 100)
         assert log_end(target, f"east.{topic_name}", 0) == 50
+        behind = at(running.wait(lambda status: at(status, topic_name, 0).lag == 50), topic_name, 0)
+        assert (behind.state, behind.metrics.lag_seconds is None) == (PAUSED, False)
         running.stop()
     # A pause is nothing of a run: the next one finds it.
     again = flow_of(source, target, topic_name)

@@ -8,6 +8,7 @@ seldom does, and `group` what the members of a group do; `connection` makes kafk
 data; `records` decodes batches for comparing them.
 """
 
+from reconciler.replicator.wire.ends import stable_ends
 from reconciler.replicator.wire.group import GroupWire, JoinAnswer, Listed, Membership
 from reconciler.replicator.wire.loop import Bell, Job, Loop, Work
 from reconciler.replicator.wire.records import Record, decode, encode
@@ -52,4 +53,5 @@ __all__ = [
     "decode",
     "encode",
     "error_name",
+    "stable_ends",
 ]

@@ -1,0 +1,44 @@
+"""Where partitions end for readers of committed records: one question to a broker about many of them.
+
+`replicator/ends` asks it about partitions that nobody fetches; whoever fetches is told the end with every answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kafka.protocol.consumer.offsets import ListOffsetsRequest
+
+from reconciler.replicator.wire.requests import LATEST, Wire
+
+_READ_COMMITTED = 1
+
+
+async def stable_ends(wire: Wire, node: int, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    """Return the last stable offset of each partition that the broker leads; others are left out.
+
+    Raises:
+        ConnectionLost: no answer.
+        ErrorCode: UNSUPPORTED_VERSION, the broker does not know such requests.
+    """
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        by_topic.setdefault(topic, []).append(partition)
+    place = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
+    asked = [
+        ListOffsetsRequest.ListOffsetsTopic(
+            name=topic,
+            partitions=[
+                place(partition_index=number, current_leader_epoch=-1, timestamp=LATEST) for number in sorted(numbers)
+            ],
+        )
+        for topic, numbers in by_topic.items()
+    ]
+    request = ListOffsetsRequest(replica_id=-1, isolation_level=_READ_COMMITTED, topics=asked, min_version=2)
+    answer = await wire.ask(request, node)
+    return {
+        (topic.name, found.partition_index): int(found.offset)
+        for topic in answer.topics
+        for found in topic.partitions
+        if not found.error_code and found.offset >= 0
+    }
