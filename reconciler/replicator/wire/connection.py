@@ -285,8 +285,12 @@ class BulkManager(KafkaConnectionManager):
             connection.close(error)
 
     def forget_bootstrap(self) -> None:
-        """Begin at the declared addresses again when next connecting."""
-        self._bootstrap_future = None
+        """Begin at the declared addresses again when next connecting; who does so already is not disturbed.
+
+        The library cannot stand two at a time: the second one fails with an error of its own.
+        """
+        if self.bootstrapped:
+            self._bootstrap_future = None
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
         """Do what the library does, with other transports."""
