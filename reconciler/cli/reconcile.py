@@ -5,21 +5,27 @@ Nothing else is changed and nothing is deleted: a changed setting waits for `app
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from reconciler.model.errors import AnabranchError, EnvironmentFault, Unreachable
+from reconciler.model.flow import Flow
+from reconciler.model.observed import ObservedCluster
 from reconciler.model.outcome import Growth
 from reconciler.model.steps import AddPartitions, ClusterPlan, CreateInternalTopic, CreateTopic, Plan, Step
 from reconciler.model.topology import Topology
 
 
-def growing(topology: Topology) -> Callable[[str], Growth]:
+def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
     """Return a function that makes what the remote topics of a flow lack, and tells what became of it.
 
     Where `apply` refuses as a whole, it leaves out the topics that must not be touched. It raises an AnabranchError
-    when a cluster cannot be read, or the flow as a whole cannot be.
+    when a cluster cannot be read.
+
+    Args:
+        topology: the declaration.
+        make: whether anything is made; otherwise it only tells what must not be touched, as far as it may look.
     """
-    from reconciler.observe.topology import observe
     from reconciler.plan.build import build_plan
     from reconciler.plan.left_out import hindered, left_out, without
     from reconciler.provision.direct import DirectProvisioner
@@ -27,19 +33,53 @@ def growing(topology: Topology) -> Callable[[str], Growth]:
 
     def grow(name: str) -> Growth:
         (flow,) = (flow for flow in topology.flows if flow.name == name)
-        # The troubles of other clusters are not this flow's; those beside it tell which topics two flows would take.
-        beside = tuple(one for one in topology.flows if (one.source, one.target) == (flow.source, flow.target))
-        part = replace(topology, flows=beside)
         targets = (flow.target,)
-        observed = observe(part, targets)
-        unwanted = left_out(part, observed, targets)
-        wanted = without(part, unwanted)
+        try:
+            part, observed, contested = _look(topology, flow)
+        except EnvironmentFault as error:
+            if make or isinstance(error, Unreachable):
+                raise
+            # Whoever has topics made by somebody else may lack the permissions to look at their settings.
+            return Growth(problems=error.problems)
+        everywhere = left_out(part, observed, targets)
+        unwanted = {**everywhere.get(name, {}), **contested}
+        if not make:
+            return Growth(left_out=unwanted)
+        wanted = without(part, {**everywhere, name: unwanted})
         refused = hindered(wanted, observed, targets)
-        plan = build_plan(without(wanted, refused), observed, targets, tuple(INTERNAL_TOPICS))
+        try:
+            plan = build_plan(without(wanted, refused), observed, targets, tuple(INTERNAL_TOPICS))
+        except AnabranchError as error:
+            return Growth(left_out=unwanted, problems=error.problems)
         outcome = DirectProvisioner(topology).apply(only_growth(replace(plan, digest=topology.digest), name))
-        return Growth(outcome, unwanted.get(name, {}), refused.get(name, {}))
+        return Growth(outcome, unwanted, refused.get(name, {}))
 
     return grow
+
+
+def _look(topology: Topology, flow: Flow) -> tuple[Topology, Mapping[str, ObservedCluster], Mapping[str, str]]:
+    """Observe what a flow's plan rests on.
+
+    Returns:
+        The flows looked at, the clusters, and by original what flows from elsewhere might copy to the same remote topic
+        when nobody could look there.
+    """
+    from reconciler.observe.topology import observe
+    from reconciler.plan.left_out import contenders, contested
+
+    # Those beside it and those from other sources tell which topics two flows would take.
+    others = contenders(topology, flow)
+    beside = tuple(one for one in topology.flows if (one.source, one.target) == (flow.source, flow.target))
+    part = replace(topology, flows=(*beside, *others))
+    try:
+        return part, observe(part, (flow.target,)), {}
+    except AnabranchError:
+        if not others:
+            raise
+    # The troubles of other clusters are not this flow's.
+    part = replace(topology, flows=beside)
+    observed = observe(part, (flow.target,))
+    return part, observed, contested(topology, flow, observed).get(flow.name, {})
 
 
 def only_growth(plan: Plan, flow: str) -> Plan:

@@ -79,7 +79,7 @@ def replicate(
     watcher = Watcher(warn=_warn, seen=progress.seen, phase=say, note=say)
     folder = (state_dir or _default_state_dir()) / topology.name / run
     ledgers = _ledger_files(ledger, ledger_format) if ledger else None
-    grow = growing(topology) if reconcile else None
+    grow = growing(topology, make=reconcile)
     outcome = Drive(specs, folder, until_caught_up, watcher, ledgers, grow).run()
     progress.show()
     if outcome.ending is Ending.PARKED:

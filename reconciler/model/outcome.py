@@ -62,8 +62,10 @@ class Growth:
         outcome: of the steps that made topics or let them grow.
         left_out: by original topic, why it must not be copied.
         hindered: by original topic, why nothing can be done for it now.
+        problems: why nothing at all was made.
     """
 
-    outcome: Outcome
+    outcome: Outcome = field(default_factory=Outcome)
     left_out: Mapping[str, str] = field(default_factory=dict)
     hindered: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()

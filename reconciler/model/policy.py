@@ -27,6 +27,11 @@ class ReplicationPolicy:
         """Return the name that `topic` of `source_alias` has at the target."""
         return topic if self.kind == "identity" else f"{source_alias}{self.separator}{topic}"
 
+    def original(self, source_alias: str, remote: str) -> str | None:
+        """Return which topic of `source_alias` has the name `remote` at the target; None where none has."""
+        prefix = "" if self.kind == "identity" else f"{source_alias}{self.separator}"
+        return remote[len(prefix) :] if remote.startswith(prefix) and remote != prefix else None
+
     def hops(self, topic: str, aliases: Collection[str]) -> tuple[str, ...]:
         """Return the aliases that a topic's name says it came through, nearest first.
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from reconciler.model.desired import DesiredTopic
+from reconciler.model.flow import Flow
 from reconciler.model.topology import Topology
 from reconciler.plan.desired import desired_of
 from reconciler.plan.flows import not_started
-from reconciler.plan.guardrails import refused_topics
-from reconciler.plan.offsets import Observed, choices
+from reconciler.plan.guardrails import is_made_elsewhere, refused_topics
+from reconciler.plan.offsets import Observed, choices, taken_topics
 from reconciler.plan.permissions import refused_operations
 
 Reasons = Mapping[str, Mapping[str, str]]
@@ -21,6 +23,8 @@ Reasons = Mapping[str, Mapping[str, str]]
 
 def left_out(topology: Topology, observed: Observed, targets: Collection[str]) -> Reasons:
     """Return, by flow and original, why a topic must not be copied; flows with no such topic are left out.
+
+    A remote topic without an ownership record that stands just as we would have made it may be copied to.
 
     Args:
         topology: what is declared.
@@ -31,18 +35,65 @@ def left_out(topology: Topology, observed: Observed, targets: Collection[str]) -
     found: dict[str, dict[str, str]] = {}
     for topic in not_started(chosen):
         found.setdefault(topic.flow, {})[topic.topic] = f"{topic.remote} is {topic.why}"
-    for (flow, name), problem in refused_topics(topology, observed, desired_of(chosen, observed)).items():
-        found.setdefault(flow, {})[name] = str(problem)
+    desired = desired_of(chosen, observed)
+    elsewhere = _made_elsewhere(desired, observed)
+    for (flow, name), problem in refused_topics(topology, observed, desired).items():
+        if (flow, name) not in elsewhere:
+            found.setdefault(flow, {})[name] = str(problem)
     return found
 
 
 def hindered(topology: Topology, observed: Observed, targets: Collection[str]) -> Reasons:
-    """Return what the replicator is not allowed now: it parks those topics by itself, and no other waits for them."""
+    """Return, by flow and original, why a plan can do nothing for a topic that may be copied.
+
+    What the replicator is not allowed now it parks by itself, and no other topic waits for it; what another tool has
+    made it has to change.
+    """
     found: dict[str, dict[str, str]] = {}
-    for topic in desired_of(choices(topology, observed, targets), observed):
+    desired = desired_of(choices(topology, observed, targets), observed)
+    elsewhere = _made_elsewhere(desired, observed)
+    for topic in desired:
+        if (topic.flow, topic.source_topic) in elsewhere:
+            why = f"{topic.name} was not made by {topology.name}; whoever made it has to change it"
+            found.setdefault(topic.flow, {})[topic.source_topic] = why
         for problem in refused_operations(topology, observed, topic):
             found.setdefault(topic.flow, {})[topic.source_topic] = str(problem)
     return found
+
+
+def _made_elsewhere(desired: Collection[DesiredTopic], observed: Observed) -> set[tuple[str, str]]:
+    return {(topic.flow, topic.source_topic) for topic in desired if is_made_elsewhere(topic, observed[topic.cluster])}
+
+
+def contenders(topology: Topology, flow: Flow) -> tuple[Flow, ...]:
+    """Return the flows from other sources whose copies may have the names of this one's."""
+    return tuple(
+        other
+        for other in topology.flows_into([flow.target])
+        if other.source != flow.source and "identity" in (flow.policy.kind, other.policy.kind)
+    )
+
+
+def contested(topology: Topology, flow: Flow, observed: Observed) -> Reasons:
+    """Return which topics of `flow` its contenders may copy to as well, where nobody can look at their sources now.
+
+    What this topology has made for `flow` already stays.
+
+    Args:
+        topology: what is declared.
+        flow: the flow.
+        observed: its source and its target.
+    """
+    found: dict[str, str] = {}
+    for original in taken_topics(flow, topology, observed):
+        remote = flow.remote_topic(original.name)
+        record = observed[flow.target].owned.get(remote)
+        if record is None or (record.source, record.source_topic) != (flow.source, original.name):
+            for other in contenders(topology, flow):
+                theirs = other.policy.original(other.source, remote)
+                if theirs is not None and other.takes(theirs, topology.aliases):
+                    found[original.name] = f"{remote} may be the copy of {other.source}'s {theirs} (flow {other.name})"
+    return {flow.name: found} if found else {}
 
 
 def without(topology: Topology, excluded: Reasons) -> Topology:

@@ -35,7 +35,7 @@ class Refresh(threading.Thread):
 
     Args:
         spec: the flow.
-        reconcile: makes remote topics; None when nobody wants that.
+        reconcile: makes remote topics and tells what must not be copied; None where nobody asks.
         warn: told of each new trouble, from this thread.
         note: told of everything that was made, likewise.
 
@@ -55,6 +55,7 @@ class Refresh(threading.Thread):
         self._shares = Shares()
         self.flow = spec.flow.name
         self.left_out: Mapping[str, str] = {}
+        self._known: set[str] = set()
         self._told: set[str] = set()
         self._announced: dict[str, Any] = {}
         self._announced_at = 0.0
@@ -93,7 +94,7 @@ class Refresh(threading.Thread):
 
     def _pause(self) -> float:
         usual = self._spec.flow.refresh_interval
-        return usual if self._shares.topics else min(usual, _LOOK_EVERY)
+        return usual if self._shares.topics or self.left_out else min(usual, _LOOK_EVERY)
 
     def _look(self, troubles: list[str]) -> None:
         try:
@@ -102,7 +103,7 @@ class Refresh(threading.Thread):
             self._announce(trouble=str(error))
             raise
         made = self._provide(places, troubles)
-        wanted = [place for place in places if place.topic not in self.left_out]
+        wanted = [place for place in places if place.topic in self._known and place.topic not in self.left_out]
         self._shares = self._shares.extended(wanted, self._spec.flow.tasks)
         self._announce()
         if made:
@@ -116,13 +117,17 @@ class Refresh(threading.Thread):
     def _provide(self, places: Sequence[Place], troubles: list[str]) -> list[str]:
         """Have the remote topics made; return the original topics of those that were made or have grown."""
         if self._reconcile is None or not places:
+            self._known = {place.topic for place in places}
             return []
         try:
             growth = self._reconcile(self.flow)
         except AnabranchError as error:
-            troubles += [f"cannot make remote topics: {problem}" for problem in error.problems]
+            # What nobody could look at may be somebody else's: it waits.
+            troubles += [f"cannot look after remote topics: {problem}" for problem in error.problems]
             return []
+        self._known = {place.topic for place in places}
         self.left_out, outcome = growth.left_out, growth.outcome
+        troubles += [f"cannot look after remote topics: {problem}" for problem in growth.problems]
         troubles += [f"topic {topic} is not copied: {why}" for topic, why in growth.left_out.items()]
         troubles += [f"nothing can be done for topic {topic} now: {why}" for topic, why in growth.hindered.items()]
         troubles += [f"cannot make remote topics: {failure.problem}" for failure in outcome.failed]

@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AclOperation, ResourceType
 
+from reconciler.cli.reconcile import growing
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem, Refused
@@ -16,17 +17,21 @@ from reconciler.model.flow import Flow
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.security import SecretRef, Security
 from reconciler.model.selection import Selection
+from reconciler.model.spec import FlowSpec
 from reconciler.model.steps import CreateTopic, Padding, Plan
 from reconciler.model.topology import Topology
 from reconciler.observe.topology import observe
 from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner
+from reconciler.replicator.refresh import Refresh
+from reconciler.state import control
+from reconciler.state.journal import CONTROL, Journal
 from reconciler.state.ownership import INTERNAL_TOPICS
 from tests.contract.kafka import ANSWER_SECONDS, admin, create, declared
 from tests.support.acls import allow
 
 SOURCE, TARGET = "north", "south"
-USERS = {"admin": "admin-secret", "mirror": "mirror-secret", "helper": "helper-secret"}
+USERS = {"admin": "admin-secret", "mirror": "mirror-secret", "helper": "helper-secret", "guest": "guest-secret"}
 READ, WRITE, CREATE = AclOperation.READ, AclOperation.WRITE, AclOperation.CREATE
 DESCRIBE, DESCRIBE_CONFIGS = AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS
 
@@ -206,3 +211,23 @@ def test_markers_need_alter_on_the_cluster(
     (planned,) = plan_of(one).clusters[0].flows
     assert (planned.fill, planned.fill_reason) == ("markers", "exact")
     assert observe(one, [TARGET])[TARGET].access.operations == {"ALTER", "DESCRIBE"}
+
+
+def test_without_permission_to_look_copying_begins_only_where_nothing_is_to_be_made(
+    source_cluster: EmbeddedCluster, secured: EmbeddedCluster, topic_name: str
+) -> None:
+    create(source_cluster, topic_name)
+    allow(secured, "guest", ResourceType.TOPIC, "anabranch-", READ, WRITE, CREATE, DESCRIBE)
+    one = topology(source_cluster, as_user(secured, "guest"), topic_name)
+    (flow,) = one.flows
+    for make in (True, False):
+        said: list[str] = []
+        Journal(one.clusters[TARGET], CONTROL).ensure()
+        spec = FlowSpec.compile(one, flow, f"{topic_name}-{make}")
+        Refresh(spec, growing(one, make), said.append, said.append).look()
+        announced = control.announced(spec.target, spec.run, flow.name)
+        assert announced is not None
+        assert bool(announced["topics"]) is not make
+        assert any(
+            f"user guest is not allowed DESCRIBE on topic {SOURCE}.{topic_name}" in one_said for one_said in said
+        )

@@ -9,7 +9,7 @@ from reconciler.model.observed import ObservedCluster
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.topology import Topology
 from reconciler.plan.desired import desired_topics
-from reconciler.plan.left_out import Reasons, hindered, left_out, without
+from reconciler.plan.left_out import Reasons, contenders, contested, hindered, left_out, without
 from reconciler.plan.offsets import Observed
 from reconciler.replicator.channel import Place
 from reconciler.replicator.identity import Identity
@@ -84,6 +84,43 @@ def test_a_topic_that_is_not_allowed_hinders_no_other() -> None:
     found = hindered(topology(), seen(source, west), [WEST])
     assert "READ and WRITE on topic us-east.orders" in found["us-east-eu-west"]["orders"]
     assert [step.name for step in plan_of(without(topology(), found), source, west).steps] == ["us-east.users"]
+
+
+def test_what_another_tool_made_just_as_we_would_have_may_be_copied_to() -> None:
+    source = cluster(EAST, topic("orders"), topic("users"))
+    orders, users = desired_topics(topology(), seen(source, cluster(WEST)), [WEST])
+    unlike = replace(made(users), configs=dict(users.configs) | {"compression.type": "gzip"})
+    observed = seen(source, cluster(WEST, made(orders), unlike))
+    assert list(left(topology(), observed)["us-east-eu-west"]) == ["users"]
+    # A plan cannot change it all the same.
+    found = hindered(without(topology(), left(topology(), observed)), observed, [WEST])
+    assert found["us-east-eu-west"]["orders"].startswith("us-east.orders was not made by payments")
+    fewer = replace(made(orders), partitions=5)
+    assert "orders" in left(topology(), seen(source, cluster(WEST, fewer)))["us-east-eu-west"]
+    theirs = replace(record(orders, topology()), topology="billing")
+    found = left(topology(), seen(source, cluster(WEST, made(orders), owned=[theirs])))
+    assert "[AB401]" in found["us-east-eu-west"]["orders"]
+
+
+def test_flows_from_other_sources_contend_for_names_only_where_one_keeps_them() -> None:
+    flows = (flow(), flow("ap-south"), flow("af-west", policy=IDENTITY), flow("af-west", EAST, policy=IDENTITY))
+    declared = topology(*flows)
+    assert [other.name for other in contenders(declared, flows[0])] == ["af-west-eu-west"]
+    assert [other.name for other in contenders(declared, flows[2])] == ["us-east-eu-west", "ap-south-eu-west"]
+    assert contenders(declared, flows[3]) == ()
+
+
+def test_what_a_source_that_nobody_can_look_at_may_have_too_waits() -> None:
+    one, other = flow(policy=IDENTITY), flow("ap-south", policy=IDENTITY, include=["orders", "users"])
+    declared = topology(one, other)
+    source = cluster(EAST, topic("orders"), topic("users"), topic("parts"))
+    first = topology(flow(policy=IDENTITY, include=["orders"]))
+    (wanted,) = desired_topics(first, seen(source, cluster(WEST)), [WEST])
+    west = cluster(WEST, made(wanted), owned=[record(wanted, first)])
+    assert contested(declared, one, seen(source, west)) == {
+        "us-east-eu-west": {"users": "users may be the copy of ap-south's users (flow ap-south-eu-west)"}
+    }
+    assert contested(topology(one), one, seen(source, west)) == {}
 
 
 def test_permissions_are_asked_for_the_names_that_the_replicator_takes() -> None:

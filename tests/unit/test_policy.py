@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.policy import ReplicationPolicy
+from reconciler.model.policy import PolicyKind, ReplicationPolicy
 
 plain_names = st.from_regex(r"[A-Za-z0-9_-]{1,20}", fullmatch=True)
 ALIASES = ("us-east", "eu-west", "eu", "ap")
@@ -44,6 +44,17 @@ def test_identity_keeps_names_and_knows_no_hops() -> None:
     policy = ReplicationPolicy("identity")
     assert policy.remote_topic("eu", "eu.orders") == "eu.orders"
     assert policy.hops("eu.orders", ALIASES) == ()
+
+
+@given(st.sampled_from(["default", "identity"]), st.sampled_from(ALIASES), plain_names)
+def test_an_original_is_read_back_from_its_remote_topic(kind: PolicyKind, alias: str, topic: str) -> None:
+    policy = ReplicationPolicy(kind)
+    assert policy.original(alias, policy.remote_topic(alias, topic)) == topic
+
+
+def test_a_name_of_another_source_has_no_original() -> None:
+    assert ReplicationPolicy().original("eu", "us-east.orders") is None
+    assert ReplicationPolicy().original("eu", "eu.") is None
 
 
 @given(st.lists(st.sampled_from(ALIASES), max_size=5), plain_names)
