@@ -78,6 +78,22 @@ def test_a_quiet_partition_says_little() -> None:
     assert quiet.to_json()["metrics"] == {"lag_seconds": 0.0}
 
 
+def test_thousands_of_busy_partitions_fit_into_one_message() -> None:
+    """Journals pack it to a fifth, but it would fit into what a broker takes by default even as it is."""
+    figures = Latency(1_234_567, 12, 1_234, 1_055, 98_303, 104_857)
+    measured = Metrics(12_345_678, 1_234_567_890, figures, 1_234, 123.456, 1_234, 12, 3)
+    outage = Reason("AB220", "fetching from cluster us-east (b1.use.example:9092), node 3: the connection broke")
+    busy = tuple(
+        PartitionStatus(
+            f"shop.orders-{n // 8:04}", n % 8, f"us-east.shop.orders-{n // 8:04}", PartitionState.OPENING,
+            1_234_567_890, 1_234_567_999, outage if n % 4 == 0 else None, measured,
+        )
+        for n in range(2_000)
+    )  # fmt: skip
+    word = replace(status("20261121T124316-host-23435", 1.0), partitions=busy)
+    assert len(json.dumps(word.to_json(), separators=(",", ":"))) < 1_000_000
+
+
 @pytest.mark.parametrize("value", [{}, {"partitions": []}, {"partitions": [{"state": "asleep"}]}])
 def test_another_shape_is_refused(value: dict[str, object]) -> None:
     with pytest.raises((KeyError, TypeError, ValueError)):
