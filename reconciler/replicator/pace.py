@@ -1,11 +1,15 @@
-"""How much one request may carry: smaller after every silence, so that a slow line is not asked for ever for too much.
+"""How much one request may carry, and how much may be copied in a second.
 
-A request that takes longer than its time-out is lost, and the same request again would be lost again.
+A request that takes longer than its time-out is lost, and the same request again would be lost again: requests become
+smaller after every silence, so that a slow line is not asked for ever for too much. `reader` and `writer` ask here.
 """
 
 from __future__ import annotations
 
 _SMALLEST = 64 * 1024
+# So much may be made up for after a pause, and so much is read in advance, in seconds of the quota.
+_BURST_SECONDS = 0.2
+_AHEAD_SECONDS = 2.0
 
 
 class RequestSize:
@@ -26,3 +30,44 @@ class RequestSize:
     def grow(self) -> None:
         """A request was answered: the next one may carry an eighth more."""
         self.bytes = min(self._largest, self.bytes + self.bytes // 8 + 1)
+
+
+class Quota:
+    """A token bucket that all writers of a task share; what does not fit is paid off by waiting.
+
+    Args:
+        rate: bytes per second; None means no limit.
+    """
+
+    def __init__(self, rate: float | None) -> None:
+        self._rate = rate
+        self._tokens = 0.0
+        self._at: float | None = None
+
+    def pause(self, now: float) -> float:
+        """Return for how many seconds nothing may be sent, 0 when something may.
+
+        Args:
+            now: monotonic seconds.
+        """
+        if self._rate is None:
+            return 0.0
+        self._refill(now, self._rate)
+        return max(0.0, -self._tokens / self._rate)
+
+    def spend(self, size: int) -> None:
+        """Note that `size` bytes were sent."""
+        self._tokens -= size
+
+    def request_bytes(self, wanted: int) -> int:
+        """Return how many bytes one request may carry: with a quota many small ones, or it would come in gusts."""
+        return wanted if self._rate is None else min(wanted, max(_SMALLEST, int(self._rate * _BURST_SECONDS)))
+
+    def ahead(self, wanted: int) -> int:
+        """Return how many bytes may be read before they are sent."""
+        return wanted if self._rate is None else min(wanted, max(_SMALLEST, int(self._rate * _AHEAD_SECONDS)))
+
+    def _refill(self, now: float, rate: float) -> None:
+        if self._at is not None:
+            self._tokens = min(self._tokens + (now - self._at) * rate, rate * _BURST_SECONDS)
+        self._at = now

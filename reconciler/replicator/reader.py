@@ -7,75 +7,101 @@ parks by itself, but hands each error to the channel it concerns.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.channel import Channel
-from reconciler.replicator.pace import RequestSize
-from reconciler.replicator.wire import Bell, ConnectionLost, ErrorCode, FetchAnswer, FetchAsk, FetchSession, Wire
+from reconciler.replicator.pace import Quota, RequestSize
+from reconciler.replicator.wire import ConnectionLost, ErrorCode, FetchAnswer, FetchAsk, FetchSession, Loop, Wire
 
 # Waiting for new data may be long only when nothing else could come meanwhile.
 _WAIT_MS = 500
 _WAIT_WHILE_FULL_MS = 20
 _PARTITION_BYTES = 2 * 2**20
+_REQUEST_BYTES = 8 * 2**20
 # Across all channels of a task: beyond this nobody is asked for more.
-_BUFFER_BYTES = 48 * 2**20
+_BUFFER_BYTES = 24 * 2**20
 _IDLE = 0.05
 _WAIT_WHILE_THROTTLED = 0.25
+# After an answer with less than this a moment's rest: what trickles in would be asked for record by record.
+_LITTLE = 16 * 1024
+_REST = 0.002
 
 
 class Reader:
     """Fetches from one source broker.
 
     Args:
+        loop: the task's loop.
         wire: to the source cluster; long polls block its connections, so nobody else uses it.
         node: the broker.
-        channels: all channels of the task; those that this broker leads are read.
+        channels: all channels of the task, also those that come later; those that this broker leads are read.
+        quota: what may be sent in a second, which bounds what is read in advance.
+        arrived: called with the channels that got something.
+
+    Attributes:
         bell: rung by whoever makes room or opens a channel.
-        arrived: called after batches were queued.
     """
 
     def __init__(
-        self, wire: Wire, node: int, channels: Sequence[Channel], bell: Bell, arrived: Callable[[], None]
+        self,
+        loop: Loop,
+        wire: Wire,
+        node: int,
+        channels: Sequence[Channel],
+        quota: Quota,
+        arrived: Callable[[Collection[Channel]], None],
     ) -> None:
+        self._loop = loop
         self._wire = wire
         self._node = node
         self._channels = channels
-        self._order = list(channels)
         self._arrived = arrived
-        self._size = RequestSize(16 * 2**20)
+        self._most = quota.ahead(_BUFFER_BYTES)
+        self._size = RequestSize(min(_REQUEST_BYTES, self._most))
         self._session = FetchSession(node, committed=True)
-        self.bell = bell
+        self._asks: dict[Channel, FetchAsk] = {}
+        self._served: set[Channel] = set()
+        self.bell = loop.bell()
         self.stopped = False
-
-    def add(self, channel: Channel) -> None:
-        """Read a channel too that the task got later."""
-        self._order.append(channel)
 
     async def run(self) -> None:
         """Fetch until `stopped`."""
         while not self.stopped:
-            wanted = self._wanted()
+            wanted, full = self._wanted()
             if wanted and (pause := self._wire.throttled(self._node)):
                 await self.bell.wait(min(pause, _WAIT_WHILE_THROTTLED))
-            elif wanted:
-                await self._fetch(wanted)
-            else:
+            elif not wanted:
                 await self.bell.wait(_IDLE)
+            elif await self._fetch(wanted, full) < _LITTLE:
+                await self._loop.sleep(_REST)
 
-    def _wanted(self) -> list[Channel]:
-        if sum(channel.queued_bytes for channel in self._channels) >= _BUFFER_BYTES:
-            return []
-        return [c for c in self._order if c.wants_data() and c.sides is not None and c.sides.source.node == self._node]
+    def _wanted(self) -> tuple[list[Channel], bool]:
+        """Return the channels to ask for, and whether others wait until there is room."""
+        queued, full = 0, False
+        wanted: list[Channel] = []
+        for channel in self._channels:
+            queued += channel.queued_bytes
+            if channel.wants_data():
+                if channel.sides is not None and channel.sides.source.node == self._node:
+                    wanted.append(channel)
+            elif channel.queued_bytes:
+                full = True
+        if queued >= self._most:
+            return [], True
+        # A broker fills its answer in the order of the request, and only the first batch may exceed the limits. With a
+        # session it takes turns by itself.
+        wanted.sort(key=self._served.__contains__)
+        return wanted, full
 
-    async def _fetch(self, wanted: Sequence[Channel]) -> None:
+    async def _fetch(self, wanted: Sequence[Channel], full: bool) -> int:
+        """Fetch once and hand over what came; return how many bytes that were."""
         asked = {(c.place.topic, c.place.partition): (c, c.fetch_at, c.opening) for c in wanted}
-        full = any(c.queued_bytes for c in self._channels if c not in wanted)
         try:
             answers = await self._wire.fetch_more(
                 self._session,
-                [_ask(channel) for channel in wanted],
+                [self._ask(channel) for channel in wanted],
                 _WAIT_WHILE_FULL_MS if full else _WAIT_MS,
                 self._size.bytes,
             )
@@ -86,16 +112,20 @@ class Reader:
             for channel, _, opening in asked.values():
                 if channel.opening == opening:
                     channel.reopen(reason, now)
-            return
+            return _LITTLE
         self._size.grow()
         if self.stopped:
-            return
+            return _LITTLE
+        self._served.clear()
+        size = 0
         for answer in answers:
-            self._hand_over(answer, *asked[answer.topic, answer.partition])
-        # A broker fills its answer in the order of the request, and only the first batch may exceed the limits.
-        served = {(answer.topic, answer.partition) for answer in answers if answer.records}
-        self._order.sort(key=lambda channel: (channel.place.topic, channel.place.partition) in served)
-        self._arrived()
+            channel, asked_at, opening = asked[answer.topic, answer.partition]
+            self._hand_over(answer, channel, asked_at, opening)
+            if answer.records:
+                self._served.add(channel)
+                size += len(answer.records)
+        self._arrived(self._served)
+        return size
 
     def _hand_over(self, answer: FetchAnswer, channel: Channel, asked_at: int, opening: int) -> None:
         now = time.monotonic()
@@ -108,10 +138,14 @@ class Reader:
             else:
                 channel.reopen(reason, now)
 
-
-def _ask(channel: Channel) -> FetchAsk:
-    sides, place = channel.sides, channel.place
-    assert sides is not None, "a running channel knows its sides"
-    return FetchAsk(
-        place.topic, sides.source_id, place.partition, channel.fetch_at, sides.source.epoch, _PARTITION_BYTES
-    )
+    def _ask(self, channel: Channel) -> FetchAsk:
+        """Return what to ask for a channel; the same value as last time when nothing has changed."""
+        sides, place, ask = channel.sides, channel.place, self._asks.get(channel)
+        assert sides is not None, "a running channel knows its sides"
+        same = ask is not None and ask.offset == channel.fetch_at and ask.leader_epoch == sides.source.epoch
+        if ask is None or not same or ask.topic_id != sides.source_id:
+            ask = FetchAsk(
+                place.topic, sides.source_id, place.partition, channel.fetch_at, sides.source.epoch, _PARTITION_BYTES
+            )
+            self._asks[channel] = ask
+        return ask

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -23,6 +24,7 @@ from reconciler.replicator.identity import Identity
 from reconciler.replicator.ledger import Ledger, Row
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.meter import Meters
+from reconciler.replicator.pace import Quota
 from reconciler.replicator.reader import Reader
 from reconciler.replicator.steering import Steering
 from reconciler.replicator.takeover import Aids, Takeover, Wires
@@ -142,6 +144,7 @@ class Task:
             Aids(identity, filler, connections.memory),
         )
         self._writers: dict[int, Writer] = {}
+        self._quota = Quota(None if spec.flow.quota is None else spec.flow.quota / assignment.tasks)
         self._jobs: list[Job] = []
         self._parent = os.getppid()
         self._draining = False
@@ -178,11 +181,8 @@ class Task:
     # --- beginning and ending ----------------------------------------------------------------------------------------
 
     def _channel(self, place: Place) -> Channel:
-        """Return the channel of a partition that this task gets, and have it read."""
-        channel = Channel(place, self._fill_gap, self._spec.flow.batch_size)
-        for reader in self._readers.values():
-            reader.add(channel)
-        return channel
+        """Return the channel of a partition that this task gets."""
+        return Channel(place, self._fill_gap, self._spec.flow.batch_size)
 
     def _open_some(self, now: float) -> None:
         opening = sum(channel.busy for channel in self._channels)
@@ -200,14 +200,11 @@ class Task:
             return
         source, target = channel.sides.source.node, channel.sides.target.node
         if source not in self._readers:
-            bell = self._with.loop.bell()
-            reader = Reader(self._with.fetch, source, self._channels, bell, self._ring_writers)
+            reader = Reader(self._with.loop, self._with.fetch, source, self._channels, self._quota, self._offer)
             self._readers[source] = reader
             self._start(reader.run)
         if target not in self._writers:
-            writer = Writer(
-                self._with.loop, self._with.produce, target, self._channels, self._written, self._ring_readers
-            )
+            writer = Writer(self._with.loop, self._with.produce, target, self._quota, self._written, self._ring_readers)
             self._writers[target] = writer
             self._start(writer.run)
         self._readers[source].bell.ring()
@@ -221,7 +218,7 @@ class Task:
             channel.filling = False
             return
         await self._gaps.fill(channel)
-        self._ring_writers()
+        self._offer([channel])
 
     async def _drain(self) -> None:
         """Stop reading, forget what is queued, and wait for the answers to what is in flight."""
@@ -240,8 +237,10 @@ class Task:
 
     def _check(self) -> None:
         """Raise what any coroutine raised, and end when the parent process has."""
-        for job in (*self._jobs, *(job for writer in self._writers.values() for job in writer.jobs)):
+        for job in self._jobs:
             job.raise_failure()
+        for writer in self._writers.values():
+            writer.raise_failure()
         self._jobs = [job for job in self._jobs if not job.is_done]
         if os.getppid() != self._parent:
             message = "the process that started this worker is gone"
@@ -249,9 +248,9 @@ class Task:
 
     # --- on the way --------------------------------------------------------------------------------------------------
 
-    def _ring_writers(self) -> None:
+    def _offer(self, channels: Collection[Channel]) -> None:
         for writer in self._writers.values():
-            writer.bell.ring()
+            writer.offer(channels)
 
     def _ring_readers(self) -> None:
         for reader in self._readers.values():

@@ -1,25 +1,29 @@
 """Writes to the target: requests with one batch for each channel that may send, several under way at once.
 
-`task` starts one writer for each broker that leads a remote partition. Order within a partition is kept because
-requests leave in the order in which they were made, on one connection.
+`task` starts one writer for each broker that leads a remote partition, and offers it the channels that have something.
+A request leaves at once when nothing is under way; while something is, what is little gathers for a moment. Order
+within a partition is kept because requests leave in the order in which they were made, on one connection.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from reconciler.model.status import Reason
 from reconciler.replicator.channel import Channel, Parcel
-from reconciler.replicator.pace import RequestSize
-from reconciler.replicator.wire import Bell, ConnectionLost, Job, Loop, ProduceAnswer, ProduceAsk, Wire
+from reconciler.replicator.pace import Quota, RequestSize
+from reconciler.replicator.wire import Bell, ConnectionLost, Loop, ProduceAnswer, ProduceAsk, Wire
 
 Sent = Sequence[tuple[Channel, Parcel]]
 
 # A broker serves one request of a connection after the other: more of them only wait in its socket.
 _REQUESTS = 5
 _IDLE = 0.5
+# Less than this waits for more, but not for longer than that, and only while an answer is awaited.
+_LITTLE = 64 * 1024
+_PATIENCE = 0.001
 
 
 class Writer:
@@ -29,12 +33,9 @@ class Writer:
         loop: the task's loop.
         wire: to the target cluster.
         node: the broker.
-        channels: all channels of the task; those that this broker leads are written.
+        quota: what may be sent in a second, by all writers of the task together.
         written: called with each parcel that stands at its own offset.
         made_room: called after each answer.
-
-    Attributes:
-        jobs: what waits for answers; a failure in one of them is a fault of this program.
     """
 
     def __init__(
@@ -42,46 +43,85 @@ class Writer:
         loop: Loop,
         wire: Wire,
         node: int,
-        channels: Sequence[Channel],
+        quota: Quota,
         written: Callable[[Channel, Parcel], None],
         made_room: Callable[[], None],
     ) -> None:
-        self._loop = loop
         self._wire = wire
         self._node = node
-        self._channels = channels
+        self._quota = quota
         self._written = written
         self._made_room = made_room
+        self._ready: dict[Channel, None] = {}
         self._under_way = 0
-        self._turn = 0
+        self._sent_at = 0.0
         self._size = RequestSize(4 * 2**20)
-        self.jobs: list[Job] = []
+        self._failure: BaseException | None = None
         self.bell: Bell = loop.bell()
         self.stopped = False
 
     async def run(self) -> None:
-        """Send until `stopped`; what is in flight then is still answered."""
+        """Send what could not leave at once, until `stopped`; what is in flight then is still answered."""
         while not self.stopped:
-            pause = self._wire.throttled(self._node)
-            if not pause and self._under_way < _REQUESTS and (sent := self._collect()):
-                self._send(sent)
-            else:
-                await self.bell.wait(min(pause, _IDLE) or _IDLE)
+            await self.bell.wait(self._send_ready() or _IDLE)
+
+    def offer(self, channels: Iterable[Channel]) -> None:
+        """Take note of channels that may have something to send, and send what may leave now."""
+        self._ready.update(dict.fromkeys(channels))
+        if self._send_ready():
+            # Somebody has to wait for the time that it takes.
+            self.bell.ring()
+
+    def raise_failure(self) -> None:
+        """Raise what went wrong while an answer was taken in: a fault of this program."""
+        if self._failure is not None:
+            raise self._failure
+
+    # --- sending -----------------------------------------------------------------------------------------------------
+
+    def _send_ready(self) -> float:
+        """Send as much as may leave now; return for how many seconds the rest must wait, 0 for an answer or nothing."""
+        while self._ready and not self.stopped and self._under_way < _REQUESTS:
+            now = time.monotonic()
+            pause = self._wire.throttled(self._node) or self._quota.pause(now) or self._patience(now)
+            if pause:
+                return min(pause, _IDLE)
+            sent = self._collect()
+            if not sent:
+                return 0.0
+            self._sent_at = now
+            self._send(sent)
+        return 0.0
+
+    def _patience(self, now: float) -> float:
+        """Return for how long it is worth waiting for more to send."""
+        waited = now - self._sent_at
+        if not self._under_way or waited >= _PATIENCE:
+            return 0.0
+        queued = 0
+        for channel in self._ready:
+            queued += channel.queued_bytes
+            if queued >= _LITTLE:
+                return 0.0
+        return _PATIENCE - waited
 
     def _collect(self) -> Sent:
         """Take one parcel from each channel that may send, in turns, so that none waits for ever behind large ones."""
-        self._turn += 1
-        count = len(self._channels)
         sent: list[tuple[Channel, Parcel]] = []
-        size = 0
-        for step in range(count):
-            channel = self._channels[(self._turn + step) % count]
-            if channel.can_send() and channel.sides is not None and channel.sides.target.node == self._node:
-                parcel = channel.send()
-                sent.append((channel, parcel))
-                size += len(parcel.data)
-                if size >= self._size.bytes:
-                    break
+        size, most = 0, self._quota.request_bytes(self._size.bytes)
+        for channel in tuple(self._ready):
+            # Whoever cannot send now is offered again when something arrives or is answered.
+            del self._ready[channel]
+            if not channel.can_send() or channel.sides is None or channel.sides.target.node != self._node:
+                continue
+            parcel = channel.send()
+            sent.append((channel, parcel))
+            if channel.queue:
+                self._ready[channel] = None
+            size += len(parcel.data)
+            if size >= most:
+                break
+        self._quota.spend(size)
         return sent
 
     def _send(self, sent: Sent) -> None:
@@ -91,33 +131,31 @@ class Writer:
             if channel.sides is not None
         ]
         self._under_way += 1
-        # The request is on its way when this returns; only the answer is waited for beside us.
-        pending = self._wire.produce(self._node, asks, partial(self._lost, sent))
+        self._wire.produce(self._node, asks, partial(self._lost, sent), partial(self._answered, sent))
 
-        async def settle() -> None:
-            try:
-                await self._settle(sent, pending)
-            finally:
-                self._under_way -= 1
-                self.bell.ring()
-                self._made_room()
-
-        self.jobs = [job for job in self.jobs if not job.is_done]
-        self.jobs.append(self._loop.spawn(settle))
+    # --- answers -----------------------------------------------------------------------------------------------------
 
     def _lost(self, sent: Sent, error: ConnectionLost) -> None:
         """Take note, while the connection falls, that no answer will come."""
+        self._under_way -= 1
         self._size.shrink()
         now = time.monotonic()
         reason = Reason("AB220", f"writing to {self._wire.cluster.where}, node {self._node}: {error}")
         for channel, parcel in sent:
             channel.lost(parcel, reason, now)
+        self.bell.ring()
 
-    async def _settle(self, sent: Sent, pending: Awaitable[list[ProduceAnswer]]) -> None:
+    def _answered(self, sent: Sent, answers: Sequence[ProduceAnswer]) -> None:
+        """Take an answer in, and send what waited for it; a failure here would be lost with the library's future."""
         try:
-            answers = await pending
-        except ConnectionLost:
-            return  # `_lost` has dealt with it
+            self._under_way -= 1
+            self._settle(sent, answers)
+            self.offer([channel for channel, _ in sent if channel.queue])
+            self._made_room()
+        except BaseException as failure:
+            self._failure = self._failure or failure
+
+    def _settle(self, sent: Sent, answers: Sequence[ProduceAnswer]) -> None:
         self._size.grow()
         now = time.monotonic()
         by_place = {(answer.topic, answer.partition): answer for answer in answers}

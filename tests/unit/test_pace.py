@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from reconciler.replicator.pace import RequestSize
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.replicator.pace import Quota, RequestSize
 
 
 def test_it_halves_after_each_silence_but_never_to_nothing() -> None:
@@ -24,3 +28,44 @@ def test_it_grows_back_and_never_beyond_its_limit() -> None:
     for _ in range(100):
         size.grow()
     assert size.bytes == 1_000_000
+
+
+def test_without_a_quota_nothing_waits() -> None:
+    quota = Quota(None)
+    quota.spend(10**12)
+    assert quota.pause(0.0) == 0.0
+    assert (quota.request_bytes(4_000_000), quota.ahead(48_000_000)) == (4_000_000, 48_000_000)
+
+
+def test_what_was_sent_too_early_is_paid_off() -> None:
+    quota = Quota(1_000_000)
+    assert quota.pause(10.0) == 0.0
+    quota.spend(500_000)
+    assert quota.pause(10.0) == pytest.approx(0.5)
+    assert quota.pause(10.4) == pytest.approx(0.1)
+    assert quota.pause(10.6) == 0.0
+
+
+def test_with_a_quota_requests_and_what_is_read_in_advance_are_small() -> None:
+    quota = Quota(1_000_000)
+    assert quota.request_bytes(4_000_000) < 500_000
+    assert quota.ahead(48_000_000) < 5_000_000
+    # But never so small that nothing gets on.
+    assert Quota(1).request_bytes(4_000_000) == Quota(1).ahead(48_000_000) == 64 * 1024
+
+
+@given(
+    st.floats(1_000, 1e9),
+    st.lists(st.tuples(st.integers(1, 10_000_000), st.floats(0, 5)), min_size=1, max_size=50),
+)
+def test_a_quota_is_honoured_whatever_is_sent(rate: float, story: list[tuple[int, float]]) -> None:
+    quota, now, sent = Quota(rate), 100.0, 0
+    began = now
+    for size, idle in story:
+        now += idle
+        now += quota.pause(now)
+        assert quota.pause(now) <= 1e-3
+        quota.spend(size)
+        sent += size
+        # One request may be ahead, and a fifth of a second may be made up for.
+        assert sent - size <= rate * (now - began + 0.2) * 1.001 + 1

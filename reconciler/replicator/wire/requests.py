@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from typing import Any
 
 import kafka.errors as kafka_errors
@@ -188,7 +188,11 @@ class Wire:
         return answer
 
     def produce(
-        self, node: int, asks: Sequence[ProduceAsk], lost: Callable[[ConnectionLost], None]
+        self,
+        node: int,
+        asks: Sequence[ProduceAsk],
+        lost: Callable[[ConnectionLost], None],
+        answered: Callable[[Sequence[ProduceAnswer]], None] | None = None,
     ) -> Awaitable[list[ProduceAnswer]]:
         """Write one batch to each of some partitions that one broker leads, and wait for all replicas.
 
@@ -199,13 +203,16 @@ class Wire:
             asks: at most one batch for each partition.
             lost: called at once when no answer will come: while the connection falls, and before anybody could send
                 the next batch of a partition over a new one. The batches may or may not be in the log.
+            answered: called at once with the answers; it must not raise.
 
         Returns:
-            What to await for the answers; awaiting it raises ConnectionLost, after `lost`, when none comes.
+            What may be awaited for the answers; awaiting it raises ConnectionLost, after `lost`, when none comes.
         """
         pending = self._begin_produce(node, asks)
         pending.add_errback(lambda error: lost(ConnectionLost(_in_words(error))))
-        return self._produced(pending)
+        if answered is not None:
+            pending.add_callback(lambda answer: answered(_answers(answer)))
+        return _Produced(pending)
 
     def throttled(self, node: int) -> float:
         """Return for how many seconds the broker wants to be left alone (a quota); 0 when it does not."""
@@ -229,10 +236,6 @@ class Wire:
             return self._manager.send(request, node, request_timeout_ms=self._timeout_ms)
         except kafka_errors.KafkaError as error:
             return Future().failure(error)
-
-    async def _produced(self, pending: Any) -> list[ProduceAnswer]:
-        answer = await self._answer(pending)
-        return (answer if isinstance(answer, Produced) else classic.produced(answer)).answers
 
     def _version(self, request: Any, newest: int) -> int | None:
         """Return the newest version of a request that both sides speak; None before the first connection."""
@@ -369,3 +372,21 @@ class Wire:
 def _in_words(error: BaseException) -> str:
     text = str(error)
     return text if text else type(error).__name__
+
+
+class _Produced:
+    """What may be awaited for the answers to a produce request, or left alone."""
+
+    def __init__(self, pending: Any) -> None:
+        self._pending = pending
+
+    def __await__(self) -> Generator[Any, Any, list[ProduceAnswer]]:
+        try:
+            answer = yield from self._pending.__await__()
+        except Exception as error:
+            raise ConnectionLost(_in_words(error)) from None
+        return _answers(answer)
+
+
+def _answers(answer: Any) -> list[ProduceAnswer]:
+    return (answer if isinstance(answer, Produced) else classic.produced(answer)).answers

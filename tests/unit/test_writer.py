@@ -1,0 +1,175 @@
+"""When a writer sends, and with whom: no broker, and a clock that stands still until it is moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.status import PartitionState
+from reconciler.replicator import writer as module
+from reconciler.replicator.channel import Channel, Parcel, Place, Standing
+from reconciler.replicator.pace import Quota
+from reconciler.replicator.wire import ConnectionLost, FetchAnswer, Loop, ProduceAnswer, ProduceAsk, Wire
+from reconciler.replicator.writer import Writer
+from tests.support.batches import Content, build
+from tests.support.channels import SIDES
+
+NODE = SIDES.target.node
+
+
+class FakeWire:
+    """Takes requests and answers them when it is told to."""
+
+    cluster = Cluster("west", ("nowhere:1",))
+
+    def __init__(self) -> None:
+        self.sent: list[Sequence[ProduceAsk]] = []
+        self._waiting: list[tuple[Sequence[ProduceAsk], Any, Any]] = []
+
+    def throttled(self, node: int) -> float:
+        return 0.0
+
+    def produce(
+        self,
+        node: int,
+        asks: Sequence[ProduceAsk],
+        lost: Callable[[ConnectionLost], None],
+        answered: Callable[[Sequence[ProduceAnswer]], None],
+    ) -> None:
+        assert node == NODE
+        self.sent.append(asks)
+        self._waiting.append((asks, lost, answered))
+
+    def answer(self, landing: dict[int, int]) -> None:
+        asks, _, answered = self._waiting.pop(0)
+        answered([ProduceAnswer(ask.topic, ask.partition, 0, landing[ask.partition], None) for ask in asks])
+
+    def lose(self) -> None:
+        _, lost, _ = self._waiting.pop(0)
+        lost(ConnectionLost("gone"))
+
+    def partitions(self) -> list[list[int]]:
+        return [[ask.partition for ask in asks] for asks in self.sent]
+
+
+class Scene:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, quota: float | None = None) -> None:
+        self.now = 100.0
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
+        self.wire = FakeWire()
+        self.written: list[tuple[int, int]] = []
+        wire, loop = cast("Wire", self.wire), Loop()
+        self.writer = Writer(loop, wire, NODE, Quota(quota), self._written, lambda: None)
+
+    def _written(self, channel: Channel, parcel: Parcel) -> None:
+        self.written.append((channel.place.partition, parcel.base_offset))
+
+    def channel(self, partition: int, batches: int = 1, size: int = 10) -> Channel:
+        channel = Channel(Place("orders", partition, "east.orders"))
+        channel.open(SIDES, Standing(0, 7, 0, 0))
+        feed(channel, batches, size)
+        return channel
+
+
+def feed(channel: Channel, batches: int, size: int = 10) -> None:
+    records = b"".join(
+        build([Content(1_000, None, b"x" * size)], channel.fetch_at + number) for number in range(batches)
+    )
+    answer = FetchAnswer("orders", channel.place.partition, 0, -1, -1, 0, records)
+    assert channel.receive(answer, channel.fetch_at, channel.opening, 0.0) == batches
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
+    return Scene(monkeypatch)
+
+
+def test_what_is_offered_leaves_at_once_and_together(scene: Scene) -> None:
+    scene.writer.offer([scene.channel(0), scene.channel(1), scene.channel(2)])
+    assert scene.wire.partitions() == [[0, 1, 2]]
+    scene.wire.answer({0: 0, 1: 0, 2: 0})
+    assert scene.written == [(0, 0), (1, 0), (2, 0)]
+    scene.writer.raise_failure()
+
+
+def test_little_waits_for_an_answer(scene: Scene) -> None:
+    scene.writer.offer([scene.channel(0)])
+    scene.writer.offer([scene.channel(1)])
+    scene.writer.offer([scene.channel(2)])
+    assert scene.wire.partitions() == [[0]]
+    scene.wire.answer({0: 0})
+    assert scene.wire.partitions() == [[0], [1, 2]]
+
+
+def test_little_does_not_wait_for_long(scene: Scene) -> None:
+    scene.writer.offer([scene.channel(0)])
+    scene.writer.offer([scene.channel(1)])
+    scene.now += 0.0011
+    scene.writer.offer([])
+    assert scene.wire.partitions() == [[0], [1]]
+
+
+def test_much_does_not_wait_at_all(scene: Scene) -> None:
+    scene.writer.offer([scene.channel(0)])
+    scene.writer.offer([scene.channel(1, size=100_000)])
+    assert scene.wire.partitions() == [[0], [1]]
+
+
+def test_a_channel_goes_on_after_its_answer(scene: Scene) -> None:
+    channel = scene.channel(0, batches=3)
+    scene.writer.offer([channel])
+    for offset in range(3):
+        scene.wire.answer({0: offset})
+        scene.now += 1
+    assert channel.position == 3
+    assert scene.wire.partitions() == [[0], [0], [0]]
+
+
+def test_who_may_not_send_is_left_alone(scene: Scene) -> None:
+    elsewhere, paused = scene.channel(0), scene.channel(1)
+    assert elsewhere.sides is not None
+    elsewhere.sides = SIDES.__class__(SIDES.source, None, SIDES.source, None)
+    paused.pause()
+    scene.writer.offer([elsewhere, paused])
+    assert scene.wire.sent == []
+
+
+def test_a_lost_request_opens_its_channels_anew_and_frees_its_place(scene: Scene) -> None:
+    channels = [scene.channel(number, size=100_000) for number in range(7)]
+    for channel in channels:
+        scene.writer.offer([channel])
+    assert scene.wire.partitions() == [[0], [1], [2], [3], [4]]
+    scene.wire.lose()
+    assert channels[0].state is PartitionState.OPENING
+    scene.writer.offer([])
+    assert scene.wire.partitions()[5:] == [[5, 6]]
+
+
+def test_nothing_is_sent_after_the_end(scene: Scene) -> None:
+    channel = scene.channel(0, batches=2)
+    scene.writer.offer([channel])
+    scene.writer.stopped = True
+    scene.wire.answer({0: 0})
+    assert (scene.written, scene.wire.partitions()) == ([(0, 0)], [[0]])
+
+
+def test_a_fault_in_an_answer_is_raised_where_somebody_looks(scene: Scene) -> None:
+    scene.writer.offer([scene.channel(0)])
+    scene.wire._waiting[0][2](None)
+    with pytest.raises(TypeError):
+        scene.writer.raise_failure()
+
+
+def test_a_quota_holds_requests_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(monkeypatch, quota=1_000_000)
+    scene.writer.offer([scene.channel(0, size=500_000)])
+    scene.wire.answer({0: 0})
+    scene.writer.offer([scene.channel(1)])
+    assert scene.wire.partitions() == [[0]]
+    scene.now += 0.6
+    scene.writer.offer([])
+    assert scene.wire.partitions() == [[0], [1]]
