@@ -8,11 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from reconciler.model.desired import Setting
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Unreachable
 from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.outcome import Growth
-from reconciler.model.steps import AddPartitions, ClusterPlan, CreateInternalTopic, CreateTopic, Plan, Step
+from reconciler.model.ownership import OwnedTopic
+from reconciler.model.steps import (
+    AddPartitions,
+    ClusterPlan,
+    CreateInternalTopic,
+    CreateTopic,
+    Plan,
+    RecordOwnership,
+    Step,
+    TopicChange,
+)
 from reconciler.model.topology import Topology
 
 
@@ -51,7 +62,8 @@ def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
             plan = build_plan(without(wanted, refused), observed, targets, tuple(INTERNAL_TOPICS))
         except AnabranchError as error:
             return Growth(left_out=unwanted, problems=error.problems)
-        outcome = DirectProvisioner(topology).apply(only_growth(replace(plan, digest=topology.digest), name))
+        whole = replace(plan, digest=topology.digest)
+        outcome = DirectProvisioner(topology).apply(only_growth(whole, name, observed[flow.target].owned))
         return Growth(outcome, unwanted, refused.get(name, {}))
 
     return grow
@@ -82,10 +94,20 @@ def _look(topology: Topology, flow: Flow) -> tuple[Topology, Mapping[str, Observ
     return part, observed, contested(topology, flow, observed).get(flow.name, {})
 
 
-def only_growth(plan: Plan, flow: str) -> Plan:
-    """Return the steps of `plan` that make topics of a flow, or let them grow."""
+def only_growth(plan: Plan, flow: str, owned: Mapping[str, OwnedTopic]) -> Plan:
+    """Return the steps of `plan` that make topics of a flow, or let them grow, or end what a killed one had begun.
+
+    Args:
+        plan: for one target.
+        flow: name of the flow.
+        owned: the target's ownership records by topic.
+    """
     clusters = tuple(
-        ClusterPlan(cluster.alias, cluster.datacenter, tuple(step for step in cluster.steps if _grows(step, flow)))
+        ClusterPlan(
+            cluster.alias,
+            cluster.datacenter,
+            tuple(_keeping_settings(step, owned) for step in cluster.steps if _grows(step, flow)),
+        )
         for cluster in plan.clusters
     )
     return replace(plan, clusters=clusters)
@@ -94,4 +116,16 @@ def only_growth(plan: Plan, flow: str) -> Plan:
 def _grows(step: Step, flow: str) -> bool:
     if isinstance(step, CreateTopic | AddPartitions):
         return step.topic.flow == flow
+    if isinstance(step, RecordOwnership):
+        return step.topic.flow == flow and step.reason == "interrupted"
     return isinstance(step, CreateInternalTopic)
+
+
+def _keeping_settings(step: Step, owned: Mapping[str, OwnedTopic]) -> Step:
+    """Have the record of an existing topic say what was applied last: its settings are not touched here."""
+    if not isinstance(step, TopicChange) or step.name not in owned:
+        return step
+    applied = sorted(owned[step.name].configs.items())
+    return replace(
+        step, topic=replace(step.topic, settings=tuple(Setting(key, value, "source") for key, value in applied))
+    )

@@ -12,6 +12,7 @@ from reconciler.embedded import EmbeddedCluster
 from reconciler.model.flow import Flow
 from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
+from reconciler.model.steps import AlterConfig
 from reconciler.model.topology import Topology
 from reconciler.replicator import discover
 from reconciler.replicator.refresh import Refresh
@@ -61,6 +62,12 @@ def test_remote_topics_are_made_and_grow_as_apply_would_do_it(
     looked.refresh.look()
     assert partitions(target_cluster, remote) == 3
     assert topic_configs(target_cluster, remote)["retention.ms"] == "86400000", "changes wait for apply"
+    (change,) = [
+        step for step in observe_and_plan(looked.topology, ("west",))[0].steps if isinstance(step, AlterConfig)
+    ]
+    assert [(one.key, one.old, one.new, one.reason) for one in change.changes] == [
+        ("retention.ms", "86400000", "172800000", "source-change")
+    ]
     assert [note.partition(": ")[2] for note in looked.notes] == [
         f"made {remote}, 2 partitions",
         f"enlarged {remote}, 3 partitions",
