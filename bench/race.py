@@ -28,6 +28,8 @@ from reconciler.model.errors import EnvironmentFault, Problem
 TOPIC = "orders"
 _WARM_UP_RECORDS = 4_000_000
 _REPLICAS_SECONDS = 30.0
+# Gigabytes of one-record batches are checked at the start after they were planted.
+_RECOVERY_SECONDS = 300.0
 _REPLICAS_PAUSE = 0.1
 _BROKER = {
     # Kafka's own defaults again; embedded clusters have fewer threads.
@@ -99,7 +101,9 @@ def race(profile: Profile, competitors: Sequence[Competitor], runs: int, say: Ca
 
 def _clusters(profile: Profile, competitors: Sequence[Competitor]) -> tuple[EmbeddedCluster, EmbeddedCluster]:
     in_sync = {"min.insync.replicas": str(min(2, profile.nodes))}
-    options = ClusterOptions(nodes=profile.nodes, jvm=STEADY_JVM, overrides=_BROKER | in_sync)
+    options = ClusterOptions(
+        nodes=profile.nodes, jvm=STEADY_JVM, overrides=_BROKER | in_sync, start_seconds=_RECOVERY_SECONDS
+    )
     # A follower takes part on a node of its own, which is there, and idle, while the others run.
     nodes = max(profile.nodes, FOLLOWER if any(isinstance(one, Follower) for one in competitors) else 1)
     return EmbeddedCluster("source", replace(options, nodes=nodes)), EmbeddedCluster("target", options)

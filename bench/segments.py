@@ -8,13 +8,18 @@ be pointed at logs that a cleaner rewrites.
 from __future__ import annotations
 
 import os
+import struct
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-from reconciler.replicator.batch import HEADER, HEADER_SIZE
+from reconciler.replicator.batch import HEADER_SIZE
 
 _LENGTH_FOLLOWS = 12
+# Of a batch's header: its length, attributes, producer id and number of records.
+_LOOK = struct.Struct(">8xi9xh20xq6xi")
+_SMALL = 4096
+_WINDOW = 256 * 1024
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
 # A marker's record: five one-byte varints and flags, the key's version, then its type. 1 is a commit.
@@ -86,15 +91,22 @@ class _PartitionLog:
     def _read_on(self) -> None:
         assert self._file is not None, "a segment is open"
         size = os.fstat(self._file).st_size
+        window, begins, small = b"", self._position, False
         while self._position + HEADER_SIZE <= size:
-            head = os.pread(self._file, _MARKER_TYPE.stop, self._position)
-            fields = HEADER.unpack_from(head)
-            length, attributes, producer, records = fields[1] + _LENGTH_FOLLOWS, fields[5], fields[9], fields[12]
+            at = self._position - begins
+            if at + _MARKER_TYPE.stop > len(window):
+                # Many small batches are read together; of large ones only the headers.
+                window = os.pread(self._file, _WINDOW if small else _MARKER_TYPE.stop, self._position)
+                begins, at = self._position, 0
+            rest, attributes, producer, records = _LOOK.unpack_from(window, at)
+            length = rest + _LENGTH_FOLLOWS
             if self._position + length > size:
                 return
             self._position += length
+            small = length < _SMALL
             if attributes & _CONTROL:
-                self._end_transaction(producer, int.from_bytes(head[_MARKER_TYPE], "big") == _COMMIT)
+                kind = window[at + _MARKER_TYPE.start : at + _MARKER_TYPE.stop]
+                self._end_transaction(producer, int.from_bytes(kind, "big") == _COMMIT)
             elif attributes & _TRANSACTIONAL:
                 pending = self._open_transactions[producer]
                 pending[:] = pending[0] + 1, pending[1] + records, pending[2] + length

@@ -97,3 +97,12 @@ def test_averages_of_batches(tmp_path: Path, append: Append) -> None:
     facts = TopicLog(tmp_path, "orders", 1).advance()
     assert (facts.batch_records, facts.batch_bytes) == (15, 151)
     assert LogFacts(0, 0, 0).batch_bytes == 0
+
+
+def test_many_small_batches_are_read_together_and_counted_alike(tmp_path: Path, append: Append) -> None:
+    small, large = batch(1, body=b"r" * 20), batch(50, body=b"r" * 9000)
+    log = TopicLog(tmp_path, "orders", 1)
+    append(*[small] * 9000, large, marker(5, COMMIT), *[small] * 7000, batch(3, TRANSACTIONAL, 6), small[:61])
+    assert log.advance() == LogFacts(16_001, 16_050, 16_000 * len(small) + len(large))
+    append(small[61:], marker(6, ABORT), large)
+    assert log.advance().records == 16_101
