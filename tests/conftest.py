@@ -7,8 +7,13 @@ import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, start_all, stop_all
+
+# A slow machine is no failure: only what an example finds counts.
+settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("house")
 
 MakeClusters = Callable[..., tuple[EmbeddedCluster, ...]]
 
