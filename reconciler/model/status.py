@@ -21,7 +21,7 @@ class PartitionState(StrEnum):
     RUNNING = "running"
     PARKED = "parked"  # cannot go on by itself; tried again with growing pauses
     PAUSED = "paused"  # somebody asked for it; stays so until somebody resumes it
-    WAITING = "waiting"  # nobody has started it in this round yet
+    WAITING = "waiting"  # not granted to this run: another one copies it, or the lease is not there yet
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,8 @@ from reconciler.replicator.wire import Bell, ConnectionLost, ErrorCode, GroupWir
 
 # The least that brokers allow by default (group.min.session.timeout.ms).
 SESSION = 6.0
+# A lost connection must be found out early enough for another try within the lease.
+BEAT_TIMEOUT = 2.0
 # What was sent at the very end of the lease has this long to arrive before anybody else can be granted anything.
 _ON_THE_WAY = 1.0
 _BEAT = 1.0

@@ -15,12 +15,15 @@ from functools import partial
 
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, TaskStatus
+from reconciler.replicator import process
 from reconciler.replicator.channel import Channel, Parcel, Place
+from reconciler.replicator.custody import Custody
 from reconciler.replicator.discover import Assignment
 from reconciler.replicator.ends import Ends
 from reconciler.replicator.fill import Filler
 from reconciler.replicator.gaps import Gaps
 from reconciler.replicator.identity import Identity
+from reconciler.replicator.lease import BEAT_TIMEOUT, Lease, group_of
 from reconciler.replicator.ledger import Ledger, Row
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.meter import Meters
@@ -28,7 +31,7 @@ from reconciler.replicator.pace import Quota
 from reconciler.replicator.reader import Reader
 from reconciler.replicator.steering import Steering
 from reconciler.replicator.takeover import Aids, Takeover, Wires
-from reconciler.replicator.wire import Job, Loop, Wire, Work
+from reconciler.replicator.wire import GroupWire, Job, Loop, Wire, Work
 from reconciler.replicator.writer import Writer
 from reconciler.state.control import Listener
 from reconciler.state.copies import Copies
@@ -82,22 +85,33 @@ class Connections:
         self.totals = _Totals()
         self.meters = Meters()
         self.loop = Loop()
+        group = group_of(spec.topology, spec.flow.name)
+        member = f"{client}-lease@{process.own_name()}"
+        beats, joins = (GroupWire(self.loop, spec.target, member, BEAT_TIMEOUT) for _ in range(2))
+        self.lease = Lease(self.loop, beats, joins, group, spec.run, self._cut)
         self.fetch = Wire(self.loop, spec.source, client, REQUEST_TIMEOUT)
         self.ask_source = Wire(self.loop, spec.source, f"{client}-ask", REQUEST_TIMEOUT)
-        self.produce = Wire(self.loop, spec.target, client, REQUEST_TIMEOUT)
-        self.ask_target = Wire(self.loop, spec.target, f"{client}-ask", REQUEST_TIMEOUT)
+        # Everything that writes to remote partitions goes over these two.
+        self.produce = Wire(self.loop, spec.target, client, REQUEST_TIMEOUT, self.lease.is_valid)
+        self.ask_target = Wire(self.loop, spec.target, f"{client}-ask", REQUEST_TIMEOUT, self.lease.is_valid)
+        self._wires = (beats, joins, self.fetch, self.ask_source, self.produce, self.ask_target)
         self.memory = Memory(self.loop, Copies(spec.target), spec.flow.name)
 
     def close(self) -> None:
-        """Close everything."""
-        for wire in (self.fetch, self.ask_source, self.produce, self.ask_target):
+        """Give the lease back and close everything."""
+        self.loop.run(self.lease.leave)
+        for wire in self._wires:
             wire.close()
         self.loop.close()
         self.memory.close()
         self.listener.close()
 
+    def _cut(self, why: str) -> None:
+        for wire in (self.produce, self.ask_target):
+            wire.drop(why)
 
-_KEPT: dict[tuple[str, str, int], Connections] = {}
+
+_KEPT: dict[tuple[str, str], Connections] = {}
 
 
 def run(spec: FlowSpec, assignment: Assignment) -> list[Row]:
@@ -111,8 +125,12 @@ def run(spec: FlowSpec, assignment: Assignment) -> list[Row]:
         AnabranchError: the target or a secret is out of reach.
         OrphanError: the driver is gone.
     """
-    key = (spec.run, spec.flow.name, assignment.task)
-    connections = _KEPT.pop(key, None) or Connections(spec, assignment.task)
+    key = (spec.run, spec.flow.name)
+    connections = _KEPT.pop(key, None)
+    # A worker may be given another flow than in its last round: what it held must not wait for its session to end.
+    for other in list(_KEPT):
+        _KEPT.pop(other).close()
+    connections = connections or Connections(spec, assignment.task)
     try:
         rows = Task(spec, assignment, connections).round()
     except BaseException:
@@ -143,6 +161,7 @@ class Task:
             Wires(connections.ask_source, connections.ask_target, (connections.fetch, connections.produce)),
             Aids(identity, filler, connections.memory),
         )
+        self._custody = Custody(connections.lease, assignment.task, self._channels)
         self._writers: dict[int, Writer] = {}
         self._quota = Quota(None if spec.flow.quota is None else spec.flow.quota / assignment.tasks)
         self._jobs: list[Job] = []
@@ -160,6 +179,7 @@ class Task:
         listen_at = speak_at = 0.0
         while (now := time.monotonic()) < end:
             self._check()
+            self._custody.look()
             if now >= listen_at:
                 listen_at = now + _LISTEN_EVERY
                 if self._steering.listen():
@@ -176,6 +196,7 @@ class Task:
             await loop.sleep(_TICK)
         await self._drain()
         if self._steering.stopping:
+            await self._with.lease.leave()
             self._with.status.post_last(self._status(time.monotonic(), stopped=True))
 
     # --- beginning and ending ----------------------------------------------------------------------------------------
@@ -189,13 +210,13 @@ class Task:
         for channel in self._channels:
             if opening >= _OPEN_AT_ONCE:
                 return
-            if channel.wants_opening(now):
+            if channel.wants_opening(now) and self._custody.covers(channel):
                 channel.busy = True
                 opening += 1
                 self._start(partial(self._open, channel))
 
     async def _open(self, channel: Channel) -> None:
-        await self._takeover.run(channel)
+        await self._custody.open(channel, self._takeover)
         if channel.sides is None or self._draining:
             return
         source, target = channel.sides.source.node, channel.sides.target.node

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 from confluent_kafka import Producer
@@ -19,7 +18,8 @@ from reconciler.replicator.wire import Wire
 from reconciler.state.journal import COPIES, Journal
 from tests.contract.kafka import create, declared, delete
 from tests.support.copying import REMOTE, Running, all_running, at, code, copy, fill, identical, log_end, spec_of
-from tests.support.traffic import WEEK_MS, Traffic
+from tests.support.traffic import WEEK_MS
+from tests.support.two_ages import feed
 from tests.support.wires import ask, producers
 
 FORGETFUL = ClusterOptions(
@@ -50,17 +50,6 @@ def source(source_cluster: EmbeddedCluster) -> Cluster:
 @pytest.fixture
 def target(forgetful: EmbeddedCluster) -> Cluster:
     return declared("west", forgetful)
-
-
-def feed(source: EmbeddedCluster, target: EmbeddedCluster, name: str, records: int) -> dict[str, Traffic]:
-    """Make two topics and what fills them, with fresh and with week-old timestamps."""
-    for topic in (f"{name}-fresh", f"{name}-old"):
-        create(source, topic, 4)
-        create(target, f"east.{topic}", 4, REMOTE)
-    return {
-        topic: Traffic(source, topic, 4, records, backlog=records // 4, per_second=10_000, age_ms=age, codec=codec)
-        for topic, age, codec in ((f"{name}-fresh", 0, "none"), (f"{name}-old", WEEK_MS, "lz4"))
-    }
 
 
 def last_batch(cluster: Cluster, topic: str) -> Batch:
@@ -110,25 +99,6 @@ def test_a_forgotten_producer_goes_on_from_the_last_batch(
     assert before.base_sequence == before.base_offset
     assert after.base_sequence == after.base_offset
     assert identical(spec_of(source, target), topic_name) == 500
-
-
-def test_two_owners_at_once_write_every_record_once(
-    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, topic_name: str
-) -> None:
-    """At a broker that remembers; one that forgets between two equal batches would take the second as new."""
-    traffic = feed(source_cluster, target_cluster, topic_name, 20_000)
-    spec = spec_of(source, declared("west", target_cluster), f"{topic_name}-.*")
-    with Running(spec) as one, Running(replace(spec, run="another")) as two:
-        for owner in (one, two):
-            owner.wait(lambda status: all_running(status.partitions))
-        for thread in traffic.values():
-            thread.start()
-        for thread in traffic.values():
-            thread.finish()
-        for owner in (one, two):
-            assert all_running(owner.settled_again().partitions)
-    assert identical(spec, *traffic) == 40_000
-    assert sum(row.records for row in one.rows + two.rows) >= 40_000
 
 
 @pytest.mark.parametrize("dies", ["source", "target"])

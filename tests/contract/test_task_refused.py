@@ -50,15 +50,10 @@ def as_user(alias: str, broker: EmbeddedCluster, user: str, password: str | None
     return Cluster(alias, tuple(broker.bootstrap.split(",")), security=security)
 
 
-def allow_transactional_ids(broker: EmbeddedCluster, user: str) -> None:
+def allow_named(broker: EmbeddedCluster, user: str, kind: ResourceType, operation: AclOperation) -> None:
+    """Allow `user` an operation on everything of a kind that has one of our names."""
     binding = AclBinding(
-        ResourceType.TRANSACTIONAL_ID,
-        "anabranch.",
-        ResourcePatternType.PREFIXED,
-        f"User:{user}",
-        "*",
-        WRITE,
-        AclPermissionType.ALLOW,
+        kind, "anabranch.", ResourcePatternType.PREFIXED, f"User:{user}", "*", operation, AclPermissionType.ALLOW
     )
     client = admin(broker)
     client.create_acls([binding])[binding].result(SECONDS)
@@ -78,7 +73,7 @@ def test_what_is_refused_is_named_and_goes_on_once_it_is_granted(secured: Embedd
     allow(secured, "replicator", [STATUS.name], WRITE)
     allow(secured, "replicator", [CONTROL.name], READ)
     allow(secured, "replicator", [COPIES.name], READ, WRITE)
-    allow_transactional_ids(secured, "replicator")
+    allow_named(secured, "replicator", ResourceType.TRANSACTIONAL_ID, WRITE)
     allow(secured, "replicator", [*TOPICS, *(f"east.{name}" for name in TOPICS if name != "hidden")], DESCRIBE)
     allow(secured, "replicator", ["open", "no-write", "no-read-there", "hidden"], READ)
     allow(secured, "replicator", ["east.open", "east.no-read", "east.no-write"], READ)
@@ -96,7 +91,14 @@ def test_what_is_refused_is_named_and_goes_on_once_it_is_granted(secured: Embedd
         refused = all(code(at(status, name, n)) == "AB213" for name in expected for n in range(2))
         return refused and all(at(status, "open", n).position == 50 for n in range(2))
 
+    def no_group(status: TaskStatus) -> bool:
+        words = "READ on group anabranch.tests.east-west is refused (GROUP_AUTHORIZATION_FAILED)"
+        return all(code(p) == "AB213" and words in str(p.reason) for p in status.partitions)
+
     with Running(spec, overseer=overseer) as copying:
+        copying.wait(no_group)
+        assert {log_end(overseer, f"east.{name}", n) for name in TOPICS for n in range(2)} == {0}
+        allow_named(secured, "replicator", ResourceType.GROUP, READ)
         status = copying.wait(all_said)
         for name, words in expected.items():
             for partition in range(2):

@@ -1,4 +1,4 @@
-"""Exactly once and offset by offset, whatever dies: kills at random moments, two copies at once, lost checkpoints."""
+"""Exactly once and offset by offset, whatever dies: kills at random moments, a second copy, lost checkpoints."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from confluent_kafka import Producer, TopicPartition
 
 from reconciler.demo.compare import Isolation, compare
 from reconciler.embedded import EmbeddedCluster
+from reconciler.model.status import PartitionState
 from tests.contract.kafka import admin, create, declared
 from tests.integration.command import anabranch
 from tests.support.copying import fill
-from tests.support.replicating import Replicator, wait_until_copying
+from tests.support.replicating import Replicator, wait_until_all_say, wait_until_copying
 from tests.support.traffic import WEEK_MS, Traffic, Transactions
 from tests.support.translated import assert_translated, runs_of
 
@@ -196,29 +197,37 @@ def test_five_kills_and_a_lost_checkpoint_lose_and_double_nothing(
     kinds[0].assert_identical()
 
 
-@pytest.mark.parametrize("seconds", [15, pytest.param(60, marks=pytest.mark.long)])
-def test_two_copies_of_a_flow_at_once_do_no_harm(scene: Scene, source_cluster: EmbeddedCluster, seconds: int) -> None:
-    # Enough for both starts of Spark and the time together; what is left then is sent at once.
-    count = 100_000 + 6_000 * (seconds + 90)
+def test_a_second_copy_of_a_flow_waits_and_takes_over_when_the_first_dies(
+    scene: Scene, source_cluster: EmbeddedCluster
+) -> None:
+    count = 150_000
     traffic = [
-        Traffic(source_cluster, scene.fresh, PARTITIONS, count, 100_000, per_second=6_000),
-        Traffic(source_cluster, scene.old, PARTITIONS, count, 100_000, per_second=6_000, age_ms=WEEK_MS),
+        Traffic(source_cluster, scene.fresh, PARTITIONS, count, 100_000, per_second=1_000),
+        Traffic(source_cluster, scene.old, PARTITIONS, count, 100_000, per_second=1_000, age_ms=WEEK_MS),
     ]
     for thread in traffic:
         thread.start()
-    both = [Replicator(scene.file, scene.folder / name) for name in ("one", "two")]
+    one = Replicator(scene.file, scene.folder / "one")
+    two = None
     try:
-        for running in both:
-            wait_until_copying(scene.target, running, 0.0)
-        time.sleep(seconds)
-        assert all(running.is_running for running in both)
+        wait_until_copying(scene.target, one, 0.0)
+        two = Replicator(scene.file, scene.folder / "two")
+        for waiting in wait_until_all_say(scene.target, two, "AB223"):
+            assert {p.state for p in waiting.partitions} <= {PartitionState.WAITING}
+            assert waiting.records == 0
+        assert one.is_running
+        one.end()
+        # However far the first has come: these only the second can copy.
+        fill(source_cluster, scene.fresh, 4_000, PARTITIONS)
+        fill(source_cluster, scene.old, 4_000, PARTITIONS, age=WEEK_MS)
+        wait_until_copying(scene.target, two, time.time())
         for thread in traffic:
             thread.finish()
-        for running in both:
-            running.terminate()
-        assert [running.wait(30) for running in both] == [0, 0]
+        two.terminate()
+        assert two.wait(30) == 0
     finally:
-        for running in both:
-            running.end()
+        one.end()
+        if two is not None:
+            two.end()
     scene.catch_up()
-    scene.assert_identical({scene.fresh: count, scene.old: count})
+    scene.assert_identical({scene.fresh: count + 4_000, scene.old: count + 4_000})

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -89,18 +90,44 @@ class Replicator:
 
 def wait_until_copying(target: Cluster, replicator: Replicator, since: float, seconds: float = 120) -> list[TaskStatus]:
     """Wait until a task that has spoken after `since` copies: all its partitions run and it has copied something."""
+    return _wait(
+        target,
+        replicator,
+        since,
+        lambda mine: _states(mine) == {PartitionState.RUNNING} and any(s.records for s in mine),
+        seconds,
+    )
+
+
+def wait_until_all_say(target: Cluster, replicator: Replicator, code: str, seconds: float = 120) -> list[TaskStatus]:
+    """Wait until all partitions of a run give the same reason for not running."""
+    return _wait(
+        target,
+        replicator,
+        0.0,
+        lambda mine: {p.reason and p.reason.code for status in mine for p in status.partitions} == {code},
+        seconds,
+    )
+
+
+def _states(statuses: list[TaskStatus]) -> set[PartitionState]:
+    return {partition.state for status in statuses for partition in status.partitions}
+
+
+def _wait(
+    target: Cluster, replicator: Replicator, since: float, until: Callable[[list[TaskStatus]], bool], seconds: float
+) -> list[TaskStatus]:
     reader = StatusReader(target)
     deadline = time.monotonic() + seconds
     try:
         while time.monotonic() < deadline:
             fresh = [s for s in reader.current() if s.time > since and s.is_live(time.time())]
             mine = [s for s in fresh if s.run.endswith(f"-{replicator.pid}")]
-            states = {p.state for s in mine for p in s.partitions}
-            if mine and states == {PartitionState.RUNNING} and any(s.records for s in mine):
+            if mine and until(mine):
                 return mine
             assert replicator.is_running, f"it ended; it said:\n{replicator.said()[-3000:]}"
             time.sleep(0.1)
     finally:
         reader.close()
-    message = f"nothing was copied within {seconds} s; it said:\n{replicator.said()[-3000:]}"
+    message = f"it did not come to that within {seconds} s; it said:\n{replicator.said()[-3000:]}"
     raise AssertionError(message)

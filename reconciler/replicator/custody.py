@@ -1,0 +1,86 @@
+"""Custody: the channels of a task under its lease. What is not held is not opened, and what is lost is open no more.
+
+`task` asks it several times a second. It only sets channels and says what is wanted; the lease does all the talking.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from reconciler.model.status import PartitionState, Reason
+from reconciler.replicator.channel import Channel
+from reconciler.replicator.deal import Log
+from reconciler.replicator.lease import Lease
+from reconciler.replicator.takeover import Takeover
+
+
+class Custody:
+    """One task's channels in one round.
+
+    Args:
+        lease: of this process, kept between rounds.
+        task: number of the task.
+        channels: all of them; the list may grow. What an earlier round wrote has been answered.
+    """
+
+    def __init__(self, lease: Lease, task: int, channels: Sequence[Channel]) -> None:
+        self._lease = lease
+        self._task = task
+        self._channels = channels
+        self._known = -1
+        self._changes = -1
+        self._losses = lease.losses
+        lease.begin()
+
+    def look(self) -> None:
+        """Want what there is now, take note of what was lost, and let each channel say what it waits for."""
+        lease = self._lease
+        if len(self._channels) != self._known:
+            self._known = len(self._channels)
+            self._changes = -1
+            lease.want(self._task, map(_log, self._channels))
+        lease.check()
+        if lease.losses != self._losses:
+            self._losses = lease.losses
+            now = time.monotonic()
+            for channel in self._channels:
+                # Held again or not: somebody else may have written meanwhile.
+                if channel.state is PartitionState.RUNNING:
+                    channel.reopen(_LOST, now)
+        is_new = lease.changes != self._changes
+        self._changes = lease.changes
+        for channel in self._channels:
+            # Somebody may also have asked to try one again.
+            may_differ = is_new or channel.state is PartitionState.OPENING
+            if may_differ and not channel.busy and not self.covers(channel):
+                self._withhold(channel)
+
+    def covers(self, channel: Channel) -> bool:
+        """Tell whether `channel` may be opened."""
+        return self._lease.holds(_log(channel))
+
+    async def open(self, channel: Channel, takeover: Takeover) -> None:
+        """Take over, and keep what comes of it only when the lease has covered it all the time."""
+        losses = self._lease.losses
+        if channel.state is PartitionState.WAITING:
+            channel.state, channel.reason = PartitionState.OPENING, None
+        await takeover.run(channel)
+        if losses != self._lease.losses or not self.covers(channel):
+            self._withhold(channel)
+
+    def _withhold(self, channel: Channel) -> None:
+        """Try nothing while the lease does not cover `channel`; answers still under way are let in."""
+        if channel.state is PartitionState.PAUSED:
+            return
+        state, reason = self._lease.why_not(_log(channel))
+        if channel.state is PartitionState.RUNNING:
+            channel.reopen(reason, time.monotonic())
+        channel.state, channel.reason, channel.retry_at = state, reason, 0.0
+
+
+_LOST = Reason("AB224", "the lease ran out")
+
+
+def _log(channel: Channel) -> Log:
+    return channel.place.remote, channel.place.partition

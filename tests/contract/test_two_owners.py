@@ -1,0 +1,248 @@
+"""Two runs of one flow: the lease lets one of them write, and sequence numbers catch what a lease cannot."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from reconciler.demo.compare import compare
+from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
+from reconciler.model.cluster import Cluster
+from reconciler.model.spec import FlowSpec
+from reconciler.model.status import PartitionState, TaskStatus
+from reconciler.replicator import task
+from reconciler.replicator.wire import Loop, Wire
+from tests.contract.kafka import create, declared
+from tests.support.copying import REMOTE, SECONDS, Running, all_running, at, code, fill, identical, log_end, spec_of
+from tests.support.owner import Owner
+from tests.support.traffic import WEEK_MS
+from tests.support.two_ages import feed
+
+FORGETFUL = ClusterOptions(
+    overrides={"producer.id.expiration.ms": "1000", "producer.id.expiration.check.interval.ms": "200"}
+)
+
+
+@pytest.fixture(scope="module")
+def forgetful() -> Iterator[EmbeddedCluster]:
+    """A cluster that forgets producers whose records are older than a second."""
+    with running(EmbeddedCluster("forgetful", FORGETFUL)) as (cluster,):
+        yield cluster
+
+
+@pytest.fixture
+def source(source_cluster: EmbeddedCluster) -> Cluster:
+    return declared("east", source_cluster)
+
+
+def another(spec: FlowSpec) -> FlowSpec:
+    """Return a second run of the same flow."""
+    return replace(spec, run=f"another-{uuid.uuid4().hex}")
+
+
+def all_wait(status: TaskStatus) -> bool:
+    return all((p.state, code(p)) == (PartitionState.WAITING, "AB223") for p in status.partitions)
+
+
+def test_sequences_alone_keep_two_owners_apart_while_brokers_remember(
+    source_cluster: EmbeddedCluster,
+    target_cluster: EmbeddedCluster,
+    source: Cluster,
+    topic_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each owner has a lease of its own, as if both had been granted everything."""
+    monkeypatch.setattr(task, "group_of", lambda *_: uuid.uuid4().hex)
+    traffic = feed(source_cluster, target_cluster, topic_name, 20_000)
+    spec = spec_of(source, declared("west", target_cluster), f"{topic_name}-.*")
+    with Running(spec) as one, Running(another(spec)) as two:
+        for owner in (one, two):
+            owner.wait(lambda status: all_running(status.partitions))
+        for thread in traffic.values():
+            thread.start()
+        for thread in traffic.values():
+            thread.finish()
+        for owner in (one, two):
+            assert all_running(owner.settled_again().partitions)
+    assert identical(spec, *traffic) == 40_000
+    assert sum(row.records for row in one.rows + two.rows) >= 40_000
+
+
+def test_one_of_two_runs_writes_though_brokers_forget(
+    source_cluster: EmbeddedCluster, forgetful: EmbeddedCluster, source: Cluster, topic_name: str
+) -> None:
+    """The broker forgets the producer of old records five times a second, so nothing but the lease is in the way."""
+    traffic = feed(source_cluster, forgetful, topic_name, 20_000)
+    spec = spec_of(source, declared("west", forgetful), f"{topic_name}-.*")
+    with Running(spec) as one:
+        one.wait(lambda status: all_running(status.partitions))
+        with Running(another(spec)) as two:
+            two.wait(all_wait)
+            for thread in traffic.values():
+                thread.start()
+            one.wait(lambda status: status.records > 10_000)
+            assert all(all_wait(status) for status in two.statuses())
+            one.stop()
+            # The second goes on where the first has ended, while records come in.
+            two.wait(lambda status: all_running(status.partitions))
+            with Running(another(spec)) as three:
+                three.wait(all_wait)
+                for thread in traffic.values():
+                    thread.finish()
+                two.settled_again()
+    assert identical(spec, *traffic) == 40_000
+    assert sum(row.records for row in one.rows + two.rows) == 40_000
+    assert three.rows == []
+
+
+def test_a_dead_runs_partitions_are_taken_over(
+    source_cluster: EmbeddedCluster, forgetful: EmbeddedCluster, source: Cluster, topic_name: str
+) -> None:
+    traffic = feed(source_cluster, forgetful, topic_name, 10_000)
+    spec = spec_of(source, declared("west", forgetful), f"{topic_name}-.*")
+    for thread in traffic.values():
+        thread.start()
+    with Owner(spec) as one:
+        one.wait(lambda status: status.records > 1_000)
+        with Running(another(spec)) as two:
+            two.wait(all_wait)
+            one.process.kill()
+            two.wait(lambda status: all_running(status.partitions))
+            for thread in traffic.values():
+                thread.finish()
+            two.settled_again()
+    assert identical(spec, *traffic) == 20_000
+
+
+def test_a_process_that_stood_still_writes_nothing_any_more(
+    source_cluster: EmbeddedCluster, forgetful: EmbeddedCluster, source: Cluster, topic_name: str
+) -> None:
+    traffic = feed(source_cluster, forgetful, topic_name, 20_000)
+    spec = spec_of(source, declared("west", forgetful), f"{topic_name}-.*")
+    for thread in traffic.values():
+        thread.start()
+    with Owner(spec) as one:
+        one.wait(lambda status: status.records > 1_000)
+        with Running(another(spec)) as two:
+            two.wait(all_wait)
+            one.process.send_signal(signal.SIGSTOP)
+            two.wait(lambda status: all_running(status.partitions))
+            fill(source_cluster, f"{topic_name}-fresh", 400, 4)
+            fill(source_cluster, f"{topic_name}-old", 400, 4, age=WEEK_MS)
+            two.wait(lambda status: status.records > 0)
+            one.process.send_signal(signal.SIGCONT)
+            one.wait(all_wait)
+            for thread in traffic.values():
+                thread.finish()
+            two.settled_again()
+    assert identical(spec, *traffic) == 40_800
+
+
+class Stop:
+    """Stops the thread of one run after its lease was asked for and before what it may send is sent.
+
+    Args:
+        run: the run.
+        patch: puts the stop in.
+    """
+
+    def __init__(self, run: str, patch: pytest.MonkeyPatch) -> None:
+        self.next = threading.Event()
+        self.is_stopped = threading.Event()
+        self.go_on = threading.Event()
+        self._run = run
+        patch.setattr(task, "Wire", self._wire)
+
+    def _wire(
+        self, loop: Loop, cluster: Cluster, client: str, timeout: float, may_send: Callable[[], bool] | None = None
+    ) -> Wire:
+        if may_send is None or client.endswith("-ask") or threading.current_thread().name != self._run:
+            return Wire(loop, cluster, client, timeout, may_send)
+        ask = may_send
+
+        def asked() -> bool:
+            allowed = ask()
+            if allowed and self.next.is_set():
+                self.next.clear()
+                self.is_stopped.set()
+                assert self.go_on.wait(SECONDS)
+            return allowed
+
+        return Wire(loop, cluster, client, timeout, asked)
+
+
+@pytest.fixture
+def scene(
+    request: pytest.FixtureRequest, source_cluster: EmbeddedCluster, source: Cluster, topic_name: str
+) -> tuple[FlowSpec, str, Callable[[int], None]]:
+    """A flow of one partition with 100 records, its topic, and what produces more of them."""
+    cluster: EmbeddedCluster = request.getfixturevalue("forgetful" if request.param else "target_cluster")
+    create(source_cluster, topic_name)
+    create(cluster, f"east.{topic_name}", 1, REMOTE)
+
+    def more(records: int) -> None:
+        fill(source_cluster, topic_name, records, age=request.param)
+
+    more(100)
+    return spec_of(source, declared("west", cluster), topic_name), topic_name, more
+
+
+def stop_one_while_two_copies(
+    scene: tuple[FlowSpec, str, Callable[[int], None]], stop: Stop, then: Callable[[Running], None]
+) -> None:
+    """Stop the first owner while it sends records 100 to 149, let a second copy up to 199, and let the first go on."""
+    spec, topic, more = scene
+    with Running(spec) as one:
+        one.wait(lambda status: at(status, topic).position == 100)
+        stop.next.set()
+        more(50)
+        assert stop.is_stopped.wait(SECONDS)
+        with Running(another(spec)) as two:
+            two.wait(lambda status: at(status, topic).position == 150)
+            more(50)
+            two.wait(lambda status: at(status, topic).position == 200)
+            stop.go_on.set()
+            one.wait(all_wait)
+            then(two)
+
+
+@pytest.mark.parametrize("scene", [0], indirect=True)
+def test_stopped_between_check_and_send_is_harmless_while_the_broker_remembers(
+    scene: tuple[FlowSpec, str, Callable[[int], None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The late request is one that the broker has, or its sequence is refused."""
+    spec, topic, more = scene
+
+    def then(two: Running) -> None:
+        more(50)
+        two.wait(lambda status: at(status, topic).position == 250)
+
+    stop_one_while_two_copies(scene, Stop(spec.run, monkeypatch), then)
+    assert identical(spec, topic) == 250
+
+
+@pytest.mark.parametrize("scene", [WEEK_MS], indirect=True)
+def test_stopped_between_check_and_send_breaks_a_copy_that_the_broker_has_forgotten(
+    scene: tuple[FlowSpec, str, Callable[[int], None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What no lease can prevent: nobody but the broker sees what is on its way, and this one remembers nothing.
+
+    The late records stand behind the copy's end; it is noticed, the partition parks, and nothing more is written.
+    """
+    spec, topic, more = scene
+    remote = f"east.{topic}"
+
+    def then(two: Running) -> None:
+        more(50)
+        status = two.wait(lambda status: at(status, topic).state is PartitionState.PARKED)
+        assert code(at(status, topic)) in ("AB209", "AB210", "AB211")
+
+    stop_one_while_two_copies(scene, Stop(spec.run, monkeypatch), then)
+    assert log_end(spec.target, remote) > 200
+    found = compare(spec.source, topic, spec.target, remote, "read_uncommitted")
+    assert not found.is_identical

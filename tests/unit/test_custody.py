@@ -1,0 +1,160 @@
+"""Custody without brokers: channels under a lease that a test hands out and takes back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterable
+
+from reconciler.model.status import PartitionState, Reason
+from reconciler.replicator.channel import Channel, Place, Standing
+from reconciler.replicator.custody import Custody
+from reconciler.replicator.deal import Log
+from reconciler.replicator.reasons import Verdict
+from tests.support.channels import PRODUCER_ID, SIDES, feed, log, send_all
+
+TAKEN: Verdict = (PartitionState.WAITING, Reason("AB223", "another run copies this partition"))
+
+
+class FakeLease:
+    """What custody asks of a lease."""
+
+    def __init__(self, held: Iterable[Log] = ()) -> None:
+        self.held = set(held)
+        self.wanted: tuple[int, set[Log]] = (-1, set())
+        self.changes = self.losses = 0
+
+    def begin(self) -> None:
+        pass
+
+    def check(self) -> None:
+        pass
+
+    def want(self, task: int, logs: Iterable[Log]) -> None:
+        self.wanted = task, set(logs)
+
+    def holds(self, one: Log) -> bool:
+        return one in self.held
+
+    def why_not(self, one: Log) -> Verdict:
+        assert one not in self.held
+        return TAKEN
+
+    def lose(self) -> None:
+        self.held.clear()
+        self.losses += 1
+        self.changes += 1
+
+    def get(self, *logs: Log) -> None:
+        self.held |= set(logs)
+        self.changes += 1
+
+
+class FakeTakeover:
+    """Opens at once; `meanwhile` happens in between."""
+
+    def __init__(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+        self._meanwhile = meanwhile
+
+    async def run(self, channel: Channel) -> None:
+        self._meanwhile()
+        channel.open(SIDES, Standing(0, PRODUCER_ID, 0, 0))
+
+
+def channel(partition: int = 0) -> Channel:
+    return Channel(Place("orders", partition, "east.orders"))
+
+
+A, B = ("east.orders", 0), ("east.orders", 1)
+
+
+def custody(lease: FakeLease, channels: list[Channel]) -> Custody:
+    return Custody(lease, 2, channels)  # type: ignore[arg-type]
+
+
+def finish(work: Awaitable[None]) -> None:
+    """Run what never waits for anything."""
+    for _ in work.__await__():
+        message = "it waits"
+        raise AssertionError(message)
+
+
+def open_all(lease: FakeLease, *channels: Channel) -> Custody:
+    made = custody(lease, list(channels))
+    made.look()
+    for one in channels:
+        finish(made.open(one, FakeTakeover()))  # type: ignore[arg-type]
+    return made
+
+
+def test_what_is_not_held_waits_and_says_why_and_what_is_held_may_open() -> None:
+    lease, held, other = FakeLease([A]), channel(0), channel(1)
+    made = custody(lease, [held, other])
+    made.look()
+    assert lease.wanted == (2, {A, B})
+    assert (made.covers(held), held.state) == (True, PartitionState.OPENING)
+    assert (made.covers(other), other.state, other.reason) == (False, *TAKEN)
+    lease.get(B)
+    made.look()
+    assert made.covers(other)
+    assert other.wants_opening(time.monotonic())
+
+
+def test_partitions_that_are_added_later_are_wanted_too() -> None:
+    lease, channels = FakeLease([A]), [channel(0)]
+    made = custody(lease, channels)
+    made.look()
+    channels.append(channel(1))
+    made.look()
+    assert lease.wanted == (2, {A, B})
+    assert (channels[1].state, channels[1].reason) == TAKEN
+
+
+def test_a_lost_lease_ends_every_opening_and_nothing_that_was_read_is_sent() -> None:
+    lease, one = FakeLease([A]), channel()
+    made = open_all(lease, one)
+    feed(one, log(0, 1, 1, 1))
+    (parcel,) = send_all(one)
+    lease.lose()
+    made.look()
+    assert (one.state, one.reason) == TAKEN
+    assert parcel.opening != one.opening
+    assert not one.queue
+
+
+def test_a_lease_that_was_lost_and_came_back_ends_openings_all_the_same() -> None:
+    lease, one = FakeLease([A]), channel()
+    made = open_all(lease, one)
+    before = one.opening
+    lease.lose()
+    lease.get(A)
+    made.look()
+    assert (one.opening > before, one.state) == (True, PartitionState.OPENING)
+
+
+def test_a_takeover_during_which_the_lease_was_lost_does_not_count() -> None:
+    lease, one = FakeLease([A]), channel()
+    made = custody(lease, [one])
+    made.look()
+    finish(made.open(one, FakeTakeover(lease.lose)))  # type: ignore[arg-type]
+    assert (one.state, one.reason) == TAKEN
+
+
+def test_trying_again_by_hand_does_not_pass_the_lease() -> None:
+    lease, one = FakeLease(), channel()
+    made = custody(lease, [one])
+    made.look()
+    one.retry_now()
+    made.look()
+    assert (one.state, one.reason) == TAKEN
+
+
+def test_a_paused_partition_stays_paused() -> None:
+    lease, one = FakeLease([A]), channel()
+    made = open_all(lease, one)
+    one.pause()
+    lease.lose()
+    made.look()
+    assert one.state is PartitionState.PAUSED
+    one.resume()
+    made.look()
+    assert (one.state, one.reason) == TAKEN
