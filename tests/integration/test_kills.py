@@ -72,7 +72,7 @@ class Scene:
     def catch_up(self) -> str:
         last = Replicator(self.file, self.folder, "--until-caught-up")
         try:
-            assert last.wait(180) == 0, last.said()
+            assert last.wait(400) == 0, last.said()
         finally:
             last.end()
         return last.said()
@@ -144,6 +144,7 @@ class Kinds:
         assert (shifted > 0) <= any(one.runs for one in runs)
 
 
+@pytest.mark.timeout(1500)
 def test_five_kills_and_a_lost_checkpoint_lose_and_double_nothing(
     tmp_path: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
 ) -> None:
