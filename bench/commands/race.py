@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import replace
 
 from bench.commands.common import count, counts, new_command, publish, say
@@ -14,6 +15,7 @@ from bench.ours import Anabranch
 from bench.profiles import PROFILES, Profile
 from bench.race import race
 from bench.report import report
+from reconciler.model.errors import AnabranchError
 
 _QUICK_RECORDS = 300_000
 _TEXT = "let Anabranch, MirrorMaker 2 and a Kafka follower replicate the same topic in turn"
@@ -50,12 +52,24 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def _run(asked: argparse.Namespace) -> None:
     if asked.quick:
         asked.records, asked.runs, asked.tasks = asked.records or _QUICK_RECORDS, 1, [1]
-    results = []
-    for profile in asked.profile:
-        mine = _adapted(profile, asked)
-        results.append(race(mine, competitors(mine, asked), asked.runs, say))
-    name = "race" if len(results) > 1 else f"race-{results[0].profile.name}"
-    publish(lambda machine, date: report(results, machine, date), name, asked.write)
+    try:
+        profiles = [_adapted(profile, asked) for profile in asked.profile]
+    except ValueError as error:
+        sys.exit(f"--profile and its options: {error}")
+    failures = [profile.name for profile in profiles if not _raced(profile, asked)]
+    if failures:
+        sys.exit(f"no result: {', '.join(failures)}")
+
+
+def _raced(profile: Profile, asked: argparse.Namespace) -> bool:
+    """Race and publish; a profile that fails leaves the next ones their turn, as they take long."""
+    try:
+        result = race(profile, competitors(profile, asked), asked.runs, say)
+    except AnabranchError as error:
+        say(str(error))
+        return False
+    publish(lambda machine, date: report([result], machine, date), f"race-{profile.name}", asked.write)
+    return True
 
 
 def competitors(profile: Profile, asked: argparse.Namespace) -> list[Competitor]:

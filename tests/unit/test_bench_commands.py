@@ -9,8 +9,9 @@ import pytest
 from bench.__main__ import parser
 from bench.commands.common import keep
 from bench.commands.race import competitors
-from bench.profiles import PROFILES
+from bench.profiles import PROFILES, Profile
 from bench.sample import first_difference
+from reconciler.model.errors import EnvironmentFault, Problem
 
 
 def test_a_race_of_all_profiles_has_everybody_but_no_floor_where_copies_are_several() -> None:
@@ -44,3 +45,26 @@ def test_the_first_record_that_differs_is_named() -> None:
     assert first_difference([(1,), (2,)], [(1,), (3,)]) == "record 1 is (3,), not (2,)"
     assert first_difference([(1,), (2,)], [(1,)]) == "record 1 is missing, not (2,)"
     assert first_difference([], [(1,)]) == "record 0 is (1,), not missing"
+
+
+def test_a_load_that_cannot_be_is_refused_before_anything_starts() -> None:
+    asked = parser().parse_args(["race", "--profile", "plain250,tiny", "--codec", "lz4"])
+    with pytest.raises(SystemExit, match="planted uncompressed"):
+        asked.run(asked)
+
+
+def test_a_profile_that_fails_leaves_the_next_its_turn(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raced: list[str] = []
+
+    def fail(profile: Profile, *_: object) -> None:
+        raced.append(profile.name)
+        raise EnvironmentFault(Problem("AB352", "here", "the copy is not the original", ""))
+
+    monkeypatch.setattr("bench.commands.race.race", fail)
+    asked = parser().parse_args(["race", "--profile", "lz4,16k"])
+    with pytest.raises(SystemExit, match="no result: lz4, 16k"):
+        asked.run(asked)
+    assert raced == ["lz4", "16k"]
+    assert capsys.readouterr().err.count("the copy is not the original") == 2
