@@ -73,9 +73,9 @@ class Custody:
         """Try nothing while the lease does not cover `channel`; answers still under way are let in."""
         if channel.state is PartitionState.PAUSED:
             return
-        state, reason = self._lease.why_not(_log(channel))
+        state, reason = self._lease.why_not(_log(channel)) or (PartitionState.OPENING, None)
         if channel.state is PartitionState.RUNNING:
-            channel.reopen(reason, time.monotonic())
+            channel.reopen(reason or _LOST, time.monotonic())
         channel.state, channel.reason, channel.retry_at = state, reason, 0.0
 
 

@@ -106,7 +106,7 @@ class Lease:
         self._granted = _NOTHING
         self._taken: dict[Log, Holder] = {}
         self._refused: reasons.Verdict | None = None
-        self._trouble = "joining the group"
+        self._trouble = ""
         # On the boot clock: until when this member may write, when it last asked to join, and when it last knew that
         # the group was not waiting for it.
         self._until = self._asked = self._settled = 0.0
@@ -143,7 +143,7 @@ class Lease:
             if job is not None:
                 job.raise_failure()
         if self._granted and not self.is_valid():
-            self._lose(f"no heartbeat was answered in time ({self._trouble})")
+            self._lose(f"no heartbeat was answered in time{self._trouble and ': '}{self._trouble}")
 
     def is_valid(self) -> bool:
         """Tell whether this member may still write: to be asked right before each write to a socket."""
@@ -153,14 +153,16 @@ class Lease:
         """Tell whether this member may write to `log`."""
         return log in self._granted and self.is_valid()
 
-    def why_not(self, log: Log) -> reasons.Verdict:
-        """Return why `log` is not held, in words for people."""
+    def why_not(self, log: Log) -> reasons.Verdict | None:
+        """Return why `log` is not held, in words for people; None while the group is just being joined."""
         if self._refused is not None:
             return self._refused
         holder = self._taken.get(log)
         if holder is not None and self._me.member:
             return PartitionState.WAITING, reasons.held_elsewhere(holder.run, holder.task, holder.since)
-        text = f"no lease of group {self._me.group} at {self._beats.cluster.where} yet: {self._trouble}"
+        if not self._trouble:
+            return None
+        text = f"no lease of group {self._me.group} at {self._beats.cluster.where} now: {self._trouble}"
         return PartitionState.WAITING, Reason("AB224", text)
 
     async def leave(self) -> None:
@@ -303,7 +305,7 @@ class Lease:
         self._granted = share.granted & self._wants
         self._taken = dict(share.taken)
         self._refused = None
-        self._trouble = "it was not dealt yet"
+        self._trouble = ""
         self.changes += 1
 
     def _lose(self, why: str) -> None:

@@ -226,6 +226,7 @@ def test_a_refused_acl_names_the_topic_and_what_to_grant(
     allow(west, "mirror", ResourceType.TOPIC, f"east.{open_topic}", *everything)
     allow(west, "mirror", ResourceType.TOPIC, f"east.{closed_topic}", *set(everything) - {AclOperation.WRITE})
     allow(west, "mirror", ResourceType.TRANSACTIONAL_ID, "anabranch.", AclOperation.WRITE, AclOperation.DESCRIBE)
+    allow(west, "mirror", ResourceType.GROUP, "anabranch.", AclOperation.READ)
     file.write_text(SECURED.format(**names, user="mirror"))
     monkeypatch.setenv("WEST_PASSWORD", users["mirror"])
     running = Replicator(file, tmp_path, "--until-caught-up", "--no-reconcile")
