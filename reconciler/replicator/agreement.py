@@ -60,6 +60,11 @@ class Logs:
     record: CopyRecord
 
     @property
+    def markers(self) -> int:
+        """Where markers begin that stand for gaps of this original; the log end when there are none."""
+        return max(self.tail.markers, self.record.origin)
+
+    @property
     def is_known(self) -> bool:
         """Whether it is remembered of which source topic it is a copy."""
         return self.record.source_id is not None
@@ -103,7 +108,7 @@ class Agreement:
         """
         runs = logs.record.runs
         await self._compare(logs)
-        markers, end = logs.tail.markers, logs.end
+        markers, end = logs.markers, logs.end
         going_on = runs.at_target(end)
         if markers == end or (runs.runs and going_on.target == end):
             return Run(end - going_on.shift, going_on.shift)
@@ -190,8 +195,11 @@ def _refused(error: ErrorCode, logs: Logs) -> Disagreement:
     return Disagreement(state, reason.code, reason.text)
 
 
-def without_old_runs(record: CopyRecord, start: int) -> CopyRecord:
-    """Return `record` without the runs that lie wholly below the copy's log start."""
-    runs = record.runs.runs
+def within(record: CopyRecord, start: int, end: int) -> CopyRecord:
+    """Return `record` without the runs that lie wholly below the copy's log start, or beyond its end.
+
+    The latter were recorded of what the target has lost since.
+    """
+    runs = tuple(run for run in record.runs.runs if run.target <= end)
     kept = tuple(run for run, after in pairwise(runs) if after.target > start) + runs[-1:]
     return replace(record, runs=Runs(kept))

@@ -21,8 +21,8 @@ from reconciler.replicator.memory import Memory
 from reconciler.replicator.visible import Gap
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, TopicInfo
 
-# The most that one filling writes before it looks around.
-_PIECE = 1_000
+# The most that one filling writes before it looks around: about a second's worth, as a stop waits for it.
+_PIECES = {"markers": 1_000, "transactions": 50}
 # A run shifted by more than this is not healed: that would cost more markers, or swallow more gaps, than it is worth.
 HEALABLE = 1_000
 
@@ -48,7 +48,7 @@ class Gaps:
         """Fill the gap that stands first in `channel`, or a piece of it; whatever fails ends the opening."""
         opening = channel.opening
         try:
-            upto, end = await self._fill(channel)
+            upto, end = await self._fill(channel, opening)
         except ConnectionLost as error:
             self._end(channel, opening, (PartitionState.OPENING, Reason("AB220", f"while filling a gap: {error}")))
         except ErrorCode as error:
@@ -59,21 +59,23 @@ class Gaps:
             self._end(channel, opening, (PartitionState.PARKED, reason))
         except (AnabranchError, NotFilled) as error:
             self._end(channel, opening, (PartitionState.OPENING, Reason("AB220", str(error))))
+        except Exception as error:
+            # One partition's trouble must not become the others'.
+            self._end(channel, opening, (PartitionState.PARKED, reasons.unforeseen("filling a gap", error)))
         else:
             channel.filled(opening, upto, end, time.monotonic())
-        finally:
-            channel.filling = False
 
-    async def _fill(self, channel: Channel) -> tuple[int, int]:
+    async def _fill(self, channel: Channel, opening: int) -> tuple[int, int]:
         """Return the source offset to go on at, and the target's log end there."""
         gap, standing = channel.gap()
         kept = kept_shift(standing.shift)
-        wanted = min(gap.next + kept, standing.end + _PIECE)
+        wanted = min(gap.next + kept, standing.end + _PIECES[self._filler.describe()])
         end = standing.end
         if wanted > end:
             end = await self._filler.fill(channel.place, _target(channel), end, wanted - end)
         upto = min(max(end - kept, gap.first), gap.next)
-        if upto == gap.next:
+        # Whose opening has ended meanwhile may not be the owner any more.
+        if upto == gap.next and channel.opening == opening:
             await self._remember(channel, gap, standing, end)
         return upto, end
 
@@ -82,11 +84,14 @@ class Gaps:
         shift = end - gap.next
         if shift == standing.shift:
             return
-        record = self._memory.get(channel.place) or _record(channel)
+        record, now = self._memory.get(channel.place), _record(channel)
+        if record is None or (record.source_id, record.target_id) != (now.source_id, now.target_id):
+            record = now
         await self._memory.put(channel.place, replace(record, runs=record.runs.extended(Run(gap.next, shift))))
 
     @staticmethod
     def _end(channel: Channel, opening: int, verdict: reasons.Verdict) -> None:
+        channel.filling = False
         if channel.opening != opening:
             return
         state, reason = verdict

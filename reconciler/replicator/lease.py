@@ -201,6 +201,10 @@ class Lease:
                 pause = _RETRY
             except ErrorCode as error:
                 pause = self._answered(error)
+            except ValueError as error:
+                # Words of another release: the group may understand itself after the next rebalance.
+                self._elsewhere(str(error))
+                pause = _RETRY_REFUSED
             if pause and not self._ended:
                 await self._bell.wait(pause)
 

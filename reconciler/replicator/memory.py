@@ -33,6 +33,7 @@ class Memory:
         self._asked = 0
         self._read = 0
         self._is_reading = False
+        self._failed: tuple[int, Exception] | None = None
 
     async def refresh(self) -> None:
         """Read all that was stored before this call; many takeovers at once share one reading.
@@ -43,6 +44,8 @@ class Memory:
         self._asked += 1
         mine = self._asked
         while self._read < mine:
+            if self._failed is not None and self._failed[0] >= mine:
+                raise self._failed[1]
             if self._is_reading:
                 await self._loop.sleep(_PAUSE)
                 continue
@@ -51,6 +54,9 @@ class Memory:
             try:
                 await self._beside(self._copies.refresh)
                 self._read = covered
+            except Exception as error:
+                self._failed = covered, error
+                raise
             finally:
                 self._is_reading = False
 

@@ -62,6 +62,12 @@ def old_format(error: UnreadableBatch) -> Reason:
     return Reason("AB201", f"{error}; converting old message formats is not supported yet")
 
 
+def unforeseen(what: str, error: Exception) -> Reason:
+    """Return the reason for an error that nobody foresaw."""
+    text = f"{what} failed in a way that nobody foresaw: {type(error).__name__}: {error}; please report it"
+    return Reason("AB200", text)
+
+
 def undecodable(offset: int, error: ValueError) -> Reason:
     """Return the reason for a batch that must be cut and cannot be decoded."""
     text = f"the batch that holds source offset {offset} begins before it and cannot be cut there: {error}"

@@ -17,7 +17,7 @@ from reconciler.model.flow import Flow
 from reconciler.model.runs import CopyRecord, Run, Runs
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator import reasons
-from reconciler.replicator.agreement import Agreement, Disagreement, Logs, NotYet, without_old_runs
+from reconciler.replicator.agreement import Agreement, Disagreement, Logs, NotYet, within
 from reconciler.replicator.batch import SEQUENCE_MODULUS, Batch, UnreadableBatch, next_sequence
 from reconciler.replicator.channel import Channel, Place, Sides, Standing
 from reconciler.replicator.fill import Filler, FillRefused
@@ -115,6 +115,9 @@ class Takeover:
             self._close(channel, _OPENING, Reason("AB220", str(error)))
         except AnabranchError as error:
             self._close(channel, _PARKED, Reason("AB213", str(error)))
+        except Exception as error:
+            # One partition's trouble must not become the others'.
+            self._close(channel, _PARKED, reasons.unforeseen("taking over", error))
         finally:
             channel.busy = False
 
@@ -210,7 +213,7 @@ class Takeover:
         if record is None or (target.topic_id and record.target_id not in (None, str(target.topic_id))) or end == 0:
             # Of another remote topic, or of one that holds nothing yet: nothing rests on it.
             record = CopyRecord(None, _id(target))
-        return Logs(place, source, target, first, start, end, found, without_old_runs(record, start)), last
+        return Logs(place, source, target, first, start, end, found, within(record, start, end)), last
 
     async def _lacks_padding(self, logs: Logs) -> bool:
         """Tell whether nothing was copied yet, and the original begins behind the copy's end."""
@@ -244,7 +247,7 @@ class Takeover:
         source_id, copied = _id(logs.source), logs.record.source_id
         if copied is not None and source_id not in (None, copied):
             return self._made_anew(logs)
-        data_end = logs.tail.markers - logs.record.runs.at_target(logs.tail.markers).shift
+        data_end = logs.markers - logs.record.runs.at_target(logs.markers).shift
         try:
             if last < data_end:
                 text = (
@@ -290,14 +293,24 @@ class Takeover:
 
     async def _remember(self, logs: Logs, run: Run) -> None:
         """Store what a later owner must know, before anything is written that rests on it."""
-        source_id, record = _id(logs.source), logs.record
+        source_id, record, stored = _id(logs.source), logs.record, self._memory.get(logs.place)
         if record.source_id is not None and source_id not in (None, record.source_id):
-            runs = Runs((run,)) if run.shift else Runs()
-            await self._memory.put(logs.place, CopyRecord(source_id, record.target_id, logs.end, runs))
+            wanted = CopyRecord(source_id, record.target_id, logs.end, Runs((run,)) if run.shift else Runs())
         elif record.runs.at_target(logs.end).shift != run.shift:
-            await self._memory.put(logs.place, replace(record, source_id=source_id, runs=record.runs.extended(run)))
-        elif not logs.is_known:
+            wanted = replace(record, source_id=source_id, runs=record.runs.extended(run))
+        elif stored is None:
+            # The first word of a copy, on which nothing rests yet.
             self._memory.hint(logs.place, replace(record, source_id=source_id))
+            return
+        else:
+            wanted = replace(record, source_id=source_id or record.source_id)
+            if (
+                wanted.runs.shift == stored.runs.shift
+                and _ids(wanted) == _ids(stored)
+                and wanted.origin == stored.origin
+            ):
+                return
+        await self._memory.put(logs.place, wanted)
 
     # --- who goes on -------------------------------------------------------------------------------------------------
 
@@ -337,6 +350,10 @@ def _after(last: Batch, logs: Logs) -> Standing:
         raise Disagreement(_PARKED, "AB211", text)
     sequence = next_sequence(last.base_sequence, last.last_offset_delta + 1)
     return Standing(logs.end, last.producer_id, last.producer_epoch, sequence)
+
+
+def _ids(record: CopyRecord) -> tuple[str | None, str | None]:
+    return record.source_id, record.target_id
 
 
 def _id(topic: TopicInfo) -> str | None:

@@ -179,12 +179,13 @@ class Task:
         listen_at = speak_at = 0.0
         while (now := time.monotonic()) < end:
             self._check()
-            self._custody.look()
+            # First what is announced: the lease must not give up what another round already held.
             if now >= listen_at:
                 listen_at = now + _LISTEN_EVERY
                 if self._steering.listen():
                     # What was asked for is confirmed at once.
                     speak_at = now
+            self._custody.look()
             if self._steering.stopping or self._steering.needs_more_tasks:
                 break
             self._open_some(now)
@@ -206,14 +207,13 @@ class Task:
         return Channel(place, self._fill_gap, self._spec.flow.batch_size)
 
     def _open_some(self, now: float) -> None:
-        opening = sum(channel.busy for channel in self._channels)
-        for channel in self._channels:
-            if opening >= _OPEN_AT_ONCE:
-                return
-            if channel.wants_opening(now) and self._custody.covers(channel):
-                channel.busy = True
-                opening += 1
-                self._start(partial(self._open, channel))
+        room = _OPEN_AT_ONCE - sum(channel.busy for channel in self._channels)
+        waiting = [c for c in self._channels if c.wants_opening(now) and self._custody.covers(c)]
+        # Who has waited longest comes first, or a broker that never answers would keep the others out.
+        waiting.sort(key=lambda channel: channel.retry_at)
+        for channel in waiting[: max(0, room)]:
+            channel.busy = True
+            self._start(partial(self._open, channel))
 
     async def _open(self, channel: Channel) -> None:
         await self._custody.open(channel, self._takeover)

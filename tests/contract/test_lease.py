@@ -124,6 +124,8 @@ def test_a_second_run_waits_and_says_for_whom_and_goes_on_when_the_first_leaves(
 
 def test_what_a_member_wants_grows_and_shrinks_without_a_break(crowd: Crowd) -> None:
     one = crowd.member("first", {A})
+    # Whoever is dealt to alone gets all that it wants.
+    crowd.wait(lambda: holds(one, A))
     two = crowd.member("second", {A, B})
     crowd.wait(lambda: holds(one, A) and holds(two, B))
     one.want(0, {A, C})
