@@ -16,6 +16,8 @@ from reconciler.state.status import StatusReader, StatusWriter, forget_old
 from tests.contract.kafka import declared, topic_configs
 
 SECONDS = 30.0
+# Up to two questions of a second each, and a client that is made first: a busy machine gets time.
+SOON = 10.0
 NOBODY = Cluster("gone", ("127.0.0.1:1",))
 
 
@@ -122,7 +124,7 @@ def test_a_cluster_that_does_not_answer_is_named_soon(what: str, topic: JournalT
     began = time.monotonic()
     with pytest.raises(Unreachable) as caught:
         calls[what]()
-    assert time.monotonic() - began < 3.0
+    assert time.monotonic() - began < SOON
     (problem,) = caught.value.problems
     assert problem.code == "AB310"
     assert problem.where == "cluster gone (127.0.0.1:1)"
@@ -133,7 +135,7 @@ def test_a_value_that_cannot_be_stored_is_an_error_soon(topic: JournalTopic) -> 
     began = time.monotonic()
     with pytest.raises(EnvironmentFault) as caught:
         Journal(NOBODY, topic, timeout=1.0).write("a", {"n": 1})
-    assert time.monotonic() - began < 6.0
+    assert time.monotonic() - began < SOON
     assert caught.value.problems[0].code in ("AB310", "AB311")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 
@@ -17,11 +17,26 @@ from reconciler.model.status import PartitionState
 from reconciler.replicator import lease, process
 from reconciler.replicator.deal import Log
 from reconciler.replicator.lease import Lease
-from reconciler.replicator.wire import GroupWire, Loop
+from reconciler.replicator.wire import GroupWire, Loop, Membership
 from tests.contract.kafka import declared
 
 SECONDS = 60.0
+# A loop that is never held up for longer and heartbeats that are answered sooner, one a second, keep a lease of five.
+STEADY = 1.5
 A, B, C = ("east.orders", 0), ("east.orders", 1), ("east.users", 7)
+
+
+class TimedWire(GroupWire):
+    """Measures how long heartbeats take, answered or not."""
+
+    slowest = 0.0
+
+    async def heartbeat(self, who: Membership) -> int:
+        began = lease.boot_time()
+        try:
+            return await super().heartbeat(who)
+        finally:
+            self.slowest = max(self.slowest, lease.boot_time() - began)
 
 
 class Crowd:
@@ -31,7 +46,10 @@ class Crowd:
         self.loop = Loop()
         self.lost: list[str] = []
         self._cluster, self._group = cluster, group
-        self._wires: dict[Lease, tuple[GroupWire, GroupWire]] = {}
+        self._wires: dict[Lease, tuple[TimedWire, GroupWire]] = {}
+        # On the boot clock: when the loop was last seen to run, and the longest time that it did not.
+        self._looked = lease.boot_time()
+        self._longest = 0.0
 
     def __enter__(self) -> Crowd:
         return self
@@ -45,7 +63,7 @@ class Crowd:
         """Return a new member; `name` is the name of its process."""
         client = f"tests@{name or process.own_name()}"
         wires = (
-            GroupWire(self.loop, self._cluster, client, 2.0),
+            TimedWire(self.loop, self._cluster, client, 2.0),
             GroupWire(self.loop, self._cluster, client, 2.0),
         )
         made = Lease(self.loop, *wires, self._group, run, self.lost.append)
@@ -62,6 +80,18 @@ class Crowd:
 
     def leave(self, member: Lease) -> None:
         self.loop.run(member.leave)
+
+    def is_steady(self) -> bool:
+        """Tell whether neither this process nor the broker ever stood still for so long that a lease may be lost."""
+        now = lease.boot_time()
+        self._longest, self._looked = max(self._longest, now - self._looked), now
+        return max([self._longest, *(beats.slowest for beats, _ in self._wires.values())]) < STEADY
+
+    def wait_if_steady(self, until: Callable[[], bool]) -> None:
+        """Wait; skip the test when the machine does not keep up, for then everything may be lost and dealt anew."""
+        self.wait(lambda: not self.is_steady() or until())
+        if not self.is_steady():
+            pytest.skip("the machine stood still for so long that a lease may be lost")
 
     def wait(self, until: Callable[[], bool]) -> None:
         async def watch() -> None:
@@ -125,30 +155,41 @@ def test_a_second_run_waits_and_says_for_whom_and_goes_on_when_the_first_leaves(
 def test_what_a_member_wants_grows_and_shrinks_without_a_break(crowd: Crowd) -> None:
     one = crowd.member("first", {A})
     # Whoever is dealt to alone gets all that it wants.
-    crowd.wait(lambda: holds(one, A))
+    crowd.wait_if_steady(lambda: holds(one, A))
     two = crowd.member("second", {A, B})
-    crowd.wait(lambda: holds(one, A) and holds(two, B))
+    crowd.wait_if_steady(lambda: holds(one, A) and holds(two, B))
     one.want(0, {A, C})
     # What is held stays held while the group deals anew.
-    crowd.pass_time(0.0, lambda: holds(one, A) and holds(two, B))
-    crowd.wait(lambda: holds(one, A, C))
+    crowd.wait_if_steady(lambda: not (one.holds(A) and holds(two, B)) or holds(one, A, C))
+    assert holds(one, A, C)
+    assert holds(two, B)
     one.want(0, {C})
-    crowd.wait(lambda: holds(two, A, B))
+    crowd.wait_if_steady(lambda: not (holds(one, C) and two.holds(B)) or holds(two, A, B))
     assert holds(one, C)
+    assert holds(two, A, B)
     assert (one.losses, two.losses) == (0, 0)
 
 
-def test_a_member_whose_process_is_gone_is_not_waited_for(crowd: Crowd) -> None:
+def test_a_member_whose_process_is_gone_is_not_waited_for(crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
+    buried: list[str] = []
+    leave = GroupWire.leave
+
+    async def noted(self: GroupWire, who: Membership, members: Sequence[str]) -> None:
+        buried.extend(members)
+        await leave(self, who, members)
+
+    monkeypatch.setattr(GroupWire, "leave", noted)
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     name = process.own_name(child.pid)
     one = crowd.member("run", {A}, name)
     crowd.wait(lambda: holds(one, A))
     crowd.vanish(one)
+    ends = one._until
     child.communicate(b"\n")
     two = crowd.member("run", {A})
     crowd.wait(lambda: holds(two, A))
-    # Nothing but its being buried can have ended the session of the first, which a heartbeat has just begun.
-    assert one.is_valid()
+    # A heartbeat has just begun the session of the first: nothing but its being buried ends that before its time.
+    assert one._me.member in buried or lease.boot_time() >= ends
 
 
 def test_who_stood_still_for_too_long_holds_nothing_and_the_next_waited_for_that(
@@ -191,13 +232,19 @@ def test_a_coordinator_that_comes_back_deals_on(
 ) -> None:
     monkeypatch.setattr(lease, "SESSION", 2.0)
     with Crowd(declared("west", shaky), topic_name) as crowd:
+
+        def all_dealt(one: Lease, two: Lease) -> bool:
+            return (holds(one, A, B) and holds(two, C)) or (holds(one, B) and holds(two, A, C))
+
         one, two = crowd.member("first", {A, B}), crowd.member("second", {A, C})
-        crowd.wait(lambda: holds(one, A, B) and holds(two, C))
+        # Whoever comes first is granted A, and after the outage again.
+        crowd.wait(lambda: all_dealt(one, two))
         shaky.kill_broker()
         crowd.wait(lambda: not one.is_valid() and not two.is_valid())
         state, reason = one.why_not(A) or pytest.fail("no reason")
         assert (state, reason.code) == (PartitionState.WAITING, "AB224")
         assert shaky.bootstrap in reason.text
         shaky.start_broker()
-        crowd.wait(lambda: holds(one, A, B) and holds(two, C))
-        assert (one.losses, two.losses) == (1, 1)
+        crowd.wait(lambda: all_dealt(one, two))
+        # A machine that stands still makes it more.
+        assert min(one.losses, two.losses) >= 1

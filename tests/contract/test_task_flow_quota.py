@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from reconciler.embedded import EmbeddedCluster
 from tests.contract.kafka import create, declared
-from tests.support.copying import REMOTE, Running, fill, identical, spec_of
+from tests.support.copying import REMOTE, Running, assert_counted, fill, identical, spec_of
 
 RECORDS, PARTITIONS = 12_000, 4
 BYTES_PER_SECOND = 400_000
@@ -26,7 +26,7 @@ def test_a_quota_slows_a_copy_down(
     with Running(spec) as running:
         copied = running.wait()
     seconds = time.monotonic() - began
-    assert copied.records == RECORDS
+    assert_counted(copied.records, RECORDS, copied)
     # A slow machine makes it longer, nothing makes it shorter.
     assert seconds > 0.7 * copied.bytes / BYTES_PER_SECOND > 1
     assert identical(spec, topic_name) == RECORDS

@@ -10,7 +10,7 @@ from reconciler.model.status import TaskStatus
 from reconciler.replicator.wire import Wire
 from tests.conftest import MakeClusters
 from tests.contract.kafka import create, declared
-from tests.support.copying import REMOTE, Running, fill, identical, spec_of
+from tests.support.copying import REMOTE, Running, all_running, assert_counted, fill, identical, spec_of
 from tests.support.wires import ask
 
 # Quotas are measured over two seconds instead of eleven, so that a pause is short.
@@ -50,14 +50,15 @@ def test_a_throttled_copy_is_only_slow(make_clusters: MakeClusters, topic_name: 
 
     def arrived(status: TaskStatus) -> bool:
         reasons.update(partition.reason for partition in status.partitions)
-        return status.records == RECORDS
+        positions = [partition.position for partition in status.partitions]
+        return all_running(status.partitions) and positions == [RECORDS // 2] * 2
 
     spec = spec_of(source, target, topic_name)
     with Running(spec) as running:
         # Piece by piece, or the first answer would hold everything and the pause come behind the end.
         for _ in range(3):
             fill(cluster, topic_name, RECORDS // 3, 2)
-        running.wait(arrived)
+        assert_counted((last := running.wait(arrived)).records, RECORDS, last)
     # A new cluster's first transactional id takes a moment; whatever else there was came of the quota.
     assert not [reason for reason in reasons if reason is not None and "transactional id" not in str(reason)]
     assert identical(spec, topic_name) == RECORDS

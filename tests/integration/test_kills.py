@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import time
@@ -22,6 +23,10 @@ from tests.support.traffic import WEEK_MS, Traffic, Transactions
 from tests.support.translated import assert_translated, runs_of
 
 PARTITIONS = 8
+# A copy that is told to end does so within ten seconds; a busy machine gets much longer.
+END_SECONDS = 90
+# How many transactions each flow must at least have met.
+TRANSACTIONS = 101
 ISOLATIONS: tuple[Isolation, ...] = ("read_uncommitted", "read_committed")
 
 DECLARATION = """\
@@ -127,14 +132,14 @@ class Kinds:
 
     def finish(self) -> None:
         for thread in self.transactions:
-            thread.finish()
+            thread.finish(TRANSACTIONS)
         for slow in self.traffic:
             slow.finish()
 
     def assert_identical(self) -> None:
         expected = dict.fromkeys(self.codecs, 30_000) | {self.large: 4, self.empty: 0, self.trimmed: 890}
         self.scene.assert_identical(expected)
-        assert all(thread.ended > 100 for thread in self.transactions)
+        assert all(thread.ended >= TRANSACTIONS for thread in self.transactions)
         for isolation in ISOLATIONS:
             found = compare(self.scene.source, self.marked, self.scene.target, f"east.{self.marked}", isolation)
             assert found.is_identical, (isolation, found.different)
@@ -175,7 +180,9 @@ def test_five_kills_and_a_lost_checkpoint_lose_and_double_nothing(
     for thread in traffic:
         thread.start()
     kinds[0].start()
-    chance = random.Random()
+    seed = int.from_bytes(os.urandom(4), "big")
+    print(f"the kills' moments come of seed {seed}")
+    chance = random.Random(seed)
     running = Replicator(scene.file, scene.folder)
     try:
         for victim in ("worker", "jvm", "driver", "worker", "driver"):
@@ -183,7 +190,7 @@ def test_five_kills_and_a_lost_checkpoint_lose_and_double_nothing(
             time.sleep(chance.uniform(0.1, 2.0))
             kill(victim, running)
             if victim == "jvm":
-                assert running.wait(30) == 1
+                assert running.wait(END_SECONDS) == 1
                 assert "AB320" in running.said()
             if victim != "worker":
                 shutil.rmtree(scene.folder / "state")
@@ -225,7 +232,7 @@ def test_a_second_copy_of_a_flow_waits_and_takes_over_when_the_first_dies(
         for thread in traffic:
             thread.finish()
         two.terminate()
-        assert two.wait(30) == 0
+        assert two.wait(END_SECONDS) == 0
     finally:
         one.end()
         if two is not None:

@@ -24,8 +24,8 @@ from tests.support.traffic import Traffic
 # A stopped broker may come back quickly: its session at the controller ends sooner than by default.
 QUICK_SESSIONS = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "250"}
 UNREACHABLE = 6
-# The promise is 10 seconds; a busy machine gets three times that.
-STOP_SECONDS = 30
+# The promise is 10 seconds; a busy machine gets much longer.
+STOP_SECONDS = 90
 
 BOTH_WAYS = """\
 version: 1
@@ -231,7 +231,7 @@ def test_a_refused_acl_names_the_topic_and_what_to_grant(
     monkeypatch.setenv("WEST_PASSWORD", users["mirror"])
     running = Replicator(file, tmp_path, "--until-caught-up", "--no-reconcile")
     try:
-        assert running.wait(120) == 1
+        assert running.wait(400) == 1
     finally:
         running.end()
     said = running.said()

@@ -27,6 +27,7 @@ from reconciler.replicator.ledger import Row
 from reconciler.state import control
 from reconciler.state.journal import CONTROL, COPIES, STATUS, Journal
 from reconciler.state.status import StatusReader
+from tests.support.wires import producers
 
 SECONDS = 60.0
 # What `apply` gives a remote topic: the batches and their timestamps stay as they are.
@@ -182,6 +183,23 @@ def copy(spec: FlowSpec, until: Condition | None = None) -> Copied:
         return Copied(running.rows, status)
 
 
+def assert_counted(counted: int, expected: int, *words: TaskStatus, retries: int = 0) -> None:
+    """Assert that an account holds every record once, or fewer where an answer was lost.
+
+    A record whose answer is lost stands in the log and in no account, and its partition is opened anew: on a busy
+    machine that may be. Nothing is ever counted twice.
+
+    Args:
+        counted: what the account says.
+        expected: how many records there are.
+        words: the newest word of each task that has counted.
+        retries: how often each partition was made to open anew without losing an answer.
+    """
+    assert counted <= expected
+    if all(partition.metrics.retries <= retries for word in words for partition in word.partitions):
+        assert counted == expected
+
+
 def identical(spec: FlowSpec, *topics: str) -> int:
     """Assert that copies equal their sources offset by offset for all readers; return the number of records.
 
@@ -229,6 +247,14 @@ def log_end(cluster: Cluster, topic: str, partition: int = 0) -> int:
         return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=SECONDS)[1])
     finally:
         consumer.close()
+
+
+def wait_until_forgotten(cluster: Cluster, topic: str) -> None:
+    """Wait until the broker remembers no producer of the topic's first partition."""
+    deadline = time.monotonic() + SECONDS
+    while producers(cluster, topic):
+        assert time.monotonic() < deadline, "the broker still remembers"
+        time.sleep(0.1)
 
 
 def all_running(statuses: Iterable[PartitionStatus]) -> bool:

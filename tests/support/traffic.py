@@ -110,6 +110,7 @@ class Transactions(threading.Thread):
         super().__init__(name=f"transactions-{topic}", daemon=True)
         self.error: BaseException | None = None
         self.ended = 0
+        self._at_least = 0
         self._topic, self._partitions, self._age_ms = topic, partitions, age_ms
         self._over = threading.Event()
         settings = {"transactional.id": f"tests-{topic}", "linger.ms": 1, "log_level": "2"}
@@ -118,7 +119,7 @@ class Transactions(threading.Thread):
     def run(self) -> None:
         try:
             self._producer.init_transactions(60)
-            while not self._over.is_set():
+            while not self._over.is_set() or self.ended < self._at_least:
                 began = time.monotonic()
                 self._transact(self.ended)
                 self.ended += 1
@@ -126,8 +127,9 @@ class Transactions(threading.Thread):
         except BaseException as error:
             self.error = error
 
-    def finish(self) -> None:
-        """End after the transaction under way."""
+    def finish(self, at_least: int = 0) -> None:
+        """End after the transaction under way, and not before `at_least` have ended; the rest come without pauses."""
+        self._at_least = at_least
         self._over.set()
         self.join()
         if self.error is not None:
