@@ -27,6 +27,12 @@ class Disagreement(Exception):
         super().__init__(text)
         self.verdict: reasons.Verdict = (state, Reason(code, text))
 
+    @classmethod
+    def refused(cls, error: ErrorCode, operation: str, resource: str) -> Disagreement:
+        """Return what an error answer to a request means: `operation` is the ACL operation that it needs."""
+        state, reason = reasons.why_refused(error, operation, resource)
+        return Disagreement(state, reason.code, reason.text)
+
 
 class NotYet(Disagreement):
     """The source does not show enough: a new leader may need some time for that."""
@@ -132,7 +138,7 @@ class Agreement:
         try:
             return await next_visible(self._source, logs.source, logs.place.partition, offset)
         except ErrorCode as error:
-            raise _refused(error, logs) from None
+            raise Disagreement.refused(error, "READ", f"topic {logs.place.topic}") from None
 
     async def _compare(self, logs: Logs) -> None:
         """Compare the newest record of the copy with the original's; where there is none, what is known decides."""
@@ -151,7 +157,7 @@ class Agreement:
         try:
             theirs = await batch_at(self._source, logs.source, logs.place.partition, newest - shift)
         except ErrorCode as error:
-            raise _refused(error, logs) from None
+            raise Disagreement.refused(error, "READ", f"topic {logs.place.topic}") from None
         if theirs is None:
             text = f"offset {newest - shift} of {logs.name} is not readable yet"
             raise Disagreement(PartitionState.OPENING, "AB220", text)
@@ -188,11 +194,6 @@ def _nothing_in_common(logs: Logs) -> Disagreement:
         "topic it is a copy: cannot tell whether they are the same log"
     )
     return Disagreement(PartitionState.PARKED, "AB215", text)
-
-
-def _refused(error: ErrorCode, logs: Logs) -> Disagreement:
-    state, reason = reasons.why_refused(error, "READ", f"topic {logs.place.topic}")
-    return Disagreement(state, reason.code, reason.text)
 
 
 def within(record: CopyRecord, start: int, end: int) -> CopyRecord:

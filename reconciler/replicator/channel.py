@@ -163,18 +163,19 @@ class Channel:
 
     def reopen(self, reason: Reason, now: float) -> None:
         """End this opening for a reason that passes by itself; it is opened anew after a short pause."""
-        self._end_opening(PartitionState.OPENING, reason, now)
+        self.end_opening(PartitionState.OPENING, reason, now)
 
     def park(self, reason: Reason, now: float) -> None:
         """End this opening for a reason that needs somebody; it is tried again after a long pause."""
-        self._end_opening(PartitionState.PARKED, reason, now)
+        self.end_opening(PartitionState.PARKED, reason, now)
 
     def wants_opening(self, now: float) -> bool:
         """Tell whether it is time to take over."""
         idle = not self.busy and not self.filling and not self.in_flight
         return idle and self.state not in (PartitionState.RUNNING, PartitionState.PAUSED) and now >= self.retry_at
 
-    def _end_opening(self, state: PartitionState, reason: Reason, now: float) -> None:
+    def end_opening(self, state: PartitionState, reason: Reason, now: float) -> None:
+        """End this opening as a verdict says: parked, or to be opened anew."""
         self._drop()
         if self.state is PartitionState.PAUSED:
             return
@@ -370,7 +371,7 @@ class Channel:
                 self._batch_size = 0
                 verdict = reasons.too_large_if_merged(self.place.remote, len(parcel.data))
             if parcel.opening == self.opening:
-                self._end_opening(*verdict, now)
+                self.end_opening(*verdict, now)
             return False
         if parcel.opening != self.opening:
             return True

@@ -22,7 +22,8 @@ from typing import TypeVar
 from reconciler.replicator.batch import split
 from reconciler.replicator.channel import Place
 from reconciler.replicator.identity import Identity
-from reconciler.replicator.wire import ConnectionLost, ErrorCode, FetchAsk, Leader, Loop, TopicInfo, Wire, transactions
+from reconciler.replicator.reading import read
+from reconciler.replicator.wire import ConnectionLost, ErrorCode, Leader, Loop, TopicInfo, Wire, transactions
 from reconciler.replicator.wire.transactions import Markers, Transactor
 
 T = TypeVar("T")
@@ -47,8 +48,6 @@ _FRUITLESS = 5
 _PATIENCE = 10.0
 _PAUSE = 0.005
 _LONGEST_PAUSE = 0.1
-_READ_BYTES = 2**20
-_READ_WAIT_MS = 500
 
 
 class FillRefused(Exception):
@@ -312,14 +311,11 @@ class Filler:
 
     async def _look_at(self, place: Place, target: TopicInfo, start: int, end: int) -> None:
         """Read the gap: markers alone may stand in it."""
-        leader = target.partitions[place.partition]
         log = f"{place.remote}/{place.partition}"
         deadline = time.monotonic() + _PATIENCE
         at = start
         while at < end:
-            ask = FetchAsk(place.remote, target.topic_id, place.partition, at, leader.epoch, _READ_BYTES)
-            (answer,) = await self._wire.fetch(leader.node, [ask], _READ_WAIT_MS, _READ_BYTES, committed=False)
-            answer.raise_error()
+            answer = await read(self._wire, target, place.partition, at)
             for batch in split(answer.records):
                 if not batch.is_control or batch.base_offset != at:
                     message = f"somebody wrote into the gap of {log}: offset {at} holds records"

@@ -94,12 +94,7 @@ class Gaps:
         channel.filling = False
         if channel.opening != opening:
             return
-        state, reason = verdict
-        now = time.monotonic()
-        if state is PartitionState.PARKED:
-            channel.park(reason, now)
-        else:
-            channel.reopen(reason, now)
+        channel.end_opening(*verdict, time.monotonic())
 
 
 def _target(channel: Channel) -> TopicInfo:

@@ -21,7 +21,6 @@ MOST_RECORDS = 16
 _MORE = 0x80
 _BITS = 0x7F
 _INT64 = 2**64
-_LARGEST_INT64 = 2**63 - 1
 _NO_DELTAS = b"\x00\x00\x00"
 _TABLE = 4096
 # A varint of more bytes than that is not one.

@@ -15,11 +15,11 @@ import zstandard
 from reconciler.replicator.batch import SEQUENCE_MODULUS, Batch, split
 from reconciler.replicator.channel import Place, Standing
 from reconciler.replicator.fill import FillRefused
+from reconciler.replicator.reading import read
 from reconciler.replicator.wire import (
     EARLIEST,
     ConnectionLost,
     ErrorCode,
-    FetchAsk,
     Leader,
     ProduceAnswer,
     ProduceAsk,
@@ -40,8 +40,6 @@ _POLICY_VIOLATION = 44
 _TO_DELETE = "DELETE"
 _ZSTD = 4
 _MORE = 0x80
-_READ_BYTES = 2**20
-_READ_WAIT_MS = 500
 
 
 class CannotPad(Exception):
@@ -103,12 +101,9 @@ async def is_padding(wire: Wire, place: Place, target: TopicInfo, start: int, en
         ConnectionLost: no answer.
         ErrorCode: the leader refuses.
     """
-    leader = target.partitions[place.partition]
     at = start
     while at < end:
-        ask = FetchAsk(place.remote, target.topic_id, place.partition, at, leader.epoch, _READ_BYTES)
-        (answer,) = await wire.fetch(leader.node, [ask], _READ_WAIT_MS, _READ_BYTES, committed=False)
-        answer.raise_error()
+        answer = await read(wire, target, place.partition, at)
         found = list(split(answer.records))
         if not found or not all(_is_ours(batch) for batch in found):
             return False

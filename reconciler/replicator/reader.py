@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 
-from reconciler.model.status import PartitionState, Reason
+from reconciler.model.status import Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.pace import Quota, RequestSize
@@ -132,11 +132,7 @@ class Reader:
         if not answer.error:
             channel.receive(answer, asked_at, opening, now)
         elif channel.opening == opening:
-            state, reason = reasons.why_no_data(answer.error, answer.topic)
-            if state is PartitionState.PARKED:
-                channel.park(reason, now)
-            else:
-                channel.reopen(reason, now)
+            channel.end_opening(*reasons.why_no_data(answer.error, answer.topic), now)
 
     def _ask(self, channel: Channel) -> FetchAsk:
         """Return what to ask for a channel; the same value as last time when nothing has changed."""

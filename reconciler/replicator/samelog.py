@@ -9,10 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from reconciler.replicator.batch import Batch, split
-from reconciler.replicator.wire import FetchAsk, Record, TopicInfo, Wire, decode
-
-_BATCH_BYTES = 2**20
-_READ_WAIT_MS = 500
+from reconciler.replicator.reading import read
+from reconciler.replicator.wire import Record, TopicInfo, Wire, decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +29,7 @@ async def batch_at(wire: Wire, topic: TopicInfo, partition: int, offset: int) ->
         ErrorCode: the broker refuses.
         UnreadableBatch: it is of an old message format.
     """
-    leader = topic.partitions[partition]
-    ask = FetchAsk(topic.name, topic.topic_id, partition, offset, leader.epoch, _BATCH_BYTES)
-    (answer,) = await wire.fetch(leader.node, [ask], _READ_WAIT_MS, _BATCH_BYTES, committed=False)
-    answer.raise_error()
+    answer = await read(wire, topic, partition, offset)
     # A broker returns the first batch whole, however large it is.
     for batch in split(answer.records):
         if batch.next_offset > offset:

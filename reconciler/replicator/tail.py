@@ -8,12 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reconciler.replicator.batch import Batch, split
+from reconciler.replicator.reading import read
 from reconciler.replicator.visible import Gap, sift
-from reconciler.replicator.wire import FetchAnswer, FetchAsk, TopicInfo, Wire
-
-_BYTES = 2**20
-# A copy's end may not be replicated yet; a source that has nothing more answers at once.
-_WAIT_MS = 500
+from reconciler.replicator.wire import TopicInfo, Wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +52,7 @@ async def _last_between(wire: Wire, topic: TopicInfo, partition: int, at: int, e
     """Return the newest batch of records that ends behind `at`, and how far the log was readable."""
     last: Batch | None = None
     while at < end:
-        answer = await _fetch(wire, topic, partition, at, committed=False)
+        answer = await read(wire, topic, partition, at)
         before = at
         for batch in split(answer.records):
             if batch.next_offset > at:
@@ -77,7 +74,8 @@ async def next_visible(wire: Wire, topic: TopicInfo, partition: int, offset: int
         UnreadableBatch: it is of an old message format.
     """
     while True:
-        answer = await _fetch(wire, topic, partition, offset, committed=True)
+        # A source that has nothing more answers at once.
+        answer = await read(wire, topic, partition, offset, committed=True, wait_ms=0)
         before = offset
         for item in sift(split(answer.records), offset, answer.aborted):
             if not isinstance(item, Gap):
@@ -85,11 +83,3 @@ async def next_visible(wire: Wire, topic: TopicInfo, partition: int, offset: int
             offset = item.next
         if offset == before:
             return offset, False
-
-
-async def _fetch(wire: Wire, topic: TopicInfo, partition: int, offset: int, committed: bool) -> FetchAnswer:
-    leader = topic.partitions[partition]
-    ask = FetchAsk(topic.name, topic.topic_id, partition, offset, leader.epoch, _BYTES)
-    (answer,) = await wire.fetch(leader.node, [ask], 0 if committed else _WAIT_MS, _BYTES, committed=committed)
-    answer.raise_error()
-    return answer

@@ -123,11 +123,7 @@ class Takeover:
 
     @staticmethod
     def _close(channel: Channel, state: PartitionState, reason: Reason) -> None:
-        now = time.monotonic()
-        if state is PartitionState.PARKED:
-            channel.park(reason, now)
-        else:
-            channel.reopen(reason, now)
+        channel.end_opening(state, reason, time.monotonic())
 
     async def _open(self, channel: Channel) -> None:
         place = channel.place
@@ -190,7 +186,7 @@ class Takeover:
             producers = await self._target.producers(leader.node, place.remote, place.partition)
         except ErrorCode as error:
             # DescribeProducers needs READ (KIP-664); without it nobody can go on safely.
-            raise _refused(error, "READ", f"topic {place.remote}") from None
+            raise Disagreement.refused(error, "READ", f"topic {place.remote}") from None
         end = await self._target.log_end(leader.node, place.remote, place.partition, leader.epoch)
         return None if end is None else (end, producers)
 
@@ -202,7 +198,7 @@ class Takeover:
             first = await self._source.offset(at_source, place.topic, place.partition, EARLIEST)
             last = await self._source.offset(at_source, place.topic, place.partition, LATEST)
         except ErrorCode as error:
-            raise _refused(error, "DESCRIBE", f"topic {place.topic}") from None
+            raise Disagreement.refused(error, "DESCRIBE", f"topic {place.topic}") from None
         channel.end = last
         start = await self._target.offset(at_target, place.remote, place.partition, EARLIEST)
         found = await tail(self._target, target, place.partition, start, end) if start < end else Tail(None, end)
@@ -238,7 +234,7 @@ class Takeover:
             text = f"{logs.name} begins at offset {logs.first:,}, and its copy cannot be padded: {error}"
             raise Disagreement(_PARKED, "AB206", text) from None
         except ErrorCode as error:
-            raise _refused(error, "DELETE", f"topic {logs.place.remote}") from None
+            raise Disagreement.refused(error, "DELETE", f"topic {logs.place.remote}") from None
 
     # --- where to go on ----------------------------------------------------------------------------------------------
 
@@ -336,7 +332,7 @@ class Takeover:
         try:
             producer_id = await self._target.producer_id(transactional_id)
         except ErrorCode as error:
-            raise _refused(error, "WRITE", f"transactional id {transactional_id}") from None
+            raise Disagreement.refused(error, "WRITE", f"transactional id {transactional_id}") from None
         # Epoch 0, whatever the coordinator made of it: every first owner must begin with the same state.
         return Standing(logs.end, producer_id, 0, logs.end % SEQUENCE_MODULUS)
 
@@ -358,8 +354,3 @@ def _ids(record: CopyRecord) -> tuple[str | None, str | None]:
 
 def _id(topic: TopicInfo) -> str | None:
     return None if topic.topic_id is None else str(topic.topic_id)
-
-
-def _refused(error: ErrorCode, operation: str, resource: str) -> Disagreement:
-    state, reason = reasons.why_refused(error, operation, resource)
-    return Disagreement(state, reason.code, reason.text)

@@ -1,0 +1,28 @@
+"""One look into a log: what stands from an offset on. For comparing and checking, never on the way of the data.
+
+`samelog`, `tail`, `fill` and `padding` look through it.
+"""
+
+from __future__ import annotations
+
+from reconciler.replicator.wire import FetchAnswer, FetchAsk, TopicInfo, Wire
+
+_BYTES = 2**20
+# What was just written may not be replicated yet.
+_WAIT_MS = 500
+
+
+async def read(
+    wire: Wire, topic: TopicInfo, partition: int, offset: int, *, committed: bool = False, wait_ms: int = _WAIT_MS
+) -> FetchAnswer:
+    """Return what one partition's leader has from `offset` on: about a megabyte, at least one whole batch if any.
+
+    Raises:
+        ConnectionLost: no answer.
+        ErrorCode: the broker refuses.
+    """
+    leader = topic.partitions[partition]
+    ask = FetchAsk(topic.name, topic.topic_id, partition, offset, leader.epoch, _BYTES)
+    (answer,) = await wire.fetch(leader.node, [ask], wait_ms, _BYTES, committed=committed)
+    answer.raise_error()
+    return answer
