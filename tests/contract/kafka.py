@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from confluent_kafka import TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -26,6 +27,9 @@ from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 
 ANSWER_SECONDS = 30
+ANY_ACL = AclBindingFilter(
+    ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+)
 VISIBLE_SECONDS = 30
 
 
@@ -117,6 +121,15 @@ def allow(broker: EmbeddedCluster, user: str, topics: Iterable[str], *operations
         for name in topics
         for operation in operations
     ]
+    grant(broker, allowed)
+
+
+def grant(broker: EmbeddedCluster, bindings: Sequence[AclBinding]) -> None:
+    """Create ACLs and wait until the broker goes by them: the controller confirms a moment before that."""
     client = admin(broker)
-    for future in client.create_acls(allowed).values():
+    for future in client.create_acls(bindings).values():
         future.result(ANSWER_SECONDS)
+    deadline = time.monotonic() + VISIBLE_SECONDS
+    while set(bindings) - set(client.describe_acls(ANY_ACL, request_timeout=ANSWER_SECONDS).result(ANSWER_SECONDS)):
+        assert time.monotonic() < deadline, "ACLs are not in force"
+        time.sleep(0.05)

@@ -23,7 +23,7 @@ from reconciler.replicator.discover import Assignment
 from reconciler.replicator.wire import ConnectionLost
 from reconciler.state.control import Listener
 from reconciler.state.journal import CONTROL, COPIES, STATUS, Journal
-from tests.contract.kafka import admin, allow, create
+from tests.contract.kafka import allow, create, grant
 from tests.support.copying import REMOTE, Running, at, code, fill, identical, log_end, spec_of
 from tests.support.wires import ask
 
@@ -55,8 +55,7 @@ def allow_named(broker: EmbeddedCluster, user: str, kind: ResourceType, operatio
     binding = AclBinding(
         kind, "anabranch.", ResourcePatternType.PREFIXED, f"User:{user}", "*", operation, AclPermissionType.ALLOW
     )
-    client = admin(broker)
-    client.create_acls([binding])[binding].result(SECONDS)
+    grant(broker, [binding])
 
 
 TOPICS = ("open", "no-read", "no-write", "no-read-there", "hidden")

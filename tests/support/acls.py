@@ -11,15 +11,13 @@ from confluent_kafka.admin import (
 )
 
 from reconciler.embedded import EmbeddedCluster
-from tests.contract.kafka import ANSWER_SECONDS, admin
+from tests.contract.kafka import grant
 
 
 def allow(cluster: EmbeddedCluster, user: str, kind: ResourceType, prefix: str, *operations: AclOperation) -> None:
     """Allow `user` some operations on every resource whose name begins with `prefix`."""
-    client = admin(cluster)
     bindings = [
         AclBinding(kind, prefix, ResourcePatternType.PREFIXED, f"User:{user}", "*", operation, AclPermissionType.ALLOW)
         for operation in operations
     ]
-    for future in client.create_acls(bindings).values():
-        future.result(ANSWER_SECONDS)
+    grant(cluster, bindings)
