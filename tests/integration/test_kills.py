@@ -163,9 +163,9 @@ def test_five_kills_and_a_lost_checkpoint_lose_and_double_nothing(
         tasks=2,
         also=lambda scene: kinds.append(Kinds(scene, source_cluster, name)),
     )
-    records = {scene.fresh: 700_000, scene.old: 300_000}
+    records = {scene.fresh: 1_000_000, scene.old: 400_000}
     traffic = [
-        Traffic(source_cluster, scene.fresh, PARTITIONS, records[scene.fresh], backlog=200_000, per_second=8_000),
+        Traffic(source_cluster, scene.fresh, PARTITIONS, records[scene.fresh], backlog=300_000, per_second=8_000),
         Traffic(
             source_cluster,
             scene.old,
