@@ -102,7 +102,11 @@ class Batch:
         return bool(self.crc == google_crc32c.extend(google_crc32c.value(self._checked_header()), self.body))
 
     def rewritten(self, producer_id: int, producer_epoch: int, base_sequence: int) -> bytes:
-        """Return the batch as a producer sends it: base offset 0, our producer and sequence, only the codec kept.
+        """Return the batch as a producer sends it: `header` with the body behind it."""
+        return self.header(producer_id, producer_epoch, base_sequence) + self.body
+
+    def header(self, producer_id: int, producer_epoch: int, base_sequence: int) -> bytes:
+        """Return what a producer sends before the body: base offset 0, our producer and sequence, only the codec kept.
 
         The timestamp type, transactional, control and delete-horizon bits are the writer's to set; an idempotent
         write outside a transaction sets none. Deltas stay relative to the base timestamp, so timestamps do not move.
@@ -124,7 +128,7 @@ class Batch:
         )
         crc = google_crc32c.extend(google_crc32c.value(checked), self.body)
         prefix = _PREFIX.pack(0, self.size - _LOG_OVERHEAD, -1, MAGIC, crc)
-        return b"".join((prefix, checked, self.body))
+        return prefix + checked
 
     def to_bytes(self) -> bytes:
         """Return the batch as it stood in the log, but for the leader epoch, which no checksum covers."""

@@ -20,6 +20,8 @@ from reconciler.replicator import reasons
 from reconciler.replicator.batch import Batch, UnreadableBatch, next_sequence, split
 from reconciler.replicator.cut import cut
 from reconciler.replicator.merge import take
+from reconciler.replicator.pace import FEW_RECORDS
+from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.visible import Gap, sift
 from reconciler.replicator.wire import FetchAnswer, Leader, ProduceAnswer
 
@@ -72,20 +74,6 @@ class Standing:
     def position(self) -> int:
         """The next source offset."""
         return self.end - self.shift
-
-
-@dataclass(frozen=True, slots=True)
-class Parcel:
-    """A batch on its way: its source offsets, the target offset at which it must land."""
-
-    opening: int
-    base_offset: int
-    next_offset: int
-    landing: int
-    records: int
-    oldest: int
-    newest: int
-    data: bytes
 
 
 Item = Batch | Gap
@@ -345,14 +333,19 @@ class Channel:
             return False
         return len(self.in_flight) < (1 if self._alone else WINDOW)
 
-    def send(self) -> Parcel:
-        """Take the next parcel out of the queue; it is in flight until `answered` or `lost`."""
-        batch, size = take(self.queue, self._batch_size)
+    def send(self, most_records: int = FEW_RECORDS) -> Parcel:
+        """Take the next parcel out of the queue; it is in flight until `answered` or `lost`.
+
+        Args:
+            most_records: batches of more records are not merged with others.
+        """
+        batch, size = take(self.queue, self._batch_size, most_records)
         self.queued_bytes -= size
         standing = self._standing
-        data = batch.rewritten(standing.producer_id, standing.producer_epoch, standing.sequence)
-        count, oldest, newest = batch.record_count, batch.first_timestamp, batch.max_timestamp
-        parcel = Parcel(self.opening, batch.base_offset, batch.next_offset, standing.end, count, oldest, newest, data)
+        head = batch.header(standing.producer_id, standing.producer_epoch, standing.sequence)
+        count, span = batch.record_count, (batch.base_offset, batch.next_offset)
+        times = batch.first_timestamp, batch.max_timestamp
+        parcel = Parcel(self.opening, *span, standing.end, count, *times, head, batch.body)
         self._standing = replace(standing, end=standing.end + count, sequence=next_sequence(standing.sequence, count))
         self.in_flight.append(parcel)
         return parcel
@@ -364,12 +357,12 @@ class Channel:
             True when the batch stands at its own offset, whether or not this opening goes on.
         """
         self.in_flight.remove(parcel)
-        verdict = reasons.why_failed(self.place.remote, parcel.landing, len(parcel.data), answer)
+        verdict = reasons.why_failed(self.place.remote, parcel.landing, parcel.size, answer)
         if verdict is not None:
             if answer.error in reasons.TOO_LARGE and self._batch_size:
                 # The source's own batches may still fit.
                 self._batch_size = 0
-                verdict = reasons.too_large_if_merged(self.place.remote, len(parcel.data))
+                verdict = reasons.too_large_if_merged(self.place.remote, parcel.size)
             if parcel.opening == self.opening:
                 self.end_opening(*verdict, now)
             return False

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from reconciler.replicator.channel import Parcel, Place
+from reconciler.replicator.channel import Place
+from reconciler.replicator.parcel import Parcel
 
 # The columns of a row, as Spark's schema text.
 SCHEMA = (
@@ -78,7 +79,7 @@ class _Run:
     def add(self, parcel: Parcel, latency: int | None) -> None:
         self.next = parcel.next_offset
         self.records += parcel.records
-        self.bytes += len(parcel.data)
+        self.bytes += parcel.size
         self.newest = max(self.newest, parcel.newest)
         if latency is not None:
             self.timed += parcel.records

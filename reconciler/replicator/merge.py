@@ -14,9 +14,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from reconciler.replicator.batch import CODEC_BITS, Batch
-
-# More records than this in one batch, and re-encoding them costs more than a batch of its own saves.
-MOST_RECORDS = 16
+from reconciler.replicator.pace import FEW_RECORDS
 
 _MORE = 0x80
 _BITS = 0x7F
@@ -50,7 +48,7 @@ class Taken(NamedTuple):
     size: int
 
 
-def take(queue: deque[Any], limit: int, most_records: int = MOST_RECORDS) -> Taken:
+def take(queue: deque[Any], limit: int, most_records: int = FEW_RECORDS) -> Taken:
     """Take the first batch out of `queue`, merged with those behind it that can travel with it.
 
     Args:
@@ -148,22 +146,46 @@ def _start_of_only(body: bytes) -> int:
 
 
 def _append(pieces: list[bytes], batch: Batch, offset: int, time: int) -> None:
-    """Append the records of `batch`, moved by an offset and a time."""
-    body, at = batch.body, 0
+    """Append the records of `batch`, moved by an offset and a time.
+
+    This runs once for each record: what is short, as nearly always, is read and written without a call.
+    """
+    body, at, total = batch.body, 0, len(batch.body)
     for expected in range(batch.record_count):
-        size, at = _read(body, at)
-        end = at + size
-        attributes = body[at : at + 1]
-        time_delta, at = _read(body, at + 1)
-        offset_delta, at = _read(body, at)
-        if offset_delta != expected or not at <= end <= len(body):
+        size, start = body[at], at + 2
+        if size >= _MORE and body[at + 1] < _MORE and not size & 1:
+            end = start + ((size & _BITS | body[at + 1] << 7) >> 1)
+        else:
+            size, start = _read(body, at)
+            end = start + size
+        moved = body[start + 1]
+        if moved < _MORE and not moved & 1:
+            moved, at = time + (moved >> 1), start + 2
+        else:
+            moved, at = _read(body, start + 1)
+            moved += time
+        delta = body[at]
+        if delta < _MORE:
+            at += 1
+            delta = delta >> 1 if not delta & 1 else -1
+        else:
+            delta, at = _read(body, at)
+        if delta != expected or not at <= end <= total:
             message = f"the batch at offset {batch.base_offset} is not laid out as its header says"
             raise ValueError(message)
-        stamp, delta = _signed(time + time_delta), _signed(offset + offset_delta)
-        kept = body[at:end]
-        pieces += (_signed(1 + len(stamp) + len(delta) + len(kept)), attributes, stamp, delta, kept)
+        delta += offset
+        stamp = _SIGNED[moved] if 0 <= moved < _TABLE else _signed(moved)
+        place = _SIGNED[delta] if delta < _TABLE else _signed(delta)
+        size = 1 + len(stamp) + len(place) + end - at
+        pieces += (
+            _SIGNED[size] if size < _TABLE else _signed(size),
+            body[start : start + 1],
+            stamp,
+            place,
+            body[at:end],
+        )
         at = end
-    if at != len(body):
+    if at != total:
         message = f"the batch at offset {batch.base_offset} holds more than its header says"
         raise ValueError(message)
 

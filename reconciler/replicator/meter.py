@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from reconciler.model.latency import Histogram, Latency, bucket_of, summary
 from reconciler.model.status import Metrics, PartitionStatus
 from reconciler.replicator.batch import Batch
-from reconciler.replicator.channel import Channel, Parcel, Place
+from reconciler.replicator.channel import Channel, Place
+from reconciler.replicator.parcel import Parcel
 
 # The window is these many slots, the newest of which is being filled.
 _SLOT_SECONDS = 5
@@ -115,7 +116,7 @@ class Meter:
             The latency of its newest record in ms, or None for records without timestamps.
         """
         self.records += parcel.records
-        self.bytes += len(parcel.data)
+        self.bytes += parcel.size
         if parcel.newest < 0:
             return None
         self._copied = parcel.newest

@@ -1,7 +1,8 @@
 """How much one request may carry, and how much may be copied in a second.
 
 A request that takes longer than its time-out is lost, and the same request again would be lost again: requests become
-smaller after every silence, so that a slow line is not asked for ever for too much. `reader` and `writer` ask here.
+smaller after every silence, so that a slow line is not asked for ever for too much. Over a long round trip a window of
+small batches is too little: they are merged. `reader` and `writer` ask here.
 """
 
 from __future__ import annotations
@@ -10,6 +11,12 @@ _SMALLEST = 64 * 1024
 # So much may be made up for after a pause, and so much is read in advance, in seconds of the quota.
 _BURST_SECONDS = 0.2
 _AHEAD_SECONDS = 2.0
+# Batches of more records than this cost more to merge than they cost to send one by one.
+FEW_RECORDS = 16
+# Unless the window of a partition, five batches, has to last for that long.
+ANY_RECORDS = 2**31 - 1
+_LONG = 0.004
+_SMOOTHING = 0.1
 
 
 class RequestSize:
@@ -30,6 +37,22 @@ class RequestSize:
     def grow(self) -> None:
         """A request was answered: the next one may carry an eighth more."""
         self.bytes = min(self._largest, self.bytes + self.bytes // 8 + 1)
+
+
+class RoundTrip:
+    """How long the target takes to answer, and how large the batches are that are worth merging for that."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+
+    def took(self, seconds: float) -> None:
+        """Note that an answer took so long."""
+        self._seconds += (seconds - self._seconds) * _SMOOTHING
+
+    @property
+    def most_records(self) -> int:
+        """Of how many records a batch may be to be merged with others."""
+        return ANY_RECORDS if self._seconds >= _LONG else FEW_RECORDS
 
 
 class Quota:

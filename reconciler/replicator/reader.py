@@ -19,9 +19,9 @@ from reconciler.replicator.wire import ConnectionLost, ErrorCode, FetchAnswer, F
 _WAIT_MS = 500
 _WAIT_WHILE_FULL_MS = 20
 _PARTITION_BYTES = 2 * 2**20
-_REQUEST_BYTES = 8 * 2**20
+_REQUEST_BYTES = 4 * 2**20
 # Across all channels of a task: beyond this nobody is asked for more.
-_BUFFER_BYTES = 24 * 2**20
+_BUFFER_BYTES = 12 * 2**20
 _IDLE = 0.05
 _WAIT_WHILE_THROTTLED = 0.25
 # After an answer with less than this a moment's rest: what trickles in would be asked for record by record.

@@ -16,7 +16,7 @@ from functools import partial
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, TaskStatus
 from reconciler.replicator import process
-from reconciler.replicator.channel import Channel, Parcel, Place
+from reconciler.replicator.channel import Channel, Place
 from reconciler.replicator.custody import Custody
 from reconciler.replicator.discover import Assignment
 from reconciler.replicator.ends import Ends
@@ -28,6 +28,7 @@ from reconciler.replicator.ledger import Ledger, Row
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.meter import Meters
 from reconciler.replicator.pace import Quota
+from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.reader import Reader
 from reconciler.replicator.steering import Steering
 from reconciler.replicator.takeover import Aids, Takeover, Wires
@@ -281,7 +282,7 @@ class Task:
         latency = self._with.meters.wrote(channel.place, parcel)
         self._ledger.note(channel.place, parcel, latency, channel.filled_offsets)
         self._with.totals.records += parcel.records
-        self._with.totals.bytes += len(parcel.data)
+        self._with.totals.bytes += parcel.size
 
     def _status(self, now: float, stopped: bool) -> TaskStatus:
         totals, flow = self._with.totals, self._spec.flow

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from reconciler.model.status import Reason
-from reconciler.replicator.channel import Channel, Parcel
-from reconciler.replicator.pace import Quota, RequestSize
+from reconciler.replicator.channel import Channel
+from reconciler.replicator.pace import Quota, RequestSize, RoundTrip
+from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.wire import Bell, ConnectionLost, Loop, ProduceAnswer, ProduceAsk, Wire
 
 Sent = Sequence[tuple[Channel, Parcel]]
@@ -56,6 +57,7 @@ class Writer:
         self._under_way = 0
         self._sent_at = 0.0
         self._size = RequestSize(4 * 2**20)
+        self._trip = RoundTrip()
         self._failure: BaseException | None = None
         self.bell: Bell = loop.bell()
         self.stopped = False
@@ -90,7 +92,7 @@ class Writer:
             if not sent:
                 return 0.0
             self._sent_at = now
-            self._send(sent)
+            self._send(sent, now)
         return 0.0
 
     def _patience(self, now: float) -> float:
@@ -114,24 +116,24 @@ class Writer:
             del self._ready[channel]
             if not channel.can_send() or channel.sides is None or channel.sides.target.node != self._node:
                 continue
-            parcel = channel.send()
+            parcel = channel.send(self._trip.most_records)
             sent.append((channel, parcel))
             if channel.queue:
                 self._ready[channel] = None
-            size += len(parcel.data)
+            size += parcel.size
             if size >= most:
                 break
         self._quota.spend(size)
         return sent
 
-    def _send(self, sent: Sent) -> None:
+    def _send(self, sent: Sent, now: float) -> None:
         asks = [
-            ProduceAsk(channel.place.remote, channel.sides.target_id, channel.place.partition, parcel.data)
+            ProduceAsk(channel.place.remote, channel.sides.target_id, channel.place.partition, parcel.body, parcel.head)
             for channel, parcel in sent
             if channel.sides is not None
         ]
         self._under_way += 1
-        self._wire.produce(self._node, asks, partial(self._lost, sent), partial(self._answered, sent))
+        self._wire.produce(self._node, asks, partial(self._lost, sent), partial(self._answered, sent, now))
 
     # --- answers -----------------------------------------------------------------------------------------------------
 
@@ -145,19 +147,20 @@ class Writer:
             channel.lost(parcel, reason, now)
         self.bell.ring()
 
-    def _answered(self, sent: Sent, answers: Sequence[ProduceAnswer]) -> None:
+    def _answered(self, sent: Sent, sent_at: float, answers: Sequence[ProduceAnswer]) -> None:
         """Take an answer in, and send what waited for it; a failure here would be lost with the library's future."""
         try:
             self._under_way -= 1
-            self._settle(sent, answers)
+            now = time.monotonic()
+            self._trip.took(now - sent_at)
+            self._settle(sent, answers, now)
             self.offer([channel for channel, _ in sent if channel.queue])
             self._made_room()
         except BaseException as failure:
             self._failure = self._failure or failure
 
-    def _settle(self, sent: Sent, answers: Sequence[ProduceAnswer]) -> None:
+    def _settle(self, sent: Sent, answers: Sequence[ProduceAnswer], now: float) -> None:
         self._size.grow()
-        now = time.monotonic()
         by_place = {(answer.topic, answer.partition): answer for answer in answers}
         for channel, parcel in sent:
             answer = by_place.get((channel.place.remote, channel.place.partition))

@@ -27,7 +27,7 @@ def test_what_waits_travels_together() -> None:
     assert land(channel, first)
     (rest,) = send_all(channel)
     assert (rest.base_offset, rest.next_offset, rest.landing, rest.records) == (1, 10, 1, 9)
-    (sent,) = decode(rest.data)
+    (sent,) = decode(rest.head + rest.body)
     assert (sent.producer, sent.offset_deltas, sent.crc_is_valid) == ((77, 0, 1), tuple(range(9)), True)
     assert land(channel, rest)
     assert (channel.position, channel.queued_bytes) == (10, 0)
@@ -61,7 +61,7 @@ def test_everything_arrives_once_in_order_whatever_is_merged(
     while channel.queue or channel.in_flight:
         if channel.can_send() and (not channel.in_flight or data.draw(st.booleans())):
             parcel = channel.send()
-            (sent,) = decode(parcel.data)
+            (sent,) = decode(parcel.head + parcel.body)
             assert sent.producer == (77, 0, sequence)
             assert parcel.base_offset == parcel.landing == position
             sequence, position = (sequence + parcel.records) % 2**31, parcel.next_offset

@@ -52,14 +52,14 @@ def test_every_batch_is_sent_with_the_next_sequence(counts: list[int], start: in
     base = start
     while channel.queue:
         (parcel,) = send_all(channel)[:1]
-        (found,) = decode(parcel.data)
+        (found,) = decode(parcel.head + parcel.body)
         assert found.producer == (PRODUCER_ID, EPOCH, (sequence + base - start) % SEQUENCE_MODULUS)
         assert (parcel.base_offset, parcel.next_offset) == (base, base + parcel.records)
         assert parcel.newest == found.max_timestamp
         land(channel, parcel)
         base = parcel.next_offset
         while channel.in_flight:
-            (found,) = decode(channel.in_flight[0].data)
+            (found,) = decode(channel.in_flight[0].head + channel.in_flight[0].body)
             assert found.producer[2] == (sequence + base - start) % SEQUENCE_MODULUS
             base = channel.in_flight[0].next_offset
             land(channel, channel.in_flight[0])
@@ -169,7 +169,7 @@ def test_a_batch_that_begins_earlier_is_cut(codec: int) -> None:
     channel = opened(end=2)
     feed(channel, build(some(5), 0, codec) + log(5, 1))
     (parcel,) = send_all(channel)
-    (found,) = decode(parcel.data)
+    (found,) = decode(parcel.head + parcel.body)
     assert (parcel.base_offset, parcel.next_offset, parcel.landing) == (2, 5, 2)
     assert found.contents == some(5)[2:]
 

@@ -71,7 +71,7 @@ def test_sending_makes_room_in_the_queue() -> None:
     feed(channel, log(0, 1, 2))
     before = channel.queued_bytes
     parcel = channel.send()
-    assert channel.queued_bytes == before - len(parcel.data)
+    assert channel.queued_bytes == before - parcel.size
 
 
 @pytest.mark.parametrize("landed", [0, 2, 10**9])
@@ -111,7 +111,7 @@ def test_a_batch_that_is_too_large_is_told_with_its_size() -> None:
     channel = running()
     parcel = channel.send()
     channel.answered(parcel, answer(error=10), 0.0)
-    assert f"{len(parcel.data):,} bytes" in str(channel.reason)
+    assert f"{parcel.size:,} bytes" in str(channel.reason)
 
 
 def test_nothing_is_opened_before_all_answers_are_in() -> None:
@@ -178,7 +178,8 @@ def test_opening_clears_the_reason_and_goes_on_from_the_log() -> None:
     channel.open(SIDES, Standing(7, 78, 2, 500))
     assert (channel.state, channel.reason, channel.position) == (PartitionState.RUNNING, None, 7)
     feed(channel, log(7, 2))
-    (found,) = decode(channel.send().data)
+    sent = channel.send()
+    (found,) = decode(sent.head + sent.body)
     assert found.producer == (78, 2, 500)
 
 
@@ -222,7 +223,7 @@ def test_whatever_breaks_each_record_stands_at_its_own_offset_once(counts: list[
             feed(channel, b"".join(log(*batch) for batch in source if sum(batch) > channel.fetch_at), sum(counts))
         for parcel in send_all(channel):
             fate = next(left, "landed")
-            landed = None if fate == "lost before" else target.append(parcel.data)
+            landed = None if fate == "lost before" else target.append(parcel.head + parcel.body)
             assert landed in (None, parcel.base_offset)
             if fate == "landed":
                 channel.answered(parcel, answer(error=45) if landed is None else answer(landed), 0.0)

@@ -8,14 +8,15 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.replicator.channel import Parcel, Place
+from reconciler.replicator.channel import Place
 from reconciler.replicator.ledger import SCHEMA, Ledger, Row
+from reconciler.replicator.parcel import Parcel
 
 PLACE = Place("orders", 1, "east.orders")
 
 
 def parcel(base: int, count: int, newest: int = 0, size: int = 100) -> Parcel:
-    return Parcel(0, base, base + count, base, count, newest, newest, b"x" * size)
+    return Parcel(0, base, base + count, base, count, newest, newest, b"", b"x" * size)
 
 
 def test_nothing_copied_is_no_row() -> None:

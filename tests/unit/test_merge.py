@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.replicator.batch import HEADER_SIZE, Batch, split
-from reconciler.replicator.merge import MOST_RECORDS, merged, take
+from reconciler.replicator.merge import merged, take
+from reconciler.replicator.pace import FEW_RECORDS
 from reconciler.replicator.visible import Gap
 from reconciler.replicator.wire import Record, decode
 from tests.support.batches import (
@@ -160,7 +161,7 @@ def test_nothing_is_merged_without_room(limit: int) -> None:
         marked(build(some(2), 2), CONTROL),
         build(some(2), 3),
         thinned(build(some(3), 2), 1),
-        build(some(MOST_RECORDS + 1), 2),
+        build(some(FEW_RECORDS + 1), 2),
     ],
     ids=["compressed", "append time", "control", "hole between", "hole inside", "many records"],
 )

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from reconciler.model.latency import Latency
 from reconciler.model.status import Metrics
-from reconciler.replicator.channel import Channel, Parcel, Place, Standing
+from reconciler.replicator.channel import Channel, Place, Standing
 from reconciler.replicator.meter import Meter, Meters, Window
+from reconciler.replicator.parcel import Parcel
 from tests.support.batches import DELETE_HORIZON, Content, build, marked
 from tests.support.channels import OUTAGE, PLACE, SIDES, feed, opened, send_all
 
@@ -21,7 +22,7 @@ WEEK_MS = 7 * 24 * 3_600 * 1_000
 
 
 def parcel(records: int, newest: int, size: int = 100) -> Parcel:
-    return Parcel(0, 0, records, 0, records, newest, newest, b"x" * size)
+    return Parcel(0, 0, records, 0, records, newest, newest, b"", b"x" * size)
 
 
 def timed(timestamp: int) -> Content:

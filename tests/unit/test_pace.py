@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.replicator.pace import Quota, RequestSize
+from reconciler.replicator.pace import ANY_RECORDS, FEW_RECORDS, Quota, RequestSize, RoundTrip
 
 
 def test_it_halves_after_each_silence_but_never_to_nothing() -> None:
@@ -28,6 +28,23 @@ def test_it_grows_back_and_never_beyond_its_limit() -> None:
     for _ in range(100):
         size.grow()
     assert size.bytes == 1_000_000
+
+
+def test_over_a_long_round_trip_batches_of_any_size_are_worth_merging() -> None:
+    trip = RoundTrip()
+    assert trip.most_records == FEW_RECORDS
+    for _ in range(100):
+        trip.took(0.001)
+    assert trip.most_records == FEW_RECORDS
+    # One slow answer says nothing yet.
+    trip.took(0.02)
+    assert trip.most_records == FEW_RECORDS
+    for _ in range(100):
+        trip.took(0.02)
+    assert trip.most_records == ANY_RECORDS
+    for _ in range(100):
+        trip.took(0.001)
+    assert trip.most_records == FEW_RECORDS
 
 
 def test_without_a_quota_nothing_waits() -> None:

@@ -72,7 +72,7 @@ def produce_request(asks: Sequence[ProduceAsk], timeout_ms: int) -> Any:
     """Return a produce request."""
     topics: dict[str, Any] = {}
     for ask in asks:
-        data = ProduceRequest.TopicProduceData.PartitionProduceData(index=ask.partition, records=ask.batch)
+        data = ProduceRequest.TopicProduceData.PartitionProduceData(index=ask.partition, records=ask.head + ask.batch)
         if ask.topic not in topics:
             topics[ask.topic] = ProduceRequest.TopicProduceData(name=ask.topic, partition_data=[])
         topics[ask.topic].partition_data.append(data)

@@ -88,7 +88,7 @@ class RawProduce:
             small += (self._name(topic, topic_id), uvarint(len(asks) + 1))
             for ask in asks:
                 batch = ask.batch
-                small += (_INDEX.pack(ask.partition), uvarint(len(batch) + 1))
+                small += (_INDEX.pack(ask.partition), uvarint(len(ask.head) + len(batch) + 1), ask.head)
                 if len(batch) < _PIECE:
                     small.append(batch)
                 else:

@@ -87,12 +87,13 @@ class FetchAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ProduceAsk:
-    """One batch for one partition."""
+    """One batch for one partition, in two pieces that need not stand together in memory: `head`, then `batch`."""
 
     topic: str
     topic_id: uuid.UUID | None
     partition: int
     batch: bytes
+    head: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

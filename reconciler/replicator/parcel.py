@@ -1,0 +1,40 @@
+"""A parcel: one batch on its way to the target, in flight from `channel` through `writer` until it is answered.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A batch on its way.
+
+    Attributes:
+        opening: the channel's opening in which it was sent.
+        base_offset: source offset of its first record.
+        next_offset: source offset behind its last one.
+        landing: the target offset at which it must land.
+        records: how many it holds.
+        oldest: timestamp of its first record, ms.
+        newest: the greatest timestamp, ms.
+        head: the new header.
+        body: the records as they were read; both are sent from where they are, so nothing is copied.
+    """
+
+    opening: int
+    base_offset: int
+    next_offset: int
+    landing: int
+    records: int
+    oldest: int
+    newest: int
+    head: bytes
+    body: bytes
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch."""
+        return len(self.head) + len(self.body)
