@@ -37,7 +37,7 @@ class Copies:
             EnvironmentFault: AB311, reading is refused.
         """
         if self._follower is None:
-            self._follower = self._journal.follow()
+            self._follower = self._journal.follow(polls=False)
         self._values = self._follower.catch_up()
 
     def get(self, flow: str, remote: str, partition: int) -> CopyRecord | None:

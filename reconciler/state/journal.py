@@ -23,6 +23,8 @@ Value = dict[str, Any]
 _REPLICATION = 3
 _BASE_CONFIG = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
 _LARGEST_VALUE = 64 * 2**20
+# The library waits for as long as it is told unless hundreds of values come.
+_CATCH_UP_PAUSE = 0.02
 # librdkafka logs lost connections to stderr by itself; the callers report them in their own words.
 _QUIET = {"log_level": "2"}
 
@@ -157,11 +159,15 @@ class Journal:
             Unreachable: AB310, the cluster does not answer.
             EnvironmentFault: AB311, reading is refused.
         """
-        return self.follow().catch_up()
+        return self.follow(polls=False).catch_up()
 
-    def follow(self) -> Follower:
-        """Return a reader that first catches up and then goes on with what is written later."""
-        return Follower(self._cluster, self._topic, self._timeout)
+    def follow(self, polls: bool = True) -> Follower:
+        """Return a reader that first catches up and then goes on with what is written later.
+
+        Args:
+            polls: False when it will only ever catch up.
+        """
+        return Follower(self._cluster, self._topic, self._timeout, polls)
 
     def _open_producer(self) -> Producer:
         if self._producer is None:
@@ -185,20 +191,28 @@ class Journal:
 class Follower:
     """Reads a journal from its start, then whatever is appended.
 
+    Args:
+        cluster: the target cluster that holds it.
+        topic: which journal.
+        timeout: seconds to wait for the cluster in each call.
+        polls: whether it goes on with `poll`. A follower that only ever catches up rests in between, or its next look
+            would stand at the broker behind its own long poll.
+
     Attributes:
         next_offset: up to where it has read.
     """
 
-    def __init__(self, cluster: Cluster, topic: JournalTopic, timeout: float) -> None:
+    def __init__(self, cluster: Cluster, topic: JournalTopic, timeout: float, polls: bool = True) -> None:
         self._cluster = cluster
         self._topic = topic
         self._timeout = timeout
+        self._polls = polls
         settings = {
             "group.id": "anabranch-unused",
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             # Long polls cost nothing, and bring an appended value at once.
-            "fetch.wait.max.ms": 500,
+            "fetch.wait.max.ms": 500 if polls else 5,
             "isolation.level": "read_uncommitted",
         }
         self._consumer = Consumer(cluster.librdkafka() | _QUIET | settings)
@@ -225,7 +239,7 @@ class Follower:
         self._assigned = True
         deadline = time.monotonic() + self._timeout
         while self._consumer.position([place])[0].offset < end:
-            for key, value in self.poll(0.2):
+            for key, value in self.poll(_CATCH_UP_PAUSE):
                 if value is None:
                     values.pop(key, None)
                 else:
@@ -236,6 +250,8 @@ class Follower:
             if time.monotonic() > deadline:
                 raise unreachable(self._cluster, f"{self._topic.name} cannot be read to its end")
         self.next_offset = max(self.next_offset, end)
+        if not self._polls:
+            self._consumer.unassign()
         return values
 
     def poll(self, timeout: float) -> Iterator[tuple[str, Value | None]]:
