@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import google_crc32c
 
@@ -36,9 +36,8 @@ def next_sequence(sequence: int, count: int) -> int:
     return (sequence + count) % SEQUENCE_MODULUS
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """One whole record batch as it stands in a log.
+class Batch(NamedTuple):
+    """One whole record batch as it stands in a log; a tuple, as one is made for each batch that passes.
 
     Attributes:
         base_offset: offset of its first record.

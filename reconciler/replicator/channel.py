@@ -19,15 +19,18 @@ from reconciler.model.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.batch import Batch, UnreadableBatch, next_sequence, split
 from reconciler.replicator.cut import cut
-from reconciler.replicator.merge import take
 from reconciler.replicator.pace import FEW_RECORDS
 from reconciler.replicator.parcel import Parcel
+from reconciler.replicator.queued import Item, Queue
 from reconciler.replicator.visible import Gap, sift
 from reconciler.replicator.wire import FetchAnswer, Leader, ProduceAnswer
 
 # Brokers remember the last five batches of a producer, which is what makes a repeat recognisable.
 WINDOW = 5
-QUEUE_BYTES = 8 * 2**20
+QUEUE_BYTES = 4 * 2**20
+# Behind a gap that is being filled, which is slow, no more is kept and read than this: what many such partitions hold
+# would leave no room for the others.
+SLOW_BYTES = 256 * 1024
 
 _BACKOFF_RETRY = (0.05, 5.0)
 _BACKOFF_PARKED = (2.0, 300.0)
@@ -75,8 +78,10 @@ class Standing:
         """The next source offset."""
         return self.end - self.shift
 
-
-Item = Batch | Gap
+    def behind(self, count: int) -> Standing:
+        """Return where the log stands when `count` records more are in it."""
+        sequence = next_sequence(self.sequence, count)
+        return Standing(self.end + count, self.producer_id, self.producer_epoch, sequence, self.shift)
 
 
 class Channel:
@@ -114,11 +119,11 @@ class Channel:
         self.filling = False
         self.filled_offsets = 0
         self.newest_read = (-1, 0.0)
-        self.queue: deque[Item] = deque()
-        self.queued_bytes = 0
+        self.queue = Queue()
         self.in_flight: deque[Parcel] = deque()
         self._standing = Standing(-1, -1, -1, -1)
         self._alone = True
+        self._sent_since_gap = QUEUE_BYTES
         self._failures = 0
         self._ended_as = self.state
         self._blocked: Reason | None = None
@@ -146,7 +151,7 @@ class Channel:
         self.state = PartitionState.RUNNING
         self.reason = None
         if lost is not None:
-            self._queue(lost)
+            self.fetch_at = self.queue.push(lost)
             self._mind_gap()
 
     def reopen(self, reason: Reason, now: float) -> None:
@@ -179,7 +184,6 @@ class Channel:
         """Forget what was read in this opening, and let no answer count for the next one."""
         self.opening += 1
         self.queue.clear()
-        self.queued_bytes = 0
         self._blocked = None
 
     # --- from people -------------------------------------------------------------------------------------------------
@@ -191,7 +195,6 @@ class Channel:
         self.state = PartitionState.PAUSED
         self.reason = None
         self.queue.clear()
-        self.queued_bytes = 0
         self._blocked = None
         # No fetch answer on its way fits this.
         self.fetch_at = -1
@@ -216,9 +219,20 @@ class Channel:
 
     # --- from the source ---------------------------------------------------------------------------------------------
 
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes that were read and not sent yet."""
+        return self.queue.bytes
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether there was a gap a short while ago: there may be many more."""
+        return self._sent_since_gap < QUEUE_BYTES
+
     def wants_data(self) -> bool:
         """Tell whether the next fetch should ask for this partition."""
-        return self.state is PartitionState.RUNNING and self._blocked is None and self.queued_bytes < QUEUE_BYTES
+        room = SLOW_BYTES if self.is_slow else QUEUE_BYTES
+        return self.state is PartitionState.RUNNING and self._blocked is None and self.queue.bytes < room
 
     def receive(self, answer: FetchAnswer, asked_at: int, opening: int, now: float) -> int:
         """Take a fetch answer in, up to the first batch that cannot pass.
@@ -243,7 +257,7 @@ class Channel:
                 if blocked is not None:
                     self._block(blocked, now)
                     break
-                self._queue(self._from_here(item))
+                self.fetch_at = self.queue.push(self._from_here(item))
                 queued += 1
                 self.newest_read = (item.max_timestamp, now) if isinstance(item, Batch) else self.newest_read
         except UnreadableBatch as error:
@@ -258,19 +272,6 @@ class Channel:
         if isinstance(item, Batch) and item.base_offset < self.fetch_at:
             return cut(item, self.fetch_at)
         return item
-
-    def _queue(self, item: Item) -> None:
-        if isinstance(item, Batch):
-            self.queue.append(item)
-            self.queued_bytes += item.size
-            self.fetch_at = item.next_offset
-            return
-        before = self.queue[-1] if self.queue else None
-        if isinstance(before, Gap):
-            self.queue[-1] = Gap(before.first, item.next)
-        else:
-            self.queue.append(item)
-        self.fetch_at = item.next
 
     def _block(self, reason: Reason, now: float) -> None:
         """Stop reading; what was read before goes out first, then the partition parks."""
@@ -290,15 +291,19 @@ class Channel:
 
     def _mind_gap(self) -> None:
         """Have the gap filled that stands first, when nothing is in flight."""
-        first = self.queue[0] if self.queue else None
         idle = self.state is PartitionState.RUNNING and not self.in_flight and not self.filling
-        if idle and isinstance(first, Gap) and self._at_gap is not None:
+        if idle and isinstance(self.queue.first, Gap) and self._at_gap is not None:
             self.filling = True
+            self._sent_since_gap = 0
+            if (goes_on_at := self.queue.shorten(SLOW_BYTES)) is not None:
+                self.fetch_at = goes_on_at
+                # What could not pass stood behind what was forgotten.
+                self._blocked = None
             self._at_gap(self)
 
     def gap(self) -> tuple[Gap, Standing]:
         """Return the gap that is to be filled, and how the target's log stands where it begins."""
-        first = self.queue[0]
+        first = self.queue.first
         assert isinstance(first, Gap), "at_gap is called for gaps"
         return first, self._standing
 
@@ -314,12 +319,9 @@ class Channel:
         self.filling = False
         if opening != self.opening or self.state is not PartitionState.RUNNING:
             return
-        gap, standing = self.gap()
-        self.queue.popleft()
-        if upto < gap.next:
-            self.queue.appendleft(Gap(upto, gap.next))
-        self.filled_offsets += end - standing.end
-        self._standing = replace(standing, end=end, shift=end - upto)
+        self.queue.pass_gap(upto)
+        self.filled_offsets += end - self._standing.end
+        self._standing = replace(self._standing, end=end, shift=end - upto)
         self.position = upto
         self._failures = 0
         self._mind_gap()
@@ -329,7 +331,7 @@ class Channel:
 
     def can_send(self) -> bool:
         """Tell whether the next request to the target's leader may carry a batch of this partition."""
-        if self.state is not PartitionState.RUNNING or not self.queue or not isinstance(self.queue[0], Batch):
+        if self.state is not PartitionState.RUNNING or not isinstance(self.queue.first, Batch):
             return False
         return len(self.in_flight) < (1 if self._alone else WINDOW)
 
@@ -339,14 +341,14 @@ class Channel:
         Args:
             most_records: batches of more records are not merged with others.
         """
-        batch, size = take(self.queue, self._batch_size, most_records)
-        self.queued_bytes -= size
+        batch, size = self.queue.take(self._batch_size, most_records)
+        self._sent_since_gap += size
         standing = self._standing
         head = batch.header(standing.producer_id, standing.producer_epoch, standing.sequence)
         count, span = batch.record_count, (batch.base_offset, batch.next_offset)
         times = batch.first_timestamp, batch.max_timestamp
         parcel = Parcel(self.opening, *span, standing.end, count, *times, head, batch.body)
-        self._standing = replace(standing, end=standing.end + count, sequence=next_sequence(standing.sequence, count))
+        self._standing = standing.behind(count)
         self.in_flight.append(parcel)
         return parcel
 

@@ -15,28 +15,15 @@ from typing import Any, NamedTuple
 
 from reconciler.replicator.batch import CODEC_BITS, Batch
 from reconciler.replicator.pace import FEW_RECORDS
+from reconciler.replicator.varint import read, signed
 
 _MORE = 0x80
 _BITS = 0x7F
-_INT64 = 2**64
 _NO_DELTAS = b"\x00\x00\x00"
 _TABLE = 4096
-# A varint of more bytes than that is not one.
-_LONGEST = 10
 
 
-def _signed(value: int) -> bytes:
-    """Return a zigzag varint of a 64-bit number, which wraps as Java's does."""
-    value = (value << 1) % _INT64 if value >= 0 else (-value * 2 - 1) % _INT64
-    out = bytearray()
-    while value >= _MORE:
-        out.append((value & _BITS) | _MORE)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-_SIGNED = tuple(_signed(value) for value in range(_TABLE))
+_SIGNED = tuple(signed(value) for value in range(_TABLE))
 # The attributes of a record, which are never used, and a timestamp delta.
 _TIMES = tuple(b"\x00" + one for one in _SIGNED)
 
@@ -108,10 +95,10 @@ def merged(batches: Sequence[Batch]) -> Batch:
         start = _start_of_only(body) if batch.record_count == 1 else 0
         if start:
             kept = body[start:]
-            stamp = _TIMES[time] if 0 <= time < _TABLE else b"\x00" + _signed(time)
-            delta = _SIGNED[offset] if offset < _TABLE else _signed(offset)
+            stamp = _TIMES[time] if 0 <= time < _TABLE else b"\x00" + signed(time)
+            delta = _SIGNED[offset] if offset < _TABLE else signed(offset)
             size = len(stamp) + len(delta) + len(kept)
-            pieces += (_SIGNED[size] if size < _TABLE else _signed(size), stamp, delta, kept)
+            pieces += (_SIGNED[size] if size < _TABLE else signed(size), stamp, delta, kept)
         else:
             _append(pieces, batch, offset, time)
     last = batches[-1]
@@ -156,29 +143,29 @@ def _append(pieces: list[bytes], batch: Batch, offset: int, time: int) -> None:
         if size >= _MORE and body[at + 1] < _MORE and not size & 1:
             end = start + ((size & _BITS | body[at + 1] << 7) >> 1)
         else:
-            size, start = _read(body, at)
+            size, start = read(body, at)
             end = start + size
         moved = body[start + 1]
         if moved < _MORE and not moved & 1:
             moved, at = time + (moved >> 1), start + 2
         else:
-            moved, at = _read(body, start + 1)
+            moved, at = read(body, start + 1)
             moved += time
         delta = body[at]
         if delta < _MORE:
             at += 1
             delta = delta >> 1 if not delta & 1 else -1
         else:
-            delta, at = _read(body, at)
+            delta, at = read(body, at)
         if delta != expected or not at <= end <= total:
             message = f"the batch at offset {batch.base_offset} is not laid out as its header says"
             raise ValueError(message)
         delta += offset
-        stamp = _SIGNED[moved] if 0 <= moved < _TABLE else _signed(moved)
-        place = _SIGNED[delta] if delta < _TABLE else _signed(delta)
+        stamp = _SIGNED[moved] if 0 <= moved < _TABLE else signed(moved)
+        place = _SIGNED[delta] if delta < _TABLE else signed(delta)
         size = 1 + len(stamp) + len(place) + end - at
         pieces += (
-            _SIGNED[size] if size < _TABLE else _signed(size),
+            _SIGNED[size] if size < _TABLE else signed(size),
             body[start : start + 1],
             stamp,
             place,
@@ -188,26 +175,3 @@ def _append(pieces: list[bytes], batch: Batch, offset: int, time: int) -> None:
     if at != total:
         message = f"the batch at offset {batch.base_offset} holds more than its header says"
         raise ValueError(message)
-
-
-def _read(data: bytes, at: int) -> tuple[int, int]:
-    """Return a zigzag varint and the place behind it.
-
-    Raises:
-        IndexError: the data ends within.
-        ValueError: it is too long.
-    """
-    value = data[at]
-    at += 1
-    if value >= _MORE:
-        value &= _BITS
-        for shift in range(7, 7 * _LONGEST, 7):
-            byte = data[at]
-            at += 1
-            value |= (byte & _BITS) << shift
-            if byte < _MORE:
-                break
-        else:
-            message = "a varint of more than ten bytes"
-            raise ValueError(message)
-    return (value >> 1) ^ -(value & 1), at

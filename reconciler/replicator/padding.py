@@ -16,6 +16,7 @@ from reconciler.replicator.batch import SEQUENCE_MODULUS, Batch, split
 from reconciler.replicator.channel import Place, Standing
 from reconciler.replicator.fill import FillRefused
 from reconciler.replicator.reading import read
+from reconciler.replicator.varint import signed
 from reconciler.replicator.wire import (
     EARLIEST,
     ConnectionLost,
@@ -39,7 +40,6 @@ _POLICY_VIOLATION = 44
 
 _TO_DELETE = "DELETE"
 _ZSTD = 4
-_MORE = 0x80
 
 
 class CannotPad(Exception):
@@ -166,18 +166,7 @@ def empty_records(count: int) -> bytes:
     out = bytearray()
     for number in range(count):
         # Attributes and timestamp delta, offset delta, key of length 0, value of length -1, no headers.
-        record = b"\x00\x00" + _varint(number) + b"\x00\x01\x00"
+        record = b"\x00\x00" + signed(number) + b"\x00\x01\x00"
         out.append(2 * len(record))
         out += record
-    return bytes(out)
-
-
-def _varint(value: int) -> bytes:
-    """Encode a number that is not negative as a zigzag varint."""
-    left = 2 * value
-    out = bytearray()
-    while left >= _MORE:
-        out.append(left & ~_MORE & 0xFF | _MORE)
-        left >>= 7
-    out.append(left)
     return bytes(out)

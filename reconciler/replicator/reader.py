@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from reconciler.model.status import Reason
 from reconciler.replicator import reasons
-from reconciler.replicator.channel import Channel
+from reconciler.replicator.channel import SLOW_BYTES, Channel
 from reconciler.replicator.pace import Quota, RequestSize
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, FetchAnswer, FetchAsk, FetchSession, Loop, Wire
 
@@ -140,8 +140,7 @@ class Reader:
         assert sides is not None, "a running channel knows its sides"
         same = ask is not None and ask.offset == channel.fetch_at and ask.leader_epoch == sides.source.epoch
         if ask is None or not same or ask.topic_id != sides.source_id:
-            ask = FetchAsk(
-                place.topic, sides.source_id, place.partition, channel.fetch_at, sides.source.epoch, _PARTITION_BYTES
-            )
+            size = SLOW_BYTES if channel.is_slow else _PARTITION_BYTES
+            ask = FetchAsk(place.topic, sides.source_id, place.partition, channel.fetch_at, sides.source.epoch, size)
             self._asks[channel] = ask
         return ask

@@ -41,6 +41,8 @@ Verdict = tuple[PartitionState, Reason]
 
 def why_not(batch: Batch) -> Reason | None:
     """Return why `batch` cannot pass byte for byte, or None when it can."""
+    if batch.is_intact and batch.record_count == batch.last_offset_delta + 1 and not batch.is_log_append_time:
+        return None
     at = f"batch at source offset {batch.base_offset}"
     if not batch.is_intact:
         return Reason(
@@ -52,9 +54,7 @@ def why_not(batch: Batch) -> Reason | None:
             f"{at} holds {batch.record_count} records over {batch.last_offset_delta + 1} offsets (compacted); "
             "gaps inside a batch are not supported yet",
         )
-    if batch.is_log_append_time:
-        return Reason("AB205", f"{at} has LogAppendTime timestamps; rewriting them is not supported yet")
-    return None
+    return Reason("AB205", f"{at} has LogAppendTime timestamps; rewriting them is not supported yet")
 
 
 def old_format(error: UnreadableBatch) -> Reason:

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.status import PartitionState
-from reconciler.replicator.channel import Standing
+from reconciler.replicator.channel import QUEUE_BYTES, SLOW_BYTES, Standing
 from reconciler.replicator.visible import Gap
+from tests.support.batches import Content, build, damaged
 from tests.support.channels import (
     EPOCH,
     OUTAGE,
@@ -16,6 +17,7 @@ from tests.support.channels import (
     Gapped,
     answer,
     feed,
+    fetched,
     land,
     log,
     opened,
@@ -52,15 +54,47 @@ def test_a_gap_at_the_start_is_asked_for_at_once_and_others_join_it() -> None:
     assert channel.gap()[0] == Gap(0, 4)
 
 
-def test_adjacent_gaps_are_one() -> None:
+def test_behind_a_gap_little_is_kept_and_the_rest_is_read_again() -> None:
+    """Many partitions whose gaps take long would leave no room for the others."""
     asked = Gapped()
     channel = opened(at_gap=asked)
-    channel.filling = True
-    channel._queue(Gap(0, 3))
-    channel._queue(Gap(3, 4))
-    channel._queue(Gap(4, 9))
-    assert list(channel.queue) == [Gap(0, 9)]
-    assert channel.fetch_at == 9
+    large = [build([Content(1_000, None, b"x" * (SLOW_BYTES // 2))], at) for at in range(5, 13)]
+    feed(channel, log(0, 1) + b"".join(large))
+    assert channel.queued_bytes > 3 * SLOW_BYTES
+    assert (channel.fetch_at, channel.is_slow) == (13, False)
+    land(channel, channel.send())
+    assert asked.asked == [channel]
+    assert (channel.fetch_at, channel.is_slow, channel.wants_data()) == (6, True, True)
+    assert channel.queued_bytes < SLOW_BYTES
+    # An answer to what was asked before is let in and changes nothing.
+    assert channel.receive(fetched(log(13, 1)), 13, channel.opening, 0.0) == 0
+    feed(channel, large[1])
+    assert (channel.fetch_at, channel.wants_data()) == (7, False)
+    channel.filled(channel.opening, 5, 5, 0.0)
+    landed = []
+    while channel.position < 13:
+        if channel.wants_data() and channel.fetch_at < 13:
+            feed(channel, large[channel.fetch_at - 5])
+        landed.append(channel.send())
+        land(channel, landed[-1])
+    assert [parcel.landing for parcel in landed] == list(range(5, 13))
+    assert channel.is_slow
+    for at in range(13, 13 + 2 * QUEUE_BYTES // SLOW_BYTES):
+        feed(channel, build([Content(1_000, None, b"x" * (SLOW_BYTES // 2))], at))
+        land(channel, channel.send())
+    assert not channel.is_slow
+
+
+def test_a_batch_that_cannot_pass_is_found_again_when_it_was_forgotten() -> None:
+    channel = opened(at_gap=Gapped())
+    large = [build([Content(1_000, None, b"x" * SLOW_BYTES)], at) for at in (3, 4)]
+    feed(channel, b"".join(large) + damaged(log(5, 1)))
+    assert (channel.fetch_at, channel.wants_data()) == (4, False)
+    channel.filled(channel.opening, 3, 3, 0.0)
+    land(channel, channel.send())
+    feed(channel, large[1] + damaged(log(5, 1)))
+    land(channel, channel.send())
+    assert (channel.state, channel.position) == (PartitionState.PARKED, 5)
 
 
 def test_a_piece_leaves_the_rest_to_be_asked_for_again() -> None:

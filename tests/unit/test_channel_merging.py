@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from reconciler.model.status import PartitionState
 from reconciler.replicator.channel import Channel, Standing
+from reconciler.replicator.pace import ANY_RECORDS, FEW_RECORDS
 from tests.support.batches import Content, decode
 from tests.support.channels import PLACE, SIDES, answer, feed, land, log, opened, send_all
 
@@ -31,6 +32,16 @@ def test_what_waits_travels_together() -> None:
     assert (sent.producer, sent.offset_deltas, sent.crc_is_valid) == ((77, 0, 1), tuple(range(9)), True)
     assert land(channel, rest)
     assert (channel.position, channel.queued_bytes) == (10, 0)
+
+
+def test_over_a_long_round_trip_larger_batches_travel_together_as_well() -> None:
+    channel = merging()
+    feed(channel, log(0, 62))
+    land(channel, channel.send())
+    feed(channel, log(62, 62, 1, 62))
+    assert channel.send().records == 62
+    whole = channel.send(ANY_RECORDS)
+    assert (whole.base_offset, whole.next_offset, whole.records) == (124, 187, 63)
 
 
 def test_a_target_that_takes_no_merged_batch_gets_the_sources_own() -> None:
@@ -60,7 +71,7 @@ def test_everything_arrives_once_in_order_whatever_is_merged(
     sequence, position = 2**31 - 3, 0
     while channel.queue or channel.in_flight:
         if channel.can_send() and (not channel.in_flight or data.draw(st.booleans())):
-            parcel = channel.send()
+            parcel = channel.send(data.draw(st.sampled_from((FEW_RECORDS, ANY_RECORDS))))
             (sent,) = decode(parcel.head + parcel.body)
             assert sent.producer == (77, 0, sequence)
             assert parcel.base_offset == parcel.landing == position

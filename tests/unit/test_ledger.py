@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,8 +60,8 @@ def test_what_was_filled_stands_with_the_run_behind_it() -> None:
 def test_a_shift_begins_a_new_run() -> None:
     ledger = Ledger("east-west")
     ledger.note(PLACE, parcel(0, 2))
-    ledger.note(PLACE, replace(parcel(2, 3), landing=4))
-    ledger.note(PLACE, replace(parcel(5, 1), landing=7))
+    ledger.note(PLACE, parcel(2, 3)._replace(landing=4))
+    ledger.note(PLACE, parcel(5, 1)._replace(landing=7))
     found = [(row.first_offset, row.first_target_offset, row.last_target_offset, row.shift) for row in ledger.rows()]
     assert found == [(0, 0, 1, 0), (2, 4, 7, 2)]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -86,10 +85,10 @@ def test_a_batch_with_a_delete_horizon_keeps_its_times() -> None:
     one = build(some(3, timestamp=5_000), 10)
     moved = bytearray(marked(one, DELETE_HORIZON))
     (first,) = split(bytes(moved))
-    first = replace(first, base_timestamp=4_000)
+    first = first._replace(base_timestamp=4_000)
     other = batch(*some(2, timestamp=9_000), base_offset=13)
     assert [record.timestamp for record in records(merged([first, other]))] == [4_000, 4_001, 4_002, 9_000, 9_001]
-    assert [record.timestamp for record in records(merged([other, replace(first, base_offset=15)]))] == [
+    assert [record.timestamp for record in records(merged([other, first._replace(base_offset=15)]))] == [
         9_000,
         9_001,
         4_000,
@@ -100,7 +99,7 @@ def test_a_batch_with_a_delete_horizon_keeps_its_times() -> None:
 
 def test_times_that_do_not_exist_survive() -> None:
     originals = [batch(Content(9, b"k", b"v"), base_offset=0), batch(Content(8, b"k", b"v"), base_offset=1)]
-    originals = [replace(one, base_timestamp=-1, max_timestamp=-1) for one in originals]
+    originals = [one._replace(base_timestamp=-1, max_timestamp=-1) for one in originals]
     assert [record.timestamp for record in records(merged(originals))] == [-1, -1]
 
 
@@ -186,7 +185,7 @@ def test_many_records_are_merged_where_that_is_wanted() -> None:
 @given(st.binary(max_size=40), st.integers(1, 3))
 @settings(deadline=None)
 def test_records_that_are_none_are_left_to_the_target(noise: bytes, count: int) -> None:
-    good, bad = batch(*some(1), base_offset=0), replace(batch(*some(count), base_offset=1), body=noise)
+    good, bad = batch(*some(1), base_offset=0), batch(*some(count), base_offset=1)._replace(body=noise)
     queue = deque([good, bad])
     one = take(queue, LIMIT).batch
     if one is good:

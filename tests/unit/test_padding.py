@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import zstandard
 
@@ -40,6 +38,6 @@ def test_it_is_known_again_and_nothing_else_is_taken_for_it() -> None:
         (batch,) = split(build([*like_ours, other], codec=ZSTD))
         assert not _is_ours(batch)
     # Packed by another release of the library it is still ours.
-    repacked = replace(ours, body=zstandard.ZstdCompressor(level=19).compress(empty_records(300)))
+    repacked = ours._replace(body=zstandard.ZstdCompressor(level=19).compress(empty_records(300)))
     assert repacked.body != ours.body
     assert _is_ours(repacked)
