@@ -30,7 +30,7 @@ SESSION = 6.0
 # A lost connection must be found out early enough for another try within the lease.
 BEAT_TIMEOUT = 2.0
 # What was sent at the very end of the lease has this long to arrive before anybody else can be granted anything.
-_ON_THE_WAY = 1.0
+ON_THE_WAY = 1.0
 _BEAT = 1.0
 # Members that come together wait for each other's next heartbeat.
 _BEAT_AT_FIRST = 0.2
@@ -303,7 +303,7 @@ class Lease:
         """Count the lease from `sent`, but not for longer than a group waits for a member that has not joined."""
         self.check()
         proven = min(sent, self._settled + self._session)
-        self._until = max(self._until, proven + self._session - _ON_THE_WAY)
+        self._until = max(self._until, proven + self._session - ON_THE_WAY)
 
     def _take(self, share: Share) -> None:
         self._granted = share.granted & self._wants

@@ -23,7 +23,7 @@ from reconciler.replicator.ends import Ends
 from reconciler.replicator.fill import Filler
 from reconciler.replicator.gaps import Gaps
 from reconciler.replicator.identity import Identity
-from reconciler.replicator.lease import BEAT_TIMEOUT, Lease, group_of
+from reconciler.replicator.lease import BEAT_TIMEOUT, ON_THE_WAY, Lease, group_of
 from reconciler.replicator.ledger import Ledger, Row
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.meter import Meters
@@ -98,8 +98,16 @@ class Connections:
         self._wires = (beats, joins, self.fetch, self.ask_source, self.produce, self.ask_target)
         self.memory = Memory(self.loop, Copies(spec.target), spec.flow.name)
 
-    def close(self) -> None:
-        """Give the lease back and close everything."""
+    def close(self, in_doubt: bool = False) -> None:
+        """Give the lease back and close everything.
+
+        Args:
+            in_doubt: whether requests may be under way that nobody waits for: then nobody else may write before they
+                have arrived.
+        """
+        if in_doubt:
+            self._cut("the task failed")
+            time.sleep(ON_THE_WAY)
         self.loop.run(self.lease.leave)
         for wire in self._wires:
             wire.close()
@@ -135,7 +143,7 @@ def run(spec: FlowSpec, assignment: Assignment) -> list[Row]:
     try:
         rows = Task(spec, assignment, connections).round()
     except BaseException:
-        connections.close()
+        connections.close(in_doubt=True)
         raise
     _KEPT[key] = connections
     return rows

@@ -16,6 +16,8 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, TaskStatus
 from reconciler.replicator import takeover, task
+from reconciler.replicator.discover import Assignment
+from reconciler.replicator.lease import Lease
 from reconciler.replicator.wire import Loop, Wire
 from tests.contract.kafka import create, declared
 from tests.support.copying import (
@@ -46,11 +48,6 @@ def forgetful() -> Iterator[EmbeddedCluster]:
     """A cluster that forgets producers whose records are older than a second."""
     with running(EmbeddedCluster("forgetful", FORGETFUL)) as (cluster,):
         yield cluster
-
-
-@pytest.fixture
-def source(source_cluster: EmbeddedCluster) -> Cluster:
-    return declared("east", source_cluster)
 
 
 def another(spec: FlowSpec) -> FlowSpec:
@@ -281,3 +278,31 @@ def test_stopped_between_check_and_send_breaks_a_copy_that_the_broker_has_forgot
     assert log_end(spec.target, remote) > 200
     found = compare(spec.source, topic, spec.target, remote, "read_uncommitted")
     assert not found.is_identical
+
+
+def test_a_task_that_fails_breaks_its_connections_before_it_gives_the_lease_back(
+    source: Cluster, target: Cluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it had under way must not arrive when somebody else writes already."""
+    said: list[str] = []
+    drop, leave = Wire.drop, Lease.leave
+
+    def dropping(self: Wire, why: str) -> None:
+        said.append("drop")
+        drop(self, why)
+
+    async def leaving(self: Lease) -> None:
+        said.append("leave")
+        await leave(self)
+
+    async def failing(_self: task.Task) -> None:
+        message = "a fault"
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(Wire, "drop", dropping)
+    monkeypatch.setattr(Lease, "leave", leaving)
+    monkeypatch.setattr(task.Task, "_round", failing)
+    with pytest.raises(RuntimeError, match="a fault"):
+        task.run(spec_of(source, target, topic_name), Assignment(0, 1, ()))
+    assert said[:3] == ["drop", "drop", "leave"]
+    assert not task._KEPT
