@@ -14,16 +14,11 @@ from reconciler.replicator.channel import Place
 from reconciler.replicator.fill import Filler, NotFilled
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, ProducerState, transactions
 from reconciler.replicator.wire.transactions import Markers, Transactor
-from tests.contract.kafka import create, declared
+from tests.contract.kafka import create
 from tests.support.filling import BEGIN, END, IDENTITY, MARKERS, SETTLE, Desk, desk, place
 
 WAYS = ("markers", "transactions")
 OUT_OF_ORDER = 45
-
-
-@pytest.fixture
-def target(target_cluster: EmbeddedCluster) -> Cluster:
-    return declared("west", target_cluster)
 
 
 @pytest.fixture

@@ -77,6 +77,20 @@ def test_a_tombstone_removes_a_key(written: Journal) -> None:
     assert written.read() == {}
 
 
+def test_a_follower_that_only_catches_up_sees_everything_each_time(written: Journal) -> None:
+    follower = written.follow(polls=False)
+    try:
+        assert follower.catch_up() == {}
+        written.write("a", {"n": 1})
+        assert follower.catch_up() == {"a": {"n": 1}}
+        assert follower.catch_up() == {"a": {"n": 1}}
+        written.write_all({"b": {"n": 2}, "a": None})
+        assert follower.catch_up() == {"b": {"n": 2}}
+        assert follower.next_offset == 3
+    finally:
+        follower.close()
+
+
 def test_a_long_journal_is_read_whole(written: Journal) -> None:
     values: dict[str, Value | None] = {f"key-{n}": {"n": n, "text": "x" * 500} for n in range(3_000)}
     written.write_all(values)

@@ -16,12 +16,6 @@ from reconciler.replicator.trials import SCRATCH
 from reconciler.state.journal import OWNED, Journal
 from reconciler.state.ownership import Ownership
 from reconciler.state.probes import Probes
-from tests.contract.kafka import declared
-
-
-@pytest.fixture
-def target(target_cluster: EmbeddedCluster) -> Cluster:
-    return declared("west", target_cluster)
 
 
 @pytest.fixture(autouse=True)

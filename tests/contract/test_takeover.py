@@ -56,11 +56,6 @@ def forgetful() -> Iterator[EmbeddedCluster]:
 
 
 @pytest.fixture
-def source(source_cluster: EmbeddedCluster) -> Cluster:
-    return declared("east", source_cluster)
-
-
-@pytest.fixture
 def target(forgetful: EmbeddedCluster) -> Cluster:
     return declared("west", forgetful)
 

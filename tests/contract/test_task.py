@@ -18,7 +18,7 @@ from reconciler.replicator.task import OrphanError
 from reconciler.replicator.wire import ProducerState
 from reconciler.state import control
 from reconciler.state.journal import CONTROL, STATUS, Journal
-from tests.contract.kafka import create, declared
+from tests.contract.kafka import create
 from tests.support.copying import (
     REMOTE,
     SECONDS,
@@ -36,16 +36,6 @@ from tests.support.wires import producers
 
 # A run that is told to stop ends within three seconds; a busy machine gets three times that.
 STOP_SECONDS = 10.0
-
-
-@pytest.fixture
-def source(source_cluster: EmbeddedCluster) -> Cluster:
-    return declared("east", source_cluster)
-
-
-@pytest.fixture
-def target(target_cluster: EmbeddedCluster) -> Cluster:
-    return declared("west", target_cluster)
 
 
 def test_every_codec_and_age_is_copied_offset_by_offset(

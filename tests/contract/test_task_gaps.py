@@ -22,7 +22,7 @@ from reconciler.replicator.fill import Filler
 from reconciler.replicator.padding import pad
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, TopicInfo, Wire, transactions
 from reconciler.replicator.wire.transactions import Markers
-from tests.contract.kafka import admin, create, declared, delete
+from tests.contract.kafka import admin, create, delete
 from tests.support.copying import REMOTE, Running, all_running, code, copy, fill, identical, log_end, spec_of
 from tests.support.translated import assert_translated, committed, runs_of
 from tests.support.wires import ask
@@ -58,16 +58,6 @@ def transact(cluster: EmbeddedCluster, topic: str, partitions: Sequence[int], ro
 
 def runs(spec: FlowSpec, topic: str, partitions: int = 1) -> list[Runs]:
     return runs_of(spec.target, spec.flow.name, spec.flow.remote_topic(topic), partitions)
-
-
-@pytest.fixture
-def source(source_cluster: EmbeddedCluster) -> Cluster:
-    return declared("east", source_cluster)
-
-
-@pytest.fixture
-def target(target_cluster: EmbeddedCluster) -> Cluster:
-    return declared("west", target_cluster)
 
 
 @pytest.mark.parametrize("fill", ["markers", "transactions"])

@@ -16,20 +16,10 @@ from reconciler.replicator import discover
 from reconciler.replicator.discover import Shares
 from reconciler.replicator.refresh import Refresh
 from reconciler.state import control
-from tests.contract.kafka import create, declared, grow
+from tests.contract.kafka import create, grow
 from tests.support.copying import REMOTE, Running, assert_counted, at, code, fill, identical, log_end, spec_of
 
 PAUSED, RUNNING, PARKED = PartitionState.PAUSED, PartitionState.RUNNING, PartitionState.PARKED
-
-
-@pytest.fixture
-def source(source_cluster: EmbeddedCluster) -> Cluster:
-    return declared("east", source_cluster)
-
-
-@pytest.fixture
-def target(target_cluster: EmbeddedCluster) -> Cluster:
-    return declared("west", target_cluster)
 
 
 def states(status: TaskStatus) -> list[PartitionState]:
