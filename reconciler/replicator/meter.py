@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from reconciler.model.latency import Histogram, Latency, bucket_of, summary
+from reconciler.model.latency import Histogram, Latency, bucket_of, merged, summary
 from reconciler.model.status import Metrics, PartitionStatus
 from reconciler.replicator.batch import Batch
 from reconciler.replicator.channel import Channel, Place
@@ -124,6 +124,10 @@ class Meter:
         self._window.add(latency, parcel.records, now)
         return latency
 
+    def histogram(self, now: float) -> Histogram | None:
+        """Return the latencies of the last half minute."""
+        return self._window.histogram(now)
+
     def metrics(self, channel: Channel, now: float, monotonic: float) -> Metrics:
         """Return all there is to say of a channel.
 
@@ -169,15 +173,10 @@ class Meters:
 
     def __init__(self) -> None:
         self._by_place: dict[Place, Meter] = {}
-        self._window = Window()
 
     def wrote(self, place: Place, parcel: Parcel) -> int | None:
         """Note that the target has answered for `parcel`; returns its latency as `Meter.wrote` does."""
-        now = time.time()
-        latency = self._of(place).wrote(parcel, now)
-        if latency is not None:
-            self._window.add(latency, parcel.records, now)
-        return latency
+        return self._of(place).wrote(parcel, time.time())
 
     def status(self, channel: Channel) -> PartitionStatus:
         """Return what to say of a channel, with its figures."""
@@ -186,7 +185,8 @@ class Meters:
 
     def latency(self) -> Histogram | None:
         """Return the latencies of all partitions together over the last half minute."""
-        return self._window.histogram(time.time())
+        now = time.time()
+        return merged(meter.histogram(now) for meter in self._by_place.values())
 
     def _of(self, place: Place) -> Meter:
         meter = self._by_place.get(place)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import uuid
+import weakref
 from typing import Any
 
 import pytest
@@ -252,3 +254,21 @@ def test_tags_are_passed_over(tags: list[tuple[int, bytes]]) -> None:
 def test_a_varint_that_does_not_end_is_an_error() -> None:
     with pytest.raises(IndexError):
         compact.read_uvarint(memoryview(b"\x80\x80"), 0)
+
+
+def test_a_request_is_gone_as_soon_as_nobody_holds_it_while_its_answer_is_awaited() -> None:
+    """A cycle would keep its batches, megabytes of them, until the next collection."""
+    place = next(iter(IDS.items()))
+    fetch = RawFetch(17, Bounds(500, 2**20, True), Turn(0, -1, [FetchAsk(*place, 0, 0, -1, 2**20)]), {})
+    produce = RawProduce(13, 1, [ProduceAsk(*place, 0, b"batch", b"head")])
+    gc.disable()
+    try:
+        frame(fetch)
+        frame(produce)
+        kept = [fetch.header, produce.header]
+        gone = [weakref.ref(fetch), weakref.ref(produce)]
+        del fetch, produce
+        assert [one() for one in gone] == [None, None]
+        assert all(kept)
+    finally:
+        gc.enable()

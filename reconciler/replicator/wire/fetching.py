@@ -9,6 +9,7 @@ import struct
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from reconciler.replicator.wire.compact import (
@@ -108,7 +109,8 @@ class RawFetch:
     def with_header(self, correlation_id: int, client_id: str) -> None:
         """Take the header's fields from the connection."""
         self._head = frame_head(API_KEY, self.API_VERSION, correlation_id, client_id)
-        self.header = RawHeader(correlation_id, self._decode)
+        # Nothing here leads back to this request: a cycle would wait for the next collection.
+        self.header = RawHeader(correlation_id, partial(_decode, self._names if self._by_id else None))
 
     def encode(self, framed: bool, header: bool) -> bytes:
         """Return the whole frame."""
@@ -149,22 +151,24 @@ class RawFetch:
         assert topic_id is not None, "this version is chosen only where every topic has an id"
         return topic_id.bytes
 
-    def _decode(self, data: memoryview) -> Fetched:
-        throttle, error, session_id = _ANSWER.unpack_from(data)
-        answers: list[FetchAnswer] = []
-        topics, at = read_uvarint(data, _ANSWER.size)
-        for _ in range(topics - 1):
-            if self._by_id:
-                topic = self._names.get(bytes(data[at : at + _TOPIC_ID]), "")
-                at += _TOPIC_ID
-            else:
-                name, at = read_string(data, at)
-                topic = name or ""
-            partitions, at = read_uvarint(data, at)
-            for _ in range(partitions - 1):
-                at = _read_partition(data, at, topic, answers)
-            at = skip_tags(data, at)
-        return Fetched(throttle, error, session_id, answers)
+
+def _decode(names: dict[bytes, str] | None, data: memoryview) -> Fetched:
+    """Read an answer; `names` are the topics by their ids, None where the answer names them itself."""
+    throttle, error, session_id = _ANSWER.unpack_from(data)
+    answers: list[FetchAnswer] = []
+    topics, at = read_uvarint(data, _ANSWER.size)
+    for _ in range(topics - 1):
+        if names is not None:
+            topic = names.get(bytes(data[at : at + _TOPIC_ID]), "")
+            at += _TOPIC_ID
+        else:
+            name, at = read_string(data, at)
+            topic = name or ""
+        partitions, at = read_uvarint(data, at)
+        for _ in range(partitions - 1):
+            at = _read_partition(data, at, topic, answers)
+        at = skip_tags(data, at)
+    return Fetched(throttle, error, session_id, answers)
 
 
 def _read_partition(data: memoryview, at: int, topic: str, answers: list[FetchAnswer]) -> int:

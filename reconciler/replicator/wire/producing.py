@@ -9,6 +9,7 @@ import struct
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from reconciler.replicator.wire.compact import (
@@ -76,7 +77,9 @@ class RawProduce:
     def with_header(self, correlation_id: int, client_id: str) -> None:
         """Take the header's fields from the connection."""
         self._head = frame_head(API_KEY, self.API_VERSION, correlation_id, client_id)
-        self.header = RawHeader(correlation_id, self._decode)
+        # Nothing here may lead back to this request: a cycle would keep its batches until the next collection.
+        names = {topic_id.bytes: topic for topic, topic_id in self._topics if topic_id is not None}
+        self.header = RawHeader(correlation_id, partial(_decode, names if self._by_id else None))
 
     def encode(self, framed: bool, header: bool) -> list[bytes]:
         """Return the whole frame, in pieces."""
@@ -108,23 +111,24 @@ class RawProduce:
         assert topic_id is not None, "this version is chosen only where every topic has an id"
         return topic_id.bytes
 
-    def _decode(self, data: memoryview) -> Produced:
-        names = {topic_id.bytes: topic for topic, topic_id in self._topics if topic_id is not None}
-        answers: list[ProduceAnswer] = []
-        topics, at = read_uvarint(data, 0)
-        for _ in range(topics - 1):
-            if self._by_id:
-                topic = names[bytes(data[at : at + _TOPIC_ID])]
-                at += _TOPIC_ID
-            else:
-                name, at = read_string(data, at)
-                topic = name or ""
-            partitions, at = read_uvarint(data, at)
-            for _ in range(partitions - 1):
-                at = _read_partition(data, at, topic, answers)
-            at = skip_tags(data, at)
-        (throttle,) = _INDEX.unpack_from(data, at)
-        return Produced(throttle, answers)
+
+def _decode(names: dict[bytes, str] | None, data: memoryview) -> Produced:
+    """Read an answer; `names` are the topics by their ids, None where the answer names them itself."""
+    answers: list[ProduceAnswer] = []
+    topics, at = read_uvarint(data, 0)
+    for _ in range(topics - 1):
+        if names is not None:
+            topic = names[bytes(data[at : at + _TOPIC_ID])]
+            at += _TOPIC_ID
+        else:
+            name, at = read_string(data, at)
+            topic = name or ""
+        partitions, at = read_uvarint(data, at)
+        for _ in range(partitions - 1):
+            at = _read_partition(data, at, topic, answers)
+        at = skip_tags(data, at)
+    (throttle,) = _INDEX.unpack_from(data, at)
+    return Produced(throttle, answers)
 
 
 def _read_partition(data: memoryview, at: int, topic: str, answers: list[ProduceAnswer]) -> int:

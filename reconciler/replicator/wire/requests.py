@@ -87,6 +87,8 @@ class Wire:
                 "socket_connection_setup_timeout_max_ms": self._timeout_ms,
             }
         )
+        self._known: Any = None
+        self._versions: dict[tuple[Any, int], int] = {}
         self._manager.cluster.set_topics([])
         self._manager.may_send = may_send
 
@@ -240,7 +242,14 @@ class Wire:
     def _version(self, request: Any, newest: int) -> int | None:
         """Return the newest version of a request that both sides speak; None before the first connection."""
         known = self._manager.broker_version_data
-        return None if known is None else int(known.api_version(request, max_version=newest))
+        if known is None:
+            return None
+        if known is not self._known:
+            self._known, self._versions = known, {}
+        version = self._versions.get((request, newest))
+        if version is None:
+            version = self._versions[request, newest] = int(known.api_version(request, max_version=newest))
+        return version
 
     async def log_end(self, node: int, topic: str, partition: int, epoch: int) -> int | None:
         """Return the log end at the leader, replicated or not; None while the leader cannot say.
