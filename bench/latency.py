@@ -30,8 +30,8 @@ SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 _START_SECONDS = 180.0
 _LAST_SECONDS = 60.0
 _LOOK = 0.1
-# The floor has no rounds that could change.
-_FLOOR_SECONDS = 180.0
+# Nothing changes in what has no rounds.
+_LONGEST_WITHOUT_ROUNDS = 180.0
 _WARM_UP = "warm-up"
 _NS_PER_MS = 1e6
 _BROKER = {"num.network.threads": "3", "num.io.threads": "8", "log.segment.delete.delay.ms": "1000"}
@@ -45,7 +45,7 @@ class Setting:
 
     Attributes:
         stream: what is sent.
-        seconds: length of what counts.
+        seconds: length of what counts; for who has no rounds at most 180.
         warm_up: seconds before, from the first record that comes out.
     """
 
@@ -152,7 +152,8 @@ def _one(setting: Setting, peer: Peer | None, scene: Scene) -> Sight:
     create(scene.source, scene.topic, setting.stream.partitions)
     try:
         with _replicating(peer, scene) as tree:
-            return _watch(setting, scene, tree)
+            longest = setting.seconds if isinstance(peer, Anabranch) else _LONGEST_WITHOUT_ROUNDS
+            return _watch(setting, min(setting.seconds, longest), scene, tree)
     finally:
         remove(scene.source, scene.topic)
 
@@ -177,7 +178,7 @@ def _replicating(peer: Peer | None, scene: Scene) -> Iterator[ProcessTree | None
         peer.clear(scene)
 
 
-def _watch(setting: Setting, scene: Scene, tree: ProcessTree | None) -> Sight:
+def _watch(setting: Setting, window: float, scene: Scene, tree: ProcessTree | None) -> Sight:
     origin = (scene.source.client_config(), scene.topic)
     goal = origin if tree is None else (scene.target.client_config(), scene.remote)
     probe = Probe(setting.stream, origin, goal)
@@ -189,7 +190,7 @@ def _watch(setting: Setting, scene: Scene, tree: ProcessTree | None) -> Sight:
         trees = [ProcessTree(pid) for pid in broker_pids(scene)]
         probe.open()
         began, before = time.monotonic(), _spent(tree, trees)
-        time.sleep(setting.seconds if tree else min(setting.seconds, _FLOOR_SECONDS))
+        time.sleep(window)
         seconds, after = time.monotonic() - began, _spent(tree, trees)
         trips = probe.close_window(_LAST_SECONDS)
         probe.raise_failure()

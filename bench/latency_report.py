@@ -7,7 +7,7 @@ from statistics import median
 
 from bench.bars import Bar, bars_table
 from bench.latency import SHARES, LatencyResult, Line, Sight
-from bench.mm2 import PROMPT, MirrorMaker2
+from bench.mm2 import TUNING, MirrorMaker2
 from bench.ours import Anabranch
 from bench.table import machine_lines, noise_line, table
 
@@ -23,8 +23,11 @@ once, or there would be no report.
 
 - CPU is user and system time of all processes of a replicator, in CPU seconds a second; *harness* is that of the
   process that sent and received, *elsewhere* what else was busy. *Late* is by how much the generator was late at worst.
-- Anabranch runs with what a user would write. MirrorMaker 2 runs in dedicated mode, without heartbeats, checkpoints and
-  ACL sync, with offset syncs, and with these settings beyond the defaults:
+- Anabranch runs with what a user would write, for the whole time, so that its rounds change inside; what has no rounds
+  is measured for 180 s at most.
+- MirrorMaker 2 runs in dedicated mode, without heartbeats, checkpoints and ACL sync, with offset syncs: with the
+  settings of the race; with its own, where its producer waits for 5 ms; and with those of the race, but
+  `target.producer.linger.ms=0`, which is its quickest. Those of the race beyond the defaults:
 """
 
 
@@ -59,7 +62,7 @@ def latency_report(result: LatencyResult, machine: Mapping[str, str], date: str)
         bars_table(latency_bars(result)),
         *(["## Every run\n", _every_run(result)] if runs > 1 else []),
         "## How\n",
-        _NOTES + "".join(f"  - `{key}={value}`\n" for key, value in PROMPT.items()),
+        _NOTES + "".join(f"  - `{key}={value}`\n" for key, value in TUNING.items()),
     ]
     return "\n".join(parts)
 
@@ -79,7 +82,10 @@ def latency_bars(result: LatencyResult) -> list[Bar]:
     theirs = [line for line in result.lines if isinstance(line.peer, MirrorMaker2)]
     if not ours or not theirs:
         return []
-    mine, other = ours[0], theirs[0]
+    return [bar for other in theirs for bar in _bars_beside(result, ours[0], other)]
+
+
+def _bars_beside(result: LatencyResult, mine: Line, other: Line) -> list[Bar]:
     most = {"p50": added(result, other, "p50") / 2, "p99": added(result, other, "p99")}
     found = [
         Bar(

@@ -49,6 +49,8 @@ TUNING = {
 
 # For records that come one by one: nothing waits for more, which is what is best for its latency; the rest as above.
 PROMPT = TUNING | {"target.producer.linger.ms": "0"}
+# What the latency is measured with, by label: as in the race, as it comes, and at its quickest.
+TUNINGS: dict[str, Mapping[str, str]] = {"tuned as in the race": TUNING, "its own settings": {}, "linger 0": PROMPT}
 
 
 class MirrorMaker2(Replicator):
@@ -58,17 +60,20 @@ class MirrorMaker2(Replicator):
         tasks: `tasks.max`.
         exactly_once: whether its own exactly-once mode is on.
         tuning: settings, `source` and `target` standing for the aliases of the clusters.
+        label: says in its name and title how it is tuned, where it takes part more than once.
     """
 
-    def __init__(self, tasks: int, exactly_once: bool = False, tuning: Mapping[str, str] = TUNING) -> None:
+    def __init__(
+        self, tasks: int, exactly_once: bool = False, tuning: Mapping[str, str] = TUNING, label: str = ""
+    ) -> None:
         super().__init__()
         self._tuning = tuning
         self._tasks = tasks
         self._exactly_once = exactly_once
         self.guarantee = "exactly once" if exactly_once else "at least once"
-        self.name = f"mm2-{tasks}{'-eos' if exactly_once else ''}"
+        self.name = f"mm2-{tasks}{'-eos' if exactly_once else ''}{label and '-' + label.replace(' ', '-')}"
         mode = ", exactly once" if exactly_once else ""
-        self.title = f"MirrorMaker 2, {tasks} task{'s' if tasks > 1 else ''}{mode}"
+        self.title = f"MirrorMaker 2, {tasks} task{'s' if tasks > 1 else ''}{mode}{label and ', ' + label}"
 
     def prepare(self, scene: Scene) -> None:
         """Write its properties; it makes the remote topic by itself."""

@@ -7,7 +7,7 @@ import argparse
 from bench.commands.common import count, new_command, publish, say
 from bench.latency import Peer, Setting, latency
 from bench.latency_report import latency_report
-from bench.mm2 import PROMPT, MirrorMaker2
+from bench.mm2 import TUNINGS, MirrorMaker2
 from bench.ours import Anabranch
 from bench.probe import Stream
 
@@ -33,7 +33,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def _run(asked: argparse.Namespace) -> None:
     peers: list[Peer] = [Anabranch(asked.tasks, ("--round", str(asked.round)))]
     if asked.mm2:
-        peers.append(MirrorMaker2(asked.mm2_tasks, tuning=PROMPT))
+        peers += [MirrorMaker2(asked.mm2_tasks, tuning=tuning, label=label) for label, tuning in TUNINGS.items()]
     setting = Setting(Stream(asked.rate, asked.size, asked.partitions), asked.seconds, asked.warm_up)
     result = latency(setting, peers, asked.runs, say)
     publish(lambda machine, date: latency_report(result, machine, date), "latency", asked.write)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bench.latency import Setting, latency
+from bench.latency import Peer, Setting, latency
 from bench.latency_report import latency_report
 from bench.load import Load
-from bench.mm2 import PROMPT, MirrorMaker2
+from bench.mm2 import TUNINGS, MirrorMaker2
 from bench.ours import Anabranch
 from bench.padding import padding, padding_report
 from bench.probe import Stream
@@ -21,7 +21,11 @@ pytestmark = pytest.mark.long
 
 def test_latency_is_measured_for_the_floor_and_both_replicators() -> None:
     setting = Setting(Stream(rate=100, partitions=2), seconds=3, warm_up=2)
-    result = latency(setting, [Anabranch(1, ("--round", "2")), MirrorMaker2(1, tuning=PROMPT)], 1, lambda _: None)
+    peers: list[Peer] = [
+        Anabranch(1, ("--round", "2")),
+        *(MirrorMaker2(1, tuning=how, label=name) for name, how in TUNINGS.items()),
+    ]
+    result = latency(setting, peers, 1, lambda _: None)
     for line in result.lines:
         (sight,) = line.sights
         assert sight.records > 0

@@ -67,4 +67,4 @@ def test_the_report_shows_the_floor_what_is_added_and_every_run() -> None:
     assert f"| Anabranch, 1 task | exactly once {row}" in lines
     assert "| Anabranch, 1 task | 2.00 | 3.00 | 3.00 | 3.00 |" in lines
     assert f"| Anabranch, 1 task | 2 | 10,000 {row}" in lines
-    assert "  - `target.producer.linger.ms=0`" in lines
+    assert "  - `target.producer.linger.ms=20`" in lines

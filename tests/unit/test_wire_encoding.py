@@ -56,7 +56,9 @@ asks = st.builds(
     int32s,
     int32s,
 )
-produce_asks = st.builds(lambda place, batch: ProduceAsk(place[0], IDS[place[0]], place[1], batch), places, records)
+produce_asks = st.builds(
+    lambda place, batch, head: ProduceAsk(place[0], IDS[place[0]], place[1], batch, head), places, records, records
+)
 
 
 @given(
@@ -110,7 +112,7 @@ def test_a_fetch_request_has_the_librarys_bytes(
 @settings(deadline=None)
 def test_a_produce_request_has_the_librarys_bytes(version: int, wanted: list[ProduceAsk], times: int) -> None:
     # Large batches travel as pieces of their own.
-    wanted = [ProduceAsk(ask.topic, ask.topic_id, ask.partition, ask.batch * times) for ask in wanted]
+    wanted = [ProduceAsk(ask.topic, ask.topic_id, ask.partition, ask.batch * times, ask.head) for ask in wanted]
     data = ProduceRequest.TopicProduceData
     theirs = ProduceRequest(
         version=version,
@@ -120,7 +122,7 @@ def test_a_produce_request_has_the_librarys_bytes(version: int, wanted: list[Pro
         topic_data=[
             data(
                 **({"topic_id": IDS[topic]} if version >= BY_ID else {"name": topic}),
-                partition_data=[data.PartitionProduceData(index=a.partition, records=a.batch) for a in rows],
+                partition_data=[data.PartitionProduceData(index=a.partition, records=a.head + a.batch) for a in rows],
             )
             for topic, rows in by_topic(wanted)
         ],
@@ -266,9 +268,9 @@ def test_a_request_is_gone_as_soon_as_nobody_holds_it_while_its_answer_is_awaite
         frame(fetch)
         frame(produce)
         kept = [fetch.header, produce.header]
-        gone = [weakref.ref(fetch), weakref.ref(produce)]
+        fetched, produced = weakref.ref(fetch), weakref.ref(produce)
         del fetch, produce
-        assert [one() for one in gone] == [None, None]
+        assert (fetched(), produced()) == (None, None)
         assert all(kept)
     finally:
         gc.enable()

@@ -87,8 +87,7 @@ class Wire:
                 "socket_connection_setup_timeout_max_ms": self._timeout_ms,
             }
         )
-        self._known: Any = None
-        self._versions: dict[tuple[Any, int], int] = {}
+        self._versions: tuple[Any, dict[tuple[Any, int], int]] = (None, {})
         self._manager.cluster.set_topics([])
         self._manager.may_send = may_send
 
@@ -244,12 +243,12 @@ class Wire:
         known = self._manager.broker_version_data
         if known is None:
             return None
-        if known is not self._known:
-            self._known, self._versions = known, {}
-        version = self._versions.get((request, newest))
-        if version is None:
-            version = self._versions[request, newest] = int(known.api_version(request, max_version=newest))
-        return version
+        if known is not self._versions[0]:
+            self._versions = known, {}
+        found = self._versions[1]
+        if (request, newest) not in found:
+            found[request, newest] = int(known.api_version(request, max_version=newest))
+        return found[request, newest]
 
     async def log_end(self, node: int, topic: str, partition: int, epoch: int) -> int | None:
         """Return the log end at the leader, replicated or not; None while the leader cannot say.
