@@ -17,6 +17,9 @@ FEW_RECORDS = 16
 ANY_RECORDS = 2**31 - 1
 _LONG = 0.004
 _SMOOTHING = 0.1
+# A rest is so many times as long as the turn before it, but never shorter or longer than these seconds.
+_RESTS = 12
+_REST = (0.001, 0.005)
 
 
 class RequestSize:
@@ -53,6 +56,27 @@ class RoundTrip:
     def most_records(self) -> int:
         """Of how many records a batch may be to be merged with others."""
         return ANY_RECORDS if self._seconds >= _LONG else FEW_RECORDS
+
+
+class Rest:
+    """How long to rest while records trickle in, so that they take about a thirteenth of a processor.
+
+    Args:
+        spent: seconds that the thread has had of its processor until now.
+    """
+
+    def __init__(self, spent: float) -> None:
+        self._spent = spent
+
+    def seconds(self, spent: float) -> float:
+        """Return for how many seconds to rest after a turn, so many times as long as it took, within limits.
+
+        Args:
+            spent: seconds that the thread has had of its processor until now, this turn included.
+        """
+        took, self._spent = spent - self._spent, spent
+        low, high = _REST
+        return max(low, min(high, took * _RESTS))
 
 
 class Quota:

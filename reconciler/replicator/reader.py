@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from reconciler.model.status import Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.channel import SLOW_BYTES, Channel
-from reconciler.replicator.pace import Quota, RequestSize
+from reconciler.replicator.pace import Quota, RequestSize, Rest
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, FetchAnswer, FetchAsk, FetchSession, Loop, Wire
 
 # Waiting for new data may be long only when nothing else could come meanwhile.
@@ -24,11 +24,8 @@ _REQUEST_BYTES = 4 * 2**20
 _BUFFER_BYTES = 12 * 2**20
 _IDLE = 0.05
 _WAIT_WHILE_THROTTLED = 0.25
-# After an answer with less than this a rest: what trickles in would be asked for record by record. It is so long that
-# the trickle takes about one part in so many of a processor, within limits.
+# After an answer with less than this a rest: what trickles in would be asked for record by record.
 _LITTLE = 16 * 1024
-_PARTS = 12
-_REST = (0.001, 0.005)
 
 
 class Reader:
@@ -65,7 +62,7 @@ class Reader:
         self._session = FetchSession(node, committed=True)
         self._asks: dict[Channel, FetchAsk] = {}
         self._served: set[Channel] = set()
-        self._spent = time.thread_time()
+        self._rest = Rest(time.thread_time())
         self.bell = loop.bell()
         self.stopped = False
 
@@ -78,13 +75,7 @@ class Reader:
             elif not wanted:
                 await self.bell.wait(_IDLE)
             elif await self._fetch(wanted, full) < _LITTLE:
-                await self._loop.sleep(self._rest())
-
-    def _rest(self) -> float:
-        """Return for how many seconds to rest, from what the last turn took of this thread's processor."""
-        before, self._spent = self._spent, time.thread_time()
-        low, high = _REST
-        return max(low, min(high, (self._spent - before) * _PARTS))
+                await self._loop.sleep(self._rest.seconds(time.thread_time()))
 
     def _wanted(self) -> tuple[list[Channel], bool]:
         """Return the channels to ask for, and whether others wait until there is room."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.replicator.pace import ANY_RECORDS, FEW_RECORDS, Quota, RequestSize, RoundTrip
+from reconciler.replicator.pace import ANY_RECORDS, FEW_RECORDS, Quota, RequestSize, Rest, RoundTrip
 
 
 def test_it_halves_after_each_silence_but_never_to_nothing() -> None:
@@ -45,6 +45,15 @@ def test_over_a_long_round_trip_batches_of_any_size_are_worth_merging() -> None:
     for _ in range(100):
         trip.took(0.001)
     assert trip.most_records == FEW_RECORDS
+
+
+def test_a_rest_is_as_long_as_its_turn_was_dear() -> None:
+    rest = Rest(10.0)
+    assert rest.seconds(10.0002) == pytest.approx(0.0024)
+    # Each turn is counted from the one before.
+    assert rest.seconds(10.0004) == pytest.approx(0.0024)
+    assert rest.seconds(10.00041) == 0.001
+    assert rest.seconds(11.0) == 0.005
 
 
 def test_without_a_quota_nothing_waits() -> None:
