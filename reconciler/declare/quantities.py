@@ -12,6 +12,7 @@ _BYTES = {
     **{"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3},
 }
 _SECONDS = {"s": 1, "min": 60, "h": 3600}
+_THOUSANDTHS = {"ms": 1}
 _WRITTEN = re.compile(r"([0-9]+) ?([A-Za-z]+)")
 
 
@@ -28,6 +29,11 @@ def byte_rate(rate: str) -> int:
 def seconds(time: str) -> float:
     """Return a time in seconds: `60s`, `5min`."""
     return float(_scaled(time, _SECONDS))
+
+
+def short_seconds(time: str) -> float:
+    """Return a short time in seconds: `5ms`."""
+    return _scaled(time, _THOUSANDTHS) / 1000
 
 
 def _scaled(written: str, units: dict[str, int]) -> int:

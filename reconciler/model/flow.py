@@ -22,6 +22,7 @@ OnRecreate = Literal["park", "restart"]
 ON_RECREATE: tuple[str, ...] = get_args(OnRecreate)
 
 DEFAULT_BATCH_SIZE = 256 * 1024
+DEFAULT_LINGER = 0.005
 DEFAULT_REFRESH_INTERVAL = 60.0
 
 
@@ -41,6 +42,7 @@ class Flow:
         on_recreate: what follows when a source topic was deleted and made again.
         quota: the most that all its tasks together copy, in bytes per second; None means no limit.
         batch_size: up to how many bytes small source batches are merged into one; 0 merges none.
+        linger: for how many seconds a task rests at most between two reads while records trickle in.
         tasks: how many tasks replicate it.
         replication_factor: of remote topics; None means the source's, at most the target's broker count.
         refresh_interval: seconds between two looks for new topics and partitions.
@@ -59,6 +61,7 @@ class Flow:
     on_recreate: OnRecreate = "park"
     quota: int | None = None
     batch_size: int = DEFAULT_BATCH_SIZE
+    linger: float = DEFAULT_LINGER
     tasks: int = 1
     replication_factor: int | None = None
     refresh_interval: float = DEFAULT_REFRESH_INTERVAL

@@ -7,6 +7,10 @@ small batches is too little: they are merged. `reader` and `writer` ask here.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from reconciler.model.flow import DEFAULT_LINGER
+
 _SMALLEST = 64 * 1024
 # So much may be made up for after a pause, and so much is read in advance, in seconds of the quota.
 _BURST_SECONDS = 0.2
@@ -17,9 +21,9 @@ FEW_RECORDS = 16
 ANY_RECORDS = 2**31 - 1
 _LONG = 0.004
 _SMOOTHING = 0.1
-# A rest is so many times as long as the turn before it, but never shorter or longer than these seconds.
+# A rest is so many times as long as the turn before it; a shorter one than that is not worth a timer.
 _RESTS = 12
-_REST = (0.001, 0.005)
+_SHORTEST_REST = 0.001
 
 
 class RequestSize:
@@ -58,14 +62,28 @@ class RoundTrip:
         return ANY_RECORDS if self._seconds >= _LONG else FEW_RECORDS
 
 
+class Pace(NamedTuple):
+    """What a flow declares of its pace.
+
+    Attributes:
+        quota: bytes per second.
+        linger: for how many seconds a reader rests at most while records trickle in.
+    """
+
+    quota: Quota
+    linger: float = DEFAULT_LINGER
+
+
 class Rest:
     """How long to rest while records trickle in, so that they take about a thirteenth of a processor.
 
     Args:
+        longest: of a rest, in seconds; 0 never rests.
         spent: seconds that the thread has had of its processor until now.
     """
 
-    def __init__(self, spent: float) -> None:
+    def __init__(self, longest: float, spent: float) -> None:
+        self._longest = longest
         self._spent = spent
 
     def seconds(self, spent: float) -> float:
@@ -75,8 +93,7 @@ class Rest:
             spent: seconds that the thread has had of its processor until now, this turn included.
         """
         took, self._spent = spent - self._spent, spent
-        low, high = _REST
-        return max(low, min(high, took * _RESTS))
+        return min(self._longest, max(_SHORTEST_REST, took * _RESTS))
 
 
 class Quota:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from reconciler.model.status import Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.channel import SLOW_BYTES, Channel
-from reconciler.replicator.pace import Quota, RequestSize, Rest
+from reconciler.replicator.pace import Pace, RequestSize, Rest
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, FetchAnswer, FetchAsk, FetchSession, Loop, Wire
 
 # Waiting for new data may be long only when nothing else could come meanwhile.
@@ -36,7 +36,7 @@ class Reader:
         wire: to the source cluster; long polls block its connections, so nobody else uses it.
         node: the broker.
         channels: all channels of the task, also those that come later; those that this broker leads are read.
-        quota: what may be sent in a second, which bounds what is read in advance.
+        pace: what may be sent in a second, which bounds what is read in advance, and how long trickles rest.
         arrived: called with the channels that got something.
 
     Attributes:
@@ -49,7 +49,7 @@ class Reader:
         wire: Wire,
         node: int,
         channels: Sequence[Channel],
-        quota: Quota,
+        pace: Pace,
         arrived: Callable[[Collection[Channel]], None],
     ) -> None:
         self._loop = loop
@@ -57,12 +57,12 @@ class Reader:
         self._node = node
         self._channels = channels
         self._arrived = arrived
-        self._most = quota.ahead(_BUFFER_BYTES)
+        self._most = pace.quota.ahead(_BUFFER_BYTES)
         self._size = RequestSize(min(_REQUEST_BYTES, self._most))
         self._session = FetchSession(node, committed=True)
         self._asks: dict[Channel, FetchAsk] = {}
         self._served: set[Channel] = set()
-        self._rest = Rest(time.thread_time())
+        self._rest = Rest(pace.linger, time.thread_time())
         self.bell = loop.bell()
         self.stopped = False
 
@@ -74,8 +74,8 @@ class Reader:
                 await self.bell.wait(min(pause, _WAIT_WHILE_THROTTLED))
             elif not wanted:
                 await self.bell.wait(_IDLE)
-            elif await self._fetch(wanted, full) < _LITTLE:
-                await self._loop.sleep(self._rest.seconds(time.thread_time()))
+            elif await self._fetch(wanted, full) < _LITTLE and (rest := self._rest.seconds(time.thread_time())):
+                await self._loop.sleep(rest)
 
     def _wanted(self) -> tuple[list[Channel], bool]:
         """Return the channels to ask for, and whether others wait until there is room."""

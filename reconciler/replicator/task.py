@@ -27,7 +27,7 @@ from reconciler.replicator.lease import BEAT_TIMEOUT, ON_THE_WAY, Lease, group_o
 from reconciler.replicator.ledger import Ledger, Row
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.meter import Meters
-from reconciler.replicator.pace import Quota
+from reconciler.replicator.pace import Pace, Quota
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.reader import Reader
 from reconciler.replicator.steering import Steering
@@ -230,7 +230,8 @@ class Task:
             return
         source, target = channel.sides.source.node, channel.sides.target.node
         if source not in self._readers:
-            reader = Reader(self._with.loop, self._with.fetch, source, self._channels, self._quota, self._offer)
+            pace = Pace(self._quota, self._spec.flow.linger)
+            reader = Reader(self._with.loop, self._with.fetch, source, self._channels, pace, self._offer)
             self._readers[source] = reader
             self._start(reader.run)
         if target not in self._writers:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.replicator.channel import Channel, Place, Sides, Standing
-from reconciler.replicator.pace import Quota
+from reconciler.replicator.pace import Pace, Quota
 from reconciler.replicator.reader import Reader
 from reconciler.replicator.wire import ConnectionLost, Loop, ProduceAsk, TopicInfo, Wire
 from tests.contract.kafka import create, declared
@@ -44,7 +44,7 @@ class _Scene:
 
         async def reading() -> None:
             await self.open()
-            reader = Reader(self.loop, self.wire, 1, self.channels, Quota(None), lambda _: self.empty())
+            reader = Reader(self.loop, self.wire, 1, self.channels, Pace(Quota(None)), lambda _: self.empty())
             job = self.loop.spawn(reader.run)
             for _ in range(int(SECONDS / 0.001)):
                 if channel.position >= position:

@@ -40,6 +40,18 @@ def test_a_refresh_interval(tmp_path: Path, written: str, meant: float) -> None:
     assert flow(tmp_path, f"refresh-interval: {written}").refresh_interval == meant
 
 
+@pytest.mark.parametrize(("written", "meant"), [("0ms", 0.0), ("5ms", 0.005), ("999 ms", 0.999)])
+def test_a_linger(tmp_path: Path, written: str, meant: float) -> None:
+    assert flow(tmp_path, f"linger: {written}").linger == meant
+
+
+@pytest.mark.parametrize("written", ["0", "5", "1000ms", "-1ms", "0.5ms", "1s", "long"])
+def test_a_linger_that_is_none(tmp_path: Path, written: str) -> None:
+    (problem,) = refused(tmp_path, f"{HEAD}defaults: {{linger: {written}}}\n")
+    assert (problem.code, problem.remedy) == ("AB104", "for example: linger: 5ms")
+    assert problem.message.startswith("expected a time below 1 s in ms")
+
+
 @pytest.mark.parametrize("written", ["0", "0MB/s", "-5MB/s", "-1", "50MB", "50", "fast", "5.5MB/s", "~", "MB/s", "[]"])
 def test_a_quota_of_nothing_or_without_a_unit_is_refused_where_it_stands(tmp_path: Path, written: str) -> None:
     (problem,) = refused(tmp_path, f"{HEAD}flows:\n  - {{from: a, to: b, quota: {written}}}\n")
