@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,14 @@ def file(tmp_path: Path, target_cluster: EmbeddedCluster, topic_name: str) -> Pa
     return path
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Let children take SIGINT as from a terminal: a shell that starts the tests in the background has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def word(flow: str, position: int) -> TaskStatus:
     metrics = Metrics(7, 700, Latency(7, 2, 3, 3, 4, 4), 5, 0.25, retries=1)
     one = PartitionStatus("orders", 3, "east.orders", PartitionState.RUNNING, position, 50, metrics=metrics)
@@ -42,6 +51,7 @@ def word(flow: str, position: int) -> TaskStatus:
     return TaskStatus(flow, "east", "west", "run", 0, 1, time.time(), False, None, 7, 700, 1.0, 100.0, (one,), latency)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_the_figures_come_through_and_a_watch_follows_them_until_ctrl_c(
     target_cluster: EmbeddedCluster, topic_name: str, file: Path
 ) -> None:
