@@ -20,6 +20,7 @@ import google_crc32c
 from bench.load import Load, orders
 from reconciler.embedded import EmbeddedCluster
 from reconciler.replicator.batch import HEADER, HEADER_SIZE, MAGIC
+from reconciler.replicator.varint import signed
 
 _OFFSET = struct.Struct(">q")
 _CHECKED = struct.Struct(">hiqqqhii")
@@ -28,7 +29,6 @@ _CHECKED_FROM = 21
 # Below the broker's segment size of 1 GiB, and whole batches.
 _SEGMENT_BYTES = 512 << 20
 _CHUNK = 4096
-_MORE = 0x80
 _KEPT = {"partition.metadata"}
 _CLEAN = ".kafka_cleanshutdown"
 
@@ -80,8 +80,8 @@ def one_record_batch(key: bytes, value: bytes, timestamp: int) -> bytes:
         value: its value.
         timestamp: milliseconds.
     """
-    body = b"\x00\x00\x00" + _varint(len(key)) + key + _varint(len(value)) + value + _varint(0)
-    record = _varint(len(body)) + body
+    body = b"\x00\x00\x00" + signed(len(key)) + key + signed(len(value)) + value + signed(0)
+    record = signed(len(body)) + body
     checked = _CHECKED.pack(0, 0, timestamp, timestamp, -1, -1, -1, 1) + record
     crc = google_crc32c.value(checked)
     length = HEADER_SIZE - _LOG_OVERHEAD + len(record)
@@ -94,13 +94,3 @@ def _placed(batches: list[bytes], start: int, end: int) -> Iterator[bytes]:
         yield _OFFSET.pack(offset)
         # The checksum does not cover the offset.
         yield batches[offset % len(batches)][_OFFSET.size :]
-
-
-def _varint(value: int) -> bytes:
-    """Return a number as Kafka's records have it: zigzag, then seven bits a byte."""
-    rest, out = (value << 1) ^ (value >> 63), bytearray()
-    while rest >= _MORE:
-        out.append((rest & ~_MORE & 0xFF) | _MORE)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)

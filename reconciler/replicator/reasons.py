@@ -41,20 +41,22 @@ Verdict = tuple[PartitionState, Reason]
 
 def why_not(batch: Batch) -> Reason | None:
     """Return why `batch` cannot pass byte for byte, or None when it can."""
-    if batch.is_intact and batch.record_count == batch.last_offset_delta + 1 and not batch.is_log_append_time:
-        return None
-    at = f"batch at source offset {batch.base_offset}"
     if not batch.is_intact:
-        return Reason(
-            "AB216", f"{at} is corrupt: its checksum does not fit; check the source broker's disk and network"
-        )
+        text = "is corrupt: its checksum does not fit; check the source broker's disk and network"
+        return Reason("AB216", f"{_name(batch)} {text}")
     if batch.record_count != batch.last_offset_delta + 1:
         return Reason(
             "AB204",
-            f"{at} holds {batch.record_count} records over {batch.last_offset_delta + 1} offsets (compacted); "
-            "gaps inside a batch are not supported yet",
+            f"{_name(batch)} holds {batch.record_count} records over {batch.last_offset_delta + 1} offsets "
+            "(compacted); gaps inside a batch are not supported yet",
         )
-    return Reason("AB205", f"{at} has LogAppendTime timestamps; rewriting them is not supported yet")
+    if batch.is_log_append_time:
+        return Reason("AB205", f"{_name(batch)} has LogAppendTime timestamps; rewriting them is not supported yet")
+    return None
+
+
+def _name(batch: Batch) -> str:
+    return f"batch at source offset {batch.base_offset}"
 
 
 def old_format(error: UnreadableBatch) -> Reason:

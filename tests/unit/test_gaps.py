@@ -91,12 +91,18 @@ def test_transactions_come_in_small_pieces() -> None:
     assert copy.fillings == [50, 50, 20]
 
 
-def test_a_run_is_stored_before_anything_is_sent() -> None:
-    copy = Log()
-    copy.overrun = 2
+def before_a_gap(copy: Log) -> tuple[Task, Channel]:
+    """Return a task that is asked to fill offsets 0 to 2, and the channel that asks."""
     task = Task(copy)
     channel = opened(at_gap=task)
     feed(channel, log(3, 2))
+    return task, channel
+
+
+def test_a_run_is_stored_before_anything_is_sent() -> None:
+    copy = Log()
+    copy.overrun = 2
+    task, channel = before_a_gap(copy)
     task.step()
     assert [record.runs for record in copy.stored] == [Runs((Run(3, 2),))]
     assert send_all(channel)[0].landing == 5
@@ -105,9 +111,7 @@ def test_a_run_is_stored_before_anything_is_sent() -> None:
 def test_who_is_not_the_owner_any_more_stores_nothing() -> None:
     copy = Log()
     copy.overrun = 2
-    task = Task(copy)
-    channel = opened(at_gap=task)
-    feed(channel, log(3, 2))
+    task, channel = before_a_gap(copy)
     copy.meanwhile.append(lambda: channel.reopen(OUTAGE, 0.0))
     task.step()
     assert copy.stored == []
@@ -118,9 +122,7 @@ def test_a_record_of_another_topic_is_not_extended() -> None:
     copy = Log()
     copy.overrun = 1
     copy.stored.append(CopyRecord("old", "old", 50, Runs((Run(7, 50),))))
-    task = Task(copy)
-    channel = opened(at_gap=task)
-    feed(channel, log(3, 2))
+    task, _ = before_a_gap(copy)
     task.step()
     assert copy.stored[-1] == CopyRecord(None, None, 0, Runs((Run(3, 1),)))
 
@@ -136,9 +138,7 @@ def test_a_record_of_another_topic_is_not_extended() -> None:
 def test_whatever_fails_ends_this_opening_alone(trouble: Exception, state: PartitionState, code: str) -> None:
     copy = Log()
     copy.trouble.append(trouble)
-    task = Task(copy)
-    channel = opened(at_gap=task)
-    feed(channel, log(3, 2))
+    task, channel = before_a_gap(copy)
     task.step()
     assert channel.reason is not None
     assert (channel.state, channel.reason.code, channel.filling) == (state, code, False)

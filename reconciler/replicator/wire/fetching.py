@@ -15,7 +15,7 @@ from typing import Any
 from reconciler.replicator.wire.compact import (
     NO_TAGS,
     frame_head,
-    read_string,
+    read_topics,
     read_uvarint,
     skip_tags,
     string,
@@ -32,7 +32,6 @@ FIRST_WITH_IDS = 13
 _FIRST_WITHOUT_REPLICA = 15
 _NO_REPLICA = b"\xff\xff\xff\xff"
 _NO_RACK = uvarint(1)
-_TOPIC_ID = 16
 _INT = struct.Struct(">i")
 # Longest wait, fewest bytes, most bytes, isolation level, session id, session epoch.
 _OPENING = struct.Struct(">iiibii")
@@ -155,20 +154,13 @@ class RawFetch:
 def _decode(names: dict[bytes, str] | None, data: memoryview) -> Fetched:
     """Read an answer; `names` are the topics by their ids, None where the answer names them itself."""
     throttle, error, session_id = _ANSWER.unpack_from(data)
-    answers: list[FetchAnswer] = []
-    topics, at = read_uvarint(data, _ANSWER.size)
-    for _ in range(topics - 1):
-        if names is not None:
-            topic = names.get(bytes(data[at : at + _TOPIC_ID]), "")
-            at += _TOPIC_ID
-        else:
-            name, at = read_string(data, at)
-            topic = name or ""
-        partitions, at = read_uvarint(data, at)
-        for _ in range(partitions - 1):
-            at = _read_partition(data, at, topic, answers)
-        at = skip_tags(data, at)
+    name_of = None if names is None else partial(_name_in, names)
+    answers, _ = read_topics(data, _ANSWER.size, name_of, _read_partition)
     return Fetched(throttle, error, session_id, answers)
+
+
+def _name_in(names: dict[bytes, str], topic_id: bytes) -> str:
+    return names.get(topic_id, "")
 
 
 def _read_partition(data: memoryview, at: int, topic: str, answers: list[FetchAnswer]) -> int:

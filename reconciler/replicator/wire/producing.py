@@ -16,6 +16,7 @@ from reconciler.replicator.wire.compact import (
     NO_TAGS,
     frame_head,
     read_string,
+    read_topics,
     read_uvarint,
     skip_tags,
     string,
@@ -35,7 +36,6 @@ _OPENING = struct.Struct(">xhi")
 _INDEX = struct.Struct(">i")
 # Partition, error, base offset, log append time, log start.
 _PARTITION = struct.Struct(">ihqqq")
-_TOPIC_ID = 16
 # Smaller batches are put together with what stands around them: pieces cost, too.
 _PIECE = 8 * 1024
 
@@ -114,19 +114,7 @@ class RawProduce:
 
 def _decode(names: dict[bytes, str] | None, data: memoryview) -> Produced:
     """Read an answer; `names` are the topics by their ids, None where the answer names them itself."""
-    answers: list[ProduceAnswer] = []
-    topics, at = read_uvarint(data, 0)
-    for _ in range(topics - 1):
-        if names is not None:
-            topic = names[bytes(data[at : at + _TOPIC_ID])]
-            at += _TOPIC_ID
-        else:
-            name, at = read_string(data, at)
-            topic = name or ""
-        partitions, at = read_uvarint(data, at)
-        for _ in range(partitions - 1):
-            at = _read_partition(data, at, topic, answers)
-        at = skip_tags(data, at)
+    answers, at = read_topics(data, 0, None if names is None else names.__getitem__, _read_partition)
     (throttle,) = _INDEX.unpack_from(data, at)
     return Produced(throttle, answers)
 
