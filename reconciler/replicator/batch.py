@@ -18,7 +18,9 @@ HEADER = struct.Struct(">qiibIhiqqqhii")
 # baseOffset, batchLength, partitionLeaderEpoch, magic, crc: what stands before the checksummed part.
 _PREFIX = struct.Struct(">qiibI")
 _CHECKED = struct.Struct(">hiqqqhii")
-_LOG_OVERHEAD = 12
+# Base offset and length, which the length does not count.
+LOG_OVERHEAD = 12
+CHECKED_FROM = _PREFIX.size
 HEADER_SIZE = HEADER.size
 MAGIC = 2
 
@@ -98,7 +100,12 @@ class Batch(NamedTuple):
     @property
     def is_intact(self) -> bool:
         """Whether the header's CRC fits the bytes."""
-        return bool(self.crc == google_crc32c.extend(google_crc32c.value(self._checked_header()), self.body))
+        return self.crc == self.checksum
+
+    @property
+    def checksum(self) -> int:
+        """The CRC-32C that fits the bytes."""
+        return int(google_crc32c.extend(google_crc32c.value(self._checked_header()), self.body))
 
     def rewritten(self, producer_id: int, producer_epoch: int, base_sequence: int) -> bytes:
         """Return the batch as a producer sends it: `header` with the body behind it."""
@@ -126,12 +133,12 @@ class Batch(NamedTuple):
             self.record_count,
         )
         crc = google_crc32c.extend(google_crc32c.value(checked), self.body)
-        prefix = _PREFIX.pack(0, self.size - _LOG_OVERHEAD, -1, MAGIC, crc)
+        prefix = _PREFIX.pack(0, self.size - LOG_OVERHEAD, -1, MAGIC, crc)
         return prefix + checked
 
     def to_bytes(self) -> bytes:
         """Return the batch as it stood in the log, but for the leader epoch, which no checksum covers."""
-        prefix = _PREFIX.pack(self.base_offset, self.size - _LOG_OVERHEAD, -1, MAGIC, self.crc)
+        prefix = _PREFIX.pack(self.base_offset, self.size - LOG_OVERHEAD, -1, MAGIC, self.crc)
         return b"".join((prefix, self._checked_header(), self.body))
 
     def _checked_header(self) -> bytes:
@@ -168,18 +175,28 @@ def split(records: memoryview | bytes) -> Iterator[Batch]:
         UnreadableBatch: a batch is not of format v2.
     """
     view = memoryview(records)
-    total = len(view)
     at = 0
-    while at + HEADER_SIZE <= total:
-        (base, length, _epoch, magic, crc, attributes, delta, base_time, max_time, pid, pid_epoch, sequence, count) = (
-            HEADER.unpack_from(view, at)
-        )
-        if magic != MAGIC:
-            raise UnreadableBatch(base, magic)
-        # A length below a header's can only be damage: the checksum will tell, and the walk still moves on.
-        end = at + max(_LOG_OVERHEAD + length, HEADER_SIZE)
-        if end > total:
-            return
-        body = bytes(view[at + HEADER_SIZE : end])
-        yield Batch(base, delta, count, attributes, base_time, max_time, pid, pid_epoch, sequence, crc, body)
-        at = end
+    while (found := read_batch(view, at)) is not None:
+        one, at = found
+        yield one
+
+
+def read_batch(view: memoryview, at: int) -> tuple[Batch, int] | None:
+    """Return the batch that begins at a place of a fetch response's records, and the place behind; None if incomplete.
+
+    Raises:
+        UnreadableBatch: it is not of format v2.
+    """
+    if at + HEADER_SIZE > len(view):
+        return None
+    (base, length, _epoch, magic, crc, attributes, delta, base_time, max_time, pid, pid_epoch, sequence, count) = (
+        HEADER.unpack_from(view, at)
+    )
+    if magic != MAGIC:
+        raise UnreadableBatch(base, magic)
+    # A length below a header's can only be damage: the checksum will tell, and the walk still moves on.
+    end = at + max(LOG_OVERHEAD + length, HEADER_SIZE)
+    if end > len(view):
+        return None
+    body = bytes(view[at + HEADER_SIZE : end])
+    return Batch(base, delta, count, attributes, base_time, max_time, pid, pid_epoch, sequence, crc, body), end

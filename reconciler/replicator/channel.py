@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from reconciler.model.status import PartitionState, PartitionStatus, Reason
@@ -22,6 +22,7 @@ from reconciler.replicator.cut import cut
 from reconciler.replicator.pace import FEW_RECORDS
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.queued import Item, Queue
+from reconciler.replicator.singles import batches
 from reconciler.replicator.visible import Gap, sift
 from reconciler.replicator.wire import FetchAnswer, Leader, ProduceAnswer
 
@@ -252,7 +253,7 @@ class Channel:
             self.end = answer.last_stable_offset
         queued = 0
         try:
-            for item in sift(split(answer.records), self.fetch_at, answer.aborted):
+            for item in sift(self._read(answer.records), self.fetch_at, answer.aborted):
                 blocked = reasons.why_not(item) if isinstance(item, Batch) else None
                 if blocked is not None:
                     self._block(blocked, now)
@@ -266,6 +267,9 @@ class Channel:
             self._block(reasons.undecodable(self.fetch_at, error), now)
         self._mind_gap()
         return queued
+
+    def _read(self, records: memoryview | bytes) -> Iterable[Batch]:
+        return batches(records, self._batch_size) if self._batch_size else split(records)
 
     def _from_here(self, item: Item) -> Item:
         """Cut off what lies before the place where reading began."""

@@ -15,17 +15,11 @@ from typing import Any, NamedTuple
 
 from reconciler.replicator.batch import CODEC_BITS, Batch
 from reconciler.replicator.pace import FEW_RECORDS
-from reconciler.replicator.varint import read, signed
+from reconciler.replicator.varint import SIGNED, read, signed
 
 _MORE = 0x80
 _BITS = 0x7F
-_NO_DELTAS = b"\x00\x00\x00"
-_TABLE = 4096
-
-
-_SIGNED = tuple(signed(value) for value in range(_TABLE))
-# The attributes of a record, which are never used, and a timestamp delta.
-_TIMES = tuple(b"\x00" + one for one in _SIGNED)
+_TABLE = len(SIGNED)
 
 
 class Taken(NamedTuple):
@@ -90,17 +84,7 @@ def merged(batches: Sequence[Batch]) -> Batch:
     base_offset, base_time = first.base_offset, first.base_timestamp
     pieces: list[bytes] = []
     for batch in batches:
-        body = batch.body
-        offset, time = batch.base_offset - base_offset, batch.base_timestamp - base_time
-        start = _start_of_only(body) if batch.record_count == 1 else 0
-        if start:
-            kept = body[start:]
-            stamp = _TIMES[time] if 0 <= time < _TABLE else b"\x00" + signed(time)
-            delta = _SIGNED[offset] if offset < _TABLE else signed(offset)
-            size = len(stamp) + len(delta) + len(kept)
-            pieces += (_SIGNED[size] if size < _TABLE else signed(size), stamp, delta, kept)
-        else:
-            _append(pieces, batch, offset, time)
+        _append(pieces, batch, batch.base_offset - base_offset, batch.base_timestamp - base_time)
     last = batches[-1]
     return Batch(
         base_offset,
@@ -115,21 +99,6 @@ def merged(batches: Sequence[Batch]) -> Batch:
         0,
         b"".join(pieces),
     )
-
-
-def _start_of_only(body: bytes) -> int:
-    """Return where the kept part of a batch's only record begins when its front is as producers write it, else 0."""
-    size = body[0]
-    if size < _MORE:
-        at = 1
-    elif body[1] < _MORE:
-        size = (size & _BITS) | body[1] << 7
-        at = 2
-    else:
-        return 0
-    if size != (len(body) - at) << 1 or body[at : at + 3] != _NO_DELTAS:
-        return 0
-    return at + 3
 
 
 def _append(pieces: list[bytes], batch: Batch, offset: int, time: int) -> None:
@@ -161,11 +130,11 @@ def _append(pieces: list[bytes], batch: Batch, offset: int, time: int) -> None:
             message = f"the batch at offset {batch.base_offset} is not laid out as its header says"
             raise ValueError(message)
         delta += offset
-        stamp = _SIGNED[moved] if 0 <= moved < _TABLE else signed(moved)
-        place = _SIGNED[delta] if delta < _TABLE else signed(delta)
+        stamp = SIGNED[moved] if 0 <= moved < _TABLE else signed(moved)
+        place = SIGNED[delta] if delta < _TABLE else signed(delta)
         size = 1 + len(stamp) + len(place) + end - at
         pieces += (
-            _SIGNED[size] if size < _TABLE else signed(size),
+            SIGNED[size] if size < _TABLE else signed(size),
             body[start : start + 1],
             stamp,
             place,

@@ -26,3 +26,7 @@ def read(data: bytes, at: int) -> tuple[int, int]:
     """
     value, at = read_uvarint(data, at)
     return (value >> 1) ^ -(value & 1), at
+
+
+# The small ones, which nearly all are.
+SIGNED = tuple(signed(value) for value in range(4096))

@@ -79,7 +79,7 @@ def marked(data: bytes, attribute: int) -> bytes:
     """Return a batch with one more bit in its attributes, and a checksum that knows."""
     changed = bytearray(data)
     changed[22] |= attribute
-    return _sealed(changed)
+    return resealed(changed)
 
 
 def thinned(data: bytes, removed: int) -> bytes:
@@ -87,7 +87,7 @@ def thinned(data: bytes, removed: int) -> bytes:
     changed = bytearray(data)
     count = int.from_bytes(changed[57:61], "big") - removed
     changed[57:61] = count.to_bytes(4, "big")
-    return _sealed(changed)
+    return resealed(changed)
 
 
 def damaged(data: bytes) -> bytes:
@@ -97,7 +97,10 @@ def damaged(data: bytes) -> bytes:
     return bytes(changed)
 
 
-def _sealed(data: bytearray) -> bytes:
+def resealed(data: bytes | bytearray) -> bytes:
+    """Return a batch whose length and checksum fit its bytes, whatever those are."""
+    data = bytearray(data)
+    data[8:12] = (len(data) - 12).to_bytes(4, "big")
     data[17:21] = google_crc32c.value(bytes(data[21:])).to_bytes(4, "big")
     return bytes(data)
 

@@ -1,0 +1,114 @@
+"""Reads runs of batches that hold one record each as one batch: each costs the way of a whole batch otherwise.
+
+`channel` reads fetch answers with `batches` where small batches are merged. What `batch.split`, `visible`, `reasons`
+and `merge` would do for each of them happens here in one pass, for the plain case only; whatever is not plain is left
+to them. Pure.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+import google_crc32c
+
+from reconciler.replicator.batch import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, MAGIC, Batch, read_batch
+from reconciler.replicator.varint import SIGNED, signed
+
+# What is looked at of a header: base offset, length, magic, crc, attributes, last offset delta, both times, count.
+_FRONT = struct.Struct(">qi4xbIhiqq14xi")
+_ONE = 1
+# A record without key, value and headers has six bytes behind its length, which counts them zigzag.
+_SIX = 12
+_LEAST = HEADER_SIZE + 7
+_MORE = 0x80
+_BITS = 0x7F
+# The attributes of a record, which are never used, and no deltas: how producers write a batch's first record.
+_NO_DELTAS = b"\x00\x00\x00"
+_TABLE = len(SIGNED)
+_TIMES = tuple(b"\x00" + one for one in SIGNED)
+
+
+def batches(records: memoryview | bytes, limit: int) -> Iterator[Batch]:
+    """Yield what `batch.split` does, but neighbours of one record each as one batch of up to `limit` bytes.
+
+    Batches that were put together passed their checksums; they have none of their producers' numbers.
+
+    Args:
+        records: of a fetch response.
+        limit: how many bytes may become one batch.
+
+    Raises:
+        UnreadableBatch: a batch is not of format v2.
+    """
+    view = memoryview(records)
+    data: bytes | None = None
+    at = 0
+    while True:
+        if _is_run(view, at):
+            if data is None:
+                data = bytes(view)
+            run = _run(data, at, limit)
+            if run is not None:
+                one, at = run
+                yield one
+                continue
+        found = read_batch(view, at)
+        if found is None:
+            return
+        alone, at = found
+        yield alone
+
+
+def _is_run(view: memoryview, at: int) -> bool:
+    """Tell whether the next two batches say that they hold one record each, uncompressed."""
+    for _ in range(2):
+        if at < 0 or at + HEADER_SIZE > len(view):
+            return False
+        _base, length, magic, _crc, attributes, _delta, _time, _max_time, count = _FRONT.unpack_from(view, at)
+        if count != _ONE or attributes or magic != MAGIC or length <= 0:
+            return False
+        at += LOG_OVERHEAD + length
+    return True
+
+
+def _run(data: bytes, at: int, limit: int) -> tuple[Batch, int] | None:
+    """Return the plain one-record batches from `at` on as one, and the place behind; None when there are not two.
+
+    This runs once for each record, so nothing is called that can be avoided.
+    """
+    crc32c, unpack, total = google_crc32c.value, _FRONT.unpack_from, len(data)
+    first, _, _, _, _, _, first_time, newest, _ = unpack(data, at)
+    expected, most = first, min(at + limit, total)
+    pieces: list[bytes] = []
+    while at + _LEAST <= most:
+        base, length, magic, crc, attributes, delta, time, max_time, count = unpack(data, at)
+        end = at + LOG_OVERHEAD + length
+        if base != expected or count != _ONE or attributes or delta or magic != MAGIC or time != max_time or end > most:
+            break
+        start = at + HEADER_SIZE
+        size = data[start]
+        if size < _MORE:
+            start += 1
+        else:
+            # More than two bytes of length are too many for here: the next condition sees to that.
+            size = size & _BITS | data[start + 1] << 7
+            start += 2
+        behind = start + len(_NO_DELTAS)
+        if size < _SIX or size != (end - start) << 1 or data[start:behind] != _NO_DELTAS:
+            break
+        if crc != crc32c(data[at + CHECKED_FROM : end]):
+            break
+        place, moved = base - first, time - first_time
+        stamp = _TIMES[moved] if 0 <= moved < _TABLE else b"\x00" + signed(moved)
+        spot = SIGNED[place] if place < _TABLE else signed(place)
+        size = len(stamp) + len(spot) + end - behind
+        pieces += (SIGNED[size] if size < _TABLE else signed(size), stamp, spot, data[behind:end])
+        if time > newest:  # noqa: PLR1730 - max() takes a tenth of the whole pass
+            newest = time
+        expected, at = base + 1, end
+    count = expected - first
+    if count <= _ONE:
+        return None
+    one = Batch(first, count - 1, count, 0, first_time, newest, -1, -1, -1, 0, b"".join(pieces))
+    return one._replace(crc=one.checksum), at
