@@ -31,7 +31,7 @@ _START_SECONDS = 180.0
 _LAST_SECONDS = 60.0
 _LOOK = 0.1
 # Nothing changes in what has no rounds.
-_LONGEST_WITHOUT_ROUNDS = 180.0
+_LONGEST_WITHOUT_ROUNDS = 90.0
 _WARM_UP = "warm-up"
 _NS_PER_MS = 1e6
 _BROKER = {"num.network.threads": "3", "num.io.threads": "8", "log.segment.delete.delay.ms": "1000"}
@@ -45,7 +45,7 @@ class Setting:
 
     Attributes:
         stream: what is sent.
-        seconds: length of what counts; for who has no rounds at most 180.
+        seconds: length of what counts; for who has no rounds at most 90.
         warm_up: seconds before, from the first record that comes out.
     """
 

@@ -24,7 +24,7 @@ once, or there would be no report.
 - CPU is user and system time of all processes of a replicator, in CPU seconds a second; *harness* is that of the
   process that sent and received, *elsewhere* what else was busy. *Late* is by how much the generator was late at worst.
 - Anabranch runs with what a user would write, for the whole time, so that its rounds change inside; what has no rounds
-  is measured for 180 s at most.
+  is measured for 90 s at most.
 - MirrorMaker 2 runs in dedicated mode, without heartbeats, checkpoints and ACL sync, with offset syncs: with the
   settings of the race; with its own, where its producer waits for 5 ms; and with those of the race, but
   `target.producer.linger.ms=0`, which is its quickest. Those of the race beyond the defaults:
