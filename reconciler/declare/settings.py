@@ -12,14 +12,14 @@ from typing import NamedTuple, TypeAlias, cast
 
 from reconciler.declare.located import Place, Value
 from reconciler.declare.quantities import byte_count, byte_rate, seconds, short_seconds
-from reconciler.model.flow import Fill, Flow, OffsetsMode, OnDataLoss, OnRecreate
+from reconciler.model.flow import Compression, Fill, Flow, OffsetsMode, OnDataLoss, OnRecreate
 from reconciler.model.policy import PolicyKind, ReplicationPolicy
 from reconciler.model.selection import Selection
 
 PATTERN_KINDS = ("fan-out", "aggregation", "active-active", "xdcr")
 FIELDS = (
     *("topics", "policy", "offsets", "fill", "on-data-loss", "on-recreate", "quota", "batch-size"),
-    *("linger", "tasks", "replication-factor", "refresh-interval", "enabled"),
+    *("compression", "linger", "tasks", "replication-factor", "refresh-interval", "enabled"),
 )
 
 
@@ -44,6 +44,7 @@ _BUILT_IN_VALUES: dict[str, Value] = {
     "on-recreate": "park",
     "quota": None,
     "batch-size": "256KiB",
+    "compression": "source",
     "linger": "5ms",
     "tasks": 1,
     "replication-factor": None,
@@ -96,6 +97,7 @@ def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -
         on_recreate=cast("OnRecreate", value["on-recreate"]),
         quota=None if quota is None else byte_rate(quota),
         batch_size=byte_count(cast("str | int", value["batch-size"])),
+        compression=cast("Compression", value["compression"]),
         linger=short_seconds(cast("str", value["linger"])),
         # 4.0 is a whole number to JSON Schema.
         tasks=int(cast("int", value["tasks"])),

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem
@@ -20,6 +20,8 @@ from reconciler.model.errors import EnvironmentFault, Problem
 Isolation = Literal["read_uncommitted", "read_committed"]
 
 _TIMEOUT = 20.0
+# Of a record in message format v0.
+_NO_TIME = -1
 _CHUNK = 10_000
 
 
@@ -128,8 +130,15 @@ def _read_all(consumer: Consumer, topic: str, where: str) -> dict[int, Reading]:
         number, offset = message.partition(), message.offset()
         count, first, _ = seen[number]
         seen[number] = (count + 1, first if count else offset, offset)
+        # Of which kind it is does not count: what the source's broker stamped is what a producer says at the target.
         kind, timestamp = message.timestamp()
-        fields = (offset, kind, timestamp, message.key(), message.value(), message.headers())
+        fields = (
+            offset,
+            _NO_TIME if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
+            message.key(),
+            message.value(),
+            message.headers(),
+        )
         hashes[number].update(repr(fields).encode())
     return {number: Reading(*seen[number], hashes[number].hexdigest()) for number in numbers}
 

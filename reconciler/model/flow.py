@@ -21,6 +21,9 @@ ON_DATA_LOSS: tuple[str, ...] = get_args(OnDataLoss)
 OnRecreate = Literal["park", "restart"]
 ON_RECREATE: tuple[str, ...] = get_args(OnRecreate)
 
+Compression = Literal["source", "none", "gzip", "snappy", "lz4", "zstd"]
+COMPRESSIONS: tuple[str, ...] = get_args(Compression)
+
 DEFAULT_BATCH_SIZE = 256 * 1024
 DEFAULT_LINGER = 0.005
 DEFAULT_REFRESH_INTERVAL = 60.0
@@ -42,6 +45,7 @@ class Flow:
         on_recreate: what follows when a source topic was deleted and made again.
         quota: the most that all its tasks together copy, in bytes per second; None means no limit.
         batch_size: up to how many bytes small source batches are merged into one; 0 merges none.
+        compression: of the copy's batches; `source` leaves each as it is.
         linger: for how many seconds a task rests at most between two reads while records trickle in.
         tasks: how many tasks replicate it.
         replication_factor: of remote topics; None means the source's, at most the target's broker count.
@@ -61,6 +65,7 @@ class Flow:
     on_recreate: OnRecreate = "park"
     quota: int | None = None
     batch_size: int = DEFAULT_BATCH_SIZE
+    compression: Compression = "source"
     linger: float = DEFAULT_LINGER
     tasks: int = 1
     replication_factor: int | None = None

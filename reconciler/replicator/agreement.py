@@ -110,7 +110,7 @@ class Agreement:
             NotYet: the source does not show as much as was copied.
             ConnectionLost: no answer.
             ErrorCode: a broker refuses.
-            UnreadableBatch: a batch is of an old message format.
+            UnreadableBatch: a batch cannot be read.
         """
         runs = logs.record.runs
         await self._compare(logs)

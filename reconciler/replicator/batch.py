@@ -1,6 +1,6 @@
-"""Record batches (message format v2), seen from their bytes: find them, check them, give them a new header.
+"""Record batches (message format v2), seen from their bytes: check them, give them a new header.
 
-`channel` cuts batches out of fetch answers with `split` and gives each a new header with `Batch.rewritten`. Keys,
+`split` and `singles` find batches in fetch answers, and `channel` gives each a new header. Keys,
 values, headers, timestamps and compression are never looked at. Pure: no I/O, no client.
 
 The layout is Kafka's `DefaultRecordBatch`: 61 bytes of header, the CRC-32C covers everything from the attributes on.
@@ -9,7 +9,6 @@ The layout is Kafka's `DefaultRecordBatch`: 61 bytes of header, the CRC-32C cove
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import google_crc32c
@@ -155,48 +154,14 @@ class Batch(NamedTuple):
 
 
 class UnreadableBatch(ValueError):
-    """The bytes are not a batch of message format v2.
+    """The bytes are not a batch that can be read.
 
     Attributes:
-        offset: where the batch says that it begins.
+        offset: where it says that it begins.
         magic: the message format it claims.
     """
 
-    def __init__(self, offset: int, magic: int) -> None:
-        super().__init__(f"batch at offset {offset} has message format v{magic}, not v2")
+    def __init__(self, offset: int, magic: int, why: str) -> None:
+        super().__init__(f"batch at offset {offset} has message format v{magic}: {why}")
         self.offset = offset
         self.magic = magic
-
-
-def split(records: memoryview | bytes) -> Iterator[Batch]:
-    """Yield the whole batches of a fetch response's `records`; an incomplete last one is left out, as brokers send it.
-
-    Raises:
-        UnreadableBatch: a batch is not of format v2.
-    """
-    view = memoryview(records)
-    at = 0
-    while (found := read_batch(view, at)) is not None:
-        one, at = found
-        yield one
-
-
-def read_batch(view: memoryview, at: int) -> tuple[Batch, int] | None:
-    """Return the batch that begins at a place of a fetch response's records, and the place behind; None if incomplete.
-
-    Raises:
-        UnreadableBatch: it is not of format v2.
-    """
-    if at + HEADER_SIZE > len(view):
-        return None
-    (base, length, _epoch, magic, crc, attributes, delta, base_time, max_time, pid, pid_epoch, sequence, count) = (
-        HEADER.unpack_from(view, at)
-    )
-    if magic != MAGIC:
-        raise UnreadableBatch(base, magic)
-    # A length below a header's can only be damage: the checksum will tell, and the walk still moves on.
-    end = at + max(LOG_OVERHEAD + length, HEADER_SIZE)
-    if end > len(view):
-        return None
-    body = bytes(view[at + HEADER_SIZE : end])
-    return Batch(base, delta, count, attributes, base_time, max_time, pid, pid_epoch, sequence, crc, body), end

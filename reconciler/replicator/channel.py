@@ -12,18 +12,17 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from reconciler.model.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator import reasons
-from reconciler.replicator.batch import Batch, UnreadableBatch, next_sequence, split
-from reconciler.replicator.cut import cut
+from reconciler.replicator.batch import Batch, next_sequence
+from reconciler.replicator.intake import CannotPass, Form, items
 from reconciler.replicator.pace import FEW_RECORDS
 from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.queued import Item, Queue
-from reconciler.replicator.singles import batches
-from reconciler.replicator.visible import Gap, sift
+from reconciler.replicator.queued import Queue
+from reconciler.replicator.visible import Gap
 from reconciler.replicator.wire import FetchAnswer, Leader, ProduceAnswer
 
 # Brokers remember the last five batches of a producer, which is what makes a repeat recognisable.
@@ -92,6 +91,7 @@ class Channel:
         place: which partition.
         at_gap: called when nothing is in flight and a gap is next: somebody must fill it and call `filled`.
         batch_size: up to how many bytes small batches are merged into one; 0 merges none.
+        codec: what batches are compressed with at the target; None leaves that as it is.
 
     Attributes:
         position: the next source offset to be written; -1 before the first opening.
@@ -103,9 +103,15 @@ class Channel:
         newest_read: timestamp of the batch read last (ms), and when that was (monotonic seconds).
     """
 
-    def __init__(self, place: Place, at_gap: Callable[[Channel], None] | None = None, batch_size: int = 0) -> None:
+    def __init__(
+        self,
+        place: Place,
+        at_gap: Callable[[Channel], None] | None = None,
+        batch_size: int = 0,
+        codec: int | None = None,
+    ) -> None:
         self.place = place
-        self._batch_size = batch_size
+        self._form = Form(batch_size, codec=codec)
         self._at_gap = at_gap
         self.sides: Sides | None = None
         self.state = PartitionState.OPENING
@@ -253,29 +259,14 @@ class Channel:
             self.end = answer.last_stable_offset
         queued = 0
         try:
-            for item in sift(self._read(answer.records), self.fetch_at, answer.aborted):
-                blocked = reasons.why_not(item) if isinstance(item, Batch) else None
-                if blocked is not None:
-                    self._block(blocked, now)
-                    break
-                self.fetch_at = self.queue.push(self._from_here(item))
+            for item in items(answer, self.fetch_at, self._form):
+                self.fetch_at = self.queue.push(item)
                 queued += 1
                 self.newest_read = (item.max_timestamp, now) if isinstance(item, Batch) else self.newest_read
-        except UnreadableBatch as error:
-            self._block(reasons.old_format(error), now)
-        except ValueError as error:
-            self._block(reasons.undecodable(self.fetch_at, error), now)
+        except CannotPass as error:
+            self._block(error.reason, now)
         self._mind_gap()
         return queued
-
-    def _read(self, records: memoryview | bytes) -> Iterable[Batch]:
-        return batches(records, self._batch_size) if self._batch_size else split(records)
-
-    def _from_here(self, item: Item) -> Item:
-        """Cut off what lies before the place where reading began."""
-        if isinstance(item, Batch) and item.base_offset < self.fetch_at:
-            return cut(item, self.fetch_at)
-        return item
 
     def _block(self, reason: Reason, now: float) -> None:
         """Stop reading; what was read before goes out first, then the partition parks."""
@@ -345,7 +336,7 @@ class Channel:
         Args:
             most_records: batches of more records are not merged with others.
         """
-        batch, size = self.queue.take(self._batch_size, most_records)
+        batch, size = self.queue.take(self._form.merge, most_records)
         self._sent_since_gap += size
         standing = self._standing
         head = batch.header(standing.producer_id, standing.producer_epoch, standing.sequence)
@@ -365,10 +356,8 @@ class Channel:
         self.in_flight.remove(parcel)
         verdict = reasons.why_failed(self.place.remote, parcel.landing, parcel.size, answer)
         if verdict is not None:
-            if answer.error in reasons.TOO_LARGE and self._batch_size:
-                # The source's own batches may still fit.
-                self._batch_size = 0
-                verdict = reasons.too_large_if_merged(self.place.remote, parcel.size)
+            if answer.error in reasons.TOO_LARGE and parcel.records > 1:
+                verdict = self._take_smaller(parcel)
             if parcel.opening == self.opening:
                 self.end_opening(*verdict, now)
             return False
@@ -380,6 +369,15 @@ class Channel:
         self._mind_gap()
         self._park_when_drained(now)
         return True
+
+    def _take_smaller(self, parcel: Parcel) -> reasons.Verdict:
+        """Remember, after the target refused a parcel, what it may take."""
+        if self._form.merge:
+            # The source's own batches may still fit.
+            self._form = self._form._replace(merge=0)
+            return reasons.too_large_if_merged(self.place.remote, parcel.size)
+        self._form = self._form._replace(largest=parcel.size // 2)
+        return reasons.too_large_if_whole(self.place.remote, parcel.size)
 
     def lost(self, parcel: Parcel, reason: Reason, now: float) -> None:
         """Note that no answer for `parcel` will come: it may or may not be in the log."""

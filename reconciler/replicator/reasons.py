@@ -39,29 +39,15 @@ _REFUSED_FOR_GOOD = {_INVALID_TIMESTAMP, _POLICY_VIOLATION, _INVALID_RECORD}
 Verdict = tuple[PartitionState, Reason]
 
 
-def why_not(batch: Batch) -> Reason | None:
-    """Return why `batch` cannot pass byte for byte, or None when it can."""
-    if not batch.is_intact:
-        text = "is corrupt: its checksum does not fit; check the source broker's disk and network"
-        return Reason("AB216", f"{_name(batch)} {text}")
-    if batch.record_count != batch.last_offset_delta + 1:
-        return Reason(
-            "AB204",
-            f"{_name(batch)} holds {batch.record_count} records over {batch.last_offset_delta + 1} offsets "
-            "(compacted); gaps inside a batch are not supported yet",
-        )
-    if batch.is_log_append_time:
-        return Reason("AB205", f"{_name(batch)} has LogAppendTime timestamps; rewriting them is not supported yet")
-    return None
+def damaged(batch: Batch) -> Reason:
+    """Return the reason for a batch whose checksum does not fit."""
+    text = "is corrupt: its checksum does not fit; check the source broker's disk and network"
+    return Reason("AB216", f"batch at source offset {batch.base_offset} {text}")
 
 
-def _name(batch: Batch) -> str:
-    return f"batch at source offset {batch.base_offset}"
-
-
-def old_format(error: UnreadableBatch) -> Reason:
-    """Return the reason for a batch of an older message format."""
-    return Reason("AB201", f"{error}; converting old message formats is not supported yet")
+def unreadable(error: UnreadableBatch) -> Reason:
+    """Return the reason for a batch that cannot be read."""
+    return Reason("AB201", f"{error}; check the source broker's disk, or copy from behind it")
 
 
 def unforeseen(what: str, error: Exception) -> Reason:
@@ -71,8 +57,8 @@ def unforeseen(what: str, error: Exception) -> Reason:
 
 
 def undecodable(offset: int, error: ValueError) -> Reason:
-    """Return the reason for a batch that must be cut and cannot be decoded."""
-    text = f"the batch that holds source offset {offset} begins before it and cannot be cut there: {error}"
+    """Return the reason for a batch that must be rewritten and cannot be decoded."""
+    text = f"the batch that holds source offset {offset} must be rewritten and cannot be: {error}"
     return Reason("AB207", text)
 
 
@@ -112,6 +98,12 @@ def why_failed(remote: str, expected: int, size: int, answer: ProduceAnswer) -> 
 def too_large_if_merged(remote: str, size: int) -> Verdict:
     """Return why a partition goes on without merging its batches."""
     text = f"{remote} takes no batch of {size:,} bytes; going on with the source's own batches"
+    return PartitionState.OPENING, Reason("AB220", text)
+
+
+def too_large_if_whole(remote: str, size: int) -> Verdict:
+    """Return why a partition goes on with the source's batches divided."""
+    text = f"{remote} takes no batch of {size:,} bytes; going on with batches divided"
     return PartitionState.OPENING, Reason("AB220", text)
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from reconciler.replicator.batch import Batch, split
+from reconciler.replicator.batch import Batch
 from reconciler.replicator.reading import read
+from reconciler.replicator.split import split
 from reconciler.replicator.wire import Record, TopicInfo, Wire, decode
 
 
@@ -27,7 +28,7 @@ async def batch_at(wire: Wire, topic: TopicInfo, partition: int, offset: int) ->
     Raises:
         ConnectionLost: no answer.
         ErrorCode: the broker refuses.
-        UnreadableBatch: it is of an old message format.
+        UnreadableBatch: a batch cannot be read.
     """
     answer = await read(wire, topic, partition, offset)
     # A broker returns the first batch whole, however large it is.

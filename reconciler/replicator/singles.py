@@ -1,6 +1,6 @@
 """Reads runs of batches that hold one record each as one batch: each costs the way of a whole batch otherwise.
 
-`channel` reads fetch answers with `batches` where small batches are merged. What `batch.split`, `visible`, `reasons`
+`channel` reads fetch answers with `batches` where small batches are merged. What `split`, `visible`, `reasons`
 and `merge` would do for each of them happens here in one pass, for the plain case only; whatever is not plain is left
 to them. Pure.
 """
@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 import google_crc32c
 
-from reconciler.replicator.batch import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, MAGIC, Batch, read_batch
+from reconciler.replicator.batch import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, MAGIC, Batch
+from reconciler.replicator.split import read_at
 from reconciler.replicator.varint import SIGNED, signed
 
 # What is looked at of a header: base offset, length, magic, crc, attributes, last offset delta, both times, count.
@@ -30,7 +31,7 @@ _TIMES = tuple(b"\x00" + one for one in SIGNED)
 
 
 def batches(records: memoryview | bytes, limit: int) -> Iterator[Batch]:
-    """Yield what `batch.split` does, but neighbours of one record each as one batch of up to `limit` bytes.
+    """Yield what `split.split` does, but neighbours of one record each as one batch of up to `limit` bytes.
 
     Batches that were put together passed their checksums; they have none of their producers' numbers.
 
@@ -39,7 +40,7 @@ def batches(records: memoryview | bytes, limit: int) -> Iterator[Batch]:
         limit: how many bytes may become one batch.
 
     Raises:
-        UnreadableBatch: a batch is not of format v2.
+        UnreadableBatch: a batch is of an unknown format, or an older one that cannot be decoded.
     """
     view = memoryview(records)
     data: bytes | None = None
@@ -53,11 +54,11 @@ def batches(records: memoryview | bytes, limit: int) -> Iterator[Batch]:
                 one, at = run
                 yield one
                 continue
-        found = read_batch(view, at)
+        found = read_at(view, at)
         if found is None:
             return
-        alone, at = found
-        yield alone
+        others, at = found
+        yield from others
 
 
 def _is_run(view: memoryview, at: int) -> bool:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reconciler.replicator.batch import Batch, split
+from reconciler.replicator.batch import Batch
 from reconciler.replicator.reading import read
+from reconciler.replicator.rewrite import first_at
+from reconciler.replicator.split import split
 from reconciler.replicator.visible import Gap, sift
 from reconciler.replicator.wire import TopicInfo, Wire
 
@@ -32,7 +34,7 @@ async def tail(wire: Wire, topic: TopicInfo, partition: int, start: int, end: in
     Raises:
         ConnectionLost: no answer.
         ErrorCode: the broker refuses.
-        UnreadableBatch: it is of an old message format.
+        UnreadableBatch: a batch cannot be read.
     """
     step = 1
     until = end
@@ -71,15 +73,20 @@ async def next_visible(wire: Wire, topic: TopicInfo, partition: int, offset: int
     Raises:
         ConnectionLost: no answer.
         ErrorCode: the broker refuses.
-        UnreadableBatch: it is of an old message format.
+        UnreadableBatch: a batch cannot be read.
     """
     while True:
         # A source that has nothing more answers at once.
         answer = await read(wire, topic, partition, offset, committed=True, wait_ms=0)
         before = offset
         for item in sift(split(answer.records), offset, answer.aborted):
-            if not isinstance(item, Gap):
-                return max(offset, item.base_offset), True
-            offset = item.next
+            if isinstance(item, Gap):
+                offset = item.next
+                continue
+            # Compaction also takes records out of the middle of a batch.
+            at = first_at(item, offset)
+            if at is not None:
+                return at, True
+            offset = item.next_offset
         if offset == before:
             return offset, False

@@ -108,7 +108,7 @@ class Takeover:
         except ConnectionLost as error:
             self._close(channel, _OPENING, Reason("AB220", str(error)))
         except UnreadableBatch as error:
-            self._close(channel, _PARKED, reasons.old_format(error))
+            self._close(channel, _PARKED, reasons.unreadable(error))
         except FillRefused as refused:
             self._close(channel, _PARKED, reasons.not_allowed(refused.operation, refused.resource, refused.name))
         except Unreachable as error:

@@ -15,7 +15,7 @@ from functools import partial
 
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, TaskStatus
-from reconciler.replicator import process
+from reconciler.replicator import codecs, process
 from reconciler.replicator.channel import Channel, Place
 from reconciler.replicator.custody import Custody
 from reconciler.replicator.discover import Assignment
@@ -213,7 +213,9 @@ class Task:
 
     def _channel(self, place: Place) -> Channel:
         """Return the channel of a partition that this task gets."""
-        return Channel(place, self._fill_gap, self._spec.flow.batch_size)
+        flow = self._spec.flow
+        codec = None if flow.compression == "source" else codecs.NAMES.index(flow.compression)
+        return Channel(place, self._fill_gap, flow.batch_size, codec)
 
     def _open_some(self, now: float) -> None:
         room = _OPEN_AT_ONCE - sum(channel.busy for channel in self._channels)

@@ -72,6 +72,13 @@ def _leads_all(client: AdminClient, name: str, partitions: int) -> bool:
     return all(answer.exception() is None for answer in answers)
 
 
+def delete_records(broker: EmbeddedCluster, topic: str, before: int) -> None:
+    """Delete the records of a topic's first partition that stand before an offset."""
+    client = admin(broker)
+    (future,) = client.delete_records([TopicPartition(topic, 0, before)]).values()
+    future.result(ANSWER_SECONDS)
+
+
 def delete(broker: EmbeddedCluster, *names: str) -> None:
     client = admin(broker)
     for future in client.delete_topics(list(names)).values():

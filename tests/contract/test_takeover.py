@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Producer
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
 from reconciler.model.cluster import Cluster
@@ -62,10 +60,6 @@ def target(forgetful: EmbeddedCluster) -> Cluster:
 
 def last_batch(cluster: Cluster, topic: str) -> Batch:
     return batch_of(cluster, topic, log_end(cluster, topic) - 1)
-
-
-def first_batch(cluster: Cluster, topic: str) -> Batch:
-    return batch_of(cluster, topic, 0)
 
 
 def batch_of(cluster: Cluster, topic: str, offset: int) -> Batch:
@@ -189,29 +183,3 @@ def test_a_remote_topic_made_anew_while_it_runs_is_copied_from_the_start(
         fill(source_cluster, topic_name, 10, 2)
         copying.wait(lambda status: [at(status, topic_name, n).position for n in range(2)] == [65, 55])
     assert identical(copying.spec, topic_name) == 120
-
-
-def test_a_batch_with_gaps_inside_parks(
-    forgetful: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
-) -> None:
-    compacted = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001"}
-    source = declared("east", forgetful)
-    create(forgetful, topic_name, 1, compacted)
-    create(target_cluster, f"east.{topic_name}", 1, REMOTE)
-    # A batch is sent when it is flushed, not when a slow machine has let a linger pass.
-    producer = Producer(forgetful.client_config() | {"linger.ms": 60_000, "log_level": "2"})
-    for n in range(5):
-        producer.produce(topic_name, key=b"a" if n < 4 else b"b", value=b"%d" % n)
-    producer.flush(SECONDS)
-    deadline = time.monotonic() + SECONDS
-    while first_batch(source, topic_name).record_count != 2:
-        assert time.monotonic() < deadline, "nothing is compacted"
-        # Only segments that are not written to any more are compacted.
-        producer.produce(topic_name, key=b"z", value=b"")
-        producer.flush(SECONDS)
-        time.sleep(0.2)
-    copied = copy(spec_of(source, declared("west", target_cluster), topic_name))
-    found = copied.at(topic_name)
-    assert (code(found), found.state) == ("AB204", PartitionState.PARKED)
-    assert "holds 2 records over 5 offsets" in str(found.reason)
-    assert copied.rows == []

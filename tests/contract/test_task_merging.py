@@ -8,7 +8,8 @@ from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.batch import Batch, split
+from reconciler.replicator.batch import Batch
+from reconciler.replicator.split import split
 from reconciler.replicator.wire import FetchAsk, Wire
 from tests.contract.kafka import create, declared
 from tests.support.copying import REMOTE, Running, assert_counted, copy, identical, spec_of

@@ -9,18 +9,18 @@ from __future__ import annotations
 import uuid
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
 from reconciler.state.journal import COPIES, Journal
-from tests.contract.kafka import admin, create, declared, delete, set_config
+from tests.contract.kafka import create, declared, delete, delete_records, set_config
 from tests.support.copying import REMOTE, Copied, Running, at, code, copy, fill, identical, log_end, spec_of
 
 # Copied first, then spoiled.
 COPIED = ("healthy", "foreign", "foreign-producer", "overtaken", "recreated", "shorter", "forgotten")
 # Troubled from the first record on.
-TROUBLED = ("appended", "large", "missing", "narrow", "taken")
+TROUBLED = ("large", "missing", "narrow", "taken")
 SECONDS = 30
 LARGE = b"x" * 1_500_000
 
@@ -59,20 +59,12 @@ def write(cluster: EmbeddedCluster, topic: str, *values: bytes, idempotent: bool
     assert producer.flush(SECONDS) == 0
 
 
-def delete_records(cluster: EmbeddedCluster, topic: str, before: int) -> None:
-    client = admin(cluster)
-    (future,) = client.delete_records([TopicPartition(topic, 0, before)]).values()
-    future.result(SECONDS)
-
-
 def begin(trouble: Trouble) -> None:
     """Make all topics and let those be copied that can be."""
     for name in COPIED:
         partitions = 2 if name == "healthy" else 1
         trouble.make(name, partitions)
         trouble.fill(name, 10, partitions)
-    trouble.make("appended", configs={"message.timestamp.type": "LogAppendTime"})
-    trouble.fill("appended", 10)
     trouble.make("large", configs={"max.message.bytes": "4000000"})
     trouble.fill("large", 10)
     create(trouble.source, trouble.topic("missing"))
@@ -141,11 +133,6 @@ def parked(trouble: Trouble, copied: Copied, name: str, partition: int = 0) -> P
 def test_what_can_be_copied_is(trouble: Trouble, first: Copied, name: str) -> None:
     status = first.at(trouble.topic(name))
     assert (status.state, status.reason, status.lag) == (PartitionState.RUNNING, None, 0)
-
-
-def test_log_append_time_parks_at_its_first_batch(trouble: Trouble, first: Copied) -> None:
-    status = parked(trouble, first, "appended")
-    assert (code(status), status.position, trouble.end("appended")) == ("AB205", 0, 0)
 
 
 def test_a_record_too_large_parks_with_its_size(trouble: Trouble, first: Copied) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.batch import split
+from reconciler.replicator.split import split
 from reconciler.replicator.wire import (
     EARLIEST,
     LATEST,

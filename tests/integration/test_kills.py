@@ -15,7 +15,7 @@ from confluent_kafka import Producer, TopicPartition
 from reconciler.demo.compare import Isolation, compare
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.status import PartitionState
-from tests.contract.kafka import admin, create, declared
+from tests.contract.kafka import admin, create, declared, set_config
 from tests.integration.command import anabranch
 from tests.support.copying import fill
 from tests.support.replicating import Replicator, wait_until_all_say, wait_until_copying
@@ -96,18 +96,21 @@ class Kinds:
     """Topics of every kind beside the two large ones, and what goes on in them meanwhile.
 
     Five transactions a second on each of eight partitions, for one flow that fills gaps with markers and one that fills
-    them with transactions; the codecs; records of 10 MB; a topic without records; a log whose start was trimmed.
+    them with transactions; the codecs; batches with LogAppendTime, and some larger than the target takes; records of
+    10 MB; a topic without records; a log whose start was trimmed.
     """
 
     def __init__(self, scene: Scene, source: EmbeddedCluster, name: str) -> None:
         self.scene = scene
         self.marked, self.transacted = f"{name}-marked", f"{name}_transacted"
+        self.stamped, self.divided = f"{name}-stamped", f"{name}-divided"
         self.codecs = {f"{name}-{codec}": codec for codec in ("gzip", "snappy", "zstd")}
+        self.codecs |= {self.stamped: "lz4", self.divided: "none"}
         self.large, self.empty, self.trimmed = f"{name}-large", f"{name}-empty", f"{name}-trimmed"
         for topic in (self.marked, self.transacted):
             create(source, topic, PARTITIONS)
         for topic in (*self.codecs, self.empty, self.trimmed):
-            create(source, topic, 2)
+            create(source, topic, 2, {"message.timestamp.type": "LogAppendTime"} if topic == self.stamped else None)
         create(source, self.large, 1, {"max.message.bytes": "11000000"})
         fill(source, self.trimmed, 2_000, 2)
         client = admin(source)
@@ -163,6 +166,7 @@ def test_five_kills_and_a_lost_checkpoint_lose_and_double_nothing(
         tasks=2,
         also=lambda scene: kinds.append(Kinds(scene, source_cluster, name)),
     )
+    set_config(target_cluster, f"east.{kinds[0].divided}", "max.message.bytes", "20000")
     records = {scene.fresh: 1_000_000, scene.old: 400_000}
     traffic = [
         Traffic(source_cluster, scene.fresh, PARTITIONS, records[scene.fresh], backlog=300_000, per_second=8_000),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import google_crc32c
 from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
 
-from reconciler.replicator.batch import Batch, split
+from reconciler.replicator.batch import HEADER_SIZE, Batch
+from reconciler.replicator.codecs import pack
+from reconciler.replicator.split import split
+from reconciler.replicator.varint import read
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -67,12 +70,18 @@ def build(
     return bytes(data)
 
 
-def build_old(magic: int, base_offset: int) -> bytes:
-    """Return a message set of format v0 or v1."""
-    builder = MemoryRecordsBuilder(magic, NONE, _ROOM, base_offset)
-    builder.append(1_000, b"key", b"value" * 20)
+def build_old(magic: int, base_offset: int, contents: Sequence[Content] = (), codec: int = NONE) -> bytes:
+    """Return messages of format v0 or v1 as they stand in a log, without headers, and v0's without times."""
+    contents = contents or [Content(1_000, b"key", b"value" * 20)]
+    # Inside a compressed message v1 counts from 0, and the message has the last one's offset.
+    builder = MemoryRecordsBuilder(magic, codec, _ROOM, 0 if magic and codec else base_offset)
+    for record in contents:
+        assert builder.append(record.timestamp if magic else None, record.key, record.value) is not None
     builder.close()
-    return bytes(builder.buffer())
+    data = bytearray(builder.buffer())
+    if codec:
+        data[:8] = (base_offset + len(contents) - 1).to_bytes(8, "big")
+    return bytes(data)
 
 
 def marked(data: bytes, attribute: int) -> bytes:
@@ -88,6 +97,22 @@ def thinned(data: bytes, removed: int) -> bytes:
     count = int.from_bytes(changed[57:61], "big") - removed
     changed[57:61] = count.to_bytes(4, "big")
     return resealed(changed)
+
+
+def compacted(contents: Sequence[Content], gone: Collection[int], base_offset: int = 0, codec: int = NONE) -> bytes:
+    """Return a batch as compaction leaves it: without the records of some numbers, the offsets of the others kept."""
+    whole = build(contents, base_offset)
+    body, at, left = whole[HEADER_SIZE:], 0, []
+    for number in range(len(contents)):
+        size, start = read(body, at)
+        if number not in gone:
+            left.append(body[at : start + size])
+        at = start + size
+    packed = pack(codec, b"".join(left))
+    head = bytearray(whole[:HEADER_SIZE])
+    head[22] |= codec
+    head[57:61] = len(left).to_bytes(4, "big")
+    return resealed(head + packed)
 
 
 def damaged(data: bytes) -> bytes:

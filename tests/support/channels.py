@@ -8,7 +8,7 @@ from reconciler.model.status import Reason
 from reconciler.replicator.channel import Channel, Place, Sides, Standing
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.wire import FetchAnswer, Leader, ProduceAnswer
-from tests.support.batches import CONTROL, LOG_APPEND_TIME, build, build_old, damaged, marked, some, thinned
+from tests.support.batches import CONTROL, build, build_old, damaged, marked, some, thinned
 
 PLACE = Place("orders", 3, "east.orders")
 SIDES = Sides(Leader(1, 5, 0), None, Leader(2, 7, 0), None)
@@ -19,9 +19,8 @@ OUTAGE = Reason("AB220", "the connection broke")
 # A batch that cannot pass to offset 5, by the code that says why.
 AT = 5
 CANNOT_PASS = {
-    "AB201": build_old(1, AT),
-    "AB204": thinned(build(some(4), AT), 2),
-    "AB205": marked(build(some(2), AT), LOG_APPEND_TIME),
+    "AB201": damaged(build_old(1, AT)),
+    "AB207": thinned(build(some(4), AT), 2),
     "AB216": damaged(build(some(2), AT)),
 }
 MARKER = marked(build(some(1), AT), CONTROL)

@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.batch import Batch, split
+from reconciler.replicator.batch import Batch
 from reconciler.replicator.channel import Place
 from reconciler.replicator.fill import Filler
 from reconciler.replicator.identity import Identity
+from reconciler.replicator.split import split
 from reconciler.replicator.wire import ConnectionLost, FetchAsk, Loop, ProduceAsk, TopicInfo, Wire
 from reconciler.replicator.wire.transactions import Markers, write_markers
 from tests.support.batches import Content, build

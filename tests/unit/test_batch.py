@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.replicator.batch import HEADER_SIZE, SEQUENCE_MODULUS, Batch, UnreadableBatch, next_sequence, split
+from reconciler.replicator.batch import HEADER_SIZE, SEQUENCE_MODULUS, Batch, UnreadableBatch, next_sequence
+from reconciler.replicator.split import split
 from tests.support.batches import (
     CODECS,
     CONTROL,
@@ -18,7 +19,6 @@ from tests.support.batches import (
     Content,
     batch,
     build,
-    build_old,
     decode,
     marked,
     some,
@@ -117,16 +117,6 @@ def test_a_cut_last_batch_is_left_out(counts: list[int], data: st.DataObject) ->
     cut = data.draw(st.integers(1, len(pieces[-1])))
     found = list(split(memoryview(b"".join(pieces))[: sum(map(len, pieces)) - cut]))
     assert [one.to_bytes()[16:] for one in found] == [piece[16:] for piece in pieces[:-1]]
-
-
-@pytest.mark.parametrize("magic", [0, 1])
-def test_older_message_formats_are_refused(magic: int) -> None:
-    found = split(build(some(1), 4) + build_old(magic, 5))
-    assert next(found).base_offset == 4
-    with pytest.raises(UnreadableBatch) as caught:
-        next(found)
-    assert (caught.value.offset, caught.value.magic) == (5, magic)
-    assert f"offset 5 has message format v{magic}" in str(caught.value)
 
 
 @given(st.binary(max_size=200), st.integers(0, 2**31 - 1) | st.integers(-(2**31), HEADER_SIZE))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.plant import one_record_batch, write_segments
 from bench.segments import LogFacts, TopicLog
-from reconciler.replicator.batch import split
+from reconciler.replicator.split import split
 from reconciler.replicator.wire import decode
 
 

@@ -54,10 +54,28 @@ def test_a_target_that_takes_no_merged_batch_gets_the_sources_own() -> None:
     feed(channel, log(0, 1, 1))
     (first,) = send_all(channel)
     assert first.records == 1
-    # What is too large even so needs somebody.
+    # A single record that is too large needs somebody.
     assert not channel.answered(first, answer(error=MESSAGE_TOO_LARGE), 0.0)
     found = channel.status()
     assert (found.state, found.reason and found.reason.code) == (PartitionState.PARKED, "AB212")
+
+
+def test_a_batch_that_is_too_large_is_divided() -> None:
+    channel = merging(0)
+    whole = log(0, 64)
+    feed(channel, whole)
+    (first,) = send_all(channel)
+    assert not channel.answered(first, answer(error=MESSAGE_TOO_LARGE), 0.0)
+    assert (channel.state, channel.reason and channel.reason.code) == (PartitionState.OPENING, "AB220")
+    channel.open(SIDES, Standing(0, 77, 0, 0))
+    feed(channel, whole)
+    found: list[int] = []
+    while channel.queue:
+        parcel = channel.send()
+        assert parcel.size <= first.size // 2
+        found.append(parcel.records)
+        assert land(channel, parcel)
+    assert (sum(found), channel.position) == (64, 64)
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=40), st.integers(0, 3_000), st.data())

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reconciler.model.status import PartitionState
 from reconciler.replicator.batch import SEQUENCE_MODULUS, Batch
 from reconciler.replicator.channel import QUEUE_BYTES, Channel, Standing
-from tests.support.batches import CODECS, LOG_APPEND_TIME, ZSTD, Content, build, decode, marked, some
+from tests.support.batches import CODECS, ZSTD, Content, build, damaged, decode, marked, some
 from tests.support.channels import (
     AT,
     CANNOT_PASS,
@@ -132,7 +132,7 @@ def test_what_was_read_before_a_batch_that_cannot_pass_is_written_first(code: st
 
 def test_a_break_before_the_blocking_batch_is_reached_forgets_it() -> None:
     channel = opened(end=AT - 1)
-    feed(channel, log(AT - 1, 1) + CANNOT_PASS["AB205"])
+    feed(channel, log(AT - 1, 1) + CANNOT_PASS["AB216"])
     (parcel,) = send_all(channel)
     channel.lost(parcel, OUTAGE, 0.0)
     assert (channel.state, channel.reason) == (PartitionState.OPENING, OUTAGE)
@@ -145,7 +145,7 @@ def test_parking_again_takes_longer_each_time() -> None:
     pauses = []
     channel = opened(end=AT)
     for _ in range(12):
-        feed(channel, CANNOT_PASS["AB205"], now=1_000.0)
+        feed(channel, CANNOT_PASS["AB216"], now=1_000.0)
         pauses.append(channel.retry_at - 1_000.0)
         channel.open(SIDES, Standing(AT, PRODUCER_ID, EPOCH, 0))
     assert pauses[:4] == [2.0, 4.0, 8.0, 16.0]
@@ -155,9 +155,9 @@ def test_parking_again_takes_longer_each_time() -> None:
 def test_parking_begins_with_a_short_pause_after_records_were_written() -> None:
     channel = opened(end=AT)
     for _ in range(5):
-        feed(channel, CANNOT_PASS["AB205"])
+        feed(channel, CANNOT_PASS["AB216"])
         channel.open(SIDES, Standing(AT, PRODUCER_ID, EPOCH, 0))
-    feed(channel, log(AT, 2) + marked(build(some(1), AT + 2), LOG_APPEND_TIME))
+    feed(channel, log(AT, 2) + damaged(build(some(1), AT + 2)))
     (parcel,) = send_all(channel)
     land(channel, parcel, now=10.0)
     assert channel.state is PartitionState.PARKED

@@ -82,6 +82,7 @@ def test_built_in_defaults(tmp_path: Path) -> None:
         on_recreate="park",
         quota=None,
         batch_size=262_144,
+        compression="source",
         linger=0.005,
         tasks=1,
         replication_factor=None,

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.replicator.batch import HEADER_SIZE, Batch, split
+from reconciler.replicator.batch import HEADER_SIZE, Batch
 from reconciler.replicator.merge import merged, take
 from reconciler.replicator.pace import FEW_RECORDS
+from reconciler.replicator.split import split
 from reconciler.replicator.visible import Gap
 from reconciler.replicator.wire import Record, decode
 from tests.support.batches import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import zstandard
 
-from reconciler.replicator.batch import split
 from reconciler.replicator.channel import Standing
 from reconciler.replicator.padding import _batch, _is_ours, empty_records
+from reconciler.replicator.split import split
 from tests.support.batches import ZSTD, Content, build, decode
 
 PRODUCER = Standing(0, 900, 3, 0)

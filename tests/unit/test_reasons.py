@@ -6,39 +6,24 @@ import pytest
 
 from reconciler.model.status import PartitionState
 from reconciler.replicator import reasons
-from reconciler.replicator.batch import UnreadableBatch, split
+from reconciler.replicator.batch import UnreadableBatch
+from reconciler.replicator.split import split
 from reconciler.replicator.wire import ErrorCode, error_name
-from tests.support.batches import build, build_old, some
-from tests.support.channels import AT, CANNOT_PASS, answer
+from tests.support.channels import CANNOT_PASS, answer
 
 OPENING, PARKED = PartitionState.OPENING, PartitionState.PARKED
 
 
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        ("AB204", "holds 2 records over 4 offsets"),
-        ("AB205", "batch at source offset 5 has LogAppendTime timestamps"),
-        ("AB216", "batch at source offset 5 is corrupt"),
-    ],
-)
-def test_what_a_batch_is_refused_for(code: str, words: str) -> None:
-    (batch,) = split(CANNOT_PASS[code])
-    reason = reasons.why_not(batch)
-    assert reason is not None
-    assert reason.code == code
-    assert words in reason.text
+def test_a_damaged_batch_is_named() -> None:
+    (batch,) = split(CANNOT_PASS["AB216"])
+    reason = reasons.damaged(batch)
+    assert (reason.code, "batch at source offset 5 is corrupt" in reason.text) == ("AB216", True)
 
 
-def test_a_plain_batch_at_its_offset_passes() -> None:
-    (batch,) = split(build(some(3), AT))
-    assert reasons.why_not(batch) is None
-
-
-def test_an_old_message_format_is_named() -> None:
+def test_what_cannot_be_read_is_named() -> None:
     with pytest.raises(UnreadableBatch) as caught:
-        list(split(build_old(1, 5)))
-    reason = reasons.old_format(caught.value)
+        list(split(CANNOT_PASS["AB201"]))
+    reason = reasons.unreadable(caught.value)
     assert (reason.code, "offset 5" in reason.text, "v1" in reason.text) == ("AB201", True, True)
 
 

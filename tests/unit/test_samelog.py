@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.replicator.batch import Batch, split
+from reconciler.replicator.batch import Batch
 from reconciler.replicator.samelog import first_difference
+from reconciler.replicator.split import split
 from tests.support.batches import CODECS, GZIP, LOG_APPEND_TIME, LZ4, Content, build, damaged, marked, some
 
 RECORDS = some(6)

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.replicator.batch import HEADER_SIZE, Batch, UnreadableBatch, split
+from reconciler.replicator.batch import HEADER_SIZE, Batch, UnreadableBatch
 from reconciler.replicator.singles import batches
+from reconciler.replicator.split import split
 from reconciler.replicator.wire import Record, decode
 from tests.support.batches import (
     CONTROL,
@@ -19,7 +20,6 @@ from tests.support.batches import (
     TRANSACTIONAL,
     Content,
     build,
-    build_old,
     damaged,
     marked,
     resealed,
@@ -121,10 +121,12 @@ def test_a_damaged_first_batch_hides_nothing() -> None:
     assert [(one.is_intact, one.record_count) for one in found] == [(False, 1), (True, 2)]
 
 
-def test_an_old_format_is_told_where_it_begins() -> None:
-    found = batches(b"".join(log(1, 1)) + build_old(1, 2), LIMIT)
+def test_what_cannot_be_read_is_told_where_it_begins() -> None:
+    strange = bytearray(build(some(1), 2))
+    strange[16] = 9
+    found = batches(b"".join(log(1, 1)) + strange, LIMIT)
     assert next(found).record_count == 2
-    with pytest.raises(UnreadableBatch, match="offset 2 has message format v1"):
+    with pytest.raises(UnreadableBatch, match="offset 2 has message format v9"):
         next(found)
 
 

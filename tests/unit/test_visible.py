@@ -6,7 +6,8 @@ import struct
 
 import pytest
 
-from reconciler.replicator.batch import Batch, split
+from reconciler.replicator.batch import Batch
+from reconciler.replicator.split import split
 from reconciler.replicator.visible import Gap, sift
 from tests.support.batches import CONTROL, TRANSACTIONAL, build, damaged, marked, some, thinned
 

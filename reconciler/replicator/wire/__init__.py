@@ -11,7 +11,7 @@ data; `records` decodes batches for comparing them.
 from reconciler.replicator.wire.ends import stable_ends
 from reconciler.replicator.wire.group import GroupWire, JoinAnswer, Listed, Membership
 from reconciler.replicator.wire.loop import Bell, Job, Loop, Work
-from reconciler.replicator.wire.records import Record, decode, encode
+from reconciler.replicator.wire.records import Record, decode
 from reconciler.replicator.wire.requests import EARLIEST, LATEST, Wire
 from reconciler.replicator.wire.sessions import FetchSession
 from reconciler.replicator.wire.values import (
@@ -51,7 +51,6 @@ __all__ = [
     "Wire",
     "Work",
     "decode",
-    "encode",
     "error_name",
     "stable_ends",
 ]

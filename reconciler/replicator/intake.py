@@ -1,0 +1,96 @@
+"""What a fetch answer holds for a channel: batches that can be written as they are, and gaps, without a hole between.
+
+`channel` takes items from here. Nearly every batch comes out as it was read; what the target would refuse, or what
+would not mean the same there, is rewritten. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from reconciler.model.status import Reason
+from reconciler.replicator import reasons
+from reconciler.replicator.batch import CODEC_BITS, Batch, UnreadableBatch
+from reconciler.replicator.rewrite import UNLIMITED, recoded, rewritten
+from reconciler.replicator.singles import batches
+from reconciler.replicator.split import split
+from reconciler.replicator.visible import Gap, sift
+from reconciler.replicator.wire import FetchAnswer
+
+
+class Form(NamedTuple):
+    """How the target gets its batches.
+
+    Attributes:
+        merge: up to how many bytes small batches become one; 0 merges none.
+        largest: a batch with more bytes is divided, where it holds more than one record.
+        codec: what they are compressed with; None leaves that as it is.
+    """
+
+    merge: int = 0
+    largest: int = UNLIMITED
+    codec: int | None = None
+
+
+class CannotPass(Exception):
+    """A batch cannot be written to the target.
+
+    Attributes:
+        reason: why.
+    """
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+def items(answer: FetchAnswer, expected: int, form: Form) -> Iterator[Batch | Gap]:
+    """Yield what an answer holds from offset `expected` on; each item begins where the one before ended.
+
+    Args:
+        answer: of the source.
+        expected: the offset that was asked for.
+        form: how the target gets its batches.
+
+    Raises:
+        CannotPass: a batch is damaged, or cannot be read; all before it was yielded.
+    """
+    found = batches(answer.records, form.merge) if form.merge else split(answer.records)
+    try:
+        for item in sift(found, expected, answer.aborted):
+            if isinstance(item, Batch):
+                if not item.is_intact:
+                    raise CannotPass(reasons.damaged(item))
+                yield from _passing(item, max(expected, item.base_offset), form)
+                expected = item.next_offset
+            else:
+                yield item
+                expected = item.next
+    except UnreadableBatch as error:
+        raise CannotPass(reasons.unreadable(error)) from error
+    except ValueError as error:
+        raise CannotPass(reasons.undecodable(expected, error)) from error
+
+
+def _passing(batch: Batch, first: int, form: Form) -> Iterator[Batch | Gap]:
+    """Yield what stands for a batch from offset `first` on: nearly always itself."""
+    if _is_whole(batch, first, form.largest):
+        if form.codec is None or form.codec == batch.attributes & CODEC_BITS:
+            yield batch
+            return
+        one = recoded(batch, form.codec)
+        if one.size <= form.largest or one.record_count == 1:
+            yield one
+            return
+    yield from rewritten(batch, first, form.largest, form.codec)
+
+
+def _is_whole(batch: Batch, first: int, largest: int) -> bool:
+    """Tell whether the records of a batch can stay as they stand in it."""
+    return (
+        batch.base_offset == first
+        and batch.record_count == batch.last_offset_delta + 1
+        and not batch.is_log_append_time
+        and (batch.size <= largest or batch.record_count == 1)
+    )
