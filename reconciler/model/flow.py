@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.selection import Selection
 
-OffsetsMode = Literal["auto", "identical"]
+OffsetsMode = Literal["auto", "identical", "translated"]
 OFFSETS_MODES: tuple[str, ...] = get_args(OffsetsMode)
 
 Fill = Literal["auto", "markers", "transactions"]

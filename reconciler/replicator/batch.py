@@ -110,20 +110,24 @@ class Batch(NamedTuple):
         """Return the batch as a producer sends it: `header` with the body behind it."""
         return self.header(producer_id, producer_epoch, base_sequence) + self.body
 
-    def header(self, producer_id: int, producer_epoch: int, base_sequence: int) -> bytes:
+    def header(
+        self, producer_id: int, producer_epoch: int, base_sequence: int, transactional: bool = False
+    ) -> bytes:
         """Return what a producer sends before the body: base offset 0, our producer and sequence, only the codec kept.
 
         The timestamp type, transactional, control and delete-horizon bits are the writer's to set; an idempotent
         write outside a transaction sets none. Deltas stay relative to the base timestamp, so timestamps do not move.
+        A batch that spans offsets without records has them in its deltas no more (`rewrite.dense`).
 
         Args:
             producer_id: the producer's id.
             producer_epoch: its epoch.
             base_sequence: sequence number of the first record.
+            transactional: whether it is written in a transaction.
         """
         checked = _CHECKED.pack(
-            self.attributes & CODEC_BITS,
-            self.last_offset_delta,
+            self.attributes & CODEC_BITS | (_TRANSACTIONAL if transactional else 0),
+            self.record_count - 1,
             self.base_timestamp,
             self.max_timestamp,
             producer_id,

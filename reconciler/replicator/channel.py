@@ -21,7 +21,7 @@ from reconciler.replicator.batch import Batch, next_sequence
 from reconciler.replicator.intake import CannotPass, Form, items
 from reconciler.replicator.pace import FEW_RECORDS
 from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.queued import Queue
+from reconciler.replicator.queued import Item, Queue
 from reconciler.replicator.visible import Gap
 from reconciler.replicator.wire import FetchAnswer, Leader, ProduceAnswer
 
@@ -38,11 +38,12 @@ _BACKOFF_PARKED = (2.0, 300.0)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Which partition: the original topic, its remote topic and the number they share."""
+    """Which partition: the original topic, its remote topic, the number they share, and the mode of its offsets."""
 
     topic: str
     partition: int
     remote: str
+    offsets: str = "identical"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,8 @@ class Channel:
         filled_offsets: offsets that were filled with markers in this round.
         newest_read: timestamp of the batch read last (ms), and when that was (monotonic seconds).
     """
+
+    _transactional = False
 
     def __init__(
         self,
@@ -260,13 +263,17 @@ class Channel:
         queued = 0
         try:
             for item in items(answer, self.fetch_at, self._form):
-                self.fetch_at = self.queue.push(item)
+                self.fetch_at = self._put(item)
                 queued += 1
                 self.newest_read = (item.max_timestamp, now) if isinstance(item, Batch) else self.newest_read
         except CannotPass as error:
             self._block(error.reason, now)
         self._mind_gap()
         return queued
+
+    def _put(self, item: Item) -> int:
+        """Queue what was read; return the offset behind it."""
+        return self.queue.push(item)
 
     def _block(self, reason: Reason, now: float) -> None:
         """Stop reading; what was read before goes out first, then the partition parks."""
@@ -339,7 +346,9 @@ class Channel:
         batch, size = self.queue.take(self._form.merge, most_records)
         self._sent_since_gap += size
         standing = self._standing
-        head = batch.header(standing.producer_id, standing.producer_epoch, standing.sequence)
+        head = batch.header(
+            standing.producer_id, standing.producer_epoch, standing.sequence, self._transactional
+        )
         count, span = batch.record_count, (batch.base_offset, batch.next_offset)
         times = batch.first_timestamp, batch.max_timestamp
         parcel = Parcel(self.opening, *span, standing.end, count, *times, head, batch.body)
@@ -354,7 +363,7 @@ class Channel:
             True when the batch stands at its own offset, whether or not this opening goes on.
         """
         self.in_flight.remove(parcel)
-        verdict = reasons.why_failed(self.place.remote, parcel.landing, parcel.size, answer)
+        verdict = self._verdict(parcel, answer)
         if verdict is not None:
             if answer.error in reasons.TOO_LARGE and parcel.records > 1:
                 verdict = self._take_smaller(parcel)
@@ -369,6 +378,10 @@ class Channel:
         self._mind_gap()
         self._park_when_drained(now)
         return True
+
+    def _verdict(self, parcel: Parcel, answer: ProduceAnswer) -> reasons.Verdict | None:
+        """Return why `parcel` does not stand where it must, None when it does."""
+        return reasons.why_failed(self.place.remote, parcel.landing, parcel.size, answer)
 
     def _take_smaller(self, parcel: Parcel) -> reasons.Verdict:
         """Remember, after the target refused a parcel, what it may take."""

@@ -52,8 +52,9 @@ def matching(spec: FlowSpec) -> list[Place]:
     except KafkaException as error:
         admin.poll(0)
         raise _fault(spec, error.args[0], reported) from None
+    mode = "translated" if spec.flow.offsets == "translated" else "identical"
     return [
-        Place(name, partition, spec.flow.remote_topic(name))
+        Place(name, partition, spec.flow.remote_topic(name), mode)
         for name in sorted(topics)
         if spec.flow.takes(name, spec.aliases)
         for partition in sorted(topics[name].partitions)
@@ -82,10 +83,12 @@ class SharedTopic:
     Attributes:
         remote: the remote topic.
         tasks: the task of each partition.
+        offsets: the mode of its offsets.
     """
 
     remote: str
     tasks: tuple[int, ...]
+    offsets: str = "identical"
 
 
 @dataclass(frozen=True)
@@ -108,21 +111,24 @@ class Shares:
             most: how many tasks there may be.
         """
         owners = {name: list(topic.tasks) for name, topic in self.topics.items()}
-        remotes = {name: topic.remote for name, topic in self.topics.items()}
+        known = {name: (topic.remote, topic.offsets) for name, topic in self.topics.items()}
         new = [place for place in places if place.partition >= len(owners.get(place.topic, ()))]
         count = max(self.tasks, min(most, len(new) + sum(len(tasks) for tasks in owners.values())))
         loads = Counter(task for tasks in owners.values() for task in tasks)
         for place in new:
             task = min(range(count), key=lambda number: (loads[number], number))
             loads[task] += 1
-            remotes[place.topic] = place.remote
+            known[place.topic] = place.remote, place.offsets
             owners.setdefault(place.topic, []).append(task)
-        return Shares(count, {name: SharedTopic(remotes[name], tuple(owners[name])) for name in owners})
+        topics = {
+            name: SharedTopic(remote, tuple(owners[name]), offsets) for name, (remote, offsets) in known.items()
+        }
+        return Shares(count, topics)
 
     def of(self, task: int) -> tuple[Place, ...]:
         """Return the partitions of one task."""
         return tuple(
-            Place(name, partition, topic.remote)
+            Place(name, partition, topic.remote, topic.offsets)
             for name, topic in self.topics.items()
             for partition, owner in enumerate(topic.tasks)
             if owner == task
@@ -134,7 +140,7 @@ class Shares:
 
     def to_json(self) -> dict[str, Any]:
         """Return the shares as JSON types; `from_json` is its inverse."""
-        topics = {name: [topic.remote, list(topic.tasks)] for name, topic in self.topics.items()}
+        topics = {name: [topic.remote, list(topic.tasks), topic.offsets] for name, topic in self.topics.items()}
         return {"tasks": self.tasks, "topics": topics}
 
     @classmethod
@@ -144,5 +150,8 @@ class Shares:
         Raises:
             KeyError, TypeError, ValueError: the value is of another shape.
         """
-        topics = {name: SharedTopic(remote, tuple(tasks)) for name, (remote, tasks) in value["topics"].items()}
+        topics = {
+            name: SharedTopic(remote, tuple(tasks), offsets)
+            for name, (remote, tasks, offsets) in value["topics"].items()
+        }
         return cls(value["tasks"], topics)

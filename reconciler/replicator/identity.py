@@ -27,6 +27,10 @@ class Identity:
         """Return the transactional id of one partition: it gives all its owners the same producer id."""
         return f"{transactional_prefix(self.topology, self.flow)}{place.topic}.{place.partition}"
 
+    def committing_id(self, run: str, task: int) -> str:
+        """Return the transactional id of one task of one run: nobody else uses it while the task lives."""
+        return f"{transactional_prefix(self.topology, self.flow)}{run}.{task}"
+
     def filling_id(self, place: Place) -> str:
         """Return the transactional id whose empty transactions fill gaps in one partition."""
         return f"{self.transactional_id(place)}.fill"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from reconciler.model.status import Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.batch import CODEC_BITS, Batch, UnreadableBatch
-from reconciler.replicator.rewrite import UNLIMITED, recoded, rewritten
+from reconciler.replicator.rewrite import UNLIMITED, dense, recoded, rewritten
 from reconciler.replicator.singles import batches
 from reconciler.replicator.split import split
 from reconciler.replicator.visible import Gap, sift
@@ -26,11 +26,13 @@ class Form(NamedTuple):
         merge: up to how many bytes small batches become one; 0 merges none.
         largest: a batch with more bytes is divided, where it holds more than one record.
         codec: what they are compressed with; None leaves that as it is.
+        dense: whether batches may span offsets without records, as the copy has offsets of its own.
     """
 
     merge: int = 0
     largest: int = UNLIMITED
     codec: int | None = None
+    dense: bool = False
 
 
 class CannotPass(Exception):
@@ -83,7 +85,8 @@ def _passing(batch: Batch, first: int, form: Form) -> Iterator[Batch | Gap]:
         if one.size <= form.largest or one.record_count == 1:
             yield one
             return
-    yield from rewritten(batch, first, form.largest, form.codec)
+    made = dense if form.dense else rewritten
+    yield from made(batch, first, form.largest, form.codec)
 
 
 def _is_whole(batch: Batch, first: int, largest: int) -> bool:

@@ -149,6 +149,11 @@ class Lease:
         """Tell whether this member may still write: to be asked right before each write to a socket."""
         return boot_time() < self._until
 
+    @property
+    def membership(self) -> Membership:
+        """Who this member is in its group now."""
+        return self._me
+
     def holds(self, log: Log) -> bool:
         """Tell whether this member may write to `log`."""
         return log in self._granted and self.is_valid()

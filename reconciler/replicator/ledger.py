@@ -74,7 +74,7 @@ class _Run:
     longest: int = 0
 
     def goes_on_with(self, parcel: Parcel) -> bool:
-        return (self.next, self.landing + self.next - self.first) == (parcel.base_offset, parcel.landing)
+        return (self.next, self.landing + self.records) == (parcel.base_offset, parcel.landing)
 
     def add(self, parcel: Parcel, latency: int | None) -> None:
         self.next = parcel.next_offset
@@ -126,7 +126,7 @@ class Ledger:
             first_offset=run.first,
             last_offset=run.next - 1,
             first_target_offset=run.landing,
-            last_target_offset=run.next - 1 + shift,
+            last_target_offset=run.landing + run.records - 1,
             shift=shift,
             records=run.records,
             bytes=run.bytes,

@@ -22,19 +22,19 @@ _GROUP_AUTHORIZATION_FAILED = 30
 _CLUSTER_AUTHORIZATION_FAILED = 31
 _INVALID_TIMESTAMP = 32
 _POLICY_VIOLATION = 44
-_OUT_OF_ORDER_SEQUENCE_NUMBER = 45
+OUT_OF_ORDER = 45
 _INVALID_PRODUCER_EPOCH = 47
 _TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
 _INVALID_RECORD = 87
 
-_AUTHORIZATION = {
+AUTHORIZATION = {
     _TOPIC_AUTHORIZATION_FAILED,
     _GROUP_AUTHORIZATION_FAILED,
     _CLUSTER_AUTHORIZATION_FAILED,
     _TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
 TOO_LARGE = {_MESSAGE_TOO_LARGE, _RECORD_LIST_TOO_LARGE}
-_REFUSED_FOR_GOOD = {_INVALID_TIMESTAMP, _POLICY_VIOLATION, _INVALID_RECORD}
+REFUSED_FOR_GOOD = {_INVALID_TIMESTAMP, _POLICY_VIOLATION, _INVALID_RECORD}
 
 Verdict = tuple[PartitionState, Reason]
 
@@ -62,7 +62,9 @@ def undecodable(offset: int, error: ValueError) -> Reason:
     return Reason("AB207", text)
 
 
-def why_failed(remote: str, expected: int, size: int, answer: ProduceAnswer) -> Verdict | None:
+def why_failed(
+    remote: str, expected: int, size: int, answer: ProduceAnswer, anywhere: bool = False
+) -> Verdict | None:
     """Return what a produce answer means for the partition, or None when the batch landed where it must.
 
     Args:
@@ -70,10 +72,11 @@ def why_failed(remote: str, expected: int, size: int, answer: ProduceAnswer) -> 
         expected: the offset at which the batch must have landed.
         size: its bytes.
         answer: what the target said.
+        anywhere: whether it may land at any offset.
     """
     code = answer.error
     if code == 0:
-        if answer.base_offset == expected:
+        if answer.base_offset == expected or anywhere:
             return None
         # Takeover finds out whose records stand there; going on here could only make it worse.
         text = f"the batch of offset {expected} landed at {answer.base_offset}: somebody else writes to {remote}"
@@ -84,12 +87,12 @@ def why_failed(remote: str, expected: int, size: int, answer: ProduceAnswer) -> 
             f"the batch at offset {expected} has {size:,} bytes, more than {remote} allows: raise its max.message.bytes"
         )
         return PartitionState.PARKED, Reason("AB212", text)
-    if code in _AUTHORIZATION:
+    if code in AUTHORIZATION:
         return PartitionState.PARKED, not_allowed("WRITE", f"topic {remote}", error_name(code))
-    if code in _REFUSED_FOR_GOOD:
+    if code in REFUSED_FOR_GOOD:
         text = f"the target refuses the batch at offset {expected}: {error_name(code)}{detail}; check its settings"
         return PartitionState.PARKED, Reason("AB217", text)
-    if code in (_OUT_OF_ORDER_SEQUENCE_NUMBER, _INVALID_PRODUCER_EPOCH):
+    if code in (OUT_OF_ORDER, _INVALID_PRODUCER_EPOCH):
         text = f"another owner was first at offset {expected} of {remote} ({error_name(code)})"
         return PartitionState.OPENING, Reason("AB221", text)
     return PartitionState.OPENING, Reason("AB220", f"target answered {error_name(code)} at offset {expected}{detail}")
@@ -120,14 +123,14 @@ def why_refused(error: ErrorCode, operation: str, resource: str) -> Verdict:
         operation: the ACL operation that the request needs.
         resource: what it was for, such as `topic us-east.orders`.
     """
-    if error.code in _AUTHORIZATION:
+    if error.code in AUTHORIZATION:
         return PartitionState.PARKED, not_allowed(operation, resource, error.name)
     return PartitionState.OPENING, Reason("AB220", f"{resource}: {error}")
 
 
 def why_no_data(code: int, topic: str) -> Verdict:
     """Return what an error in a fetch answer means for the partition."""
-    if code in _AUTHORIZATION:
+    if code in AUTHORIZATION:
         return PartitionState.PARKED, not_allowed("READ", f"topic {topic}", error_name(code))
     if code == OFFSET_OUT_OF_RANGE:
         return PartitionState.OPENING, Reason("AB220", f"source says {error_name(code)}: its log start or end moved")
@@ -136,7 +139,7 @@ def why_no_data(code: int, topic: str) -> Verdict:
 
 def missing_topic(side: str, topic: str, code: int) -> Verdict:
     """Return what a topic's error in a metadata answer means."""
-    if code in _AUTHORIZATION:
+    if code in AUTHORIZATION:
         return PartitionState.PARKED, not_allowed("DESCRIBE", f"topic {topic}", error_name(code))
     if code == _UNKNOWN_TOPIC_OR_PARTITION:
         remedy = (

@@ -106,6 +106,33 @@ def rewritten(batch: Batch, first: int, limit: int, codec: int | None = None) ->
         yield Gap(expected, batch.next_offset)
 
 
+def dense(batch: Batch, first: int, limit: int, codec: int | None = None) -> Iterator[Batch]:
+    """Yield the records of a batch from offset `first` on in batches that a copy with other offsets can take.
+
+    Their deltas count records. Each spans the offsets from its first record up to where the next one begins, the last
+    one up to where the batch ended; nothing comes where no record is left.
+
+    Args:
+        batch: its checksum fits.
+        first: an offset in it, or its base offset.
+        limit: how many bytes a new batch should have at most; a single record may have more.
+        codec: to compress with, where that makes a batch smaller; by default as it was.
+
+    Raises:
+        ValueError: it is not laid out as its header says.
+    """
+    codec = batch.attributes & CODEC_BITS if codec is None else codec
+    records = [record for record in kept(batch) if record.offset >= first]
+    starts = [record.offset for record in records]
+    # Counted from 0 they are in the order of the list.
+    numbered = [record._replace(offset=number) for number, record in enumerate(records)]
+    for one in batches_of(numbered, codec, limit):
+        begin, behind = one.base_offset, one.next_offset
+        end = starts[behind] if behind < len(starts) else batch.next_offset
+        spanned = one._replace(base_offset=starts[begin], last_offset_delta=end - starts[begin] - 1)
+        yield spanned._replace(crc=spanned.checksum)
+
+
 def batches_of(records: Sequence[Kept], codec: int = NONE, limit: int = UNLIMITED) -> Iterator[Batch]:
     """Yield records as batches without holes: a new one begins where an offset is missing.
 

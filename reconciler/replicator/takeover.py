@@ -18,6 +18,7 @@ from reconciler.model.runs import CopyRecord, Run, Runs
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.agreement import Agreement, Disagreement, Logs, NotYet, within
+from reconciler.replicator.arrival import Arrival
 from reconciler.replicator.batch import SEQUENCE_MODULUS, Batch, UnreadableBatch, next_sequence
 from reconciler.replicator.channel import Channel, Place, Sides, Standing
 from reconciler.replicator.fill import Filler, FillRefused
@@ -25,6 +26,7 @@ from reconciler.replicator.identity import Identity
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.padding import CannotPad, is_padding, pad
 from reconciler.replicator.tail import Tail, tail
+from reconciler.replicator.translated import TranslatedChannel
 from reconciler.replicator.visible import Gap
 from reconciler.replicator.wire import (
     EARLIEST,
@@ -68,11 +70,12 @@ class Wires:
 
 @dataclass(frozen=True, slots=True)
 class Aids:
-    """What helps a takeover: who fills gaps, what is remembered of copies, how producers are named."""
+    """What helps a takeover: who fills gaps, what is remembered of copies, how producers are named; who commits."""
 
     identity: Identity
     filler: Filler
     memory: Memory
+    arrival: Arrival | None = None
 
 
 class Takeover:
@@ -91,6 +94,7 @@ class Takeover:
         self._wires = wires
         self._source = wires.source
         self._target = wires.target
+        self._aids = aids
         self._identity = aids.identity
         self._filler = aids.filler
         self._memory = aids.memory
@@ -129,6 +133,12 @@ class Takeover:
         place = channel.place
         source = await self._topic(self._source, "source", place.topic, place.partition)
         target = await self._topic(self._target, "target", place.remote, place.partition)
+        if isinstance(channel, TranslatedChannel):
+            assert self._aids.arrival is not None, "such channels are made with one"
+            for wire in self._wires.bulk:
+                await wire.connect()
+            await self._aids.arrival.open(channel, source, target)
+            return
         leader = target.partitions[place.partition]
         await self._filler.settle(place)
         await self._memory.refresh()

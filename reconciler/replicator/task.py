@@ -16,7 +16,9 @@ from functools import partial
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, TaskStatus
 from reconciler.replicator import codecs, process
+from reconciler.replicator.arrival import Arrival
 from reconciler.replicator.channel import Channel, Place
+from reconciler.replicator.committer import Committer
 from reconciler.replicator.custody import Custody
 from reconciler.replicator.discover import Assignment
 from reconciler.replicator.ends import Ends
@@ -32,6 +34,7 @@ from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.reader import Reader
 from reconciler.replicator.steering import Steering
 from reconciler.replicator.takeover import Aids, Takeover, Wires
+from reconciler.replicator.translated import TranslatedChannel
 from reconciler.replicator.wire import GroupWire, Job, Loop, Wire, Work
 from reconciler.replicator.writer import Writer
 from reconciler.state.control import Listener
@@ -157,21 +160,30 @@ class Task:
         self._assignment = assignment
         self._with = connections
         self._readers: dict[int, Reader] = {}
+        identity = Identity(spec.topology, spec.flow.name)
+        self._committer = Committer(
+            connections.loop,
+            connections.ask_target,
+            identity.committing_id(spec.run, assignment.task),
+            lambda: connections.lease.membership,
+            self._offer,
+            self._written,
+        )
+        self._committing: Job | None = None
         self._steering = Steering(spec.flow.name, assignment, connections.listener, self._channel)
         self._channels = self._steering.channels
         self._ends = Ends(connections.ask_source, self._channels)
         self._ledger = Ledger(spec.flow.name)
-        identity = Identity(spec.topology, spec.flow.name)
         filler = Filler(connections.loop, connections.ask_target, identity, spec.flow.fill)
         self._gaps = Gaps(filler, connections.memory)
         self._takeover = Takeover(
             connections.loop,
             spec.flow,
             Wires(connections.ask_source, connections.ask_target, (connections.fetch, connections.produce)),
-            Aids(identity, filler, connections.memory),
+            Aids(identity, filler, connections.memory, self._arrival()),
         )
         self._custody = Custody(connections.lease, assignment.task, self._channels)
-        self._writers: dict[int, Writer] = {}
+        self._writers: dict[tuple[int, bool], Writer] = {}
         self._quota = Quota(None if spec.flow.quota is None else spec.flow.quota / assignment.tasks)
         self._jobs: list[Job] = []
         self._parent = os.getppid()
@@ -198,6 +210,7 @@ class Task:
             if self._steering.stopping or self._steering.needs_more_tasks:
                 break
             self._open_some(now)
+            self._commit_for_some()
             if self._ends.is_due(now):
                 self._start(partial(self._ends.look, now))
             if now >= speak_at:
@@ -215,7 +228,17 @@ class Task:
         """Return the channel of a partition that this task gets."""
         flow = self._spec.flow
         codec = None if flow.compression == "source" else codecs.NAMES.index(flow.compression)
-        return Channel(place, self._fill_gap, flow.batch_size, codec)
+        if place.offsets == "identical":
+            return Channel(place, self._fill_gap, flow.batch_size, codec)
+        channel = TranslatedChannel(place, self._committer.failed, flow.batch_size, codec)
+        self._committer.add(channel)
+        return channel
+
+    def _arrival(self) -> Arrival:
+        connections = self._with
+        return Arrival(
+            self._spec.flow, connections.ask_source, connections.ask_target, self._committer, connections.memory
+        )
 
     def _open_some(self, now: float) -> None:
         room = _OPEN_AT_ONCE - sum(channel.busy for channel in self._channels)
@@ -225,6 +248,14 @@ class Task:
         for channel in waiting[: max(0, room)]:
             channel.busy = True
             self._start(partial(self._open, channel))
+
+    def _commit_for_some(self) -> None:
+        """Have transactions as soon as a channel of this task needs them, and may write."""
+        if self._committing is None and any(
+            isinstance(channel, TranslatedChannel) and self._custody.covers(channel) for channel in self._channels
+        ):
+            self._committing = self._with.loop.spawn(self._committer.run)
+            self._jobs.append(self._committing)
 
     async def _open(self, channel: Channel) -> None:
         await self._custody.open(channel, self._takeover)
@@ -236,11 +267,18 @@ class Task:
             reader = Reader(self._with.loop, self._with.fetch, source, self._channels, pace, self._offer)
             self._readers[source] = reader
             self._start(reader.run)
-        if target not in self._writers:
-            writer = Writer(self._with.loop, self._with.produce, target, self._quota, self._written, self._ring_readers)
-            self._writers[target] = writer
-            self._start(writer.run)
+        self._writer(target, isinstance(channel, TranslatedChannel))
         self._readers[source].bell.ring()
+
+    def _writer(self, node: int, transactional: bool) -> None:
+        """Have a writer for a broker of the target: what is in transactions counts when they are committed."""
+        if (node, transactional) in self._writers:
+            return
+        written = _ignore if transactional else self._written
+        name = self._committer.transactional_id if transactional else None
+        writer = Writer(self._with.loop, self._with.produce, node, self._quota, written, self._ring_readers, name)
+        self._writers[node, transactional] = writer
+        self._start(writer.run)
 
     def _fill_gap(self, channel: Channel) -> None:
         self._start(partial(self._fill, channel, channel.opening))
@@ -255,13 +293,18 @@ class Task:
 
     async def _drain(self) -> None:
         """Stop reading, forget what is queued, and wait for the answers to what is in flight."""
-        self._draining = True
+        self._draining = self._committer.closing = True
         for reader in self._readers.values():
             reader.stopped = True
         for writer in self._writers.values():
             writer.stopped = True
             writer.bell.ring()
         while any(channel.in_flight or channel.busy or channel.filling for channel in self._channels):
+            self._check()
+            await self._with.loop.sleep(_TICK / 5)
+        self._committer.stopped = True
+        self._committer.bell.ring()
+        while self._committing is not None and not self._committing.is_done:
             self._check()
             await self._with.loop.sleep(_TICK / 5)
 
@@ -282,8 +325,10 @@ class Task:
     # --- on the way --------------------------------------------------------------------------------------------------
 
     def _offer(self, channels: Collection[Channel]) -> None:
-        for writer in self._writers.values():
-            writer.offer(channels)
+        for (_, transactional), writer in self._writers.items():
+            writer.offer([c for c in channels if isinstance(c, TranslatedChannel) is transactional])
+        if self._committing is not None:
+            self._committer.bell.ring()
 
     def _ring_readers(self) -> None:
         for reader in self._readers.values():
@@ -316,3 +361,7 @@ class Task:
             latency=self._with.meters.latency(),
             heard=self._with.listener.heard,
         )
+
+
+def _ignore(_channel: Channel, _parcel: Parcel) -> None:
+    """Count nothing yet."""

@@ -37,6 +37,7 @@ class Writer:
         quota: what may be sent in a second, by all writers of the task together.
         written: called with each parcel that stands at its own offset.
         made_room: called after each answer.
+        transactional_id: of the producer whose transactions it writes into, if it writes into any.
     """
 
     def __init__(
@@ -47,12 +48,14 @@ class Writer:
         quota: Quota,
         written: Callable[[Channel, Parcel], None],
         made_room: Callable[[], None],
+        transactional_id: str | None = None,
     ) -> None:
         self._wire = wire
         self._node = node
         self._quota = quota
         self._written = written
         self._made_room = made_room
+        self._transactional_id = transactional_id
         self._ready: dict[Channel, None] = {}
         self._under_way = 0
         self._sent_at = 0.0
@@ -133,7 +136,8 @@ class Writer:
             if channel.sides is not None
         ]
         self._under_way += 1
-        self._wire.produce(self._node, asks, partial(self._lost, sent), partial(self._answered, sent, now))
+        lost, answered = partial(self._lost, sent), partial(self._answered, sent, now)
+        self._wire.produce(self._node, asks, lost, answered, self._transactional_id)
 
     # --- answers -----------------------------------------------------------------------------------------------------
 

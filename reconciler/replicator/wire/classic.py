@@ -68,7 +68,7 @@ def fetched(answer: Any) -> Fetched:
     return Fetched(answer.throttle_time_ms, answer.error_code or 0, 0, answers)
 
 
-def produce_request(asks: Sequence[ProduceAsk], timeout_ms: int) -> Any:
+def produce_request(asks: Sequence[ProduceAsk], timeout_ms: int, transactional_id: str | None = None) -> Any:
     """Return a produce request."""
     topics: dict[str, Any] = {}
     for ask in asks:
@@ -77,7 +77,7 @@ def produce_request(asks: Sequence[ProduceAsk], timeout_ms: int) -> Any:
             topics[ask.topic] = ProduceRequest.TopicProduceData(name=ask.topic, partition_data=[])
         topics[ask.topic].partition_data.append(data)
     return ProduceRequest(
-        transactional_id=None,
+        transactional_id=transactional_id,
         acks=_ACKS_ALL,
         timeout_ms=timeout_ms,
         topic_data=list(topics.values()),

@@ -31,8 +31,9 @@ FIRST_RAW, LAST_RAW = 9, 13
 FIRST_WITH_IDS = 13
 
 _ACKS_ALL = -1
-# No transactional id, acks, time-out.
-_OPENING = struct.Struct(">xhi")
+# Acks, time-out.
+_OPENING = struct.Struct(">hi")
+_NO_TRANSACTION = b"\x00"
 _INDEX = struct.Struct(">i")
 # Partition, error, base offset, log append time, log start.
 _PARTITION = struct.Struct(">ihqqq")
@@ -57,13 +58,17 @@ class RawProduce:
         version: 9 to 12 name topics, 13 uses their ids.
         timeout_ms: how long the broker may wait for its replicas.
         asks: at most one batch for each partition.
+        transactional_id: of the producer whose transaction the batches are in, if they are in one.
     """
 
-    def __init__(self, version: int, timeout_ms: int, asks: Sequence[ProduceAsk]) -> None:
+    def __init__(
+        self, version: int, timeout_ms: int, asks: Sequence[ProduceAsk], transactional_id: str | None = None
+    ) -> None:
         self.API_VERSION = version
         self.header: Any = None
         self._head = b""
         self._timeout_ms = timeout_ms
+        self._transaction = _NO_TRANSACTION if transactional_id is None else string(transactional_id)
         self._by_id = version >= FIRST_WITH_IDS
         # A topic made anew under its old name may be known by both ids at once: they must not be mixed.
         self._topics: dict[tuple[str, uuid.UUID | None], list[ProduceAsk]] = {}
@@ -86,7 +91,8 @@ class RawProduce:
         assert framed, "a connection always asks for the frame"
         assert header, "and for the header"
         pieces: list[bytes] = []
-        small = [self._head, _OPENING.pack(_ACKS_ALL, self._timeout_ms), uvarint(len(self._topics) + 1)]
+        opening = _OPENING.pack(_ACKS_ALL, self._timeout_ms)
+        small = [self._head, self._transaction, opening, uvarint(len(self._topics) + 1)]
         for (topic, topic_id), asks in self._topics.items():
             small += (self._name(topic, topic_id), uvarint(len(asks) + 1))
             for ask in asks:

@@ -194,6 +194,7 @@ class Wire:
         asks: Sequence[ProduceAsk],
         lost: Callable[[ConnectionLost], None],
         answered: Callable[[Sequence[ProduceAnswer]], None] | None = None,
+        transactional_id: str | None = None,
     ) -> Awaitable[list[ProduceAnswer]]:
         """Write one batch to each of some partitions that one broker leads, and wait for all replicas.
 
@@ -205,11 +206,12 @@ class Wire:
             lost: called at once when no answer will come: while the connection falls, and before anybody could send
                 the next batch of a partition over a new one. The batches may or may not be in the log.
             answered: called at once with the answers; it must not raise.
+            transactional_id: of the producer whose transaction the batches are in, if they are in one.
 
         Returns:
             What may be awaited for the answers; awaiting it raises ConnectionLost, after `lost`, when none comes.
         """
-        pending = self._begin_produce(node, asks)
+        pending = self._begin_produce(node, asks, transactional_id)
         pending.add_errback(lambda error: lost(ConnectionLost(_in_words(error))))
         if answered is not None:
             pending.add_callback(lambda answer: answered(_answers(answer)))
@@ -224,15 +226,15 @@ class Wire:
         while pause := self._manager.throttled(node):
             await self._loop.sleep(pause)
 
-    def _begin_produce(self, node: int, asks: Sequence[ProduceAsk]) -> Any:
+    def _begin_produce(self, node: int, asks: Sequence[ProduceAsk], transactional_id: str | None) -> Any:
         by_id = all(ask.topic_id is not None for ask in asks)
         version = self._version(ProduceRequest, producing.LAST_RAW if by_id else producing.FIRST_WITH_IDS - 1)
         if version is None:
             return Future().failure(kafka_errors.KafkaConnectionError(_NOT_CONNECTED))
         if version >= producing.FIRST_RAW:
-            request: Any = RawProduce(version, self._timeout_ms, asks)
+            request: Any = RawProduce(version, self._timeout_ms, asks, transactional_id)
         else:
-            request = classic.produce_request(asks, self._timeout_ms)
+            request = classic.produce_request(asks, self._timeout_ms, transactional_id)
         try:
             return self._manager.send(request, node, request_timeout_ms=self._timeout_ms)
         except kafka_errors.KafkaError as error:

@@ -1,0 +1,167 @@
+"""Arrival: the takeover of a copy that has offsets of its own. It finds the position that was committed last.
+
+`takeover` comes here for such channels. The position stands in the flow's group at the target, committed in the same
+transaction as the records before it; what a predecessor left open is aborted first, or waited for. Where there never
+was a position, the copy begins where the flow says.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+
+from reconciler.model.flow import Flow
+from reconciler.model.runs import CopyRecord
+from reconciler.model.status import PartitionState
+from reconciler.replicator.agreement import Disagreement, NotYet
+from reconciler.replicator.channel import Place, Sides
+from reconciler.replicator.committer import Committer
+from reconciler.replicator.memory import Memory
+from reconciler.replicator.translated import TranslatedChannel
+from reconciler.replicator.wire import EARLIEST, LATEST, ErrorCode, TopicInfo, Wire, commits
+from reconciler.replicator.wire.commits import Position
+from reconciler.replicator.wire.transactions import settle
+
+_OPENING, _PARKED = PartitionState.OPENING, PartitionState.PARKED
+_UNSTABLE_OFFSET_COMMIT = 88
+_BEHIND_PATIENCE = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What is said with a position.
+
+    Attributes:
+        source_id: id of the source topic; None where the brokers have none.
+        transactional_id: in whose transaction it was committed.
+    """
+
+    source_id: str | None
+    transactional_id: str
+
+    def __str__(self) -> str:
+        return json.dumps({"source": self.source_id, "producer": self.transactional_id})
+
+    @classmethod
+    def parse(cls, text: str) -> Note:
+        """Read what was written; what cannot be read says nothing."""
+        try:
+            value = json.loads(text)
+            return cls(value.get("source"), str(value.get("producer", "")))
+        except (ValueError, AttributeError):
+            return cls(None, "")
+
+
+class Arrival:
+    """Opens channels whose copies have offsets of their own.
+
+    Args:
+        flow: what is declared of data loss and topics made anew.
+        source: a wire to the source.
+        target: a wire to the target.
+        committer: whose transactions the channels will be in.
+        memory: what is remembered of copies.
+    """
+
+    def __init__(self, flow: Flow, source: Wire, target: Wire, committer: Committer, memory: Memory) -> None:
+        self._flow = flow
+        self._source = source
+        self._target = target
+        self._committer = committer
+        self._memory = memory
+
+    async def open(self, channel: TranslatedChannel, source: TopicInfo, target: TopicInfo) -> None:
+        """Open `channel` at its committed position.
+
+        Raises:
+            Disagreement: it cannot be opened, or not yet.
+            ConnectionLost: no answer.
+            ErrorCode: a broker refuses.
+        """
+        place = channel.place
+        producer = await self._committer.producer(channel)
+        committed = await self._committed(place)
+        first, last = await self._bounds(place, source)
+        channel.end = last
+        source_id = None if source.topic_id is None else str(source.topic_id)
+        if committed is None:
+            position = await self._beginning(place, source_id, target, first)
+        else:
+            position = self._going_on(channel, Note.parse(committed.note), committed.offset, (first, last), source_id)
+        leads, takes = source.partitions[place.partition], target.partitions[place.partition]
+        sides = Sides(leads, source.topic_id, takes, target.topic_id)
+        channel.begin(sides, position, producer, str(Note(source_id, self._committer.transactional_id)))
+
+    async def _committed(self, place: Place) -> Position | None:
+        """Return the position that was committed last; whoever committed it and may have more open is fenced."""
+        log = place.remote, place.partition
+        found = (await self._positions(place)).get(log)
+        if found is None:
+            return None
+        before = Note.parse(found.note).transactional_id
+        if before in ("", self._committer.transactional_id):
+            return found
+        await settle(self._target, before)
+        return (await self._positions(place)).get(log)
+
+    async def _positions(self, place: Place) -> dict[commits.Log, Position]:
+        try:
+            return await commits.positions(self._target, self._committer.member(), [(place.remote, place.partition)])
+        except ErrorCode as error:
+            if error.code == _UNSTABLE_OFFSET_COMMIT:
+                text = f"a transaction that holds the position of {place.remote}/{place.partition} is not ended yet"
+                raise Disagreement(_OPENING, "AB220", text) from None
+            raise Disagreement.refused(error, "DESCRIBE", f"group {self._committer.member().group}") from None
+
+    async def _bounds(self, place: Place, source: TopicInfo) -> tuple[int, int]:
+        node = source.partitions[place.partition].node
+        try:
+            first = await self._source.offset(node, place.topic, place.partition, EARLIEST)
+            last = await self._source.offset(node, place.topic, place.partition, LATEST)
+        except ErrorCode as error:
+            raise Disagreement.refused(error, "DESCRIBE", f"topic {place.topic}") from None
+        return first, last
+
+    async def _beginning(self, place: Place, source_id: str | None, target: TopicInfo, first: int) -> int:
+        """Return where a copy begins that has no position, and remember that it has begun."""
+        await self._memory.refresh()
+        if self._memory.get(place) is not None:
+            text = (
+                f"the position of {place.remote}/{place.partition} is not there any more: it was deleted, or expired "
+                "as nothing ran for longer than offsets.retention.minutes of the target"
+            )
+            raise Disagreement(_PARKED, "AB226", text)
+        target_id = None if target.topic_id is None else str(target.topic_id)
+        await self._memory.put(place, CopyRecord(source_id, target_id))
+        return first
+
+    def _going_on(
+        self, channel: TranslatedChannel, note: Note, position: int, bounds: tuple[int, int], source_id: str | None
+    ) -> int:
+        """Return where to go on behind a committed position."""
+        place, (first, last) = channel.place, bounds
+        name = f"{place.topic}/{place.partition}"
+        if note.source_id is not None and source_id not in (None, note.source_id):
+            if self._flow.on_recreate == "park":
+                text = (
+                    f"topic {place.topic} was deleted at the source and made again; its copy {place.remote} holds the "
+                    "old records: declare `on-recreate: restart` to have the new records behind the old ones"
+                )
+                raise Disagreement(_PARKED, "AB218", text)
+            return first
+        if position > last:
+            now = time.monotonic()
+            channel.behind_since = channel.behind_since or now
+            text = f"{name} ends at {last}, before position {position}: the source lost records"
+            if now - channel.behind_since < _BEHIND_PATIENCE:
+                raise NotYet(text)
+            raise Disagreement(_PARKED, "AB210", text)
+        channel.behind_since = None
+        if position < first and self._flow.on_data_loss == "park":
+            text = (
+                f"{first - position:,} offsets of {name} were deleted at the source before being copied: {position} to "
+                f"{first - 1}; declare `on-data-loss: continue` to go on behind them"
+            )
+            raise Disagreement(_PARKED, "AB208", text)
+        return max(position, first)

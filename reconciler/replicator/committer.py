@@ -1,0 +1,256 @@
+"""The committer: one task's transactions, one after the other, for all its channels with offsets of their own.
+
+A transaction holds records and the positions behind them, so that either both are there or neither is. It begins with
+the first channel that has something to send, takes in others as they come, and is committed after a while. What cannot
+be certain (a lost answer, a moved leader) aborts it: its channels go on at the positions that were committed.
+
+Who may commit is decided by the group: a position is committed in the name of a member of its current generation
+(KIP-447), so a task that lost its partitions cannot.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from typing import TypeVar
+
+from reconciler.model.status import PartitionState, Reason
+from reconciler.replicator.channel import Channel
+from reconciler.replicator.parcel import Parcel
+from reconciler.replicator.translated import TranslatedChannel
+from reconciler.replicator.wire import ConnectionLost, ErrorCode, Loop, Membership, Wire, commits
+from reconciler.replicator.wire.commits import Log, Position
+from reconciler.replicator.wire.transactions import Transactor, settle
+
+T = TypeVar("T")
+
+_INTERVAL = 0.5
+_MOST_BYTES = 64 * 2**20
+# Positions that moved over offsets without records are committed as seldom.
+_GAPS_EVERY = 5.0
+_IDLE = 0.5
+_PAUSE = 0.002
+_LONGEST_PAUSE = 0.1
+_RETRY = 0.2
+_PATIENCE = 10.0
+# Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes: the coordinator is moving, or still busy
+# with the transaction before.
+_NOT_YET = frozenset({14, 15, 51})
+_NOT_COORDINATOR = 16
+
+
+class Doubt(Exception):
+    """It is not certain what the open transaction holds."""
+
+
+class Committer:
+    """The transactions of one task in one round.
+
+    Args:
+        loop: the task's loop.
+        wire: to the target; breaks when the lease is lost.
+        transactional_id: nobody else uses it while this process lives.
+        member: who this task is in its group now.
+        offer: called with channels that may send now.
+        written: called with each parcel that is committed.
+
+    Attributes:
+        bell: rung when a channel may want to be let in.
+        closing: whether the round ends: nobody is given a producer any more.
+        stopped: whether to commit what there is, and end.
+        member: returns who this task is in its group now.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        wire: Wire,
+        transactional_id: str,
+        member: Callable[[], Membership],
+        offer: Callable[[Collection[Channel]], None],
+        written: Callable[[Channel, Parcel], None],
+    ) -> None:
+        self._loop = loop
+        self._wire = wire
+        self.member = member
+        self._offer = offer
+        self._written = written
+        self._channels: dict[Log, TranslatedChannel] = {}
+        self._inside: list[TranslatedChannel] = []
+        self._producer: Transactor | None = None
+        self._began: float | None = None
+        self._gaps_at = 0.0
+        self._doubt: str | None = None
+        self.transactional_id = transactional_id
+        self.bell = loop.bell()
+        self.closing = False
+        self.stopped = False
+
+    def add(self, channel: TranslatedChannel) -> None:
+        """Take care of a channel from now on."""
+        self._channels[channel.place.remote, channel.place.partition] = channel
+
+    def failed(self, channel: Channel) -> None:
+        """Abort the open transaction, as what it holds of `channel` is not certain."""
+        place = channel.place
+        self._doubt = self._doubt or f"it is not certain what was written to {place.remote}/{place.partition}"
+        self.bell.ring()
+
+    async def producer(self, channel: TranslatedChannel) -> tuple[int, int]:
+        """Return the producer's id and epoch, once it has one and its transaction holds nothing of `channel`."""
+        while self._producer is None or self._doubt is not None or channel in self._inside:
+            if self.closing:
+                message = "the round ends"
+                raise ConnectionLost(message)
+            await self._loop.sleep(_PAUSE)
+        return self._producer.producer_id, self._producer.epoch
+
+    async def run(self) -> None:
+        """Begin and commit transactions until `stopped`; the last one is committed, too."""
+        while True:
+            try:
+                if self._producer is None:
+                    await self._settle()
+                if self._doubt is not None:
+                    raise Doubt(self._doubt)
+                if self.stopped:
+                    await self._commit()
+                    return
+                await self._turn()
+            except (ConnectionLost, ErrorCode, Doubt) as error:
+                await self._abort(str(error))
+                if self.stopped:
+                    await self._leave_nothing_open()
+                    return
+                await self._loop.sleep(_RETRY)
+
+    async def _leave_nothing_open(self) -> None:
+        """Abort what may be open, or readers of committed records would wait for it to time out."""
+        with contextlib.suppress(ConnectionLost, ErrorCode):
+            await self._settle()
+
+    async def _turn(self) -> None:
+        """Let channels in, commit what is due, or wait for either."""
+        now = time.monotonic()
+        wanting = [c for c in self._channels.values() if c.wants_admission]
+        if wanting:
+            await self._let_in(wanting)
+        elif self._is_due(now):
+            await self._commit()
+        else:
+            until = _IDLE if self._began is None else self._began + _INTERVAL - now
+            await self.bell.wait(max(_PAUSE, until))
+
+    def _is_due(self, now: float) -> bool:
+        if self._began is not None:
+            held = sum(parcel.size for channel in self._inside for parcel in channel.written)
+            return now - self._began >= _INTERVAL or held >= _MOST_BYTES
+        if now < self._gaps_at:
+            return False
+        self._gaps_at = now + _GAPS_EVERY
+        return any(self._moved())
+
+    def _moved(self) -> Iterable[TranslatedChannel]:
+        """Yield the channels whose positions are to be committed."""
+        return (c for c in self._channels.values() if c.is_behind)
+
+    async def _let_in(self, wanting: Sequence[TranslatedChannel]) -> None:
+        producer = self._owned()
+        logs = [(channel.place.remote, channel.place.partition) for channel in wanting]
+        await self._when_ready(lambda: commits.add_partitions(self._wire, producer, logs))
+        self._began = self._began or time.monotonic()
+        for channel in wanting:
+            # Meanwhile its opening may have ended: the transaction then holds nothing of it.
+            channel.admitted = channel.state is PartitionState.RUNNING
+            if channel not in self._inside:
+                self._inside.append(channel)
+        self._offer([channel for channel in wanting if channel.admitted])
+
+    async def _commit(self) -> None:
+        """Commit the open transaction, if there is one or positions have moved without."""
+        await self._drain()
+        if self._doubt is not None:
+            raise Doubt(self._doubt)
+        moved = {(c.place.remote, c.place.partition): Position(c.position, c.note) for c in self._moved()}
+        if self._began is None and not moved:
+            return
+        producer = self._owned()
+        await self._look_at_leaders()
+        if moved:
+            member = self.member()
+            await self._when_ready(lambda: commits.add_offsets(self._wire, producer, member.group))
+            await self._when_ready(lambda: commits.commit_positions(self._wire, producer, member, moved))
+        await self._when_ready(lambda: commits.end(self._wire, producer, committed=True))
+        self._began = None
+        inside, self._inside = self._inside, []
+        for channel in inside:
+            for parcel in channel.settled():
+                self._written(channel, parcel)
+        for log in moved:
+            self._channels[log].committed = moved[log].offset
+
+    async def _drain(self) -> None:
+        """Let nothing more into the transaction, and wait for the answers to what is on its way."""
+        for channel in self._inside:
+            channel.admitted = False
+        while any(channel.in_flight for channel in self._inside):
+            await self._loop.sleep(_PAUSE)
+
+    async def _look_at_leaders(self) -> None:
+        """Make sure that every partition of the transaction has a leader.
+
+        Kafka 4.3.0 and 4.3.1 leave a marker out where there is none (KAFKA-20734): the records would never be seen.
+
+        Raises:
+            Doubt: one has none, or another one than the records were sent to.
+        """
+        names = {channel.place.remote for channel in self._inside if channel.written}
+        if not names:
+            return
+        topics = await self._wire.topics(names)
+        for channel in self._inside:
+            if channel.written:
+                place, sides = channel.place, channel.sides
+                leader = topics[place.remote].partitions.get(place.partition)
+                if leader is None or leader.error or sides is None or leader.node != sides.target.node:
+                    message = f"{place.remote}/{place.partition} has lost its leader"
+                    raise Doubt(message)
+
+    async def _abort(self, why: str) -> None:
+        """Give the transaction up: its channels go on at the positions that were committed."""
+        self._producer = None
+        await self._drain()
+        reason, now = Reason("AB220", f"the transaction was aborted: {why}"), time.monotonic()
+        for channel in self._inside:
+            channel.written.clear()
+            # A channel that is parked stays so; where it stands is asked for when it is tried again.
+            if channel.state is PartitionState.RUNNING:
+                channel.reopen(reason, now)
+        self._inside.clear()
+        self._began = None
+
+    async def _settle(self) -> None:
+        """Get a producer's id and epoch; whatever was open under its name is aborted then."""
+        await self._wire.connect()
+        producer = await self._when_ready(lambda: settle(self._wire, self.transactional_id))
+        self._doubt = None
+        for channel in self._channels.values():
+            channel.renew((producer.producer_id, producer.epoch))
+        self._producer = producer
+
+    async def _when_ready(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask again while a coordinator is not ready."""
+        deadline, pause = time.monotonic() + _PATIENCE, _PAUSE
+        while True:
+            try:
+                return await ask()
+            except ErrorCode as error:
+                if error.code not in _NOT_YET or time.monotonic() > deadline:
+                    raise
+            await self._loop.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _owned(self) -> Transactor:
+        assert self._producer is not None, "it was settled"
+        return self._producer

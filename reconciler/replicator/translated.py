@@ -1,0 +1,125 @@
+"""A channel whose copy has offsets of its own: what it writes counts when the transaction that holds it is committed.
+
+`arrival` opens it, `committer` lets it into transactions and commits its position with them. Unlike its parent it fills
+no gaps: a batch may span offsets without records, and what ends with a gap moves the position alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from reconciler.model.status import PartitionState
+from reconciler.replicator import reasons
+from reconciler.replicator.batch import Batch, next_sequence
+from reconciler.replicator.channel import Channel, Place, Sides, Standing
+from reconciler.replicator.parcel import Parcel
+from reconciler.replicator.queued import Item
+from reconciler.replicator.wire import ProduceAnswer
+
+# The broker has certainly not appended what it answers with one of these.
+_NOT_APPENDED = reasons.TOO_LARGE | reasons.REFUSED_FOR_GOOD | reasons.AUTHORIZATION | {reasons.OUT_OF_ORDER}
+
+
+class TranslatedChannel(Channel):
+    """One partition of one flow, copied in transactions.
+
+    Args:
+        place: which partition.
+        failed: called when it is not certain any more what the open transaction holds of this partition.
+        batch_size: up to how many bytes small batches are merged into one; 0 merges none.
+        codec: what batches are compressed with at the target; None leaves that as it is.
+
+    Attributes:
+        admitted: whether the partition is in the open transaction, so that batches may be sent.
+        committed: the position that was committed last.
+        written: what the open transaction holds of it, in order.
+        sequence: of the next record under the producer's epoch, as far as answers tell.
+        note: what is said with its position.
+    """
+
+    _transactional = True
+
+    def __init__(
+        self, place: Place, failed: Callable[[Channel], None], batch_size: int = 0, codec: int | None = None
+    ) -> None:
+        super().__init__(place, None, batch_size, codec)
+        self._form = self._form._replace(dense=True)
+        self._failed = failed
+        self.admitted = False
+        self.committed = -1
+        self.written: list[Parcel] = []
+        self.sequence = 0
+        self.note = ""
+
+    def begin(self, sides: Sides, position: int, producer: tuple[int, int], note: str) -> None:
+        """Go on at a committed position.
+
+        Args:
+            sides: who leads on both sides.
+            position: the next source offset.
+            producer: id and epoch.
+            note: what is to be said with the position.
+        """
+        self.admitted = False
+        self.written.clear()
+        self.committed, self.note = position, note
+        self.open(sides, Standing(position, *producer, self.sequence))
+        self._alone = False
+
+    def renew(self, producer: tuple[int, int]) -> None:
+        """Go on under another epoch, which counts from 0; nothing is in the open transaction."""
+        self.sequence = 0
+        self._standing = Standing(self.position, *producer, 0)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether its position has moved since it was committed."""
+        return self.position > self.committed >= 0
+
+    @property
+    def wants_admission(self) -> bool:
+        """Whether it has something to send and is in no transaction."""
+        return self.state is PartitionState.RUNNING and not self.admitted and isinstance(self.queue.first, Batch)
+
+    def can_send(self) -> bool:
+        """Tell whether the next request to the target's leader may carry a batch of this partition."""
+        return self.admitted and super().can_send()
+
+    def end_opening(self, state: PartitionState, reason: reasons.Reason, now: float) -> None:
+        """End this opening; what the open transaction holds of it stays certain only while nothing was in flight."""
+        self.admitted = False
+        super().end_opening(state, reason, now)
+
+    def settled(self) -> list[Parcel]:
+        """Take note that the transaction was committed; return what of this partition came to stand with it."""
+        written, self.written = self.written, []
+        self.committed = max(self.committed, written[-1].next_offset if written else self.position)
+        self.admitted = False
+        return written
+
+    def _put(self, item: Item) -> int:
+        return self.queue.push(item) if isinstance(item, Batch) else item.next
+
+    def _mind_gap(self) -> None:
+        """Let the position move over what holds no records, when all before it is written."""
+        if self.state is PartitionState.RUNNING and not self.queue and not self.in_flight:
+            self.position = max(self.position, self.fetch_at)
+
+    def _verdict(self, parcel: Parcel, answer: ProduceAnswer) -> reasons.Verdict | None:
+        verdict = reasons.why_failed(self.place.remote, parcel.base_offset, parcel.size, answer, anywhere=True)
+        if parcel.opening != self.opening:
+            # What was forgotten meanwhile will be read and written again: not in the same transaction.
+            if verdict is None:
+                self._failed(self)
+            return verdict
+        if verdict is None:
+            self.written.append(parcel._replace(landing=answer.base_offset))
+            self.sequence = next_sequence(self.sequence, parcel.records)
+        elif answer.error not in _NOT_APPENDED:
+            self._failed(self)
+        return verdict
+
+    def lost(self, parcel: Parcel, reason: reasons.Reason, now: float) -> None:
+        """Note that no answer for `parcel` will come: the transaction may hold it or not."""
+        self._failed(self)
+        super().lost(parcel, reason, now)

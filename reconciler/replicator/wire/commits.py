@@ -1,0 +1,191 @@
+"""Transactions with records, and the positions that are committed in them, for `committer` and `arrival`.
+
+Each function is one request and one answer, like the methods of `Wire`. TxnOffsetCommit is spoken up to version 3, which
+carries the member's id and generation: a member of an older generation cannot commit (KIP-447).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kafka.protocol.consumer.offsets import OffsetFetchRequest
+from kafka.protocol.producer.transaction import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    TxnOffsetCommitRequest,
+)
+
+from reconciler.replicator.wire.group import Membership
+from reconciler.replicator.wire.requests import Wire
+from reconciler.replicator.wire.transactions import Transactor
+from reconciler.replicator.wire.values import ErrorCode
+
+# A partition of a topic, by name and number.
+Log = tuple[str, int]
+
+_CLASSIC = 3
+_OFFSET_FETCH = 7
+_NONE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A committed position.
+
+    Attributes:
+        offset: the next one to be copied.
+        note: what was said with it.
+    """
+
+    offset: int
+    note: str
+
+
+async def add_partitions(wire: Wire, transactor: Transactor, logs: Iterable[Log]) -> None:
+    """Add partitions to the producer's transaction, which begins with the first of them.
+
+    Raises:
+        ConnectionLost: no answer: `settle` before anything else.
+        ErrorCode: one was refused; CONCURRENT_TRANSACTIONS while the transaction before has markers to be written.
+    """
+    topics: Any = [
+        AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=name, partitions=partitions)
+        for name, partitions in _by_topic(logs).items()
+    ]
+    request = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=transactor.transactional_id,
+        v3_and_below_producer_id=transactor.producer_id,
+        v3_and_below_producer_epoch=transactor.epoch,
+        v3_and_below_topics=topics,
+        max_version=_CLASSIC,
+    )
+    answer = await wire.ask(request, transactor.node)
+    for topic in answer.results_by_topic_v3_and_below:
+        for partition in topic.results_by_partition:
+            _check(partition.partition_error_code)
+
+
+async def add_offsets(wire: Wire, transactor: Transactor, group: str) -> None:
+    """Let the transaction hold positions of a group.
+
+    Raises:
+        ConnectionLost: no answer: `settle` before anything else.
+        ErrorCode: refused, or not ready yet.
+    """
+    request = AddOffsetsToTxnRequest(
+        transactional_id=transactor.transactional_id,
+        producer_id=transactor.producer_id,
+        producer_epoch=transactor.epoch,
+        group_id=group,
+        max_version=_CLASSIC,
+    )
+    _check((await wire.ask(request, transactor.node)).error_code)
+
+
+async def commit_positions(
+    wire: Wire, transactor: Transactor, who: Membership, positions: Mapping[Log, Position]
+) -> None:
+    """Write positions into the transaction; they count when it is committed.
+
+    Args:
+        wire: to the cluster.
+        transactor: the producer.
+        who: the member that commits, with its group's coordinator.
+        positions: by remote partition.
+
+    Raises:
+        ConnectionLost: no answer.
+        ErrorCode: refused: above all ILLEGAL_GENERATION and UNKNOWN_MEMBER_ID, this member may commit no more.
+    """
+    of_partition = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic.TxnOffsetCommitRequestPartition
+    topics: Any = [
+        TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(
+            name=name,
+            partitions=[
+                of_partition(
+                    partition_index=number,
+                    committed_offset=positions[name, number].offset,
+                    committed_leader_epoch=_NONE,
+                    committed_metadata=positions[name, number].note,
+                )
+                for number in partitions
+            ],
+        )
+        for name, partitions in _by_topic(positions).items()
+    ]
+    request = TxnOffsetCommitRequest(
+        transactional_id=transactor.transactional_id,
+        group_id=who.group,
+        producer_id=transactor.producer_id,
+        producer_epoch=transactor.epoch,
+        generation_id=who.generation,
+        member_id=who.member,
+        group_instance_id=None,
+        topics=topics,
+        min_version=_CLASSIC,
+        max_version=_CLASSIC,
+    )
+    answer = await wire.ask(request, who.node)
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            _check(partition.error_code)
+
+
+async def end(wire: Wire, transactor: Transactor, committed: bool) -> None:
+    """End the transaction; its markers are written after the answer.
+
+    Raises:
+        ConnectionLost: no answer: `settle`, then ask for the positions.
+        ErrorCode: refused, or not ready yet.
+    """
+    request = EndTxnRequest(
+        transactional_id=transactor.transactional_id,
+        producer_id=transactor.producer_id,
+        producer_epoch=transactor.epoch,
+        committed=committed,
+        max_version=_CLASSIC,
+    )
+    _check((await wire.ask(request, transactor.node)).error_code)
+
+
+async def positions(wire: Wire, who: Membership, logs: Iterable[Log]) -> dict[Log, Position]:
+    """Return the committed positions of some partitions; those that have none are left out.
+
+    Raises:
+        ConnectionLost: no answer.
+        ErrorCode: refused; UNSTABLE_OFFSET_COMMIT while a transaction that holds one of them is not ended.
+    """
+    topics: Any = [
+        OffsetFetchRequest.OffsetFetchRequestTopic(name=name, partition_indexes=partitions)
+        for name, partitions in _by_topic(logs).items()
+    ]
+    request = OffsetFetchRequest(
+        group_id=who.group, topics=topics, require_stable=True, min_version=_OFFSET_FETCH, max_version=_OFFSET_FETCH
+    )
+    answer = await wire.ask(request, who.node)
+    _check(answer.error_code)
+    found = {}
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            _check(partition.error_code)
+            if partition.committed_offset >= 0:
+                found[topic.name, partition.partition_index] = Position(
+                    int(partition.committed_offset), partition.metadata or ""
+                )
+    return found
+
+
+def _by_topic(logs: Iterable[Log]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = defaultdict(list)
+    for name, number in logs:
+        found[name].append(number)
+    return dict(found)
+
+
+def _check(code: int) -> None:
+    if code:
+        raise ErrorCode(code)

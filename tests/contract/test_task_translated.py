@@ -1,0 +1,132 @@
+"""Copies with offsets of their own: every record once, in order, in transactions that hold the positions as well."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from reconciler.embedded import EmbeddedCluster
+from reconciler.model.cluster import Cluster
+from reconciler.model.spec import FlowSpec
+from reconciler.model.status import PartitionState
+from reconciler.replicator.wire import ConnectionLost, commits
+from tests.contract.kafka import create
+from tests.contract.test_task_gaps import transact
+from tests.support.copying import REMOTE, Running, all_running, code, copy, fill, spec_of
+
+SECONDS = 30
+Seen = tuple[bytes | None, bytes | None, object, int]
+
+
+def translated(source: Cluster, target: Cluster, *include: str) -> FlowSpec:
+    spec = spec_of(source, target, *include)
+    return replace(spec, flow=replace(spec.flow, offsets="translated"))
+
+
+def records(cluster: Cluster, topic: str, partition: int = 0) -> list[Seen]:
+    """Return what a reader of committed records sees."""
+    consumer = Consumer(
+        cluster.librdkafka()
+        | {"group.id": "unused", "enable.partition.eof": True, "isolation.level": "read_committed", "log_level": "2"}
+    )
+    consumer.assign([TopicPartition(topic, partition, 0)])
+    found: list[Seen] = []
+    try:
+        while True:
+            message = consumer.poll(SECONDS)
+            assert message is not None, "no end"
+            if message.error():
+                assert message.error().code() == KafkaError._PARTITION_EOF
+                return found
+            found.append((message.key(), message.value(), message.headers(), message.timestamp()[1]))
+    finally:
+        consumer.close()
+
+
+def assert_same(spec: FlowSpec, topic: str, partitions: int = 1) -> int:
+    """Assert that the copy has the same records in the same order; return how many."""
+    count = 0
+    for number in range(partitions):
+        theirs = records(spec.source, topic, number)
+        ours = records(spec.target, spec.flow.remote_topic(topic), number)
+        assert len(ours) == len(theirs)
+        assert ours == theirs
+        count += len(theirs)
+    return count
+
+
+def make(source: EmbeddedCluster, target: EmbeddedCluster, topics: Sequence[str], partitions: int = 1) -> None:
+    for topic in topics:
+        create(source, topic, partitions)
+        create(target, f"east.{topic}", partitions, REMOTE)
+
+
+def test_all_kinds_of_logs_are_copied_and_gone_on_with(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    plain, mixed = f"{topic_name}-plain", f"{topic_name}-transactions"
+    make(source_cluster, target_cluster, [plain, mixed], 4)
+    fill(source_cluster, plain, 5_000, 4, codec="lz4")
+    transact(source_cluster, mixed, range(4), 6)
+    spec = translated(source, target, f"{topic_name}-.*")
+    with Running(spec) as copying:
+        status = copying.wait()
+        assert all_running(status.partitions), [str(p.reason) for p in status.partitions]
+        transact(source_cluster, mixed, range(4), 6)
+        fill(source_cluster, plain, 3_000, 4)
+        copying.settled_again()
+    assert assert_same(spec, plain, 4) == 8_000
+    assert assert_same(spec, mixed, 4) > 50
+    fill(source_cluster, plain, 2_000, 4)
+    copy(translated(source, target, f"{topic_name}-.*"))
+    assert assert_same(spec, plain, 4) == 10_000
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_lost_answer_to_a_commit_loses_and_doubles_nothing(
+    source_cluster: EmbeddedCluster,
+    target_cluster: EmbeddedCluster,
+    source: Cluster,
+    target: Cluster,
+    topic_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    when: str,
+) -> None:
+    make(source_cluster, target_cluster, [topic_name], 2)
+    whole, calls = commits.end, itertools.count()
+
+    async def lost(wire: object, transactor: object, committed: bool) -> None:
+        fails = next(calls) % 2 == 0
+        if not fails or when == "after":
+            await whole(wire, transactor, committed)  # type: ignore[arg-type]
+        if fails:
+            message = "cut off"
+            raise ConnectionLost(message)
+
+    monkeypatch.setattr(commits, "end", lost)
+    spec = translated(source, target, topic_name)
+    with Running(spec) as copying:
+        for _ in range(5):
+            fill(source_cluster, topic_name, 1_000, 2)
+            copying.settled_again()
+    assert next(calls) > 4
+    assert assert_same(spec, topic_name, 2) == 5_000
+
+
+def test_a_copy_whose_position_is_gone_parks(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    make(source_cluster, target_cluster, [topic_name])
+    fill(source_cluster, topic_name, 100)
+    spec = translated(source, target, topic_name)
+    copy(spec)
+    group = f"anabranch.{spec.topology}.{spec.flow.name}"
+    from tests.contract.kafka import admin
+
+    admin(target_cluster).delete_consumer_groups([group])[group].result(SECONDS)
+    found = copy(translated(source, target, topic_name)).at(topic_name)
+    assert (found.state, code(found)) == (PartitionState.PARKED, "AB226")
