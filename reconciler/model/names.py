@@ -14,3 +14,8 @@ def lease_group(topology: str, flow: str) -> str:
 def transactional_prefix(topology: str, flow: str) -> str:
     """Return what all transactional ids of a flow begin with."""
     return f"anabranch.{topology}.{flow}."
+
+
+def syncs_topic(source: str) -> str:
+    """Return the topic at a target that holds the offset syncs of copies from `source`: MirrorMaker 2's name."""
+    return f"mm2-offset-syncs.{source}.internal"

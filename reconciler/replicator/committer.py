@@ -16,10 +16,12 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import TypeVar
 
 from reconciler.model.status import PartitionState, Reason
+from reconciler.replicator import syncs
+from reconciler.replicator.batch import next_sequence
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.translated import TranslatedChannel
-from reconciler.replicator.wire import ConnectionLost, ErrorCode, Loop, Membership, Wire, commits
+from reconciler.replicator.wire import ConnectionLost, ErrorCode, Loop, Membership, ProduceAsk, Wire, commits, error_name
 from reconciler.replicator.wire.commits import Log, Position
 from reconciler.replicator.wire.transactions import Transactor, settle
 
@@ -54,6 +56,7 @@ class Committer:
         member: who this task is in its group now.
         offer: called with channels that may send now.
         written: called with each parcel that is committed.
+        syncs_topic: where to write which offsets the records have on both sides.
 
     Attributes:
         bell: rung when a channel may want to be let in.
@@ -70,17 +73,20 @@ class Committer:
         member: Callable[[], Membership],
         offer: Callable[[Collection[Channel]], None],
         written: Callable[[Channel, Parcel], None],
+        syncs_topic: str,
     ) -> None:
         self._loop = loop
         self._wire = wire
         self.member = member
         self._offer = offer
         self._written = written
+        self._syncs_topic = syncs_topic
         self._channels: dict[Log, TranslatedChannel] = {}
         self._inside: list[TranslatedChannel] = []
         self._producer: Transactor | None = None
         self._began: float | None = None
         self._gaps_at = 0.0
+        self._sync_sequence = 0
         self._doubt: str | None = None
         self.transactional_id = transactional_id
         self.bell = loop.bell()
@@ -177,6 +183,7 @@ class Committer:
             return
         producer = self._owned()
         await self._look_at_leaders()
+        await self._sync(producer)
         if moved:
             member = self.member()
             await self._when_ready(lambda: commits.add_offsets(self._wire, producer, member.group))
@@ -189,6 +196,31 @@ class Committer:
                 self._written(channel, parcel)
         for log in moved:
             self._channels[log].committed = moved[log].offset
+
+    async def _sync(self, producer: Transactor) -> None:
+        """Write into the transaction where its records stand.
+
+        Raises:
+            Doubt: the topic for that is not there, or did not take it.
+        """
+        found = [sync for channel in self._inside for sync in channel.syncs()]
+        if not found:
+            return
+        topic = self._syncs_topic
+        info = (await self._wire.topics([topic]))[topic]
+        leader = info.partitions.get(0)
+        if info.error or leader is None or leader.error:
+            message = f"topic {topic} is missing or has no leader: run `anabranch apply` to create it"
+            raise Doubt(message)
+        await self._when_ready(lambda: commits.add_partitions(self._wire, producer, [(topic, 0)]))
+        batch = syncs.batch_of(found, int(time.time() * 1000))
+        head = batch.header(producer.producer_id, producer.epoch, self._sync_sequence, transactional=True)
+        ask = ProduceAsk(topic, info.topic_id, 0, batch.body, head)
+        (answer,) = await self._wire.produce(leader.node, [ask], _nothing, None, producer.transactional_id)
+        if answer.error:
+            message = f"topic {topic} does not take offset syncs: {error_name(answer.error)} {answer.message or ''}"
+            raise Doubt(message)
+        self._sync_sequence = next_sequence(self._sync_sequence, batch.record_count)
 
     async def _drain(self) -> None:
         """Let nothing more into the transaction, and wait for the answers to what is on its way."""
@@ -235,6 +267,7 @@ class Committer:
         await self._wire.connect()
         producer = await self._when_ready(lambda: settle(self._wire, self.transactional_id))
         self._doubt = None
+        self._sync_sequence = 0
         for channel in self._channels.values():
             channel.renew((producer.producer_id, producer.epoch))
         self._producer = producer
@@ -254,3 +287,7 @@ class Committer:
     def _owned(self) -> Transactor:
         assert self._producer is not None, "it was settled"
         return self._producer
+
+
+def _nothing(_error: ConnectionLost) -> None:
+    """Leave it to whoever awaits the answer."""

@@ -13,6 +13,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import partial
 
+from reconciler.model.names import syncs_topic
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, TaskStatus
 from reconciler.replicator import codecs, process
@@ -168,6 +169,7 @@ class Task:
             lambda: connections.lease.membership,
             self._offer,
             self._written,
+            syncs_topic(spec.flow.source),
         )
         self._committing: Job | None = None
         self._steering = Steering(spec.flow.name, assignment, connections.listener, self._channel)

@@ -6,7 +6,7 @@ no gaps: a batch may span offsets without records, and what ends with a gap move
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from reconciler.model.status import PartitionState
 from reconciler.replicator import reasons
@@ -14,6 +14,7 @@ from reconciler.replicator.batch import Batch, next_sequence
 from reconciler.replicator.channel import Channel, Place, Sides, Standing
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.queued import Item
+from reconciler.replicator.syncs import OffsetSync, syncs
 from reconciler.replicator.wire import ProduceAnswer
 
 # The broker has certainly not appended what it answers with one of these.
@@ -96,6 +97,11 @@ class TranslatedChannel(Channel):
         self.committed = max(self.committed, written[-1].next_offset if written else self.position)
         self.admitted = False
         return written
+
+    def syncs(self) -> Iterator[OffsetSync]:
+        """Yield where what the open transaction holds of it stands; every transaction ends with an offset of its own."""
+        place = self.place
+        return syncs(place.topic, place.partition, self.written, None)
 
     def _put(self, item: Item) -> int:
         return self.queue.push(item) if isinstance(item, Batch) else item.next

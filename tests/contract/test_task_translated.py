@@ -11,10 +11,11 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
+from reconciler.model.names import syncs_topic
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState
 from reconciler.replicator.wire import ConnectionLost, commits
-from tests.contract.kafka import create
+from tests.contract.kafka import admin, create
 from tests.contract.test_task_gaps import transact
 from tests.support.copying import REMOTE, Running, all_running, code, copy, fill, spec_of
 
@@ -60,6 +61,9 @@ def assert_same(spec: FlowSpec, topic: str, partitions: int = 1) -> int:
 
 
 def make(source: EmbeddedCluster, target: EmbeddedCluster, topics: Sequence[str], partitions: int = 1) -> None:
+    name = syncs_topic("east")
+    if name not in admin(target).list_topics(timeout=SECONDS).topics:
+        create(target, name, 1, {"cleanup.policy": "compact"})
     for topic in topics:
         create(source, topic, partitions)
         create(target, f"east.{topic}", partitions, REMOTE)
@@ -125,8 +129,6 @@ def test_a_copy_whose_position_is_gone_parks(
     spec = translated(source, target, topic_name)
     copy(spec)
     group = f"anabranch.{spec.topology}.{spec.flow.name}"
-    from tests.contract.kafka import admin
-
     admin(target_cluster).delete_consumer_groups([group])[group].result(SECONDS)
     found = copy(translated(source, target, topic_name)).at(topic_name)
     assert (found.state, code(found)) == (PartitionState.PARKED, "AB226")
