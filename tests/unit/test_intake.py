@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.replicator import intake
 from reconciler.replicator.batch import Batch
 from reconciler.replicator.intake import CannotPass, Form, items
 from reconciler.replicator.visible import Gap
@@ -25,6 +26,7 @@ from tests.support.batches import (
     compacted,
     damaged,
     marked,
+    resealed,
     some,
     thinned,
 )
@@ -82,7 +84,10 @@ def test_every_batch_gets_the_codec_that_is_asked_for(codec: int) -> None:
     contents = [Content(1_000 + n, b"key", b"value" * 100, (("name", b"header"),)) for n in range(4)]
     pieces = [build(contents, BASE + 4 * number, of) for number, of in enumerate((NONE, GZIP, LZ4, ZSTD))]
     pieces.append(marked(build(contents, BASE + 16, LZ4), LOG_APPEND_TIME))
-    found = list(items(answer(*pieces), BASE, Form(codec=codec)))
+    form = Form(codec=codec)
+    found: list[Batch | Gap] = [
+        form.coded(one) if isinstance(one, Batch) else one for one in items(answer(*pieces), BASE, form)
+    ]
     assert [one.attributes for one in found if isinstance(one, Batch)] == [codec] * 5
     assert all(one.is_intact for one in found if isinstance(one, Batch))
     assert [record.offset for record in records(found)] == list(range(BASE, BASE + 20))
@@ -142,3 +147,28 @@ def test_every_record_comes_out_once_at_its_offset(
     places = bounds(found)
     assert all(before[1] == after[0] for before, after in pairwise(places))
     assert not places or places[0][0] == first
+
+
+def test_a_refusal_makes_merged_batches_smaller_before_others() -> None:
+    form = Form(merge=1_000)
+    form = form.smaller(900)
+    assert form == Form(merge=450)
+    form = form.smaller(600)
+    assert form == Form(merge=450, largest=300)
+    assert form.smaller(5_000) == form
+
+
+def test_a_body_that_cannot_be_decompressed_is_left_to_the_target() -> None:
+    (one,) = items(answer(resealed(marked(build(some(2), BASE), ZSTD))), BASE, Form(codec=GZIP))
+    assert isinstance(one, Batch)
+    assert Form(codec=GZIP).coded(one) == one
+
+
+def test_a_trouble_that_nobody_foresaw_stops_this_partition_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_arguments: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(intake, "sift", broken)
+    with pytest.raises(CannotPass) as caught:
+        list(items(answer(build(some(1), BASE)), BASE, Form()))
+    assert caught.value.reason.code == "AB200"
