@@ -13,7 +13,7 @@ from __future__ import annotations
 import uuid
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from reconciler.model.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator import reasons
@@ -38,8 +38,7 @@ _BACKOFF_RETRY = (0.05, 5.0)
 _BACKOFF_PARKED = (2.0, 300.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Which partition: the original topic, its remote topic and the number they share."""
 
     topic: str
@@ -47,8 +46,7 @@ class Place:
     remote: str
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
+class Sides(NamedTuple):
     """Who leads the partition on both sides, and the topics' ids where the brokers have them."""
 
     source: Leader
@@ -57,8 +55,7 @@ class Sides:
     target_id: uuid.UUID | None
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """Where the target's log stands, and the producer that it goes on with.
 
     Attributes:
@@ -318,7 +315,7 @@ class Channel:
             return
         self.queue.pass_gap(upto)
         self.filled_offsets += end - self._standing.end
-        self._standing = replace(self._standing, end=end, shift=end - upto)
+        self._standing = self._standing._replace(end=end, shift=end - upto)
         self.position = upto
         self._failures = 0
         self._mind_gap()
