@@ -15,7 +15,7 @@ from reconciler.replicator import reasons
 from reconciler.replicator.batch import Batch
 from reconciler.replicator.channel import Place
 from reconciler.replicator.gaps import kept_shift
-from reconciler.replicator.samelog import batch_at, first_difference
+from reconciler.replicator.samelog import batch_at, first_difference, share_records
 from reconciler.replicator.tail import Tail, next_visible
 from reconciler.replicator.wire import ErrorCode, TopicInfo, Wire
 
@@ -178,6 +178,8 @@ class Agreement:
             raise Disagreement(PartitionState.PARKED, "AB209", text) from None
         if difference is not None:
             raise _different(logs, difference.offset, difference.what)
+        if not logs.is_known and not share_records(theirs, ours, shift):
+            raise _nothing_in_common(logs)
 
 
 def _different(logs: Logs, offset: int, what: str) -> Disagreement:

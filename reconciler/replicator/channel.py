@@ -13,7 +13,7 @@ from __future__ import annotations
 import uuid
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from reconciler.model.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator import reasons
@@ -31,13 +31,14 @@ QUEUE_BYTES = 4 * 2**20
 # Behind a gap that is being filled, which is slow, no more is kept and read than this: what many such partitions hold
 # would leave no room for the others.
 SLOW_BYTES = 256 * 1024
+# Then nothing is asked for before so little is left: a broker sends a batch whole again, and it is rewritten again.
+_SLOW_ROOM = SLOW_BYTES // 4
 
 _BACKOFF_RETRY = (0.05, 5.0)
 _BACKOFF_PARKED = (2.0, 300.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Which partition: the original topic, its remote topic, the number they share, and the mode of its offsets."""
 
     topic: str
@@ -46,8 +47,7 @@ class Place:
     offsets: str = "identical"
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
+class Sides(NamedTuple):
     """Who leads the partition on both sides, and the topics' ids where the brokers have them."""
 
     source: Leader
@@ -56,8 +56,7 @@ class Sides:
     target_id: uuid.UUID | None
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """Where the target's log stands, and the producer that it goes on with.
 
     Attributes:
@@ -241,7 +240,7 @@ class Channel:
 
     def wants_data(self) -> bool:
         """Tell whether the next fetch should ask for this partition."""
-        room = SLOW_BYTES if self.is_slow else QUEUE_BYTES
+        room = _SLOW_ROOM if self.is_slow else QUEUE_BYTES
         return self.state is PartitionState.RUNNING and self._blocked is None and self.queue.bytes < room
 
     def receive(self, answer: FetchAnswer, asked_at: int, opening: int, now: float) -> int:
@@ -323,7 +322,7 @@ class Channel:
             return
         self.queue.pass_gap(upto)
         self.filled_offsets += end - self._standing.end
-        self._standing = replace(self._standing, end=end, shift=end - upto)
+        self._standing = self._standing._replace(end=end, shift=end - upto)
         self.position = upto
         self._failures = 0
         self._mind_gap()
@@ -344,6 +343,7 @@ class Channel:
             most_records: batches of more records are not merged with others.
         """
         batch, size = self.queue.take(self._form.merge, most_records)
+        batch = self._form.coded(batch)
         self._sent_since_gap += size
         standing = self._standing
         head = batch.header(
@@ -365,9 +365,10 @@ class Channel:
         self.in_flight.remove(parcel)
         verdict = self._verdict(parcel, answer)
         if verdict is not None:
-            if answer.error in reasons.TOO_LARGE and parcel.records > 1:
-                verdict = self._take_smaller(parcel)
             if parcel.opening == self.opening:
+                if answer.error in reasons.TOO_LARGE and parcel.records > 1:
+                    self._form = self._form.smaller(parcel.size)
+                    verdict = reasons.too_large_together(self.place.remote, parcel.size)
                 self.end_opening(*verdict, now)
             return False
         if parcel.opening != self.opening:
@@ -382,15 +383,6 @@ class Channel:
     def _verdict(self, parcel: Parcel, answer: ProduceAnswer) -> reasons.Verdict | None:
         """Return why `parcel` does not stand where it must, None when it does."""
         return reasons.why_failed(self.place.remote, parcel.landing, parcel.size, answer)
-
-    def _take_smaller(self, parcel: Parcel) -> reasons.Verdict:
-        """Remember, after the target refused a parcel, what it may take."""
-        if self._form.merge:
-            # The source's own batches may still fit.
-            self._form = self._form._replace(merge=0)
-            return reasons.too_large_if_merged(self.place.remote, parcel.size)
-        self._form = self._form._replace(largest=parcel.size // 2)
-        return reasons.too_large_if_whole(self.place.remote, parcel.size)
 
     def lost(self, parcel: Parcel, reason: Reason, now: float) -> None:
         """Note that no answer for `parcel` will come: it may or may not be in the log."""

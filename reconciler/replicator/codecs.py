@@ -25,7 +25,7 @@ _LENGTH = struct.Struct(">i")
 
 
 _UNREADABLE = (
-    *(IndexError, EOFError, OSError, RuntimeError, struct.error),
+    *(IndexError, EOFError, OSError, RuntimeError, MemoryError, struct.error),
     *(zlib.error, snappy.UncompressError, zstandard.ZstdError),
 )
 

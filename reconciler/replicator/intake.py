@@ -34,6 +34,23 @@ class Form(NamedTuple):
     codec: int | None = None
     dense: bool = False
 
+    def smaller(self, refused: int) -> Form:
+        """Return the form after the target refused a batch of several records that had so many bytes."""
+        if refused <= self.merge:
+            # It may have been merged: the source's own batches may still fit.
+            return self._replace(merge=refused // 2)
+        return self._replace(largest=min(self.largest, refused // 2))
+
+    def coded(self, batch: Batch) -> Batch:
+        """Return a batch in the codec that the target gets."""
+        if self.codec in (None, batch.attributes & CODEC_BITS):
+            return batch
+        try:
+            return recoded(batch, self.codec)
+        except ValueError:
+            # Let the target say what it thinks of such a body.
+            return batch
+
 
 class CannotPass(Exception):
     """A batch cannot be written to the target.
@@ -69,16 +86,24 @@ def items(answer: FetchAnswer, expected: int, form: Form) -> Iterator[Batch | Ga
             else:
                 yield item
                 expected = item.next
+    except CannotPass:
+        raise
     except UnreadableBatch as error:
         raise CannotPass(reasons.unreadable(error)) from error
     except ValueError as error:
         raise CannotPass(reasons.undecodable(expected, error)) from error
+    except Exception as error:
+        # One partition's trouble must not become the others'.
+        raise CannotPass(reasons.unforeseen(f"reading the batch at source offset {expected}", error)) from error
 
 
 def _passing(batch: Batch, first: int, form: Form) -> Iterator[Batch | Gap]:
-    """Yield what stands for a batch from offset `first` on: nearly always itself."""
+    """Yield what stands for a batch from offset `first` on: nearly always itself.
+
+    Another codec waits until the batch is sent, as it may be merged before; unless its size then matters.
+    """
     if _is_whole(batch, first, form.largest):
-        if form.codec is None or form.codec == batch.attributes & CODEC_BITS:
+        if form.largest == UNLIMITED or form.codec in (None, batch.attributes & CODEC_BITS):
             yield batch
             return
         one = recoded(batch, form.codec)

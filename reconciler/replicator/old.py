@@ -1,7 +1,7 @@
 """Reads messages of the old formats v0 and v1, which logs from before Kafka 0.11 hold, as batches of format v2.
 
-`split` comes here when it meets one. kafka-python's decoder reads them; each comes out uncompressed with the offset and
-the time that it had, v0's without a time. Pure.
+`split` comes here when it meets one. kafka-python's decoder reads them; each comes out with the offset, the time and
+the codec that it had, v0's without a time. Pure.
 
 The layout is Kafka's `LegacyRecord`: offset, size, CRC-32 over what follows, magic, attributes, from v1 on a timestamp,
 key, value; a compressed message holds others in its value.
@@ -12,13 +12,13 @@ from __future__ import annotations
 import struct
 import zlib
 
-from reconciler.replicator.batch import LOG_OVERHEAD, Batch, UnreadableBatch
+from reconciler.replicator.batch import CODEC_BITS, LOG_OVERHEAD, Batch, UnreadableBatch
 from reconciler.replicator.rewrite import Kept, batches_of
 from reconciler.replicator.varint import signed
 from reconciler.replicator.wire import Record, decode
 
 _FRONT = struct.Struct(">qiIb")
-_CHECKED_AT = 16
+_CHECKED_AT, _ATTRIBUTES_AT = 16, 17
 # What Kafka says of a record without a time.
 _NO_TIME = -1
 _NULL = signed(-1)
@@ -47,7 +47,7 @@ def read_old(view: memoryview, at: int) -> tuple[list[Batch], int] | None:
         records = decode(data)
     except ValueError as error:
         raise UnreadableBatch(offset, magic, str(error)) from error
-    return list(batches_of([_kept(record) for record in records])), end
+    return list(batches_of([_kept(record) for record in records], data[_ATTRIBUTES_AT] & CODEC_BITS)), end
 
 
 def _kept(record: Record) -> Kept:

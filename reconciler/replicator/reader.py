@@ -24,6 +24,8 @@ _REQUEST_BYTES = 4 * 2**20
 _BUFFER_BYTES = 12 * 2**20
 _IDLE = 0.05
 _WAIT_WHILE_THROTTLED = 0.25
+# An answer that takes longer than this to go through holds the others up, and the lease with them: less is asked for.
+_LONG_WORK = 0.02
 # After an answer with less than this a rest: what trickles in would be asked for record by record.
 _LITTLE = 16 * 1024
 
@@ -62,6 +64,7 @@ class Reader:
         self._session = FetchSession(node, committed=True)
         self._asks: dict[Channel, FetchAsk] = {}
         self._served: set[Channel] = set()
+        self._laborious: set[Channel] = set()
         self._rest = Rest(pace.linger, time.thread_time())
         self.bell = loop.bell()
         self.stopped = False
@@ -120,7 +123,11 @@ class Reader:
         size = 0
         for answer in answers:
             channel, asked_at, opening = asked[answer.topic, answer.partition]
+            began = time.monotonic()
             self._hand_over(answer, channel, asked_at, opening)
+            if time.monotonic() - began > _LONG_WORK:
+                self._laborious.add(channel)
+                await self._loop.sleep(0)
             if answer.records:
                 self._served.add(channel)
                 size += len(answer.records)
@@ -140,7 +147,7 @@ class Reader:
         assert sides is not None, "a running channel knows its sides"
         same = ask is not None and ask.offset == channel.fetch_at and ask.leader_epoch == sides.source.epoch
         if ask is None or not same or ask.topic_id != sides.source_id:
-            size = SLOW_BYTES if channel.is_slow else _PARTITION_BYTES
+            size = SLOW_BYTES if channel.is_slow or channel in self._laborious else _PARTITION_BYTES
             ask = FetchAsk(place.topic, sides.source_id, place.partition, channel.fetch_at, sides.source.epoch, size)
             self._asks[channel] = ask
         return ask

@@ -98,15 +98,9 @@ def why_failed(
     return PartitionState.OPENING, Reason("AB220", f"target answered {error_name(code)} at offset {expected}{detail}")
 
 
-def too_large_if_merged(remote: str, size: int) -> Verdict:
-    """Return why a partition goes on without merging its batches."""
-    text = f"{remote} takes no batch of {size:,} bytes; going on with the source's own batches"
-    return PartitionState.OPENING, Reason("AB220", text)
-
-
-def too_large_if_whole(remote: str, size: int) -> Verdict:
-    """Return why a partition goes on with the source's batches divided."""
-    text = f"{remote} takes no batch of {size:,} bytes; going on with batches divided"
+def too_large_together(remote: str, size: int) -> Verdict:
+    """Return why a partition goes on with smaller batches."""
+    text = f"{remote} takes no batch of {size:,} bytes; going on with smaller ones"
     return PartitionState.OPENING, Reason("AB220", text)
 
 

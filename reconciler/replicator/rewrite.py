@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from reconciler.replicator.batch import CODEC_BITS, Batch
+from reconciler.replicator.batch import CODEC_BITS, MAGIC, Batch, UnreadableBatch
 from reconciler.replicator.codecs import NONE, pack, unpack
-from reconciler.replicator.varint import SIGNED, read, signed
+from reconciler.replicator.varint import SIGNED, read, signed, wrapped
 from reconciler.replicator.visible import Gap
 
 _TABLE = len(SIGNED)
@@ -55,7 +55,7 @@ def kept(batch: Batch) -> list[Kept]:
             offset = base_offset + number
             if not place <= end <= len(body) or not before < offset < batch.next_offset:
                 raise _not_as_said(batch)
-            found.append(Kept(offset, base_time + delta if appended is None else appended, body[place:end]))
+            found.append(Kept(offset, wrapped(base_time + delta) if appended is None else appended, body[place:end]))
             at, before = end, offset
     except (IndexError, ValueError):
         raise _not_as_said(batch) from None
@@ -68,12 +68,18 @@ def first_at(batch: Batch, offset: int) -> int | None:
     """Return the offset of a batch's first record at or behind `offset`; None when it has none there.
 
     Raises:
-        ValueError: it is not laid out as its header says.
+        UnreadableBatch: it is damaged, or not laid out as its header says.
     """
     if batch.record_count == batch.last_offset_delta + 1:
         at = max(offset, batch.base_offset)
         return at if at < batch.next_offset else None
-    return next((record.offset for record in kept(batch) if record.offset >= offset), None)
+    if not batch.is_intact:
+        raise UnreadableBatch(batch.base_offset, MAGIC, "its checksum does not fit")
+    try:
+        records = kept(batch)
+    except ValueError as error:
+        raise UnreadableBatch(batch.base_offset, MAGIC, str(error)) from error
+    return next((record.offset for record in records if record.offset >= offset), None)
 
 
 def _not_as_said(batch: Batch) -> ValueError:

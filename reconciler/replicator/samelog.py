@@ -61,6 +61,12 @@ def first_difference(source: Batch, target: Batch, shift: int = 0) -> Difference
     return None
 
 
+def share_records(source: Batch, target: Batch, shift: int = 0) -> bool:
+    """Tell whether two batches that can be decoded hold a record at one offset; compaction may have taken them all."""
+    offsets = {record.offset + shift for record in decode(source.to_bytes())}
+    return any(record.offset in offsets for record in decode(target.to_bytes()))
+
+
 def _same_bytes(source: Batch, target: Batch) -> bool:
     return (
         source.record_count == target.record_count

@@ -10,10 +10,14 @@ from reconciler.replicator.wire.compact import read_uvarint, uvarint
 _HALF = 2**63
 
 
+def wrapped(value: int) -> int:
+    """Return a number as a 64-bit one, which wraps as Java's does."""
+    return value if -_HALF <= value < _HALF else (value + _HALF) % (2 * _HALF) - _HALF
+
+
 def signed(value: int) -> bytes:
     """Return a zigzag varint of a 64-bit number, which wraps as Java's does."""
-    if not -_HALF <= value < _HALF:
-        value = (value + _HALF) % (2 * _HALF) - _HALF
+    value = wrapped(value)
     return uvarint(value << 1 if value >= 0 else -value * 2 - 1)
 
 

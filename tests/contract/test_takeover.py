@@ -11,8 +11,6 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.status import PartitionState
 from reconciler.replicator import takeover
 from reconciler.replicator.batch import Batch
-from reconciler.replicator.samelog import batch_at
-from reconciler.replicator.wire import Wire
 from reconciler.state.journal import COPIES, Journal
 from tests.contract.kafka import create, declared, delete
 from tests.support.copying import (
@@ -31,7 +29,7 @@ from tests.support.copying import (
 )
 from tests.support.traffic import WEEK_MS
 from tests.support.two_ages import feed
-from tests.support.wires import ask
+from tests.support.wires import batch_of
 
 FORGETFUL = ClusterOptions(
     overrides={
@@ -60,15 +58,6 @@ def target(forgetful: EmbeddedCluster) -> Cluster:
 
 def last_batch(cluster: Cluster, topic: str) -> Batch:
     return batch_of(cluster, topic, log_end(cluster, topic) - 1)
-
-
-def batch_of(cluster: Cluster, topic: str, offset: int) -> Batch:
-    async def question(wire: Wire) -> Batch | None:
-        return await batch_at(wire, (await wire.topics([topic]))[topic], 0, offset)
-
-    found = ask(cluster, question)
-    assert found is not None
-    return found
 
 
 def test_a_forgotten_producer_goes_on_from_the_last_batch(

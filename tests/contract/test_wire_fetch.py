@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 from confluent_kafka import Producer
@@ -70,7 +70,7 @@ class Scene:
 
     async def next(self, **offsets: int) -> dict[int, FetchAnswer]:
         """Fetch with new offsets, by `p<partition>`."""
-        self.asks = [replace(ask, offset=offsets.get(f"p{ask.partition}", ask.offset)) for ask in self.asks]
+        self.asks = [ask._replace(offset=offsets.get(f"p{ask.partition}", ask.offset)) for ask in self.asks]
         answers = await self.wire.fetch_more(self.session, self.asks, 100, 2**20)
         assert not [answer for answer in answers if answer.error]
         return {answer.partition: answer for answer in answers}

@@ -21,10 +21,13 @@ from tests.support.copying import fill
 from tests.support.replicating import Replicator, wait_until_all_say, wait_until_copying
 from tests.support.traffic import WEEK_MS, Traffic, Transactions
 from tests.support.translated import assert_translated, runs_of
+from tests.support.wires import batch_of
 
 PARTITIONS = 8
 # A copy that is told to end does so within ten seconds; a busy machine gets much longer.
 END_SECONDS = 90
+# What the target takes of one topic.
+LARGEST = 20_000
 # How many transactions each flow must at least have met.
 TRANSACTIONS = 101
 ISOLATIONS: tuple[Isolation, ...] = ("read_uncommitted", "read_committed")
@@ -142,6 +145,9 @@ class Kinds:
     def assert_identical(self) -> None:
         expected = dict.fromkeys(self.codecs, 30_000) | {self.large: 4, self.empty: 0, self.trimmed: 890}
         self.scene.assert_identical(expected)
+        assert batch_of(self.scene.source, self.stamped, 0).is_log_append_time
+        assert batch_of(self.scene.source, self.divided, 0).size > LARGEST
+        assert batch_of(self.scene.target, f"east.{self.divided}", 0).size <= LARGEST
         assert all(thread.ended >= TRANSACTIONS for thread in self.transactions)
         for isolation in ISOLATIONS:
             found = compare(self.scene.source, self.marked, self.scene.target, f"east.{self.marked}", isolation)
@@ -166,7 +172,7 @@ def test_five_kills_and_a_lost_checkpoint_lose_and_double_nothing(
         tasks=2,
         also=lambda scene: kinds.append(Kinds(scene, source_cluster, name)),
     )
-    set_config(target_cluster, f"east.{kinds[0].divided}", "max.message.bytes", "20000")
+    set_config(target_cluster, f"east.{kinds[0].divided}", "max.message.bytes", str(LARGEST))
     records = {scene.fresh: 1_000_000, scene.old: 400_000}
     traffic = [
         Traffic(source_cluster, scene.fresh, PARTITIONS, records[scene.fresh], backlog=300_000, per_second=8_000),

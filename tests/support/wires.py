@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from reconciler.model.cluster import Cluster
+from reconciler.replicator.batch import Batch
+from reconciler.replicator.samelog import batch_at
 from reconciler.replicator.wire import Loop, ProducerState, Wire
 
 T = TypeVar("T")
@@ -37,3 +39,14 @@ def producers(cluster: Cluster, topic: str, partition: int = 0) -> list[Producer
         return await wire.producers(info.partitions[partition].node, topic, partition)
 
     return ask(cluster, question)
+
+
+def batch_of(cluster: Cluster, topic: str, offset: int) -> Batch:
+    """Return the batch of a topic's first partition that holds an offset."""
+
+    async def question(wire: Wire) -> Batch | None:
+        return await batch_at(wire, (await wire.topics([topic]))[topic], 0, offset)
+
+    found = ask(cluster, question)
+    assert found is not None
+    return found

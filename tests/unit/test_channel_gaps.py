@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from reconciler.model.status import PartitionState
 from reconciler.replicator.channel import QUEUE_BYTES, SLOW_BYTES, Standing
 from reconciler.replicator.visible import Gap
-from tests.support.batches import Content, build, damaged
+from tests.support.batches import Content, build, compacted, damaged
 from tests.support.channels import (
     EPOCH,
     OUTAGE,
@@ -64,7 +64,7 @@ def test_behind_a_gap_little_is_kept_and_the_rest_is_read_again() -> None:
     assert (channel.fetch_at, channel.is_slow) == (13, False)
     land(channel, channel.send())
     assert asked.asked == [channel]
-    assert (channel.fetch_at, channel.is_slow, channel.wants_data()) == (6, True, True)
+    assert (channel.fetch_at, channel.is_slow, channel.wants_data()) == (6, True, False)
     assert channel.queued_bytes < SLOW_BYTES
     # An answer to what was asked before is let in and changes nothing.
     assert channel.receive(fetched(log(13, 1)), 13, channel.opening, 0.0) == 0
@@ -83,6 +83,26 @@ def test_behind_a_gap_little_is_kept_and_the_rest_is_read_again() -> None:
         feed(channel, build([Content(1_000, None, b"x" * (SLOW_BYTES // 2))], at))
         land(channel, channel.send())
     assert not channel.is_slow
+
+
+def test_a_batch_with_many_holes_is_not_read_again_for_each() -> None:
+    """The broker sends it whole again, and it is rewritten again."""
+    contents = [Content(1_000, None, b"x" * 3_000)] * 400
+    whole = compacted(contents, range(0, 400, 4))
+    channel = opened(at_gap=Gapped())
+    read = filled = 0
+    while channel.position < 400:
+        if channel.wants_data() and channel.fetch_at < 400:
+            feed(channel, whole)
+            read += 1
+        elif channel.filling:
+            gap, standing = channel.gap()
+            channel.filled(channel.opening, gap.next, standing.end + gap.size, 0.0)
+            filled += 1
+        else:
+            land(channel, channel.send())
+    assert (filled, channel.shift) == (100, 0)
+    assert read < 10
 
 
 def test_a_batch_that_cannot_pass_is_found_again_when_it_was_forgotten() -> None:

@@ -51,13 +51,33 @@ def test_a_target_that_takes_no_merged_batch_gets_the_sources_own() -> None:
     assert not channel.answered(merged, answer(error=MESSAGE_TOO_LARGE), 0.0)
     assert channel.status().state is PartitionState.OPENING
     channel.open(SIDES, Standing(0, 77, 0, 0))
+    feed(channel, log(0, *(1,) * 9))
+    fewer = channel.send()
+    assert 1 < fewer.records < merged.records
+    assert not channel.answered(fewer, answer(error=MESSAGE_TOO_LARGE), 0.0)
+    channel.open(SIDES, Standing(0, 77, 0, 0))
     feed(channel, log(0, 1, 1))
-    (first,) = send_all(channel)
+    first = channel.send()
     assert first.records == 1
     # A single record that is too large needs somebody.
     assert not channel.answered(first, answer(error=MESSAGE_TOO_LARGE), 0.0)
     found = channel.status()
     assert (found.state, found.reason and found.reason.code) == (PartitionState.PARKED, "AB212")
+
+
+def test_of_several_that_are_refused_together_the_first_decides() -> None:
+    channel = merging(0)
+    feed(channel, log(0, 8))
+    assert land(channel, channel.send())
+    feed(channel, log(8, 64, 8, 200))
+    first, *others = send_all(channel)
+    for parcel in (first, *others):
+        assert not channel.answered(parcel, answer(error=MESSAGE_TOO_LARGE), 0.0)
+    channel.open(SIDES, Standing(8, 77, 0, 8))
+    feed(channel, log(8, 64, 8, 200))
+    sizes = [item.size for item in channel.queue]
+    # Half of the last one would be more, half of the second one much less.
+    assert first.size // 4 < max(sizes) <= first.size // 2
 
 
 def test_a_batch_that_is_too_large_is_divided() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -87,7 +86,7 @@ def test_only_what_changed_is_said() -> None:
     assert session.answered(ok())
     assert session.turn(first) == Turn(7, 1, [], [])
     assert session.answered(ok())
-    moved = replace(first[1], offset=9)
+    moved = first[1]._replace(offset=9)
     assert session.turn([first[0], moved]) == Turn(7, 2, [moved], [first[2]])
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.replicator.batch import HEADER_SIZE, Batch
-from reconciler.replicator.rewrite import UNLIMITED, kept, rewritten
+from reconciler.replicator.batch import HEADER_SIZE, Batch, UnreadableBatch
+from reconciler.replicator.rewrite import UNLIMITED, Kept, first_at, kept, packed, rewritten
 from reconciler.replicator.split import split
 from reconciler.replicator.visible import Gap
 from reconciler.replicator.wire import Record, decode
@@ -146,3 +146,20 @@ def test_counts_that_are_wrong_are_an_error() -> None:
     for count in (2, 4):
         with pytest.raises(ValueError, match="not laid out as its header says"):
             kept(one._replace(record_count=count))
+
+
+def test_times_that_do_not_fit_wrap_as_javas_do() -> None:
+    """A first record without a time, -1, and one at the end of time: the difference wraps, and so does the sum."""
+    written = [Kept(BASE, -1, b""), Kept(BASE + 1, 2**63 - 1, b""), Kept(BASE + 2, 2**62, b"")]
+    one = packed(written, NONE)
+    assert kept(one) == written
+    assert one.is_intact
+
+
+def test_the_first_record_behind_an_offset_is_found_beyond_holes() -> None:
+    one = read(compacted(some(6), {0, 2, 3, 5}, BASE))
+    assert [first_at(one, BASE + at) for at in range(6)] == [BASE + 1, BASE + 1, BASE + 4, BASE + 4, BASE + 4, None]
+    with pytest.raises(UnreadableBatch, match="its checksum does not fit"):
+        first_at(one._replace(crc=one.crc ^ 1), BASE)
+    whole = read(build(some(3), BASE))
+    assert [first_at(whole, at) for at in (0, BASE + 1, BASE + 3)] == [BASE, BASE + 1, None]

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.replicator.batch import Batch
-from reconciler.replicator.samelog import first_difference
+from reconciler.replicator.samelog import first_difference, share_records
 from reconciler.replicator.split import split
-from tests.support.batches import CODECS, GZIP, LOG_APPEND_TIME, LZ4, Content, build, damaged, marked, some
+from tests.support.batches import CODECS, GZIP, LOG_APPEND_TIME, LZ4, Content, build, compacted, damaged, marked, some
 
 RECORDS = some(6)
 
@@ -58,3 +58,14 @@ def test_what_cannot_be_decoded_is_an_error() -> None:
     (broken,) = split(damaged(build([Content(1_000, None, b"value" * 100)], codec=GZIP)))
     with pytest.raises(ValueError, match="cannot decode"):
         first_difference(broken, batch(0, 0))
+
+
+def test_batches_that_lost_each_others_records_share_none() -> None:
+    theirs, ours = split(compacted(RECORDS, {0, 1, 2}, 0)), split(build(RECORDS[:2], 0))
+    (one,), (two,) = theirs, ours
+    assert first_difference(one, two) is None
+    assert not share_records(one, two)
+    assert share_records(one, batch(2, 3))
+    assert share_records(one, batch(0, 1), 2) is False
+    (three,) = split(build(RECORDS[3:5], 13))
+    assert share_records(one, three, 10)

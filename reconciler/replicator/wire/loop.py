@@ -9,6 +9,7 @@ import selectors
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+import kafka.net.selector as library
 from kafka.future import Future
 from kafka.net.selector import KernelEvent, NetworkSelector, TaskState
 
@@ -19,6 +20,13 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 
 # How often what is ready to run may go before a look at the sockets.
 _TURNS = 4
+
+
+def _silent(*_arguments: object, **_options: object) -> None:
+    """Trace nothing: the library asks its logger three times in each turn whether anybody listens."""
+
+
+library.log_trace = _silent
 
 
 class _Selector(selectors.DefaultSelector):

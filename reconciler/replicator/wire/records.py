@@ -1,6 +1,6 @@
 """Records out of a batch by kafka-python: for comparing logs, and for messages of old formats.
 
-Never on the way of the data.
+Too slow for the way of the data.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import kafka.errors as kafka_errors
 
@@ -32,8 +33,7 @@ def error_name(code: int) -> str:
     return str(getattr(kind, "message", kind.__name__)) or f"error {code}"
 
 
-@dataclass(frozen=True, slots=True)
-class Leader:
+class Leader(NamedTuple):
     """Who leads a partition: node id, leader epoch, and Kafka's error code for the partition."""
 
     node: int
@@ -51,8 +51,7 @@ class TopicInfo:
     partitions: dict[int, Leader]
 
 
-@dataclass(frozen=True, slots=True)
-class FetchAsk:
+class FetchAsk(NamedTuple):
     """One partition of a fetch request."""
 
     topic: str
@@ -63,8 +62,7 @@ class FetchAsk:
     max_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class FetchAnswer:
+class FetchAnswer(NamedTuple):
     """One partition of a fetch answer; `records` are whole batches, the last one possibly cut.
 
     `aborted` names the aborted transactions that reach into `records`: producer id and first offset of each.
@@ -85,8 +83,7 @@ class FetchAnswer:
             raise ErrorCode(self.error)
 
 
-@dataclass(frozen=True, slots=True)
-class ProduceAsk:
+class ProduceAsk(NamedTuple):
     """One batch for one partition, in two pieces that need not stand together in memory: `head`, then `batch`."""
 
     topic: str
@@ -96,8 +93,7 @@ class ProduceAsk:
     head: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class ProduceAnswer:
+class ProduceAnswer(NamedTuple):
     """What became of one batch."""
 
     topic: str
