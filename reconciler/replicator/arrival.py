@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
+from functools import partial
 
 from reconciler.model.flow import Flow
 from reconciler.model.runs import CopyRecord
@@ -85,13 +86,20 @@ class Arrival:
         first, last = await self._bounds(place, source)
         channel.end = last
         source_id = None if source.topic_id is None else str(source.topic_id)
+        await self._memory.refresh()
+        known = self._memory.get(place)
         if committed is None:
-            position = await self._beginning(place, source_id, target, first)
+            position = self._beginning(place, known, first)
         else:
             position = self._going_on(channel, Note.parse(committed.note), committed.offset, (first, last), source_id)
+        at_first_commit = None
+        if known is None:
+            target_id = None if target.topic_id is None else str(target.topic_id)
+            at_first_commit = partial(self._memory.hint, place, CopyRecord(source_id, target_id))
         leads, takes = source.partitions[place.partition], target.partitions[place.partition]
         sides = Sides(leads, source.topic_id, takes, target.topic_id)
-        channel.begin(sides, position, producer, str(Note(source_id, self._committer.transactional_id)))
+        note = str(Note(source_id, self._committer.transactional_id))
+        channel.begin(sides, position, producer, note, at_first_commit)
 
     async def _committed(self, place: Place) -> Position | None:
         """Return the position that was committed last; whoever committed it and may have more open is fenced."""
@@ -123,17 +131,15 @@ class Arrival:
             raise Disagreement.refused(error, "DESCRIBE", f"topic {place.topic}") from None
         return first, last
 
-    async def _beginning(self, place: Place, source_id: str | None, target: TopicInfo, first: int) -> int:
-        """Return where a copy begins that has no position, and remember that it has begun."""
-        await self._memory.refresh()
-        if self._memory.get(place) is not None:
+    @staticmethod
+    def _beginning(place: Place, known: CopyRecord | None, first: int) -> int:
+        """Return where a copy begins that has no position; what was remembered says that it had one."""
+        if known is not None:
             text = (
                 f"the position of {place.remote}/{place.partition} is not there any more: it was deleted, or expired "
                 "as nothing ran for longer than offsets.retention.minutes of the target"
             )
             raise Disagreement(_PARKED, "AB226", text)
-        target_id = None if target.topic_id is None else str(target.topic_id)
-        await self._memory.put(place, CopyRecord(source_id, target_id))
         return first
 
     def _going_on(

@@ -110,9 +110,7 @@ class Batch(NamedTuple):
         """Return the batch as a producer sends it: `header` with the body behind it."""
         return self.header(producer_id, producer_epoch, base_sequence) + self.body
 
-    def header(
-        self, producer_id: int, producer_epoch: int, base_sequence: int, transactional: bool = False
-    ) -> bytes:
+    def header(self, producer_id: int, producer_epoch: int, base_sequence: int, transactional: bool = False) -> bytes:
         """Return what a producer sends before the body: base offset 0, our producer and sequence, only the codec kept.
 
         The timestamp type, transactional, control and delete-horizon bits are the writer's to set; an idempotent

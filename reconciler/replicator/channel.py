@@ -346,9 +346,7 @@ class Channel:
         batch = self._form.coded(batch)
         self._sent_since_gap += size
         standing = self._standing
-        head = batch.header(
-            standing.producer_id, standing.producer_epoch, standing.sequence, self._transactional
-        )
+        head = batch.header(standing.producer_id, standing.producer_epoch, standing.sequence, self._transactional)
         count, span = batch.record_count, (batch.base_offset, batch.next_offset)
         times = batch.first_timestamp, batch.max_timestamp
         parcel = Parcel(self.opening, *span, standing.end, count, *times, head, batch.body)

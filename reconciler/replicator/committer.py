@@ -21,7 +21,16 @@ from reconciler.replicator.batch import next_sequence
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.translated import TranslatedChannel
-from reconciler.replicator.wire import ConnectionLost, ErrorCode, Loop, Membership, ProduceAsk, Wire, commits, error_name
+from reconciler.replicator.wire import (
+    ConnectionLost,
+    ErrorCode,
+    Loop,
+    Membership,
+    ProduceAsk,
+    Wire,
+    commits,
+    error_name,
+)
 from reconciler.replicator.wire.commits import Log, Position
 from reconciler.replicator.wire.transactions import Transactor, settle
 
@@ -158,8 +167,11 @@ class Committer:
         return any(self._moved())
 
     def _moved(self) -> Iterable[TranslatedChannel]:
-        """Yield the channels whose positions are to be committed."""
-        return (c for c in self._channels.values() if c.is_behind)
+        """Yield the channels whose positions are to be committed: what the transaction holds, and moves over gaps."""
+        for channel in self._channels.values():
+            certain = channel in self._inside or (channel.state is PartitionState.RUNNING and not channel.in_flight)
+            if channel.is_behind and certain:
+                yield channel
 
     async def _let_in(self, wanting: Sequence[TranslatedChannel]) -> None:
         producer = self._owned()
@@ -194,8 +206,8 @@ class Committer:
         for channel in inside:
             for parcel in channel.settled():
                 self._written(channel, parcel)
-        for log in moved:
-            self._channels[log].committed = moved[log].offset
+        for log, position in moved.items():
+            self._channels[log].remember(position.offset)
 
     async def _sync(self, producer: Transactor) -> None:
         """Write into the transaction where its records stand.
@@ -255,7 +267,7 @@ class Committer:
         await self._drain()
         reason, now = Reason("AB220", f"the transaction was aborted: {why}"), time.monotonic()
         for channel in self._inside:
-            channel.written.clear()
+            channel.forget()
             # A channel that is parked stays so; where it stands is asked for when it is tried again.
             if channel.state is PartitionState.RUNNING:
                 channel.reopen(reason, now)

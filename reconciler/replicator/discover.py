@@ -120,9 +120,7 @@ class Shares:
             loads[task] += 1
             known[place.topic] = place.remote, place.offsets
             owners.setdefault(place.topic, []).append(task)
-        topics = {
-            name: SharedTopic(remote, tuple(owners[name]), offsets) for name, (remote, offsets) in known.items()
-        }
+        topics = {name: SharedTopic(remote, tuple(owners[name]), offsets) for name, (remote, offsets) in known.items()}
         return Shares(count, topics)
 
     def of(self, task: int) -> tuple[Place, ...]:

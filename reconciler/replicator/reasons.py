@@ -62,9 +62,7 @@ def undecodable(offset: int, error: ValueError) -> Reason:
     return Reason("AB207", text)
 
 
-def why_failed(
-    remote: str, expected: int, size: int, answer: ProduceAnswer, anywhere: bool = False
-) -> Verdict | None:
+def why_failed(remote: str, expected: int, size: int, answer: ProduceAnswer, anywhere: bool = False) -> Verdict | None:
     """Return what a produce answer means for the partition, or None when the batch landed where it must.
 
     Args:

@@ -2,8 +2,8 @@
 
 `committer` writes them in the same transaction as the records, so they are never ahead or behind. Pure.
 
-The format is that of Kafka's `connect/mirror` (`OffsetSync`): the key is the topic's name and the partition, the value the
-offset at the source and the offset at the target of one record; neither has a header or a version.
+The format is that of Kafka's `connect/mirror` (`OffsetSync`): the key is the topic's name and the partition, the value
+the offset at the source and the offset at the target of one record; neither has a header or a version.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from reconciler.replicator.batch import Batch
+from reconciler.replicator.codecs import NONE
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.rewrite import Kept, packed
-from reconciler.replicator.codecs import NONE
 from reconciler.replicator.varint import signed
 
 _LENGTH = struct.Struct(">h")

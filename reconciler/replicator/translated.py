@@ -7,8 +7,9 @@ no gaps: a batch may span offsets without records, and what ends with a gap move
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
-from reconciler.model.status import PartitionState
+from reconciler.model.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.batch import Batch, next_sequence
 from reconciler.replicator.channel import Channel, Place, Sides, Standing
@@ -51,8 +52,16 @@ class TranslatedChannel(Channel):
         self.written: list[Parcel] = []
         self.sequence = 0
         self.note = ""
+        self._at_first_commit: Callable[[], None] | None = None
 
-    def begin(self, sides: Sides, position: int, producer: tuple[int, int], note: str) -> None:
+    def begin(
+        self,
+        sides: Sides,
+        position: int,
+        producer: tuple[int, int],
+        note: str,
+        at_first_commit: Callable[[], None] | None = None,
+    ) -> None:
         """Go on at a committed position.
 
         Args:
@@ -60,9 +69,11 @@ class TranslatedChannel(Channel):
             position: the next source offset.
             producer: id and epoch.
             note: what is to be said with the position.
+            at_first_commit: called when a position was committed for the first time.
         """
         self.admitted = False
         self.written.clear()
+        self._at_first_commit = at_first_commit
         self.committed, self.note = position, note
         self.open(sides, Standing(position, *producer, self.sequence))
         self._alone = False
@@ -86,20 +97,35 @@ class TranslatedChannel(Channel):
         """Tell whether the next request to the target's leader may carry a batch of this partition."""
         return self.admitted and super().can_send()
 
-    def end_opening(self, state: PartitionState, reason: reasons.Reason, now: float) -> None:
+    def end_opening(self, state: PartitionState, reason: Reason, now: float) -> None:
         """End this opening; what the open transaction holds of it stays certain only while nothing was in flight."""
         self.admitted = False
         super().end_opening(state, reason, now)
 
+    def forget(self) -> None:
+        """Take note that the transaction was aborted: nothing of it stands."""
+        self.written.clear()
+        self.position = self.committed
+
+    def remember(self, position: int) -> None:
+        """Take note that a position was committed."""
+        self.committed = position
+        if self._at_first_commit is not None:
+            self._at_first_commit()
+            self._at_first_commit = None
+
+    def status(self) -> PartitionStatus:
+        """Return what to say of this partition: what is not committed may still be aborted."""
+        return replace(super().status(), position=self.committed)
+
     def settled(self) -> list[Parcel]:
         """Take note that the transaction was committed; return what of this partition came to stand with it."""
         written, self.written = self.written, []
-        self.committed = max(self.committed, written[-1].next_offset if written else self.position)
         self.admitted = False
         return written
 
     def syncs(self) -> Iterator[OffsetSync]:
-        """Yield where what the open transaction holds of it stands; every transaction ends with an offset of its own."""
+        """Yield where what the open transaction holds of it stands; each one's marker has an offset of its own."""
         place = self.place
         return syncs(place.topic, place.partition, self.written, None)
 
@@ -125,7 +151,7 @@ class TranslatedChannel(Channel):
             self._failed(self)
         return verdict
 
-    def lost(self, parcel: Parcel, reason: reasons.Reason, now: float) -> None:
+    def lost(self, parcel: Parcel, reason: Reason, now: float) -> None:
         """Note that no answer for `parcel` will come: the transaction may hold it or not."""
         self._failed(self)
         super().lost(parcel, reason, now)

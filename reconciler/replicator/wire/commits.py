@@ -1,6 +1,6 @@
 """Transactions with records, and the positions that are committed in them, for `committer` and `arrival`.
 
-Each function is one request and one answer, like the methods of `Wire`. TxnOffsetCommit is spoken up to version 3, which
+Each function is one request and one answer, like the methods of `Wire`. TxnOffsetCommit is spoken in version 3, which
 carries the member's id and generation: a member of an older generation cannot commit (KIP-447).
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kafka.protocol.consumer.offsets import OffsetFetchRequest
+from kafka.protocol.consumer.group import OffsetFetchRequest
 from kafka.protocol.producer.transaction import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
