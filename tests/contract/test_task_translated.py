@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
@@ -12,10 +12,11 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.names import syncs_topic
+from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState
-from reconciler.replicator.wire import ConnectionLost, commits
-from tests.contract.kafka import admin, create
+from reconciler.replicator.wire import ConnectionLost, Membership, commits
+from tests.contract.kafka import admin, create, delete_records
 from tests.contract.test_task_gaps import transact
 from tests.support.copying import REMOTE, Running, all_running, code, copy, fill, spec_of
 
@@ -129,6 +130,95 @@ def test_a_copy_whose_position_is_gone_parks(
     spec = translated(source, target, topic_name)
     copy(spec)
     group = f"anabranch.{spec.topology}.{spec.flow.name}"
-    admin(target_cluster).delete_consumer_groups([group])[group].result(SECONDS)
+    client = admin(target_cluster)
+    client.delete_consumer_groups([group])[group].result(SECONDS)
     found = copy(translated(source, target, topic_name)).at(topic_name)
     assert (found.state, code(found)) == (PartitionState.PARKED, "AB226")
+
+
+def test_two_sources_share_a_topic(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    """Each one's records are there once and in order, however they are mixed; so are those of a third one."""
+    north, south = f"{topic_name}-north", f"{topic_name}-south"
+    make(source_cluster, target_cluster, [])
+    for topic in (north, south):
+        create(source_cluster, topic)
+    create(target_cluster, topic_name, 1, REMOTE)
+    fill(target_cluster, topic_name, 10)
+    specs = [into(translated(source, target, topic), topic_name) for topic in (north, south)]
+    with Running(specs[0]) as one, Running(specs[1]) as two:
+        for _ in range(3):
+            fill(source_cluster, north, 500, codec="zstd")
+            fill(source_cluster, south, 700)
+            one.settled_again()
+            two.settled_again()
+    ours = records(target, topic_name)
+    theirs = {topic: records(source, topic) for topic in (north, south)}
+    assert len(ours) == 10 + sum(map(len, theirs.values()))
+    for found in theirs.values():
+        # Times tell them apart: each was produced at a moment of its own.
+        stamps = {record[3] for record in found}
+        assert [record for record in ours if record[3] in stamps] == found
+
+
+def into(spec: FlowSpec, remote: str) -> FlowSpec:
+    """Return a flow of its own name, whose only topic is copied to `remote`."""
+    (name,) = spec.flow.topics.include
+    flow = replace(spec.flow, name=f"flow-{name}", policy=Renaming(remote))
+    return replace(spec, flow=flow)
+
+
+@dataclass(frozen=True)
+class Renaming(ReplicationPolicy):
+    """Gives every topic one name."""
+
+    remote: str = ""
+
+    def __init__(self, remote: str) -> None:
+        super().__init__()
+        object.__setattr__(self, "remote", remote)
+
+    def remote_topic(self, source_alias: str, topic: str) -> str:
+        """Return the one name."""
+        return self.remote
+
+
+def test_records_lost_to_retention_are_counted_and_passed_over_where_that_is_declared(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    make(source_cluster, target_cluster, [topic_name])
+    fill(source_cluster, topic_name, 100)
+    copy(translated(source, target, topic_name))
+    fill(source_cluster, topic_name, 100)
+    delete_records(source_cluster, topic_name, 150)
+    found = copy(translated(source, target, topic_name)).at(topic_name)
+    assert (found.state, code(found)) == (PartitionState.PARKED, "AB208")
+    assert "50 offsets" in str(found.reason)
+    spec = translated(source, target, topic_name)
+    again = replace(spec, flow=replace(spec.flow, on_data_loss="continue"))
+    assert all_running(copy(again).status.partitions)
+    assert len(records(target, f"east.{topic_name}")) == 150
+
+
+def test_a_member_of_an_older_generation_cannot_commit(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its transaction is aborted, and what it held is copied by whoever may."""
+    make(source_cluster, target_cluster, [topic_name])
+    whole, calls = commits.commit_positions, itertools.count()
+
+    async def late(wire: object, transactor: object, who: Membership, positions: object) -> None:
+        if next(calls) % 2 == 0:
+            who = replace(who, generation=who.generation - 1)
+        await whole(wire, transactor, who, positions)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(commits, "commit_positions", late)
+    spec = translated(source, target, topic_name)
+    with Running(spec) as copying:
+        for _ in range(3):
+            fill(source_cluster, topic_name, 200)
+            copying.settled_again()
+    assert next(calls) > 3
+    assert assert_same(spec, topic_name) == 600
