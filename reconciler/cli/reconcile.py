@@ -39,6 +39,7 @@ def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
     """
     from reconciler.plan.build import build_plan
     from reconciler.plan.left_out import hindered, left_out, without
+    from reconciler.plan.offsets import choices
     from reconciler.provision.direct import DirectProvisioner
     from reconciler.state.ownership import INTERNAL_TOPICS
 
@@ -54,17 +55,19 @@ def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
             return Growth(problems=error.problems)
         everywhere = left_out(part, observed, targets)
         unwanted = {**everywhere.get(name, {}), **contested}
+        chosen = [choice for choice in choices(part, observed, targets) if choice.flow.name == name]
+        translated = frozenset(choice.original.name for choice in chosen if choice.mode == "translated")
         if not make:
-            return Growth(left_out=unwanted)
+            return Growth(left_out=unwanted, translated=translated)
         wanted = without(part, {**everywhere, name: unwanted})
         refused = hindered(wanted, observed, targets)
         try:
             plan = build_plan(without(wanted, refused), observed, targets, tuple(INTERNAL_TOPICS))
         except AnabranchError as error:
-            return Growth(left_out=unwanted, problems=error.problems)
+            return Growth(left_out=unwanted, translated=translated, problems=error.problems)
         whole = replace(plan, digest=topology.digest)
         outcome = DirectProvisioner(topology).apply(only_growth(whole, name, observed[flow.target].owned))
-        return Growth(outcome, unwanted, refused.get(name, {}))
+        return Growth(outcome, unwanted, refused.get(name, {}), translated)
 
     return grow
 

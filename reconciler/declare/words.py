@@ -31,7 +31,6 @@ _PLANNED_KEYS: dict[str, frozenset[str]] = {
 _PLANNED_VALUES: dict[str, frozenset[str]] = {
     "protocol": frozenset(("SSL", "SASL_SSL")),
     "mechanism": frozenset(("SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")),
-    "offsets": frozenset(("translated",)),
     "type": frozenset(("rename",)),
 }
 

@@ -127,14 +127,14 @@ class Notice:
 
 @dataclass(frozen=True)
 class NotStarted:
-    """A topic that a flow takes, and that this version cannot copy: no step is made for it, and nothing runs.
+    """A topic that a flow takes, and that cannot be copied: no step is made for it, and nothing runs.
 
     Attributes:
         flow: name of the flow.
         source: alias.
         topic: the original.
         remote: what its copy would be called.
-        reason: why its offsets cannot be identical.
+        reason: why.
     """
 
     flow: str
@@ -146,7 +146,7 @@ class NotStarted:
     @property
     def why(self) -> str:
         """The reason, and what it means."""
-        return f"not started: it needs translated offsets, which this version cannot run. {self.reason}"
+        return f"not started: {self.reason}"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ Pure. Used by the plan and by the Pulumi program, so that both mean the same top
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from itertools import groupby
 
 from reconciler.model.desired import DesiredTopic
 from reconciler.model.observed import ObservedCluster
@@ -17,8 +19,8 @@ from reconciler.plan.settings import settings_of
 def desired_topics(topology: Topology, observed: Observed, targets: Collection[str]) -> tuple[DesiredTopic, ...]:
     """Return the remote topics of the flows into `targets`, by cluster, name and flow.
 
-    Those whose offsets would be translated are left out: nothing could fill them yet. Two flows may ask for the copy of
-    one original here; the guardrails of the plan refuse that.
+    A copy with translated offsets may have several originals, of which the one on record, or the first, stands for all.
+    Two flows may ask for the copy of one original with identical offsets here; the guardrails of the plan refuse that.
 
     Args:
         topology: what is declared.
@@ -29,8 +31,25 @@ def desired_topics(topology: Topology, observed: Observed, targets: Collection[s
 
 
 def desired_of(chosen: Collection[Choice], observed: Observed) -> tuple[DesiredTopic, ...]:
-    """Return the remote topics of the choices whose offsets are identical, in their order."""
-    return tuple(_remote_topic(choice, observed[choice.flow.target]) for choice in chosen if choice.against is None)
+    """Return the remote topics of the choices that can be copied, in their order."""
+    found = []
+    possible = [choice for choice in chosen if choice.blocked is None]
+    for _, group in groupby(possible, key=lambda choice: (choice.flow.target, choice.remote, choice.mode)):
+        choices = tuple(group)
+        target = observed[choices[0].flow.target]
+        if choices[0].mode == "identical":
+            found += [_remote_topic(choice, target) for choice in choices]
+        else:
+            found.append(_shared_topic(choices, target))
+    return tuple(found)
+
+
+def _shared_topic(choices: Sequence[Choice], target: ObservedCluster) -> DesiredTopic:
+    """Return the remote topic of several originals: as many partitions as the largest of them."""
+    record = target.owned.get(choices[0].remote)
+    held = None if record is None else (record.source, record.source_topic)
+    first = next((c for c in choices if (c.flow.source, c.original.name) == held), choices[0])
+    return replace(_remote_topic(first, target), partitions=max(choice.original.partitions for choice in choices))
 
 
 def _remote_topic(choice: Choice, target: ObservedCluster) -> DesiredTopic:

@@ -21,7 +21,8 @@ def planned_flow(flow: Flow, chosen: Collection[Choice], access: Access) -> Plan
         chosen: the choices for the topics that it takes.
         access: what we may do on its target.
     """
-    identical = [choice for choice in chosen if choice.against is None]
+    started = [choice for choice in chosen if choice.blocked is None]
+    identical = [choice for choice in started if choice.against is None]
     padded = [count for choice in identical for count in choice.padding.values()]
     fill, fill_reason = _fill(flow, access)
     return PlannedFlow(
@@ -29,9 +30,9 @@ def planned_flow(flow: Flow, chosen: Collection[Choice], access: Access) -> Plan
         source=flow.source,
         target=flow.target,
         tasks=flow.tasks,
-        topics=len(identical),
+        topics=len(started),
         offsets="identical" if identical or not chosen else "translated",
-        offsets_reason=_offsets_reason(flow, len(identical), len(chosen)),
+        offsets_reason=_offsets_reason(flow, identical, started),
         fill=fill,
         fill_reason=fill_reason,
         padding=Padding(sum(padded), len(padded)),
@@ -39,19 +40,23 @@ def planned_flow(flow: Flow, chosen: Collection[Choice], access: Access) -> Plan
 
 
 def not_started(chosen: Collection[Choice]) -> Iterator[NotStarted]:
-    """Yield the topics that would need translated offsets, which this version cannot run."""
+    """Yield the topics that cannot be copied, as their copies have identical offsets of another topic."""
     for choice in chosen:
-        if choice.against is not None:
+        if choice.blocked is not None:
             flow = choice.flow
-            yield NotStarted(flow.name, flow.source, choice.original.name, choice.remote, choice.against)
+            yield NotStarted(flow.name, flow.source, choice.original.name, choice.remote, choice.blocked)
 
 
-def _offsets_reason(flow: Flow, identical: int, taken: int) -> str:
-    if flow.offsets == "identical":
+def _offsets_reason(flow: Flow, identical: Collection[Choice], started: Collection[Choice]) -> str:
+    if flow.offsets != "auto":
         return "as demanded"
-    if identical == taken:
+    others = [choice for choice in started if choice.against is not None]
+    if not others:
         return "each copy has one original and only we write there"
-    return f"{taken - identical} of {taken} topics cannot have them, and are not started"
+    why = f"{others[0].original.name}: {others[0].against}"
+    if not identical:
+        return why
+    return f"{len(others)} of {len(started)} topics have translated ones; {why}"
 
 
 def _fill(flow: Flow, access: Access) -> tuple[str, str]:

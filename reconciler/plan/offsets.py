@@ -7,7 +7,7 @@ record.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from reconciler.model.access import PADDING_OPERATIONS
@@ -33,6 +33,7 @@ class Choice:
         remote: its copy's name.
         against: why its offsets cannot be identical; None where they can.
         padding: offsets to fill before the first record, by partition; those that need none are left out.
+        blocked: why it cannot be copied there at all; None where it can.
     """
 
     flow: Flow
@@ -40,6 +41,7 @@ class Choice:
     remote: str
     against: str | None
     padding: Mapping[int, int]
+    blocked: str | None = None
 
     @property
     def mode(self) -> Mode:
@@ -65,6 +67,7 @@ def choices(topology: Topology, observed: Observed, targets: Collection[str]) ->
         _choice(flow, original, takers[flow.target, flow.remote_topic(original.name)], observed[flow.target])
         for flow, original in taken
     ]
+    found = [replace(choice, blocked=_blocked(choice, found, observed[choice.flow.target])) for choice in found]
     return tuple(sorted(found, key=lambda choice: (choice.flow.target, choice.remote, choice.flow.name)))
 
 
@@ -95,10 +98,39 @@ def _choice(
 ) -> Choice:
     remote = flow.remote_topic(original.name)
     padding = _padding(original, target.topics.get(remote))
-    against = _shared(flow, original, takers, target.owned.get(remote)) or _unpaddable(
-        original, target.topics.get(remote), sum(padding.values())
+    record = target.owned.get(remote)
+    against = (
+        _settled(flow, record)
+        or _shared(flow, original, takers, record)
+        or _unpaddable(original, target.topics.get(remote), sum(padding.values()))
     )
-    return Choice(flow, original, remote, against, padding)
+    return Choice(flow, original, remote, against, {} if against else padding)
+
+
+def _settled(flow: Flow, record: OwnedTopic | None) -> str | None:
+    """Say why offsets are translated whatever the logs would allow."""
+    if flow.offsets == "translated":
+        return "translated offsets are demanded"
+    if record is not None and record.offsets == "translated":
+        return "the copy was begun with translated offsets"
+    return None
+
+
+def _blocked(choice: Choice, chosen: Collection[Choice], target: ObservedCluster) -> str | None:
+    """Say why a copy with translated offsets cannot be made: nothing else may be written to one with identical ones."""
+    if choice.against is None:
+        return None
+    for other in chosen:
+        same = (other.flow.target, other.remote) == (choice.flow.target, choice.remote)
+        if same and other.against is None:
+            return f"{choice.remote} is the copy of {other.flow.source}'s {other.original.name}, with identical offsets"
+    record = target.owned.get(choice.remote)
+    if record is not None and record.offsets == "identical" and choice.remote in target.topics:
+        return (
+            f"{choice.remote} was begun with identical offsets: delete it, or demand nothing (offsets: auto). "
+            f"{choice.against}"
+        )
+    return None
 
 
 def _shared(

@@ -56,6 +56,7 @@ class Refresh(threading.Thread):
         self.flow = spec.flow.name
         self.left_out: Mapping[str, str] = {}
         self._known: set[str] = set()
+        self._translated: frozenset[str] = frozenset()
         self._told: set[str] = set()
         self._announced: dict[str, Any] = {}
         self._announced_at = 0.0
@@ -103,7 +104,11 @@ class Refresh(threading.Thread):
             self._announce(trouble=str(error))
             raise
         made = self._provide(places, troubles)
-        wanted = [place for place in places if place.topic in self._known and place.topic not in self.left_out]
+        wanted = [
+            place._replace(offsets="translated") if place.topic in self._translated else place
+            for place in places
+            if place.topic in self._known and place.topic not in self.left_out
+        ]
         self._shares = self._shares.extended(wanted, self._spec.flow.tasks)
         self._announce()
         if made:
@@ -127,6 +132,7 @@ class Refresh(threading.Thread):
             return []
         self._known = {place.topic for place in places}
         self.left_out, outcome = growth.left_out, growth.outcome
+        self._translated = growth.translated
         troubles += [f"cannot look after remote topics: {problem}" for problem in growth.problems]
         troubles += [f"topic {topic} is not copied: {why}" for topic, why in growth.left_out.items()]
         troubles += [f"nothing can be done for topic {topic} now: {why}" for topic, why in growth.hindered.items()]

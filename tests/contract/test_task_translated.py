@@ -202,7 +202,11 @@ def test_records_lost_to_retention_are_counted_and_passed_over_where_that_is_dec
 
 
 def test_a_member_of_an_older_generation_cannot_commit(
-    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str,
+    source_cluster: EmbeddedCluster,
+    target_cluster: EmbeddedCluster,
+    source: Cluster,
+    target: Cluster,
+    topic_name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its transaction is aborted, and what it held is copied by whoever may."""
