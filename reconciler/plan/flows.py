@@ -12,6 +12,8 @@ from reconciler.model.flow import Flow
 from reconciler.model.steps import NotStarted, Padding, PlannedFlow
 from reconciler.plan.offsets import Choice
 
+_NONE = "none of its topics can be copied"
+
 
 def planned_flow(flow: Flow, chosen: Collection[Choice], access: Access) -> PlannedFlow:
     """Return what is said of `flow`.
@@ -32,7 +34,7 @@ def planned_flow(flow: Flow, chosen: Collection[Choice], access: Access) -> Plan
         tasks=flow.tasks,
         topics=len(started),
         offsets="identical" if identical or not chosen else "translated",
-        offsets_reason=_offsets_reason(flow, identical, started),
+        offsets_reason=_offsets_reason(flow, identical, started) if started or not chosen else _NONE,
         fill=fill,
         fill_reason=fill_reason,
         padding=Padding(sum(padded), len(padded)),

@@ -119,7 +119,7 @@ def _not_ours(
         if hindered := hindrances(existing):
             found += f"; {', '.join(hindered)}: identical offsets could not be held in it"
         yield Problem("AB401", where, found, by_hand)
-    elif record is not None and (record.source, record.source_topic) != (topic.source, topic.source_topic):
+    elif record is not None and record.offsets == "identical" and not _is_copy_of(record, topic):
         yield Problem(
             "AB405",
             where,
@@ -127,6 +127,10 @@ def _not_ours(
             f"and flow {topic.flow} would add {topic.source}'s {topic.source_topic} to it",
             "give one of them another name (policy), or delete the topic when its records are no longer needed",
         )
+
+
+def _is_copy_of(record: OwnedTopic, topic: DesiredTopic) -> bool:
+    return (record.source, record.source_topic) == (topic.source, topic.source_topic)
 
 
 def _whose(existing: ObservedTopic, record: OwnedTopic | None, topology: Topology) -> str:

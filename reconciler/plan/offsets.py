@@ -120,6 +120,8 @@ def _blocked(choice: Choice, chosen: Collection[Choice], target: ObservedCluster
     """Say why a copy with translated offsets cannot be made: nothing else may be written to one with identical ones."""
     if choice.against is None:
         return None
+    if choice.flow.offsets == "identical":
+        return f"identical offsets are demanded, and cannot be held: {choice.against}"
     for other in chosen:
         same = (other.flow.target, other.remote) == (choice.flow.target, choice.remote)
         if same and other.against is None:

@@ -152,7 +152,7 @@ def cluster(fields: str) -> str:
             "defaults: {offsets: identicl}",
             "21 (defaults.offsets)",
             "AB104",
-            "expected auto or identical; found 'identicl'",
+            "expected auto, identical or translated; found 'identicl'",
             "did you mean identical?",
         ),
         (
@@ -191,7 +191,6 @@ def test_a_violation_says_what_was_expected_and_found_and_what_to_do(
         ),
         "flows: [{from: a, to: b, groups: {include: [x]}}]",
         "replication: [{from: a, to: b, start: earliest}]",
-        "defaults: {offsets: translated}",
         "policy: {rules: []}",
         "policy: {type: rename}",
     ],

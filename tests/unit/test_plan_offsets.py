@@ -55,36 +55,52 @@ def test_a_topic_with_a_copy_of_its_own_has_identical_offsets() -> None:
     assert plan.clusters[0].not_started == ()
 
 
-def test_two_originals_of_one_copy_are_not_started_and_the_others_are() -> None:
+def test_two_originals_of_one_copy_have_translated_offsets_and_the_others_identical_ones() -> None:
     east = cluster(EAST, topic("orders"), topic("users"))
     south = cluster(SOUTH, topic("orders"), topic("parts"))
     plan = plan_of(topology(*TWO), east, south, cluster(WEST))
-    assert created(plan) == ["parts", "users"]
-    first, second = plan.clusters[0].not_started
-    assert (first.flow, first.source, first.topic, first.remote) == ("ap-south-eu-west", SOUTH, "orders", "orders")
-    assert (second.flow, second.source) == ("us-east-eu-west", EAST)
-    assert (
-        first.reason
-        == second.reason
-        == (
-            "orders would be the copy of ap-south's orders (flow ap-south-eu-west) and us-east's orders "
-            "(flow us-east-eu-west): one offset cannot be two"
-        )
-    )
+    assert created(plan) == ["orders", "parts", "users"]
+    assert plan.clusters[0].not_started == ()
     planned = {one.name: one for one in plan.clusters[0].flows}
-    assert planned["us-east-eu-west"].topics == 1
-    assert planned["us-east-eu-west"].offsets_reason == "1 of 2 topics cannot have them, and are not started"
+    assert (planned["us-east-eu-west"].topics, planned["us-east-eu-west"].offsets) == (2, "identical")
+    assert planned["us-east-eu-west"].offsets_reason == (
+        "1 of 2 topics have translated ones; orders: orders would be the copy of ap-south's orders (flow "
+        "ap-south-eu-west) and us-east's orders (flow us-east-eu-west): one offset cannot be two"
+    )
 
 
-def test_a_flow_that_copies_nothing_is_translated() -> None:
-    plan = plan_of(topology(*TWO), *sources("orders"), cluster(WEST))
+def test_a_copy_of_several_originals_has_the_partitions_of_the_largest_and_one_record() -> None:
+    east, south = cluster(EAST, topic("orders", 3)), cluster(SOUTH, topic("orders", 5))
+    plan = plan_of(topology(*TWO), east, south, cluster(WEST))
     assert {one.offsets for one in plan.clusters[0].flows} == {"translated"}
-    assert plan.is_empty
+    (step,) = [step for step in plan.steps if isinstance(step, CreateTopic)]
+    assert (step.topic.partitions, step.topic.offsets, step.topic.padding) == (5, "translated", {})
+    west = carried_out(plan, cluster(WEST))
+    assert west.owned["orders"].offsets == "translated"
+    assert plan_of(topology(*TWO), east, south, west).is_empty
+    # One of the two alone goes on as it was begun.
+    (alone,) = plan_of(topology(TWO[0]), east, west).clusters[0].flows
+    assert alone.offsets_reason == "orders: the copy was begun with translated offsets"
 
 
-def test_what_is_not_started_is_not_declared_for_pulumi_either() -> None:
+def test_a_copy_of_several_originals_is_declared_for_pulumi_once() -> None:
     observed = {one.alias: one for one in (*sources("orders"), cluster(WEST))}
-    assert whole_topics(topology(*TWO), observed, [WEST]) == ()
+    assert [one.name for one in whole_topics(topology(*TWO), observed, [WEST])] == ["orders"]
+
+
+def test_translated_offsets_can_be_demanded_but_not_of_a_copy_with_identical_ones() -> None:
+    east = cluster(EAST, topic("orders"))
+    demanded = topology(flow(offsets="translated"))
+    plan = plan_of(demanded, east, cluster(WEST))
+    (planned,) = plan.clusters[0].flows
+    assert (planned.offsets, planned.offsets_reason, created(plan)) == (
+        "translated",
+        "as demanded",
+        ["us-east.orders"],
+    )
+    west = carried_out(plan_of(topology(), east, cluster(WEST)), cluster(WEST))
+    (left,) = plan_of(demanded, east, west).clusters[0].not_started
+    assert left.why.startswith("not started: us-east.orders was begun with identical offsets: delete it")
 
 
 def test_the_first_original_of_a_copy_stays_pinned_when_a_second_comes() -> None:
@@ -95,7 +111,10 @@ def test_the_first_original_of_a_copy_stays_pinned_when_a_second_comes() -> None
     plan = plan_of(topology(*TWO), east, south, west)
     assert created(plan) == []
     (left,) = plan.clusters[0].not_started
-    assert (left.flow, left.reason) == ("ap-south-eu-west", "orders is the copy of us-east's orders already")
+    assert (left.flow, left.reason) == (
+        "ap-south-eu-west",
+        "orders is the copy of us-east's orders, with identical offsets",
+    )
     assert {one.name: one.offsets for one in plan.clusters[0].flows} == {
         "us-east-eu-west": "identical",
         "ap-south-eu-west": "translated",
@@ -135,9 +154,10 @@ def test_padding_is_bounded() -> None:
     assert most.clusters[0].flows[0].padding.seconds == 200
     more = cluster(EAST, logs("orders", (LARGEST_PADDING, 2 * 10**9), (1, 1)))
     plan = plan_of(topology(), more, cluster(WEST))
-    assert created(plan) == []
-    assert plan.clusters[0].not_started[0].reason == (
-        "its logs begin 1,000,000,001 offsets above the copy's end, and at most 1,000,000,000 are padded in a topic"
+    assert created(plan) == ["us-east.orders"]
+    assert plan.clusters[0].flows[0].offsets_reason == (
+        "orders: its logs begin 1,000,000,001 offsets above the copy's end, and at most 1,000,000,000 are padded in a "
+        "topic"
     )
     (problem,) = problems([flow(offsets="identical")], more, cluster(WEST))
     assert "AB361" in problem
@@ -147,7 +167,7 @@ def test_a_compacted_topic_cannot_be_padded() -> None:
     compacted = {"cleanup.policy": "compact"}
     trimmed = logs("orders", (5, 9), effective=compacted)
     plan = plan_of(topology(), cluster(EAST, trimmed), cluster(WEST))
-    assert "cleanup.policy=compact" in plan.clusters[0].not_started[0].reason
+    assert "cleanup.policy=compact" in plan.clusters[0].flows[0].offsets_reason
     whole = logs("orders", (0, 9), effective=compacted)
     assert created(plan_of(topology(), cluster(EAST, whole), cluster(WEST))) == ["us-east.orders"]
 

@@ -20,7 +20,7 @@ from reconciler.report.outcome_text import outcome_lines
 from reconciler.report.plan_json import action, outcome_json, plan_json
 from reconciler.report.plan_markdown import plan_markdown
 from reconciler.report.plan_text import plan_text
-from tests.unit.facts import EAST, WEST, cluster, flow, made, plan_of, record, topic, topology
+from tests.unit.facts import EAST, WEST, carried_out, cluster, flow, made, plan_of, record, topic, topology
 
 DECLARED = topology(flow(include=["orders", "users", "audit"], tasks=2), flow(WEST, EAST, include=["missing"]))
 MAY_WRITE_MARKERS = Access(frozenset({"ALTER", "DESCRIBE"}))
@@ -194,29 +194,29 @@ def test_a_record_that_is_written_alone_is_shown_by_every_printer() -> None:
 
 
 def aggregated() -> Plan:
-    """Two sources whose orders would be one topic, and users of one whose log begins above 0."""
+    """Two sources whose orders would be one topic, begun as one's copy, and users of one whose log begins above 0."""
     identity = ReplicationPolicy("identity")
     declared = topology(flow(policy=identity), flow("ap-south", policy=identity, include=["orders"]))
     users = replace(topic("users", 2), starts=(7_000_000, 0), ends=(8_000_000, 9))
     south = cluster("ap-south", topic("orders"))
-    return plan_of(declared, cluster(EAST, topic("orders"), users), south, cluster(WEST))
+    begun = topology(flow(policy=identity, include=["orders"]))
+    west = carried_out(plan_of(begun, cluster(EAST, topic("orders")), cluster(WEST)), cluster(WEST))
+    return plan_of(declared, cluster(EAST, topic("orders"), users), south, west)
 
 
 def test_what_is_not_started_and_what_is_padded_is_shown_by_every_printer() -> None:
     text, markdown, value = as_text(aggregated()), plan_markdown(aggregated()), plan_json(aggregated())
-    why = "orders would be the copy of ap-south's orders (flow ap-south-eu-west) and us-east's orders"
-    said = "not started: it needs translated offsets, which this version cannot run."
-    assert f"  ✗ skip   orders   ap-south's orders, {said} {why}" in text
-    assert f"  ✗ skip   orders   us-east's orders, {said} {why}" in text
-    assert "offsets  translated   1 of 1 topics cannot have them, and are not started" in text
-    assert "offsets  identical   1 of 2 topics cannot have them, and are not started" in text
+    said = "not started: orders is the copy of us-east's orders, with identical offsets"
+    assert f"  ✗ skip   orders   ap-south's orders, {said}" in text
+    assert "offsets  translated   none of its topics can be copied" in text
+    assert "offsets  identical   each copy has one original and only we write there" in text
     padded = "7,000,000 offsets   in 1 partition whose logs begin above 0: about 1 s and 6 MB, deleted again"
     assert f"padding  {padded}" in text
-    assert text.endswith("\n1 to add, 0 to change, 0 to delete. 2 topics not started.\n")
-    assert f"- ✗ `orders`, ap-south's `orders`: {said} {why}" in markdown
+    assert text.endswith("\n1 to add, 0 to change, 0 to delete. 1 topic not started.\n")
+    assert f"- ✗ `orders`, ap-south's `orders`: {said}" in markdown
     assert f"padding: {padded.replace('   ', ' (')})" in markdown
     west = value["clusters"][-1]
-    assert [one["flow"] for one in west["not_started"]] == ["ap-south-eu-west", "us-east-eu-west"]
+    assert [one["flow"] for one in west["not_started"]] == ["ap-south-eu-west"]
     assert west["flows"][0]["padding"] == {"offsets": 7_000_000, "partitions": 1, "seconds": 1.4, "bytes": 5_600_000}
 
 

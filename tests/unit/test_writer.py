@@ -40,7 +40,9 @@ class FakeWire:
         asks: Sequence[ProduceAsk],
         lost: Callable[[ConnectionLost], None],
         answered: Callable[[Sequence[ProduceAnswer]], None],
+        transactional_id: str | None,
     ) -> None:
+        assert transactional_id is None
         assert node == NODE
         self.sent.append(asks)
         self._waiting.append((asks, lost, answered))
