@@ -13,7 +13,7 @@ from reconciler.model.runs import CopyRecord, Run, Runs
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.batch import Batch
-from reconciler.replicator.channel import Place
+from reconciler.replicator.place import Place
 from reconciler.replicator.gaps import kept_shift
 from reconciler.replicator.samelog import batch_at, first_difference, share_records
 from reconciler.replicator.tail import Tail, next_visible

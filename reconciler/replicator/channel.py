@@ -21,6 +21,7 @@ from reconciler.replicator.batch import Batch, next_sequence
 from reconciler.replicator.intake import CannotPass, Form, items
 from reconciler.replicator.pace import FEW_RECORDS
 from reconciler.replicator.parcel import Parcel
+from reconciler.replicator.place import Place, Sides, Standing
 from reconciler.replicator.queued import Item, Queue
 from reconciler.replicator.visible import Gap
 from reconciler.replicator.wire import FetchAnswer, Leader, ProduceAnswer
@@ -36,52 +37,6 @@ _SLOW_ROOM = SLOW_BYTES // 4
 
 _BACKOFF_RETRY = (0.05, 5.0)
 _BACKOFF_PARKED = (2.0, 300.0)
-
-
-class Place(NamedTuple):
-    """Which partition: the original topic, its remote topic, the number they share, and the mode of its offsets."""
-
-    topic: str
-    partition: int
-    remote: str
-    offsets: str = "identical"
-
-
-class Sides(NamedTuple):
-    """Who leads the partition on both sides, and the topics' ids where the brokers have them."""
-
-    source: Leader
-    source_id: uuid.UUID | None
-    target: Leader
-    target_id: uuid.UUID | None
-
-
-class Standing(NamedTuple):
-    """Where the target's log stands, and the producer that it goes on with.
-
-    Attributes:
-        end: the target's log end.
-        producer_id: to go on with.
-        producer_epoch: likewise.
-        sequence: of the next record.
-        shift: how far the next record's target offset is above its source offset; 0 but in a shifted run.
-    """
-
-    end: int
-    producer_id: int
-    producer_epoch: int
-    sequence: int
-    shift: int = 0
-
-    @property
-    def position(self) -> int:
-        """The next source offset."""
-        return self.end - self.shift
-
-    def behind(self, count: int) -> Standing:
-        """Return where the log stands when `count` records more are in it."""
-        sequence = next_sequence(self.sequence, count)
-        return Standing(self.end + count, self.producer_id, self.producer_epoch, sequence, self.shift)
 
 
 class Channel:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator import syncs
@@ -55,17 +55,28 @@ class Doubt(Exception):
     """It is not certain what the open transaction holds."""
 
 
+class Names(NamedTuple):
+    """What a committer needs at the target.
+
+    Attributes:
+        transactional_id: nobody else uses it while this process lives.
+        syncs_topic: where to write which offsets the records have on both sides.
+    """
+
+    transactional_id: str
+    syncs_topic: str
+
+
 class Committer:
     """The transactions of one task in one round.
 
     Args:
         loop: the task's loop.
         wire: to the target; breaks when the lease is lost.
-        transactional_id: nobody else uses it while this process lives.
+        names: of what it needs at the target.
         member: who this task is in its group now.
         offer: called with channels that may send now.
         written: called with each parcel that is committed.
-        syncs_topic: where to write which offsets the records have on both sides.
 
     Attributes:
         bell: rung when a channel may want to be let in.
@@ -78,18 +89,17 @@ class Committer:
         self,
         loop: Loop,
         wire: Wire,
-        transactional_id: str,
+        names: Names,
         member: Callable[[], Membership],
         offer: Callable[[Collection[Channel]], None],
         written: Callable[[Channel, Parcel], None],
-        syncs_topic: str,
     ) -> None:
         self._loop = loop
         self._wire = wire
         self.member = member
         self._offer = offer
         self._written = written
-        self._syncs_topic = syncs_topic
+        self._syncs_topic = names.syncs_topic
         self._channels: dict[Log, TranslatedChannel] = {}
         self._inside: list[TranslatedChannel] = []
         self._producer: Transactor | None = None
@@ -97,7 +107,7 @@ class Committer:
         self._gaps_at = 0.0
         self._sync_sequence = 0
         self._doubt: str | None = None
-        self.transactional_id = transactional_id
+        self.transactional_id = names.transactional_id
         self.bell = loop.bell()
         self.closing = False
         self.stopped = False

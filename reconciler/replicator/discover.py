@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.spec import FlowSpec
-from reconciler.replicator.channel import Place
+from reconciler.replicator.place import Place
 from reconciler.state.faults import in_words, is_authentication, principal
 from reconciler.state.journal import unreachable
 

@@ -15,7 +15,8 @@ from reconciler.model.errors import AnabranchError
 from reconciler.model.runs import CopyRecord, Run
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator import reasons
-from reconciler.replicator.channel import Channel, Standing
+from reconciler.replicator.channel import Channel
+from reconciler.replicator.place import Standing
 from reconciler.replicator.fill import Filler, FillRefused, NotFilled
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.visible import Gap

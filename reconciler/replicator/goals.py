@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, PartitionStatus, Reason, TaskStatus
-from reconciler.replicator.channel import Place
+from reconciler.replicator.place import Place
 from reconciler.state.faults import in_words, is_refusal
 from reconciler.state.journal import unreachable
 

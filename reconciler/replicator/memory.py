@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from reconciler.model.runs import CopyRecord
-from reconciler.replicator.channel import Place
+from reconciler.replicator.place import Place
 from reconciler.replicator.wire import Loop
 from reconciler.state.copies import Copies
 

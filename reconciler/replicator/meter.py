@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from reconciler.model.latency import Histogram, Latency, bucket_of, merged, summary
 from reconciler.model.status import Metrics, PartitionStatus
 from reconciler.replicator.batch import Batch
-from reconciler.replicator.channel import Channel, Place
+from reconciler.replicator.channel import Channel
+from reconciler.replicator.place import Place
 from reconciler.replicator.parcel import Parcel
 
 # The window is these many slots, the newest of which is being filled.

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from reconciler.model.status import PartitionState
-from reconciler.replicator.channel import Channel, Place
+from reconciler.replicator.channel import Channel
+from reconciler.replicator.place import Place
 from reconciler.replicator.discover import Assignment, Shares
 from reconciler.state.control import Listener, Restart
 

@@ -20,7 +20,8 @@ from reconciler.replicator import reasons
 from reconciler.replicator.agreement import Agreement, Disagreement, Logs, NotYet, within
 from reconciler.replicator.arrival import Arrival
 from reconciler.replicator.batch import SEQUENCE_MODULUS, Batch, UnreadableBatch, next_sequence
-from reconciler.replicator.channel import Channel, Place, Sides, Standing
+from reconciler.replicator.channel import Channel
+from reconciler.replicator.place import Place, Sides, Standing
 from reconciler.replicator.fill import Filler, FillRefused
 from reconciler.replicator.identity import Identity
 from reconciler.replicator.memory import Memory

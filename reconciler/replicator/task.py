@@ -18,8 +18,9 @@ from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, TaskStatus
 from reconciler.replicator import codecs, process
 from reconciler.replicator.arrival import Arrival
-from reconciler.replicator.channel import Channel, Place
-from reconciler.replicator.committer import Committer
+from reconciler.replicator.channel import Channel
+from reconciler.replicator.place import Place
+from reconciler.replicator.committer import Committer, Names
 from reconciler.replicator.custody import Custody
 from reconciler.replicator.discover import Assignment
 from reconciler.replicator.ends import Ends
@@ -165,11 +166,10 @@ class Task:
         self._committer = Committer(
             connections.loop,
             connections.ask_target,
-            identity.committing_id(spec.run, assignment.task),
+            Names(identity.committing_id(spec.run, assignment.task), syncs_topic(spec.flow.source)),
             lambda: connections.lease.membership,
             self._offer,
             self._written,
-            syncs_topic(spec.flow.source),
         )
         self._committing: Job | None = None
         self._steering = Steering(spec.flow.name, assignment, connections.listener, self._channel)
@@ -277,8 +277,9 @@ class Task:
         if (node, transactional) in self._writers:
             return
         written = _ignore if transactional else self._written
-        name = self._committer.transactional_id if transactional else None
-        writer = Writer(self._with.loop, self._with.produce, node, self._quota, written, self._ring_readers, name)
+        writer = Writer(self._with.loop, self._with.produce, node, self._quota, written, self._ring_readers)
+        if transactional:
+            writer.transactional_id = self._committer.transactional_id
         self._writers[node, transactional] = writer
         self._start(writer.run)
 

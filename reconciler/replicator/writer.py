@@ -37,6 +37,10 @@ class Writer:
         quota: what may be sent in a second, by all writers of the task together.
         written: called with each parcel that stands at its own offset.
         made_room: called after each answer.
+
+    Attributes:
+        bell: wakes it when something is to be sent that had to wait.
+        stopped: whether nothing more may be sent.
         transactional_id: of the producer whose transactions it writes into, if it writes into any.
     """
 
@@ -48,14 +52,13 @@ class Writer:
         quota: Quota,
         written: Callable[[Channel, Parcel], None],
         made_room: Callable[[], None],
-        transactional_id: str | None = None,
     ) -> None:
         self._wire = wire
         self._node = node
         self._quota = quota
         self._written = written
         self._made_room = made_room
-        self._transactional_id = transactional_id
+        self.transactional_id: str | None = None
         self._ready: dict[Channel, None] = {}
         self._under_way = 0
         self._sent_at = 0.0
@@ -137,7 +140,7 @@ class Writer:
         ]
         self._under_way += 1
         lost, answered = partial(self._lost, sent), partial(self._answered, sent, now)
-        self._wire.produce(self._node, asks, lost, answered, self._transactional_id)
+        self._wire.produce(self._node, asks, lost, answered, self.transactional_id)
 
     # --- answers -----------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.channel import Place
+from reconciler.replicator.place import Place
 from reconciler.replicator.fill import Filler, NotFilled
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, ProducerState, transactions
 from reconciler.replicator.wire.transactions import Markers, Transactor

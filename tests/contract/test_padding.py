@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.replicator.channel import Standing
+from reconciler.replicator.place import Standing
 from reconciler.replicator.padding import CannotPad, is_padding, pad
 from reconciler.replicator.wire import EARLIEST, ConnectionLost
 from tests.contract.kafka import create, declared

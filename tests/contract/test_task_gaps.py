@@ -17,7 +17,7 @@ from reconciler.model.runs import Runs
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState
 from reconciler.replicator import takeover
-from reconciler.replicator.channel import Place, Standing
+from reconciler.replicator.place import Place, Standing
 from reconciler.replicator.fill import Filler
 from reconciler.replicator.padding import pad
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, TopicInfo, Wire, transactions

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.channel import Channel, Place, Sides, Standing
+from reconciler.replicator.channel import Channel
+from reconciler.replicator.place import Place, Sides, Standing
 from reconciler.replicator.pace import Pace, Quota
 from reconciler.replicator.reader import Reader
 from reconciler.replicator.wire import ConnectionLost, Loop, ProduceAsk, TopicInfo, Wire

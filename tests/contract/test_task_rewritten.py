@@ -22,7 +22,7 @@ from reconciler.model.runs import Runs
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator import codecs
 from reconciler.replicator.batch import Batch
-from reconciler.replicator.channel import Place
+from reconciler.replicator.place import Place
 from reconciler.replicator.fill import Filler
 from reconciler.replicator.wire import ConnectionLost, TopicInfo
 from tests.contract.kafka import create, declared, delete_records

@@ -7,7 +7,7 @@ from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.channel import Place
+from reconciler.replicator.place import Place
 from reconciler.replicator.fill import Filler
 from reconciler.replicator.wire import TopicInfo
 from tests.contract.kafka import create

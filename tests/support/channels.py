@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reconciler.model.status import Reason
-from reconciler.replicator.channel import Channel, Place, Sides, Standing
+from reconciler.replicator.channel import Channel
+from reconciler.replicator.place import Place, Sides, Standing
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.wire import FetchAnswer, Leader, ProduceAnswer
 from tests.support.batches import CONTROL, build, build_old, damaged, marked, some, thinned

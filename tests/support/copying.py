@@ -20,7 +20,7 @@ from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
 from reconciler.replicator import discover, task
-from reconciler.replicator.channel import Place
+from reconciler.replicator.place import Place
 from reconciler.replicator.discover import Assignment
 from reconciler.replicator.goals import Goals
 from reconciler.replicator.ledger import Row

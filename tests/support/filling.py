@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from reconciler.model.cluster import Cluster
 from reconciler.replicator.batch import Batch
-from reconciler.replicator.channel import Place
+from reconciler.replicator.place import Place
 from reconciler.replicator.fill import Filler
 from reconciler.replicator.identity import Identity
 from reconciler.replicator.split import split

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.status import PartitionState
-from reconciler.replicator.channel import QUEUE_BYTES, SLOW_BYTES, Standing
+from reconciler.replicator.channel import QUEUE_BYTES, SLOW_BYTES
+from reconciler.replicator.place import Standing
 from reconciler.replicator.visible import Gap
 from tests.support.batches import Content, build, compacted, damaged
 from tests.support.channels import (

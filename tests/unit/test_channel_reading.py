@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from reconciler.model.status import PartitionState
 from reconciler.replicator.batch import SEQUENCE_MODULUS, Batch
-from reconciler.replicator.channel import QUEUE_BYTES, Channel, Standing
+from reconciler.replicator.channel import QUEUE_BYTES, Channel
+from reconciler.replicator.place import Standing
 from tests.support.batches import CODECS, ZSTD, Content, build, damaged, decode, marked, some
 from tests.support.channels import (
     AT,

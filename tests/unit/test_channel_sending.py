@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.status import PartitionState, Reason
-from reconciler.replicator.channel import WINDOW, Channel, Standing
+from reconciler.replicator.channel import WINDOW, Channel
+from reconciler.replicator.place import Standing
 from reconciler.replicator.wire import ProduceAnswer
 from tests.support.batches import decode
 from tests.support.channels import (

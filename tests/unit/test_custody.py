@@ -6,7 +6,8 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 
 from reconciler.model.status import PartitionState, Reason
-from reconciler.replicator.channel import Channel, Place, Standing
+from reconciler.replicator.channel import Channel
+from reconciler.replicator.place import Place, Standing
 from reconciler.replicator.custody import Custody
 from reconciler.replicator.deal import Log
 from reconciler.replicator.reasons import Verdict

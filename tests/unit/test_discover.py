@@ -7,7 +7,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.replicator.channel import Place
+from reconciler.replicator.place import Place
 from reconciler.replicator.discover import Shares
 
 COUNTS = st.lists(st.integers(1, 9), max_size=6)

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.replicator.channel import Place
+from reconciler.replicator.place import Place
 from reconciler.replicator.ledger import SCHEMA, Ledger, Row
 from reconciler.replicator.parcel import Parcel
 

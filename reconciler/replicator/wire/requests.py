@@ -40,14 +40,12 @@ from reconciler.replicator.wire.values import (
 
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
-EARLIEST = -2
-LATEST = -1
+EARLIEST, LATEST = -2, -1
 UNSUPPORTED_VERSION = 35
 _COORDINATOR_TRANSACTION = 1
 _NO_TOPIC_ID = uuid.UUID(int=0)
 # The epoch of a fetch without a session, and how often a session is begun anew before an error is an error.
-_NO_SESSION = -1
-_SESSION_TRIES = 2
+_NO_SESSION, _SESSION_TRIES = -1, 2
 _NOT_CONNECTED = "not connected yet"
 
 

@@ -1,0 +1,58 @@
+"""Which partition is copied, who leads it on both sides, and where its copy stands. Values.
+
+Everything about one partition speaks of these; `channel` moves them on. Pure.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import NamedTuple
+
+from reconciler.replicator.batch import next_sequence
+from reconciler.replicator.wire import Leader
+
+
+class Place(NamedTuple):
+    """Which partition: the original topic, its remote topic, the number they share, and the mode of its offsets."""
+
+    topic: str
+    partition: int
+    remote: str
+    offsets: str = "identical"
+
+
+class Sides(NamedTuple):
+    """Who leads the partition on both sides, and the topics' ids where the brokers have them."""
+
+    source: Leader
+    source_id: uuid.UUID | None
+    target: Leader
+    target_id: uuid.UUID | None
+
+
+class Standing(NamedTuple):
+    """Where the target's log stands, and the producer that it goes on with.
+
+    Attributes:
+        end: the target's log end.
+        producer_id: to go on with.
+        producer_epoch: likewise.
+        sequence: of the next record.
+        shift: how far the next record's target offset is above its source offset; 0 but in a shifted run.
+    """
+
+    end: int
+    producer_id: int
+    producer_epoch: int
+    sequence: int
+    shift: int = 0
+
+    @property
+    def position(self) -> int:
+        """The next source offset."""
+        return self.end - self.shift
+
+    def behind(self, count: int) -> Standing:
+        """Return where the log stands when `count` records more are in it."""
+        sequence = next_sequence(self.sequence, count)
+        return Standing(self.end + count, self.producer_id, self.producer_epoch, sequence, self.shift)
