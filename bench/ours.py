@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from bench.competitor import Replicator, Scene, end, fault
 from reconciler.embedded.launch import start_child
+from reconciler.model.flow import OffsetsMode
 
 _COMMAND = (sys.executable, "-m", "reconciler.cli.main")
 _END_SECONDS = 60.0
@@ -24,17 +25,22 @@ class Anabranch(Replicator):
     Args:
         tasks: how many.
         options: further options of `anabranch replicate`; without any it ends when it has caught up.
+        offsets: the mode that the flow declares.
     """
 
     guarantee = "exactly once"
-    keeps_offsets = True
 
-    def __init__(self, tasks: int, options: Sequence[str] = ("--until-caught-up",)) -> None:
+    def __init__(
+        self, tasks: int, options: Sequence[str] = ("--until-caught-up",), offsets: OffsetsMode = "auto"
+    ) -> None:
         super().__init__()
         self._tasks = tasks
+        self._offsets = offsets
+        self.keeps_offsets = offsets != "translated"
         self._options = tuple(options)
-        self.name = f"anabranch-{tasks}"
-        self.title = f"Anabranch, {tasks} task{'s' if tasks > 1 else ''}"
+        kind = "" if self.keeps_offsets else ", translated"
+        self.name = f"anabranch-{tasks}{kind.replace(', ', '-')}"
+        self.title = f"Anabranch, {tasks} task{'s' if tasks > 1 else ''}{kind}"
 
     def prepare(self, scene: Scene) -> None:
         """Write the topology and apply it, which makes the remote topic.
@@ -50,7 +56,13 @@ class Anabranch(Replicator):
                 "target": {"bootstrap": scene.target.bootstrap},
             },
             "flows": [
-                {"from": scene.alias, "to": "target", "tasks": self._tasks, "topics": {"include": [scene.topic]}}
+                {
+                    "from": scene.alias,
+                    "to": "target",
+                    "tasks": self._tasks,
+                    "offsets": self._offsets,
+                    "topics": {"include": [scene.topic]},
+                }
             ],
         }
         # JSON is YAML.

@@ -16,6 +16,7 @@ from bench.profiles import PROFILES, Profile
 from bench.race import race
 from bench.report import report
 from reconciler.model.errors import AnabranchError
+from reconciler.model.flow import OFFSETS_MODES
 
 _QUICK_RECORDS = 300_000
 _TEXT = "let Anabranch, MirrorMaker 2 and a Kafka follower replicate the same topic in turn"
@@ -36,6 +37,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command.add_argument("--odd", action="store_true", help="some records without key or value, some with headers")
     command.add_argument("--runs", type=count, default=3, help="starts of each competitor")
     command.add_argument("--tasks", type=counts, default="1,2", help="Anabranch's tasks, one competitor for each")
+    command.add_argument("--offsets", choices=OFFSETS_MODES, default="auto", help="how Anabranch's copy has them")
     command.add_argument("--mm2-tasks", type=counts, default="2", help="the same for MirrorMaker 2")
     for name, text in (
         ("--mm2", "MirrorMaker 2"),
@@ -74,7 +76,7 @@ def _raced(profile: Profile, asked: argparse.Namespace) -> bool:
 
 def competitors(profile: Profile, asked: argparse.Namespace) -> list[Competitor]:
     """Return who takes part in a profile's race."""
-    found: list[Competitor] = [Anabranch(tasks) for tasks in asked.tasks]
+    found: list[Competitor] = [Anabranch(tasks, offsets=asked.offsets) for tasks in asked.tasks]
     modes = [mode for mode, chosen in ((False, asked.mm2), (True, asked.mm2_exactly_once)) if chosen]
     found += [MirrorMaker2(tasks, exactly_once) for exactly_once in modes for tasks in asked.mm2_tasks]
     if asked.follower and profile.has_floor:
