@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
+
+import pytest
 
 from reconciler.model.cluster import Cluster
 from reconciler.replicator.batch import Batch
@@ -139,3 +142,19 @@ def desk(cluster: Cluster) -> Iterator[Desk]:
         yield opened
     finally:
         opened.close()
+
+
+def fill_in_parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Let each filling write all but one offset, then lose its connection; returns a count of how often it did."""
+    whole, lost = Filler.fill, itertools.count()
+
+    async def in_part(self: Filler, place: Place, info: TopicInfo, start: int, count: int) -> int:
+        if count > 1:
+            await whole(self, place, info, start, count - 1)
+            next(lost)
+            message = "cut off"
+            raise ConnectionLost(message)
+        return await whole(self, place, info, start, count)
+
+    monkeypatch.setattr(Filler, "fill", in_part)
+    return lost
