@@ -173,12 +173,13 @@ class Agreement:
     def _same(logs: Logs, theirs: Batch, ours: Batch, shift: int) -> None:
         try:
             difference = first_difference(theirs, ours, shift)
+            in_common = logs.is_known or share_records(theirs, ours, shift)
         except ValueError as error:
             text = f"cannot compare {logs.copy} with its source at offset {ours.base_offset}: {error}"
             raise Disagreement(PartitionState.PARKED, "AB209", text) from None
         if difference is not None:
             raise _different(logs, difference.offset, difference.what)
-        if not logs.is_known and not share_records(theirs, ours, shift):
+        if not in_common:
             raise _nothing_in_common(logs)
 
 
