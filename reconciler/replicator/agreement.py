@@ -13,8 +13,8 @@ from reconciler.model.runs import CopyRecord, Run, Runs
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.batch import Batch
-from reconciler.replicator.place import Place
 from reconciler.replicator.gaps import kept_shift
+from reconciler.replicator.place import Place
 from reconciler.replicator.samelog import batch_at, first_difference, share_records
 from reconciler.replicator.tail import Tail, next_visible
 from reconciler.replicator.wire import ErrorCode, TopicInfo, Wire
@@ -173,12 +173,13 @@ class Agreement:
     def _same(logs: Logs, theirs: Batch, ours: Batch, shift: int) -> None:
         try:
             difference = first_difference(theirs, ours, shift)
+            in_common = logs.is_known or share_records(theirs, ours, shift)
         except ValueError as error:
             text = f"cannot compare {logs.copy} with its source at offset {ours.base_offset}: {error}"
             raise Disagreement(PartitionState.PARKED, "AB209", text) from None
         if difference is not None:
             raise _different(logs, difference.offset, difference.what)
-        if not logs.is_known and not share_records(theirs, ours, shift):
+        if not in_common:
             raise _nothing_in_common(logs)
 
 

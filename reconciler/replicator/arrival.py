@@ -16,9 +16,9 @@ from reconciler.model.flow import Flow
 from reconciler.model.runs import CopyRecord
 from reconciler.model.status import PartitionState
 from reconciler.replicator.agreement import Disagreement, NotYet
-from reconciler.replicator.place import Place, Sides
 from reconciler.replicator.committer import Committer
 from reconciler.replicator.memory import Memory
+from reconciler.replicator.place import Place, Sides
 from reconciler.replicator.translated import TranslatedChannel
 from reconciler.replicator.wire import EARLIEST, LATEST, ErrorCode, TopicInfo, Wire, commits
 from reconciler.replicator.wire.commits import Position

@@ -106,6 +106,10 @@ class Batch(NamedTuple):
         """The CRC-32C that fits the bytes."""
         return int(google_crc32c.extend(google_crc32c.value(self._checked_header()), self.body))
 
+    def sealed(self) -> Batch:
+        """Return the batch with the checksum that fits its bytes."""
+        return self._replace(crc=self.checksum)
+
     def rewritten(self, producer_id: int, producer_epoch: int, base_sequence: int) -> bytes:
         """Return the batch as a producer sends it: `header` with the body behind it."""
         return self.header(producer_id, producer_epoch, base_sequence) + self.body

@@ -10,21 +10,19 @@ opened anew from what the target's log says.
 
 from __future__ import annotations
 
-import uuid
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
 
 from reconciler.model.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator import reasons
-from reconciler.replicator.batch import Batch, next_sequence
+from reconciler.replicator.batch import Batch
 from reconciler.replicator.intake import CannotPass, Form, items
 from reconciler.replicator.pace import FEW_RECORDS
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.place import Place, Sides, Standing
 from reconciler.replicator.queued import Item, Queue
 from reconciler.replicator.visible import Gap
-from reconciler.replicator.wire import FetchAnswer, Leader, ProduceAnswer
+from reconciler.replicator.wire import FetchAnswer, ProduceAnswer
 
 # Brokers remember the last five batches of a producer, which is what makes a repeat recognisable.
 WINDOW = 5

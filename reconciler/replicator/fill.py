@@ -19,8 +19,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from reconciler.replicator.place import Place
 from reconciler.replicator.identity import Identity
+from reconciler.replicator.place import Place
 from reconciler.replicator.reading import read
 from reconciler.replicator.split import split
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, Leader, Loop, TopicInfo, Wire, transactions

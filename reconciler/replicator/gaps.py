@@ -16,9 +16,9 @@ from reconciler.model.runs import CopyRecord, Run
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.channel import Channel
-from reconciler.replicator.place import Standing
 from reconciler.replicator.fill import Filler, FillRefused, NotFilled
 from reconciler.replicator.memory import Memory
+from reconciler.replicator.place import Standing
 from reconciler.replicator.visible import Gap
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, TopicInfo
 

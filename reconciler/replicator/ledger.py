@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from reconciler.replicator.place import Place
 from reconciler.replicator.parcel import Parcel
+from reconciler.replicator.place import Place
 
 # The columns of a row, as Spark's schema text.
 SCHEMA = (

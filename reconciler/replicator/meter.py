@@ -17,8 +17,8 @@ from reconciler.model.latency import Histogram, Latency, bucket_of, merged, summ
 from reconciler.model.status import Metrics, PartitionStatus
 from reconciler.replicator.batch import Batch
 from reconciler.replicator.channel import Channel
-from reconciler.replicator.place import Place
 from reconciler.replicator.parcel import Parcel
+from reconciler.replicator.place import Place
 
 # The window is these many slots, the newest of which is being filled.
 _SLOT_SECONDS = 5

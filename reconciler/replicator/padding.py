@@ -13,8 +13,8 @@ from functools import lru_cache
 import zstandard
 
 from reconciler.replicator.batch import SEQUENCE_MODULUS, Batch
-from reconciler.replicator.place import Place, Standing
 from reconciler.replicator.fill import FillRefused
+from reconciler.replicator.place import Place, Standing
 from reconciler.replicator.reading import read
 from reconciler.replicator.split import split
 from reconciler.replicator.varint import signed

@@ -26,6 +26,7 @@ _IDLE = 0.05
 _WAIT_WHILE_THROTTLED = 0.25
 # An answer that takes longer than this to go through holds the others up, and the lease with them: less is asked for.
 _LONG_WORK = 0.02
+_BREATH = 0.001
 # After an answer with less than this a rest: what trickles in would be asked for record by record.
 _LITTLE = 16 * 1024
 
@@ -127,7 +128,7 @@ class Reader:
             self._hand_over(answer, channel, asked_at, opening)
             if time.monotonic() - began > _LONG_WORK:
                 self._laborious.add(channel)
-                await self._loop.sleep(0)
+                await self._loop.sleep(_BREATH)
             if answer.records:
                 self._served.add(channel)
                 size += len(answer.records)

@@ -17,8 +17,8 @@ from reconciler.model.pauses import Scope
 from reconciler.model.spec import FlowSpec
 from reconciler.model.steps import AddPartitions, CreateTopic
 from reconciler.replicator import discover
-from reconciler.replicator.place import Place
 from reconciler.replicator.discover import Shares
+from reconciler.replicator.place import Place
 from reconciler.state import control
 
 Reconcile = Callable[[str], Growth]

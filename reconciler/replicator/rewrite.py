@@ -160,7 +160,7 @@ def recoded(batch: Batch, codec: int) -> Batch:
     plain = unpack(batch.attributes & CODEC_BITS, batch.body)
     body, codec = _smallest(plain, codec)
     one = batch._replace(attributes=batch.attributes & ~CODEC_BITS | codec, body=body)
-    return one._replace(crc=one.checksum)
+    return one.sealed()
 
 
 def _runs(records: Sequence[Kept]) -> Iterator[Sequence[Kept]]:
@@ -207,7 +207,7 @@ def packed(run: Sequence[Kept], codec: int) -> Batch:
     body, codec = _smallest(b"".join(pieces), codec)
     newest = max(record.timestamp for record in run)
     one = Batch(base_offset, len(run) - 1, len(run), codec, base_time, newest, -1, -1, -1, 0, body)
-    return one._replace(crc=one.checksum)
+    return one.sealed()
 
 
 def _smallest(plain: bytes, codec: int) -> tuple[bytes, int]:

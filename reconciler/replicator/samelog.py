@@ -49,7 +49,7 @@ def first_difference(source: Batch, target: Batch, shift: int = 0) -> Difference
     Raises:
         ValueError: one of them cannot be decoded.
     """
-    if source.base_offset + shift == target.base_offset and _same_bytes(source, target):
+    if _is_copy(source, target, shift):
         return None
     theirs = {
         record.offset + shift: replace(record, offset=record.offset + shift) for record in decode(source.to_bytes())
@@ -62,14 +62,22 @@ def first_difference(source: Batch, target: Batch, shift: int = 0) -> Difference
 
 
 def share_records(source: Batch, target: Batch, shift: int = 0) -> bool:
-    """Tell whether two batches that can be decoded hold a record at one offset; compaction may have taken them all."""
+    """Tell whether two batches hold a record at one offset; compaction may have taken them all.
+
+    Raises:
+        ValueError: one of them cannot be decoded.
+    """
+    if _is_copy(source, target, shift):
+        return True
     offsets = {record.offset + shift for record in decode(source.to_bytes())}
     return any(record.offset in offsets for record in decode(target.to_bytes()))
 
 
-def _same_bytes(source: Batch, target: Batch) -> bool:
+def _is_copy(source: Batch, target: Batch, shift: int) -> bool:
+    """Tell whether a batch was written just as it was read, which needs no decoding."""
     return (
-        source.record_count == target.record_count
+        source.base_offset + shift == target.base_offset
+        and source.record_count == target.record_count
         and source.base_timestamp == target.base_timestamp
         and source.body == target.body
         and not source.is_log_append_time

@@ -112,4 +112,4 @@ def _run(data: bytes, at: int, limit: int) -> tuple[Batch, int] | None:
     if count <= _ONE:
         return None
     one = Batch(first, count - 1, count, 0, first_time, newest, -1, -1, -1, 0, b"".join(pieces))
-    return one._replace(crc=one.checksum), at
+    return one.sealed(), at

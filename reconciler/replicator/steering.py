@@ -10,8 +10,8 @@ from typing import Any
 
 from reconciler.model.status import PartitionState
 from reconciler.replicator.channel import Channel
-from reconciler.replicator.place import Place
 from reconciler.replicator.discover import Assignment, Shares
+from reconciler.replicator.place import Place
 from reconciler.state.control import Listener, Restart
 
 _NO_TOPIC = "no topic matches yet"

@@ -21,11 +21,11 @@ from reconciler.replicator.agreement import Agreement, Disagreement, Logs, NotYe
 from reconciler.replicator.arrival import Arrival
 from reconciler.replicator.batch import SEQUENCE_MODULUS, Batch, UnreadableBatch, next_sequence
 from reconciler.replicator.channel import Channel
-from reconciler.replicator.place import Place, Sides, Standing
 from reconciler.replicator.fill import Filler, FillRefused
 from reconciler.replicator.identity import Identity
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.padding import CannotPad, is_padding, pad
+from reconciler.replicator.place import Place, Sides, Standing
 from reconciler.replicator.tail import Tail, tail
 from reconciler.replicator.translated import TranslatedChannel
 from reconciler.replicator.visible import Gap

@@ -19,7 +19,6 @@ from reconciler.model.status import PartitionState, TaskStatus
 from reconciler.replicator import codecs, process
 from reconciler.replicator.arrival import Arrival
 from reconciler.replicator.channel import Channel
-from reconciler.replicator.place import Place
 from reconciler.replicator.committer import Committer, Names
 from reconciler.replicator.custody import Custody
 from reconciler.replicator.discover import Assignment
@@ -33,6 +32,7 @@ from reconciler.replicator.memory import Memory
 from reconciler.replicator.meter import Meters
 from reconciler.replicator.pace import Pace, Quota
 from reconciler.replicator.parcel import Parcel
+from reconciler.replicator.place import Place
 from reconciler.replicator.reader import Reader
 from reconciler.replicator.steering import Steering
 from reconciler.replicator.takeover import Aids, Takeover, Wires

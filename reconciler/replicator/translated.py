@@ -13,8 +13,8 @@ from reconciler.model.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.batch import Batch, next_sequence
 from reconciler.replicator.channel import Channel
-from reconciler.replicator.place import Place, Sides, Standing
 from reconciler.replicator.parcel import Parcel
+from reconciler.replicator.place import Place, Sides, Standing
 from reconciler.replicator.queued import Item
 from reconciler.replicator.syncs import OffsetSync, syncs
 from reconciler.replicator.wire import ProduceAnswer

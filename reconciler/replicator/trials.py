@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable
 
 from reconciler.model.capabilities import Capability, Finding, Verdict
 from reconciler.replicator.batch import Batch
-from reconciler.replicator.place import Place
 from reconciler.replicator.fill import Filler, FillRefused, NotFilled
 from reconciler.replicator.identity import Identity
 from reconciler.replicator.padding import empty_records
+from reconciler.replicator.place import Place
 from reconciler.replicator.wire import ErrorCode, Leader, Loop, ProduceAnswer, ProduceAsk, TopicInfo, Wire
 
 SCRATCH = "anabranch-probe.internal"

@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.replicator.place import Standing
 from reconciler.replicator.padding import CannotPad, is_padding, pad
+from reconciler.replicator.place import Standing
 from reconciler.replicator.wire import EARLIEST, ConnectionLost
 from tests.contract.kafka import create, declared
 from tests.support.copying import REMOTE, SECONDS

@@ -17,13 +17,14 @@ from reconciler.model.runs import Runs
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState
 from reconciler.replicator import takeover
-from reconciler.replicator.place import Place, Standing
 from reconciler.replicator.fill import Filler
 from reconciler.replicator.padding import pad
+from reconciler.replicator.place import Place, Standing
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, TopicInfo, Wire, transactions
 from reconciler.replicator.wire.transactions import Markers
 from tests.contract.kafka import admin, create, delete
 from tests.support.copying import REMOTE, Running, all_running, code, copy, fill, identical, log_end, spec_of
+from tests.support.filling import fill_in_parts
 from tests.support.translated import assert_translated, committed, runs_of
 from tests.support.wires import ask
 
@@ -102,18 +103,7 @@ def test_what_a_predecessor_left_of_a_filling_is_gone_on_with(
     """Each filling writes a part, then its connection is lost: the next owner counts what stands there."""
     create(source_cluster, topic_name)
     create(target_cluster, f"east.{topic_name}", 1, REMOTE)
-    whole = Filler.fill
-    lost = itertools.count()
-
-    async def in_part(self: Filler, place: Place, info: TopicInfo, start: int, count: int) -> int:
-        if count > 1:
-            await whole(self, place, info, start, count - 1)
-            next(lost)
-            message = "cut off"
-            raise ConnectionLost(message)
-        return await whole(self, place, info, start, count)
-
-    monkeypatch.setattr(Filler, "fill", in_part)
+    lost = fill_in_parts(monkeypatch)
     transact(source_cluster, topic_name, [0], 9)
     spec = spec_of(source, target, topic_name)
     assert all_running(copy(spec).status.partitions)

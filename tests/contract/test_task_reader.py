@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.channel import Channel
-from reconciler.replicator.place import Place, Sides, Standing
+from reconciler.replicator import reader
+from reconciler.replicator.channel import SLOW_BYTES, Channel
 from reconciler.replicator.pace import Pace, Quota
+from reconciler.replicator.place import Place, Sides, Standing
 from reconciler.replicator.reader import Reader
-from reconciler.replicator.wire import ConnectionLost, Loop, ProduceAsk, TopicInfo, Wire
+from reconciler.replicator.wire import (
+    ConnectionLost,
+    FetchAnswer,
+    FetchAsk,
+    FetchSession,
+    Loop,
+    ProduceAsk,
+    TopicInfo,
+    Wire,
+)
 from tests.contract.kafka import create, declared
 from tests.support.batches import Content, build
 from tests.support.channels import land
+from tests.support.copying import fill
 
 LARGE = 3 * 2**20
 BUSY, BUSY_BATCHES = 900_000, 40
@@ -45,13 +58,13 @@ class _Scene:
 
         async def reading() -> None:
             await self.open()
-            reader = Reader(self.loop, self.wire, 1, self.channels, Pace(Quota(None)), lambda _: self.empty())
-            job = self.loop.spawn(reader.run)
+            one = Reader(self.loop, self.wire, 1, self.channels, Pace(Quota(None)), lambda _: self.empty())
+            job = self.loop.spawn(one.run)
             for _ in range(int(SECONDS / 0.001)):
                 if channel.position >= position:
                     break
                 await self.loop.sleep(0.001)
-            reader.stopped = True
+            one.stopped = True
             job.raise_failure()
 
         self.loop.run(reading)
@@ -81,3 +94,30 @@ def test_a_large_batch_comes_through_beside_a_busy_partition(source_cluster: Emb
     scene.read_until(scene.channels[1], 1)
     assert scene.channels[1].position == 1
     assert scene.channels[0].position < BUSY_BATCHES
+
+
+def test_a_partition_whose_answers_take_long_is_asked_for_less(
+    source_cluster: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or rewriting a large answer would hold heartbeats up, and with them the lease."""
+    cluster = declared("east", source_cluster)
+    topics = [f"{topic_name}-{n}" for n in range(2)]
+    for topic in topics:
+        create(source_cluster, topic)
+        fill(source_cluster, topic, 20_000)
+    monkeypatch.setattr(reader, "_LONG_WORK", -1.0)
+    asked: list[int] = []
+    whole = Wire.fetch_more
+
+    async def fetch_more(
+        self: Wire, session: FetchSession, asks: Sequence[FetchAsk], wait_ms: int, max_bytes: int
+    ) -> list[FetchAnswer]:
+        asked.extend(ask.max_bytes for ask in asks)
+        return await whole(self, session, asks, wait_ms, max_bytes)
+
+    monkeypatch.setattr(Wire, "fetch_more", fetch_more)
+    scene = _Scene(cluster, topics)
+    scene.read_until(scene.channels[1], 20_000)
+    assert scene.channels[1].position == 20_000
+    assert max(asked[:2]) > SLOW_BYTES
+    assert set(asked[-4:]) == {SLOW_BYTES}

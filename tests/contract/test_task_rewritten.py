@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import time
 import uuid
@@ -22,12 +21,10 @@ from reconciler.model.runs import Runs
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator import codecs
 from reconciler.replicator.batch import Batch
-from reconciler.replicator.place import Place
-from reconciler.replicator.fill import Filler
-from reconciler.replicator.wire import ConnectionLost, TopicInfo
 from tests.contract.kafka import create, declared, delete_records
 from tests.support.batches import GZIP, LZ4, NONE, SNAPPY, build, build_old, some
 from tests.support.copying import REMOTE, Copied, all_running, copy, fill, identical, spec_of
+from tests.support.filling import fill_in_parts
 from tests.support.translated import runs_of
 from tests.support.wires import batch_of
 
@@ -172,17 +169,7 @@ def test_what_a_predecessor_left_of_filling_a_hole_is_gone_on_with(hard: Hard, m
     """Each filling writes a part, then its connection is lost: the next owner counts what stands there."""
     topic = hard.topic("compacted")
     create(hard.target, f"again.{topic}", 1, REMOTE)
-    whole, lost = Filler.fill, itertools.count()
-
-    async def in_part(self: Filler, place: Place, info: TopicInfo, start: int, count: int) -> int:
-        if count > 1:
-            await whole(self, place, info, start, count - 1)
-            next(lost)
-            message = "cut off"
-            raise ConnectionLost(message)
-        return await whole(self, place, info, start, count)
-
-    monkeypatch.setattr(Filler, "fill", in_part)
+    lost = fill_in_parts(monkeypatch)
     spec = spec_of(declared("again", hard.source), hard.spec.target, topic)
     assert all_running(copy(spec).status.partitions)
     assert next(lost) > 2

@@ -98,6 +98,7 @@ def test_a_lost_answer_to_a_commit_loses_and_doubles_nothing(
     source: Cluster,
     target: Cluster,
     topic_name: str,
+    *,
     monkeypatch: pytest.MonkeyPatch,
     when: str,
 ) -> None:

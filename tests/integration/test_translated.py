@@ -56,9 +56,7 @@ def _divided(found: Sequence[Seen], border: int) -> tuple[list[Seen], list[Seen]
 
 
 @pytest.mark.timeout(1500)
-@pytest.mark.parametrize(
-    "kills", [pytest.param(3, id="three"), pytest.param(10, id="ten", marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("kills", [pytest.param(3, id="three"), pytest.param(10, id="ten", marks=pytest.mark.long)])
 def test_two_sources_share_a_topic_through_kills(
     tmp_path: Path,
     source_cluster: EmbeddedCluster,

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from reconciler.model.status import Reason
 from reconciler.replicator.channel import Channel
-from reconciler.replicator.place import Place, Sides, Standing
 from reconciler.replicator.parcel import Parcel
+from reconciler.replicator.place import Place, Sides, Standing
 from reconciler.replicator.wire import FetchAnswer, Leader, ProduceAnswer
 from tests.support.batches import CONTROL, build, build_old, damaged, marked, some, thinned
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import pytest
+
 from reconciler.model.cluster import Cluster
 from reconciler.replicator.batch import Batch
-from reconciler.replicator.place import Place
 from reconciler.replicator.fill import Filler
 from reconciler.replicator.identity import Identity
+from reconciler.replicator.place import Place
 from reconciler.replicator.split import split
 from reconciler.replicator.wire import ConnectionLost, FetchAsk, Loop, ProduceAsk, TopicInfo, Wire
 from reconciler.replicator.wire.transactions import Markers, write_markers
@@ -139,3 +142,19 @@ def desk(cluster: Cluster) -> Iterator[Desk]:
         yield opened
     finally:
         opened.close()
+
+
+def fill_in_parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Let each filling write all but one offset, then lose its connection; returns a count of how often it did."""
+    whole, lost = Filler.fill, itertools.count()
+
+    async def in_part(self: Filler, place: Place, info: TopicInfo, start: int, count: int) -> int:
+        if count > 1:
+            await whole(self, place, info, start, count - 1)
+            next(lost)
+            message = "cut off"
+            raise ConnectionLost(message)
+        return await whole(self, place, info, start, count)
+
+    monkeypatch.setattr(Filler, "fill", in_part)
+    return lost

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator.channel import Channel
-from reconciler.replicator.place import Place, Standing
 from reconciler.replicator.custody import Custody
 from reconciler.replicator.deal import Log
+from reconciler.replicator.place import Place, Standing
 from reconciler.replicator.reasons import Verdict
 from tests.support.channels import PRODUCER_ID, SIDES, feed, log, send_all
 

@@ -7,8 +7,8 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.replicator.place import Place
 from reconciler.replicator.discover import Shares
+from reconciler.replicator.place import Place
 
 COUNTS = st.lists(st.integers(1, 9), max_size=6)
 TASKS = st.integers(1, 8)

@@ -10,10 +10,10 @@ import pytest
 from reconciler.model.runs import CopyRecord, Run, Runs
 from reconciler.model.status import PartitionState
 from reconciler.replicator.channel import Channel
-from reconciler.replicator.place import Place
 from reconciler.replicator.fill import Filler, NotFilled
 from reconciler.replicator.gaps import Gaps
 from reconciler.replicator.memory import Memory
+from reconciler.replicator.place import Place
 from reconciler.replicator.wire import ConnectionLost, TopicInfo
 from tests.support.channels import OUTAGE, feed, log, opened, send_all
 

@@ -7,9 +7,9 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.replicator.place import Place
 from reconciler.replicator.ledger import SCHEMA, Ledger, Row
 from reconciler.replicator.parcel import Parcel
+from reconciler.replicator.place import Place
 
 PLACE = Place("orders", 1, "east.orders")
 

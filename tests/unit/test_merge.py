@@ -28,13 +28,10 @@ from tests.support.batches import (
     some,
     thinned,
 )
+from tests.support.contents import contents
 
 LIMIT = 256 * 1024
 
-bodies = st.none() | st.binary(max_size=300)
-headers = st.lists(st.tuples(st.sampled_from(["trace", "trace", "", "id"]), bodies), max_size=2).map(tuple)
-times = st.integers(0, 2**42) | st.integers(1_000, 1_100)
-contents = st.builds(Content, times, bodies, bodies, headers)
 groups = st.lists(st.lists(contents, min_size=1, max_size=4), min_size=1, max_size=8)
 bases = st.integers(0, 2**60)
 

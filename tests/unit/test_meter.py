@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from reconciler.model.latency import Latency
 from reconciler.model.status import Metrics
 from reconciler.replicator.channel import Channel
-from reconciler.replicator.place import Place, Standing
 from reconciler.replicator.meter import Meter, Meters, Window
 from reconciler.replicator.parcel import Parcel
+from reconciler.replicator.place import Place, Standing
 from tests.support.batches import DELETE_HORIZON, Content, build, marked
 from tests.support.channels import OUTAGE, PLACE, SIDES, feed, opened, send_all
 

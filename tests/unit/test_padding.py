@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import zstandard
 
-from reconciler.replicator.place import Standing
 from reconciler.replicator.padding import _batch, _is_ours, empty_records
+from reconciler.replicator.place import Standing
 from reconciler.replicator.split import split
 from tests.support.batches import ZSTD, Content, build, decode
 

@@ -11,9 +11,9 @@ from reconciler.model.topology import Topology
 from reconciler.plan.desired import desired_topics
 from reconciler.plan.left_out import Reasons, contenders, contested, hindered, left_out, without
 from reconciler.plan.offsets import Observed
-from reconciler.replicator.place import Place
 from reconciler.replicator.identity import Identity
 from reconciler.replicator.lease import group_of
+from reconciler.replicator.place import Place
 from tests.unit.facts import EAST, WEST, cluster, flow, made, plan_of, record, topic, topology
 
 IDENTITY = ReplicationPolicy("identity")

@@ -28,11 +28,8 @@ from tests.support.batches import (
     resealed,
     some,
 )
+from tests.support.contents import contents
 
-bodies = st.none() | st.binary(max_size=300)
-headers = st.lists(st.tuples(st.sampled_from(["trace", "trace", "", "id"]), bodies), max_size=2).map(tuple)
-times = st.integers(0, 2**42) | st.integers(1_000, 1_100)
-contents = st.builds(Content, times, bodies, bodies, headers)
 codecs = st.sampled_from(CODECS)
 BASE = 1_000
 

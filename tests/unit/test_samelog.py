@@ -69,3 +69,9 @@ def test_batches_that_lost_each_others_records_share_none() -> None:
     assert share_records(one, batch(0, 1), 2) is False
     (three,) = split(build(RECORDS[3:5], 13))
     assert share_records(one, three, 10)
+
+
+def test_what_was_written_as_it_was_read_is_shared_even_if_nobody_can_decode_it() -> None:
+    (broken,) = split(damaged(build([Content(1_000, None, b"value" * 100)], codec=GZIP)))
+    assert first_difference(broken, broken) is None
+    assert share_records(broken, broken)

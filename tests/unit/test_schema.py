@@ -13,9 +13,10 @@ from jsonschema import Draft7Validator
 
 from reconciler.declare import codes, resources, words
 from reconciler.declare.settings import BUILT_IN, FIELDS, PATTERN_KINDS
-from reconciler.model.flow import FILLS, OFFSETS_MODES, ON_DATA_LOSS, ON_RECREATE
+from reconciler.model.flow import COMPRESSIONS, FILLS, OFFSETS_MODES, ON_DATA_LOSS, ON_RECREATE
 from reconciler.model.policy import POLICY_KINDS
 from reconciler.model.security import MECHANISMS, PROTOCOLS, SecretRef
+from reconciler.replicator import codecs
 
 SCHEMA: dict[str, Any] = json.loads(resources.schema_text())
 DEFINITIONS: dict[str, Any] = SCHEMA["definitions"]
@@ -78,6 +79,7 @@ def test_it_allows_what_the_model_has() -> None:
     assert tuple(policy["type"]["enum"]) == POLICY_KINDS
     assert tuple(DEFINITIONS["offsets"]["enum"]) == OFFSETS_MODES
     assert tuple(DEFINITIONS["fill"]["enum"]) == FILLS
+    assert tuple(DEFINITIONS["compression"]["enum"]) == COMPRESSIONS == ("source", *codecs.NAMES)
     assert tuple(DEFINITIONS["on-data-loss"]["enum"]) == ON_DATA_LOSS
     assert tuple(DEFINITIONS["on-recreate"]["enum"]) == ON_RECREATE
 

@@ -25,13 +25,11 @@ from tests.support.batches import (
     resealed,
     some,
 )
+from tests.support.contents import contents_since
 
 LIMIT = 256 * 1024
 
-bodies = st.none() | st.binary(max_size=300)
-headers = st.lists(st.tuples(st.sampled_from(["trace", "trace", "", "id"]), bodies), max_size=2).map(tuple)
-times = st.integers(-1, 2**42) | st.integers(1_000, 1_100)
-contents = st.builds(Content, times, bodies, bodies, headers)
+contents = contents_since(-1)
 groups = st.lists(st.lists(contents, min_size=1, max_size=3), min_size=1, max_size=12)
 codecs = st.sampled_from([NONE, NONE, NONE, LZ4])
 

@@ -12,9 +12,9 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.status import PartitionState
 from reconciler.replicator import writer as module
 from reconciler.replicator.channel import Channel
-from reconciler.replicator.place import Place, Standing
 from reconciler.replicator.pace import Quota
 from reconciler.replicator.parcel import Parcel
+from reconciler.replicator.place import Place, Standing
 from reconciler.replicator.wire import ConnectionLost, FetchAnswer, Loop, ProduceAnswer, ProduceAsk, Wire
 from reconciler.replicator.writer import Writer
 from tests.support.batches import Content, build
