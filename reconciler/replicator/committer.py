@@ -16,9 +16,10 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from reconciler.model.status import PartitionState, Reason
-from reconciler.replicator import syncs
+from reconciler.replicator import reasons, syncs
 from reconciler.replicator.batch import next_sequence
 from reconciler.replicator.channel import Channel
+from reconciler.replicator.lease import Lease
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.translated import TranslatedChannel
 from reconciler.replicator.wire import (
@@ -31,7 +32,7 @@ from reconciler.replicator.wire import (
     commits,
     error_name,
 )
-from reconciler.replicator.wire.commits import Log, Position
+from reconciler.replicator.wire.commits import Log, PartitionsRefused, Position
 from reconciler.replicator.wire.transactions import Transactor, settle
 
 T = TypeVar("T")
@@ -74,7 +75,7 @@ class Committer:
         loop: the task's loop.
         wire: to the target; breaks when the lease is lost.
         names: of what it needs at the target.
-        member: who this task is in its group now.
+        lease: of this task: who it is in its group now.
         offer: called with channels that may send now.
         written: called with each parcel that is committed.
 
@@ -82,7 +83,6 @@ class Committer:
         bell: rung when a channel may want to be let in.
         closing: whether the round ends: nobody is given a producer any more.
         stopped: whether to commit what there is, and end.
-        member: returns who this task is in its group now.
     """
 
     def __init__(
@@ -90,13 +90,14 @@ class Committer:
         loop: Loop,
         wire: Wire,
         names: Names,
-        member: Callable[[], Membership],
+        lease: Lease,
         offer: Callable[[Collection[Channel]], None],
         written: Callable[[Channel, Parcel], None],
     ) -> None:
         self._loop = loop
         self._wire = wire
-        self.member = member
+        self._lease = lease
+        self._losses = lease.losses
         self._offer = offer
         self._written = written
         self._syncs_topic = names.syncs_topic
@@ -115,6 +116,11 @@ class Committer:
     def add(self, channel: TranslatedChannel) -> None:
         """Take care of a channel from now on."""
         self._channels[channel.place.remote, channel.place.partition] = channel
+
+    @property
+    def member(self) -> Membership:
+        """Who this task is in its group now."""
+        return self._lease.membership
 
     def failed(self, channel: Channel) -> None:
         """Abort the open transaction, as what it holds of `channel` is not certain."""
@@ -139,6 +145,7 @@ class Committer:
                     await self._settle()
                 if self._doubt is not None:
                     raise Doubt(self._doubt)
+                self._holding()
                 if self.stopped:
                     await self._commit()
                     return
@@ -186,7 +193,11 @@ class Committer:
     async def _let_in(self, wanting: Sequence[TranslatedChannel]) -> None:
         producer = self._owned()
         logs = [(channel.place.remote, channel.place.partition) for channel in wanting]
-        await self._when_ready(lambda: commits.add_partitions(self._wire, producer, logs))
+        try:
+            await self._when_ready(lambda: commits.add_partitions(self._wire, producer, logs))
+        except PartitionsRefused as refused:
+            self._refuse(wanting, refused)
+            return
         self._began = self._began or time.monotonic()
         for channel in wanting:
             # Meanwhile its opening may have ended: the transaction then holds nothing of it.
@@ -194,6 +205,16 @@ class Committer:
             if channel not in self._inside:
                 self._inside.append(channel)
         self._offer([channel for channel in wanting if channel.admitted])
+
+    @staticmethod
+    def _refuse(wanting: Sequence[TranslatedChannel], refused: PartitionsRefused) -> None:
+        """End the openings of the channels whose topics are not there or closed to us; the others ask again."""
+        now = time.monotonic()
+        for channel in wanting:
+            remote = channel.place.remote
+            code = refused.codes.get((remote, channel.place.partition))
+            if code is not None and channel.state is PartitionState.RUNNING:
+                channel.end_opening(*reasons.why_refused(ErrorCode(code), "WRITE", f"topic {remote}"), now)
 
     async def _commit(self) -> None:
         """Commit the open transaction, if there is one or positions have moved without."""
@@ -207,7 +228,8 @@ class Committer:
         await self._look_at_leaders()
         await self._sync(producer)
         if moved:
-            member = self.member()
+            # From here on a loss makes this generation an old one, in whose name nobody can commit.
+            member = self._holding()
             await self._when_ready(lambda: commits.add_offsets(self._wire, producer, member.group))
             await self._when_ready(lambda: commits.commit_positions(self._wire, producer, member, moved))
         await self._when_ready(lambda: commits.end(self._wire, producer, committed=True))
@@ -287,6 +309,7 @@ class Committer:
     async def _settle(self) -> None:
         """Get a producer's id and epoch; whatever was open under its name is aborted then."""
         await self._wire.connect()
+        self._losses = self._lease.losses
         producer = await self._when_ready(lambda: settle(self._wire, self.transactional_id))
         self._doubt = None
         self._sync_sequence = 0
@@ -305,6 +328,18 @@ class Committer:
                     raise
             await self._loop.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _holding(self) -> Membership:
+        """Return who this task is in its group.
+
+        Raises:
+            Doubt: the lease was lost since the transaction began: somebody else may have gone on, and a membership of
+                today must not commit what was written under the one before.
+        """
+        if self._lease.losses != self._losses:
+            message = "the lease was lost meanwhile"
+            raise Doubt(message)
+        return self._lease.membership
 
     def _owned(self) -> Transactor:
         assert self._producer is not None, "it was settled"

@@ -22,7 +22,7 @@ _GROUP_AUTHORIZATION_FAILED = 30
 _CLUSTER_AUTHORIZATION_FAILED = 31
 _INVALID_TIMESTAMP = 32
 _POLICY_VIOLATION = 44
-OUT_OF_ORDER = 45
+_OUT_OF_ORDER_SEQUENCE_NUMBER = 45
 _INVALID_PRODUCER_EPOCH = 47
 _TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
 _INVALID_RECORD = 87
@@ -90,7 +90,7 @@ def why_failed(remote: str, expected: int, size: int, answer: ProduceAnswer, any
     if code in REFUSED_FOR_GOOD:
         text = f"the target refuses the batch at offset {expected}: {error_name(code)}{detail}; check its settings"
         return PartitionState.PARKED, Reason("AB217", text)
-    if code in (OUT_OF_ORDER, _INVALID_PRODUCER_EPOCH):
+    if code in (_OUT_OF_ORDER_SEQUENCE_NUMBER, _INVALID_PRODUCER_EPOCH):
         text = f"another owner was first at offset {expected} of {remote} ({error_name(code)})"
         return PartitionState.OPENING, Reason("AB221", text)
     return PartitionState.OPENING, Reason("AB220", f"target answered {error_name(code)} at offset {expected}{detail}")

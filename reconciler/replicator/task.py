@@ -167,7 +167,7 @@ class Task:
             connections.loop,
             connections.ask_target,
             Names(identity.committing_id(spec.run, assignment.task), syncs_topic(spec.flow.source)),
-            lambda: connections.lease.membership,
+            connections.lease,
             self._offer,
             self._written,
         )

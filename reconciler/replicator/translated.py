@@ -19,8 +19,9 @@ from reconciler.replicator.queued import Item
 from reconciler.replicator.syncs import OffsetSync, syncs
 from reconciler.replicator.wire import ProduceAnswer
 
-# The broker has certainly not appended what it answers with one of these.
-_NOT_APPENDED = reasons.TOO_LARGE | reasons.REFUSED_FOR_GOOD | reasons.AUTHORIZATION | {reasons.OUT_OF_ORDER}
+# The broker has certainly not appended what it answers with one of these. A sequence that it does not expect (45) is
+# none of them: it may have forgotten the producer, and takes only what begins a new epoch.
+_NOT_APPENDED = reasons.TOO_LARGE | reasons.REFUSED_FOR_GOOD | reasons.AUTHORIZATION
 
 
 class TranslatedChannel(Channel):

@@ -30,6 +30,8 @@ Log = tuple[str, int]
 _CLASSIC = 3
 _OFFSET_FETCH = 7
 _NONE = -1
+# What is wrong with a partition, and not with the producer; the others are answered OPERATION_NOT_ATTEMPTED then.
+_OF_PARTITIONS = frozenset({3, 29})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +47,25 @@ class Position:
     note: str
 
 
+class PartitionsRefused(ErrorCode):
+    """Partitions were not added to a transaction, and neither were those that were asked for with them.
+
+    Attributes:
+        codes: why, by partition.
+    """
+
+    def __init__(self, codes: Mapping[Log, int]) -> None:
+        super().__init__(next(iter(codes.values())))
+        self.codes = codes
+
+
 async def add_partitions(wire: Wire, transactor: Transactor, logs: Iterable[Log]) -> None:
     """Add partitions to the producer's transaction, which begins with the first of them.
 
     Raises:
         ConnectionLost: no answer: `settle` before anything else.
-        ErrorCode: one was refused; CONCURRENT_TRANSACTIONS while the transaction before has markers to be written.
+        PartitionsRefused: some were refused, so none was added.
+        ErrorCode: refused; CONCURRENT_TRANSACTIONS while the transaction before has markers to be written.
     """
     topics: Any = [
         AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=name, partitions=partitions)
@@ -64,9 +79,16 @@ async def add_partitions(wire: Wire, transactor: Transactor, logs: Iterable[Log]
         max_version=_CLASSIC,
     )
     answer = await wire.ask(request, transactor.node)
-    for topic in answer.results_by_topic_v3_and_below:
-        for partition in topic.results_by_partition:
-            _check(partition.partition_error_code)
+    codes = {
+        (topic.name, partition.partition_index): int(partition.partition_error_code)
+        for topic in answer.results_by_topic_v3_and_below
+        for partition in topic.results_by_partition
+        if partition.partition_error_code
+    }
+    if refused := {log: code for log, code in codes.items() if code in _OF_PARTITIONS}:
+        raise PartitionsRefused(refused)
+    for code in codes.values():
+        _check(code)
 
 
 async def add_offsets(wire: Wire, transactor: Transactor, group: str) -> None:
