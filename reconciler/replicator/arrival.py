@@ -35,23 +35,25 @@ class Note:
 
     Attributes:
         source_id: id of the source topic; None where the brokers have none.
+        target_id: id of the remote topic, likewise.
         transactional_id: in whose transaction it was committed.
     """
 
     source_id: str | None
+    target_id: str | None
     transactional_id: str
 
     def __str__(self) -> str:
-        return json.dumps({"source": self.source_id, "producer": self.transactional_id})
+        return json.dumps({"source": self.source_id, "target": self.target_id, "producer": self.transactional_id})
 
     @classmethod
     def parse(cls, text: str) -> Note:
         """Read what was written; what cannot be read says nothing."""
         try:
             value = json.loads(text)
-            return cls(value.get("source"), str(value.get("producer", "")))
+            return cls(value.get("source"), value.get("target"), str(value.get("producer", "")))
         except (ValueError, AttributeError):
-            return cls(None, "")
+            return cls(None, None, "")
 
 
 class Arrival:
@@ -85,20 +87,24 @@ class Arrival:
         committed = await self._committed(place)
         first, last = await self._bounds(place, source)
         channel.end = last
-        source_id = None if source.topic_id is None else str(source.topic_id)
+        source_id, target_id = topic_id(source), topic_id(target)
         await self._memory.refresh()
         known = self._memory.get(place)
+        if known is not None and _differ(known.target_id, target_id):
+            # Of a remote topic that was deleted: the one of its name holds nothing of it.
+            known = None
+        if committed is not None and _differ(Note.parse(committed.note).target_id, target_id):
+            committed = None
         if committed is None:
             position = self._beginning(place, known, first)
         else:
             position = self._going_on(channel, Note.parse(committed.note), committed.offset, (first, last), source_id)
         at_first_commit = None
         if known is None:
-            target_id = None if target.topic_id is None else str(target.topic_id)
             at_first_commit = partial(self._memory.hint, place, CopyRecord(source_id, target_id))
         leads, takes = source.partitions[place.partition], target.partitions[place.partition]
         sides = Sides(leads, source.topic_id, takes, target.topic_id)
-        note = str(Note(source_id, self._committer.transactional_id))
+        note = str(Note(source_id, target_id, self._committer.transactional_id))
         channel.begin(sides, position, producer, note, at_first_commit)
 
     async def _committed(self, place: Place) -> Position | None:
@@ -115,12 +121,12 @@ class Arrival:
 
     async def _positions(self, place: Place) -> dict[commits.Log, Position]:
         try:
-            return await commits.positions(self._target, self._committer.member(), [(place.remote, place.partition)])
+            return await commits.positions(self._target, self._committer.member, [(place.remote, place.partition)])
         except ErrorCode as error:
             if error.code == _UNSTABLE_OFFSET_COMMIT:
                 text = f"a transaction that holds the position of {place.remote}/{place.partition} is not ended yet"
                 raise Disagreement(_OPENING, "AB220", text) from None
-            raise Disagreement.refused(error, "DESCRIBE", f"group {self._committer.member().group}") from None
+            raise Disagreement.refused(error, "DESCRIBE", f"group {self._committer.member.group}") from None
 
     async def _bounds(self, place: Place, source: TopicInfo) -> tuple[int, int]:
         node = source.partitions[place.partition].node
@@ -148,18 +154,20 @@ class Arrival:
         """Return where to go on behind a committed position."""
         place, (first, last) = channel.place, bounds
         name = f"{place.topic}/{place.partition}"
-        if note.source_id is not None and source_id not in (None, note.source_id):
+        if _differ(note.source_id, source_id):
             if self._flow.on_recreate == "park":
                 text = (
                     f"topic {place.topic} was deleted at the source and made again; its copy {place.remote} holds the "
-                    "old records: declare `on-recreate: restart` to have the new records behind the old ones"
+                    f"old records before offset {position:,}; what came behind them is lost: declare `on-recreate: "
+                    "restart` to have the new records behind the old ones"
                 )
                 raise Disagreement(_PARKED, "AB218", text)
             return first
         if position > last:
             now = time.monotonic()
             channel.behind_since = channel.behind_since or now
-            text = f"{name} ends at {last}, before position {position}: the source lost records"
+            lost = position - last
+            text = f"{name} ends at {last}, {lost:,} offsets before position {position}: the source lost records"
             if now - channel.behind_since < _BEHIND_PATIENCE:
                 raise NotYet(text)
             raise Disagreement(_PARKED, "AB210", text)
@@ -171,3 +179,13 @@ class Arrival:
             )
             raise Disagreement(_PARKED, "AB208", text)
         return max(position, first)
+
+
+def topic_id(topic: TopicInfo) -> str | None:
+    """Return a topic's id as text; None where the brokers have none."""
+    return None if topic.topic_id is None else str(topic.topic_id)
+
+
+def _differ(before: str | None, now: str | None) -> bool:
+    """Tell whether two ids are known and are those of two topics."""
+    return None not in (before, now) and before != now

@@ -18,7 +18,7 @@ from reconciler.model.runs import CopyRecord, Run, Runs
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.agreement import Agreement, Disagreement, Logs, NotYet, within
-from reconciler.replicator.arrival import Arrival
+from reconciler.replicator.arrival import Arrival, topic_id
 from reconciler.replicator.batch import SEQUENCE_MODULUS, Batch, UnreadableBatch, next_sequence
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.fill import Filler, FillRefused
@@ -219,7 +219,7 @@ class Takeover:
         record = self._memory.get(place)
         if record is None or (target.topic_id and record.target_id not in (None, str(target.topic_id))) or end == 0:
             # Of another remote topic, or of one that holds nothing yet: nothing rests on it.
-            record = CopyRecord(None, _id(target))
+            record = CopyRecord(None, topic_id(target))
         return Logs(place, source, target, first, start, end, found, within(record, start, end)), last
 
     async def _lacks_padding(self, logs: Logs) -> bool:
@@ -251,7 +251,7 @@ class Takeover:
 
     async def _place_to_go_on(self, channel: Channel, logs: Logs, last: int) -> Run:
         """Return the run that goes on at the target's log end."""
-        source_id, copied = _id(logs.source), logs.record.source_id
+        source_id, copied = topic_id(logs.source), logs.record.source_id
         if copied is not None and source_id not in (None, copied):
             return self._made_anew(logs)
         data_end = logs.markers - logs.record.runs.at_target(logs.markers).shift
@@ -300,7 +300,7 @@ class Takeover:
 
     async def _remember(self, logs: Logs, run: Run) -> None:
         """Store what a later owner must know, before anything is written that rests on it."""
-        source_id, record, stored = _id(logs.source), logs.record, self._memory.get(logs.place)
+        source_id, record, stored = topic_id(logs.source), logs.record, self._memory.get(logs.place)
         if record.source_id is not None and source_id not in (None, record.source_id):
             wanted = CopyRecord(source_id, record.target_id, logs.end, Runs((run,)) if run.shift else Runs())
         elif record.runs.at_target(logs.end).shift != run.shift:
@@ -361,7 +361,3 @@ def _after(last: Batch, logs: Logs) -> Standing:
 
 def _ids(record: CopyRecord) -> tuple[str | None, str | None]:
     return record.source_id, record.target_id
-
-
-def _id(topic: TopicInfo) -> str | None:
-    return None if topic.topic_id is None else str(topic.topic_id)
