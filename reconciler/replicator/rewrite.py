@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from reconciler.replicator.batch import CODEC_BITS, MAGIC, Batch, UnreadableBatch
 from reconciler.replicator.codecs import NONE, pack, unpack
+from reconciler.replicator.renumber import renumbered
 from reconciler.replicator.varint import SIGNED, read, signed, wrapped
 from reconciler.replicator.visible import Gap
 
@@ -128,6 +129,11 @@ def dense(batch: Batch, first: int, limit: int, codec: int | None = None) -> Ite
         ValueError: it is not laid out as its header says.
     """
     codec = batch.attributes & CODEC_BITS if codec is None else codec
+    if first <= batch.base_offset and not batch.is_log_append_time:
+        one = _renumbered(batch, codec)
+        if one.size <= limit or one.record_count == 1:
+            yield one
+            return
     records = [record for record in kept(batch) if record.offset >= first]
     starts = [record.offset for record in records]
     # Counted from 0 they are in the order of the list.
@@ -137,6 +143,24 @@ def dense(batch: Batch, first: int, limit: int, codec: int | None = None) -> Ite
         end = starts[behind] if behind < len(starts) else batch.next_offset
         spanned = one._replace(base_offset=starts[begin], last_offset_delta=end - starts[begin] - 1)
         yield spanned._replace(crc=spanned.checksum)
+
+
+def _renumbered(batch: Batch, codec: int) -> Batch:
+    """Return a batch whose deltas count its records, from its first record on."""
+    try:
+        plain, missing = renumbered(
+            unpack(batch.attributes & CODEC_BITS, batch.body), batch.record_count, batch.last_offset_delta + 1
+        )
+    except (IndexError, ValueError):
+        raise _not_as_said(batch) from None
+    body, codec = _smallest(plain, codec)
+    one = batch._replace(
+        base_offset=batch.base_offset + missing,
+        last_offset_delta=batch.last_offset_delta - missing,
+        attributes=batch.attributes & ~CODEC_BITS | codec,
+        body=body,
+    )
+    return one.sealed()
 
 
 def batches_of(records: Sequence[Kept], codec: int = NONE, limit: int = UNLIMITED) -> Iterator[Batch]:
