@@ -13,9 +13,11 @@ from __future__ import annotations
 import json
 import multiprocessing
 import random
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import count as counted
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
 
@@ -31,6 +33,9 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 # holds a record twice and compresses better than real data.
 _POOL = 8191
 _POLL_EVERY = 1000
+# How many keys of a partition may be written again, and how often that happens.
+_RECENT = 1024
+_HALF = 0.5
 
 Odd = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]
 
@@ -47,6 +52,7 @@ class Load:
         batch_bytes: Kafka's `batch.size`.
         alone: whether every record is a batch of its own, as from a producer that never waits; then there is no codec.
         odd: whether some records have no key, no value, or headers of which two have one name.
+        overwritten: whether every second record has the key of a recent one, for a topic that is compacted.
     """
 
     records: int
@@ -56,6 +62,7 @@ class Load:
     batch_bytes: int = 256 * 1024
     alone: bool = False
     odd: bool = False
+    overwritten: bool = False
 
     def __post_init__(self) -> None:
         if self.size < SMALLEST:
@@ -101,8 +108,10 @@ def _produce(client: dict[str, str], topic: str, load: Load, count: int, seed: i
     pool: list[Odd] = [(key, value, []) for key, value in orders(load.size, seed)]
     if load.odd:
         pool = [oddly(number, key, value) for number, (key, value) in enumerate(orders(load.size, seed))]
+    keys = overwriting(seed, load.partitions) if load.overwritten else None
     for number in range(count):
         key, value, headers = pool[number % _POOL]
+        key = key if keys is None else next(keys)
         while True:
             try:
                 producer.produce(topic, value, key, number % load.partitions, headers=headers)
@@ -164,6 +173,22 @@ def orders(size: int, seed: int) -> list[tuple[bytes, bytes]]:
         order["reference"] = f"{dice.getrandbits(missing * 4):0{missing}x}"
         pool.append((key, json.dumps(order).encode()))
     return pool
+
+
+def overwriting(seed: int, partitions: int) -> Iterator[bytes]:
+    """Yield keys for records that are dealt to partitions in turn; half of them have one of the partition's last keys.
+
+    They are as long as those of orders.
+    """
+    dice = random.Random(seed)
+    recent: list[deque[bytes]] = [deque(maxlen=_RECENT) for _ in range(partitions)]
+    for number in counted():
+        known = recent[number % partitions]
+        if known and dice.random() < _HALF:
+            yield dice.choice(known)
+        else:
+            known.append(f"o{seed}-{number:013d}".encode())
+            yield known[-1]
 
 
 def oddly(number: int, key: bytes, value: bytes) -> Odd:

@@ -21,12 +21,14 @@ class Profile:
         title: for the report.
         load: the topic, with the number of records that final figures need.
         nodes: nodes of each cluster, and replicas of each topic.
+        compacted: whether the broker's cleaner has been through the topic: a copy cannot have its offsets then.
     """
 
     name: str
     title: str
     load: Load
     nodes: int = 1
+    compacted: bool = False
 
     @property
     def has_floor(self) -> bool:
@@ -48,6 +50,12 @@ PROFILES = {
             "three nodes a cluster, replication factor 3, min.insync.replicas 2, batches of 16 KiB",
             Load(4_000_000, batch_bytes=_SMALL_BATCH),
             nodes=3,
+        ),
+        Profile(
+            "compacted",
+            "records of 250 bytes, uncompressed, of which compaction took every second one",
+            Load(16_000_000, overwritten=True),
+            compacted=True,
         ),
     )
 }

@@ -17,9 +17,10 @@ from pathlib import Path
 
 import psutil
 
+from bench import compaction
 from bench.competitor import Competitor, Scene
 from bench.follower import FOLLOWER, Follower
-from bench.load import produce, read
+from bench.load import Load, produce, read
 from bench.plant import plant
 from bench.profiles import Profile
 from bench.segments import LogFacts, TopicLog
@@ -91,7 +92,7 @@ def race(profile: Profile, competitors: Sequence[Competitor], runs: int, say: Ca
         running(*_clusters(profile, competitors)) as (source, target),
     ):
         original = _fill(source, profile, say)
-        _warm_up(source, target, profile)
+        _warm_up(source, target, profile, original)
         for number in range(1, runs + 1):
             for competitor in competitors if number % 2 else tuple(reversed(competitors)):
                 folder = Path(scratch) / f"{competitor.name}-{number}"
@@ -107,8 +108,9 @@ def race(profile: Profile, competitors: Sequence[Competitor], runs: int, say: Ca
 
 def _clusters(profile: Profile, competitors: Sequence[Competitor]) -> tuple[EmbeddedCluster, EmbeddedCluster]:
     in_sync = {"min.insync.replicas": str(min(2, profile.nodes))}
+    cleaner = compaction.EAGER_BROKER if profile.compacted else {}
     options = ClusterOptions(
-        nodes=profile.nodes, jvm=STEADY_JVM, overrides=_BROKER | in_sync, start_seconds=_RECOVERY_SECONDS
+        nodes=profile.nodes, jvm=STEADY_JVM, overrides=_BROKER | in_sync | cleaner, start_seconds=_RECOVERY_SECONDS
     )
     # A follower takes part on a node of its own, which is there, and idle, while the others run.
     nodes = max(profile.nodes, FOLLOWER if any(isinstance(one, Follower) for one in competitors) else 1)
@@ -118,37 +120,44 @@ def _clusters(profile: Profile, competitors: Sequence[Competitor]) -> tuple[Embe
 def _fill(source: EmbeddedCluster, profile: Profile, say: Callable[[str], None]) -> LogFacts:
     """Make the source topic and return what its log holds."""
     load = profile.load
-    create(source, TOPIC, load.partitions, profile.nodes)
+    create(source, TOPIC, load.partitions, profile.nodes, compaction.COMPACTED if profile.compacted else None)
     began = time.monotonic()
     if load.alone:
         plant(source, TOPIC, load)
     else:
         produce(source.client_config(), TOPIC, load)
-    # Node 1 may be a follower that has the last records a little later.
-    began_to_wait = time.monotonic()
-    log = TopicLog(source.broker().data, TOPIC, load.partitions)
-    facts = log.advance()
-    while facts.records < load.records and time.monotonic() < began_to_wait + _REPLICAS_SECONDS:
-        time.sleep(_REPLICAS_PAUSE)
-        facts = log.advance()
-    log.close()
-    if facts.records != load.records:
+    if profile.compacted:
+        compaction.finish(source, TOPIC, load.partitions)
+    facts = _await_records(source, load)
+    if (facts.records < load.records) != profile.compacted:
         message = f"produced {load.records} records, but the log holds {facts.records}"
         raise EnvironmentFault(Problem("AB351", f"source topic {TOPIC}", message, "run it again"))
     say(
-        f"produced {facts.records:,} records, {facts.bytes / 1e9:.2f} GB, in {time.monotonic() - began:.0f} s: "
-        f"{facts.batches:,} batches of {facts.batch_records:.0f} records, {facts.batch_bytes / 1024:.0f} KiB"
+        f"produced {load.records:,} records in {time.monotonic() - began:.0f} s; the log has {facts.records:,}, "
+        f"{facts.bytes / 1e9:.2f} GB: {facts.batches:,} batches of {facts.batch_records:.0f} records, "
+        f"{facts.batch_bytes / 1024:.0f} KiB"
     )
     return facts
 
 
-def _warm_up(source: EmbeddedCluster, target: EmbeddedCluster, profile: Profile) -> None:
+def _await_records(source: EmbeddedCluster, load: Load) -> LogFacts:
+    """Return what the log holds, after a while for node 1, which may be a follower, to have the last records."""
+    log, deadline = TopicLog(source.broker().data, TOPIC, load.partitions), time.monotonic() + _REPLICAS_SECONDS
+    facts = log.advance()
+    while facts.records < load.records and not load.overwritten and time.monotonic() < deadline:
+        time.sleep(_REPLICAS_PAUSE)
+        facts = log.advance()
+    log.close()
+    return facts
+
+
+def _warm_up(source: EmbeddedCluster, target: EmbeddedCluster, profile: Profile, original: LogFacts) -> None:
     """Let the brokers compile what they will do: cold, they take three times the CPU, and that of the first start.
 
     Checking each record that is produced is what gets faster for longest, so the number of records counts.
     """
     load = profile.load
-    some = replace(load, records=min(load.records, _WARM_UP_RECORDS), alone=False)
+    some = replace(load, records=min(original.records, _WARM_UP_RECORDS), alone=False)
     read(source.client_config(), TOPIC, some)
     create(target, TOPIC, some.partitions, profile.nodes)
     produce(target.client_config(), TOPIC, some)

@@ -16,7 +16,7 @@ from bench.profiles import PROFILES, Profile
 from bench.race import race
 from bench.report import report
 from reconciler.model.errors import AnabranchError
-from reconciler.model.flow import OFFSETS_MODES
+from reconciler.model.flow import OFFSETS_MODES, OffsetsMode
 
 _QUICK_RECORDS = 300_000
 _TEXT = "let Anabranch, MirrorMaker 2 and a Kafka follower replicate the same topic in turn"
@@ -70,13 +70,15 @@ def _raced(profile: Profile, asked: argparse.Namespace) -> bool:
     except AnabranchError as error:
         say(str(error))
         return False
-    publish(lambda machine, date: report([result], machine, date), f"race-{profile.name}", asked.write)
+    kind = "-translated" if asked.offsets == "translated" else ""
+    publish(lambda machine, date: report([result], machine, date), f"race-{profile.name}{kind}", asked.write)
     return True
 
 
 def competitors(profile: Profile, asked: argparse.Namespace) -> list[Competitor]:
     """Return who takes part in a profile's race."""
-    found: list[Competitor] = [Anabranch(tasks, offsets=asked.offsets) for tasks in asked.tasks]
+    offsets: OffsetsMode = "translated" if profile.compacted else asked.offsets
+    found: list[Competitor] = [Anabranch(tasks, offsets=offsets) for tasks in asked.tasks]
     modes = [mode for mode, chosen in ((False, asked.mm2), (True, asked.mm2_exactly_once)) if chosen]
     found += [MirrorMaker2(tasks, exactly_once) for exactly_once in modes for tasks in asked.mm2_tasks]
     if asked.follower and profile.has_floor:
@@ -93,7 +95,7 @@ def _adapted(profile: Profile, asked: argparse.Namespace) -> Profile:
         asked.codec or load.codec,
         asked.batch_size or load.batch_bytes,
     )
-    return replace(profile, load=replace(mine, alone=load.alone, odd=asked.odd))
+    return replace(profile, load=replace(mine, alone=load.alone, odd=asked.odd, overwritten=load.overwritten))
 
 
 def _profiles(text: str) -> list[Profile]:
