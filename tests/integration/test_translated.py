@@ -1,4 +1,4 @@
-"""Several sources into one topic, whatever dies: each one's records are there once, complete and in order."""
+"""Copies with offsets of their own, whatever dies: each source's records are there once, complete and in order."""
 
 from __future__ import annotations
 
@@ -6,22 +6,26 @@ import os
 import random
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster, running
 from reconciler.model.cluster import Cluster
-from tests.contract.kafka import create, declared
-from tests.contract.test_task_translated import Seen, records
+from tests.contract.kafka import create, declared, delete_records
 from tests.integration.command import anabranch
+from tests.support.copying import fill
 from tests.support.replicating import Replicator, wait_until_copying
-from tests.support.traffic import WEEK_MS, Traffic
+from tests.support.traffic import WEEK_MS, Traffic, Transactions
+from tests.support.translated import Content, assert_repeats_only, assert_synced, committed, contents
+from tests.support.wires import batch_of
 
 PARTITIONS = 4
 RECORDS = 120_000
-END_SECONDS = 90
+CATCH_UP_SECONDS = 400
+COMPACTED = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001"}
 DECLARATION = """\
 version: 1
 name: {name}
@@ -32,6 +36,7 @@ clusters:
 policy: {{type: identity}}
 replication:
   - {{aggregation: {{from: [east, north], to: west}}, topics: {{include: ["{name}-.*"]}}}}
+  - {{from: east, to: west, name: {name}-t, offsets: translated, topics: {{include: ["{name}_.*"]}}}}
 """
 
 
@@ -41,23 +46,113 @@ def north() -> Iterator[EmbeddedCluster]:
         yield cluster
 
 
-def check(sources: Sequence[Cluster], target: Cluster, topic: str) -> None:
-    """Assert that a copy holds the records of each source, told apart by their age."""
-    border = int(time.time() * 1000) - WEEK_MS // 2
-    for number in range(PARTITIONS):
-        ours = records(target, topic, number)
-        old, fresh = _divided(ours, border)
-        for theirs, mine in zip(sources, (fresh, old), strict=True):
-            assert mine == records(theirs, topic, number)
+class Shared:
+    """A topic of one name on two sources, one of them with week-old records, and one that only the first has."""
+
+    def __init__(self, name: str, sources: Sequence[EmbeddedCluster]) -> None:
+        self.shared, self.alone = f"{name}-shared", f"{name}-alone"
+        one, two = sources
+        for cluster in sources:
+            create(cluster, self.shared, PARTITIONS)
+        create(one, self.alone, PARTITIONS)
+        self.traffic = [
+            Traffic(one, self.shared, PARTITIONS, RECORDS, 40_000, per_second=2_000),
+            Traffic(two, self.shared, PARTITIONS, RECORDS, 40_000, per_second=2_000, age_ms=WEEK_MS, codec="lz4"),
+            Traffic(one, self.alone, PARTITIONS, RECORDS // 4, 10_000, per_second=500),
+        ]
+
+    def check(self, sources: Sequence[Cluster], target: Cluster) -> None:
+        """Assert that the copy holds the records of each source, told apart by their age."""
+        border = int(time.time() * 1000) - WEEK_MS // 2
+        for number in range(PARTITIONS):
+            ours = contents(target, self.shared, number)
+            fresh, old = (_aged(ours, lambda stamp: stamp >= border), _aged(ours, lambda stamp: stamp < border))
+            for source, mine in zip(sources, (fresh, old), strict=True):
+                assert mine == contents(source, self.shared, number)
+            assert contents(target, self.alone, number) == contents(sources[0], self.alone, number)
+        repeated = sum(assert_repeats_only(target, self.shared, number) for number in range(PARTITIONS))
+        print(f"{repeated} records of {self.shared} stand in aborted transactions as well")
+        for source in sources:
+            assert_synced(source, self.shared, target, self.shared, PARTITIONS)
 
 
-def _divided(found: Sequence[Seen], border: int) -> tuple[list[Seen], list[Seen]]:
-    return [one for one in found if one[3] < border], [one for one in found if one[3] >= border]
+def _aged(found: Sequence[Content], wanted: Callable[[int], bool]) -> list[Content]:
+    return [one for one in found if isinstance(one[2], int) and wanted(one[2])]
+
+
+class Hard:
+    """Logs of every kind, as topics of one flow: each as it is when the test begins, and with more to come."""
+
+    def __init__(self, name: str, source: EmbeddedCluster) -> None:
+        self.source = source
+        self.compacted, self.trimmed, self.stamped, self.transacted, self.filled, self.empty = (
+            f"{name}_{kind}" for kind in ("compacted", "trimmed", "stamped", "transacted", "filled", "empty")
+        )
+        for topic in (self.trimmed, self.filled, self.empty):
+            create(source, topic)
+        create(source, self.compacted, 1, COMPACTED)
+        create(source, self.stamped, 1, {"message.timestamp.type": "LogAppendTime"})
+        create(source, self.transacted, 2)
+        fill(source, self.trimmed, 2_000)
+        delete_records(source, self.trimmed, 555)
+        self.traffic = [
+            Traffic(source, topic, 1, 20_000, 5_000, per_second=500, age_ms=age, codec=codec)
+            for topic, age, codec in (
+                (self.trimmed, WEEK_MS, "zstd"),
+                (self.stamped, 0, "snappy"),
+                (self.filled, WEEK_MS, "gzip"),
+            )
+        ]
+        self.transactions = Transactions(source, self.transacted, 2)
+        self.topics = (self.trimmed, self.stamped, self.transacted, self.filled, self.empty, self.compacted)
+
+    def compact(self, source: Cluster) -> None:
+        """Write keys again and again, and tombstones, until the cleaner has taken records out of a batch."""
+        producer = Producer(self.source.client_config() | {"linger.ms": 60_000, "log_level": "2"})
+        deadline = time.monotonic() + 120
+        while True:
+            for number in range(60):
+                key = b"once-%d" % number if number % 5 == 2 else b"again-%d" % (number % 3)
+                producer.produce(self.compacted, key=key, value=None if number % 7 == 3 else b"value-%d" % number)
+                if number % 20 == 19:
+                    assert producer.flush(60) == 0
+            first = batch_of(source, self.compacted, committed(source, self.compacted)[0].offset())
+            if 0 < first.record_count < first.last_offset_delta + 1:
+                return
+            assert time.monotonic() < deadline, "nothing is compacted"
+            time.sleep(0.5)
+
+    def check(self, source: Cluster, target: Cluster, before: Sequence[Content]) -> None:
+        """Assert that each copy has its original's committed records, `filled` behind those that it had before."""
+        for topic, partitions in ((topic, 2 if topic == self.transacted else 1) for topic in self.topics):
+            for number in range(partitions):
+                theirs, ours = contents(source, topic, number), contents(target, topic, number)
+                if topic == self.filled:
+                    assert ours[: len(before)] == before
+                    ours = ours[len(before) :]
+                if topic == self.compacted:
+                    _check_compacted(theirs, ours)
+                else:
+                    assert ours == theirs
+                assert bool(theirs) is (topic != self.empty)
+                assert_repeats_only(target, topic, number)
+            if topic != self.empty:
+                assert_synced(source, topic, target, topic, partitions)
+
+
+def _check_compacted(theirs: Sequence[Content], ours: Sequence[Content]) -> None:
+    """Assert that the latest value of each key is the same, and that what both sides have is in the same order.
+
+    Each side's cleaner takes out what it will.
+    """
+    assert {one[0]: one for one in theirs} == {one[0]: one for one in ours}
+    both = set(map(repr, theirs)) & set(map(repr, ours))
+    assert [one for one in map(repr, theirs) if one in both] == [one for one in map(repr, ours) if one in both]
 
 
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize("kills", [pytest.param(3, id="three"), pytest.param(10, id="ten", marks=pytest.mark.long)])
-def test_two_sources_share_a_topic_through_kills(
+def test_kills_lose_and_double_nothing(
     tmp_path: Path,
     source_cluster: EmbeddedCluster,
     north: EmbeddedCluster,
@@ -66,49 +161,53 @@ def test_two_sources_share_a_topic_through_kills(
     kills: int,
 ) -> None:
     name = f"t{topic_name[-8:]}"
-    shared, alone = f"{name}-shared", f"{name}-alone"
-    for cluster in (source_cluster, north):
-        create(cluster, shared, PARTITIONS)
-    create(source_cluster, alone, PARTITIONS)
+    east, target = declared("east", source_cluster), declared("west", target_cluster)
+    shared, hard = Shared(name, (source_cluster, north)), Hard(name, source_cluster)
+    hard.compact(east)
     file = tmp_path / "topology.yaml"
     file.write_text(
         DECLARATION.format(
             name=name, east=source_cluster.bootstrap, north=north.bootstrap, west=target_cluster.bootstrap
         )
     )
+    planned = anabranch("plan", file)
+    assert planned.code == 0, planned.stderr
+    assert "translated offsets" in planned.stdout, planned.stdout
     applied = anabranch("apply", file, "--yes")
     assert applied.code == 0, applied.stderr
-    traffic = [
-        Traffic(source_cluster, shared, PARTITIONS, RECORDS, 40_000, per_second=2_000),
-        Traffic(north, shared, PARTITIONS, RECORDS, 40_000, per_second=2_000, age_ms=WEEK_MS, codec="lz4"),
-        Traffic(source_cluster, alone, PARTITIONS, RECORDS // 4, 10_000, per_second=500),
-    ]
-    for thread in traffic:
+    fill(target_cluster, hard.filled, 100)
+    before = contents(target, hard.filled)
+    traffic = [*shared.traffic, *hard.traffic]
+    for thread in (*traffic, hard.transactions):
         thread.start()
+    kill_at_random(Replicator(file, tmp_path), file, tmp_path, target, kills, [*traffic, hard.transactions])
+    last = Replicator(file, tmp_path, "--until-caught-up")
+    try:
+        assert last.wait(CATCH_UP_SECONDS) == 0, last.said()
+    finally:
+        last.end()
+    shared.check([east, declared("north", north)], target)
+    hard.check(east, target, before)
+
+
+def kill_at_random(
+    now: Replicator, file: Path, folder: Path, target: Cluster, kills: int, traffic: Sequence[Traffic | Transactions]
+) -> None:
+    """Kill worker and driver in turns while it copies; end it when the last records are out."""
     seed = int.from_bytes(os.urandom(4), "big")
     print(f"the kills' moments come of seed {seed}")
     chance = random.Random(seed)
-    target = declared("west", target_cluster)
-    running_now = Replicator(file, tmp_path)
     try:
         for number in range(kills):
-            wait_until_copying(target, running_now, time.time())
+            wait_until_copying(target, now, time.time())
             time.sleep(chance.uniform(0.1, 2.0))
             if number % 2 == 0:
-                running_now.kill_worker()
+                now.kill_worker()
             else:
-                running_now.kill_driver()
-                shutil.rmtree(tmp_path / "state")
-                running_now = Replicator(file, tmp_path)
+                now.kill_driver()
+                shutil.rmtree(folder / "state")
+                now = Replicator(file, folder)
         for thread in traffic:
             thread.finish()
     finally:
-        running_now.end()
-    last = Replicator(file, tmp_path, "--until-caught-up")
-    try:
-        assert last.wait(400) == 0, last.said()
-    finally:
-        last.end()
-    check([declared("east", source_cluster), declared("north", north)], target, shared)
-    for number in range(PARTITIONS):
-        assert records(target, alone, number) == records(declared("east", source_cluster), alone, number)
+        now.end()

@@ -1,16 +1,21 @@
-"""Compare a copy with its original through the recorded runs: every record once, where translation says it stands."""
+"""Compare a copy whose offsets are others with its original: every record once, in order, where it is said to stand."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 
 from reconciler.model.cluster import Cluster
+from reconciler.model.names import syncs_topic
 from reconciler.model.runs import Runs
+from reconciler.model.spec import FlowSpec
+from reconciler.replicator.syncs import OffsetSync
 from reconciler.state.copies import Copies
 
 SECONDS = 60
+Content = tuple[object, ...]
 
 
 def runs_of(target: Cluster, flow: str, remote: str, partitions: int) -> list[Runs]:
@@ -61,5 +66,65 @@ def assert_translated(source: Cluster, topic: str, target: Cluster, runs: Sequen
     return shifted
 
 
-def _content(message: Message) -> tuple[object, ...]:
-    return message.key(), message.value(), message.timestamp(), message.headers()
+def contents(cluster: Cluster, topic: str, partition: int = 0, isolation: str = "read_committed") -> list[Content]:
+    """Return key, value, timestamp and headers of the records that one partition holds now."""
+    return [_content(message) for message in committed(cluster, topic, partition, isolation)]
+
+
+def assert_in_order(spec: FlowSpec, topic: str, partitions: int = 1) -> int:
+    """Assert that readers of committed records see the same ones in a copy, in the same order; return how many."""
+    count = 0
+    for number in range(partitions):
+        theirs = contents(spec.source, topic, number)
+        ours = contents(spec.target, spec.flow.remote_topic(topic), number)
+        assert len(ours) == len(theirs)
+        assert ours == theirs
+        count += len(theirs)
+    return count
+
+
+def assert_repeats_only(cluster: Cluster, topic: str, partition: int = 0) -> int:
+    """Assert that readers of uncommitted records see nothing but committed ones, some of them before as well.
+
+    What a transaction held that was aborted stays in the log, and is written again.
+
+    Returns:
+        How many they see twice.
+    """
+    everything = map(repr, contents(cluster, topic, partition, "read_uncommitted"))
+    committed_ones = list(map(repr, contents(cluster, topic, partition)))
+    seen = list(everything)
+    assert set(seen) == set(committed_ones)
+    rest = iter(seen)
+    assert all(one in rest for one in committed_ones), "not in order"
+    return len(seen) - len(committed_ones)
+
+
+def offset_syncs(target: Cluster, source: str) -> list[OffsetSync]:
+    """Return what the offset syncs of copies from `source` say, read as MirrorMaker 2's own (`OffsetSync`)."""
+    found = []
+    for message in committed(target, syncs_topic(source)):
+        key, value = message.key(), message.value()
+        assert isinstance(key, bytes)
+        assert isinstance(value, bytes)
+        (length,) = struct.unpack_from(">h", key)
+        topic, (partition,) = key[2 : 2 + length].decode(), struct.unpack(">i", key[2 + length :])
+        found.append(OffsetSync(topic, partition, *struct.unpack(">qq", value)))
+    return found
+
+
+def assert_synced(source: Cluster, topic: str, target: Cluster, remote: str, partitions: int = 1) -> None:
+    """Assert that each partition has offset syncs, and that each of them names one record's place on both sides."""
+    told = [sync for sync in offset_syncs(target, source.alias) if sync.topic == topic]
+    for number in range(partitions):
+        originals = {message.offset(): _content(message) for message in committed(source, topic, number)}
+        copies = {message.offset(): _content(message) for message in committed(target, remote, number)}
+        # Compaction may have taken the original since.
+        mine = [sync for sync in told if sync.partition == number and sync.source in originals]
+        assert mine
+        assert [copies.get(sync.target) for sync in mine] == [originals[sync.source] for sync in mine]
+
+
+def _content(message: Message) -> Content:
+    # The copy of a time of append is a time of creation.
+    return message.key(), message.value(), message.timestamp()[1], message.headers()
