@@ -38,7 +38,7 @@ from reconciler.replicator.wire.transactions import Transactor, settle
 T = TypeVar("T")
 
 _INTERVAL = 0.5
-_MOST_BYTES = 64 * 2**20
+_MOST_BYTES = 512 * 2**20
 # Positions that moved over offsets without records are committed as seldom.
 _GAPS_EVERY = 5.0
 _IDLE = 0.5

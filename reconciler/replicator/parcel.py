@@ -19,6 +19,7 @@ class Parcel(NamedTuple):
         records: how many it holds.
         oldest: timestamp of its first record, ms.
         newest: the greatest timestamp, ms.
+        size: bytes of the whole batch.
         head: the new header.
         body: the records as they were read; both are sent from where they are, so nothing is copied.
     """
@@ -30,10 +31,14 @@ class Parcel(NamedTuple):
     records: int
     oldest: int
     newest: int
+    size: int
     head: bytes
     body: bytes
 
-    @property
-    def size(self) -> int:
-        """Bytes of the whole batch."""
-        return len(self.head) + len(self.body)
+    def noted(self, landing: int) -> Parcel:
+        """Return what is to be remembered of it, without its bytes.
+
+        Args:
+            landing: the target offset at which it has landed.
+        """
+        return self._replace(landing=landing, head=b"", body=b"")

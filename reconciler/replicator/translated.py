@@ -147,7 +147,7 @@ class TranslatedChannel(Channel):
                 self._failed(self)
             return verdict
         if verdict is None:
-            self.written.append(parcel._replace(landing=answer.base_offset))
+            self.written.append(parcel.noted(answer.base_offset))
             self.sequence = next_sequence(self.sequence, parcel.records)
         elif answer.error not in _NOT_APPENDED:
             self._failed(self)

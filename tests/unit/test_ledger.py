@@ -15,7 +15,7 @@ PLACE = Place("orders", 1, "east.orders")
 
 
 def parcel(base: int, count: int, newest: int = 0, size: int = 100) -> Parcel:
-    return Parcel(0, base, base + count, base, count, newest, newest, b"", b"x" * size)
+    return Parcel(0, base, base + count, base, count, newest, newest, size, b"", b"")
 
 
 def test_nothing_copied_is_no_row() -> None:

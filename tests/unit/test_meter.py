@@ -23,7 +23,7 @@ WEEK_MS = 7 * 24 * 3_600 * 1_000
 
 
 def parcel(records: int, newest: int, size: int = 100) -> Parcel:
-    return Parcel(0, 0, records, 0, records, newest, newest, b"", b"x" * size)
+    return Parcel(0, 0, records, 0, records, newest, newest, size, b"", b"")
 
 
 def timed(timestamp: int) -> Content:
