@@ -6,6 +6,7 @@ of one that runs, is no mistake.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
@@ -32,6 +33,7 @@ def check(drafts: Sequence[Draft], aliases: Sequence[str]) -> list[Located]:
         *_cycles(enabled, aliases),
         *_taken_twice(enabled),
         *_written_twice(enabled),
+        *_never_begun(enabled),
     ]
 
 
@@ -48,6 +50,23 @@ def _ambiguous_aliases(drafts: Sequence[Draft]) -> Iterator[Located]:
                 f"{draft.flow.remote_topic('orders')} would not say where it came from"
             )
             yield place.problem(codes.AMBIGUOUS_ALIAS, message, "choose another separator, or rename the cluster")
+
+
+def _never_begun(drafts: Sequence[Draft]) -> Iterator[Located]:
+    """A copy cannot begin at a time that has not come yet, or never will."""
+    told: set[Place] = set()
+    for draft in drafts:
+        start, place = draft.flow.start, draft.settings["start"].place
+        if start.at != "timestamp" or place is None or place in told:
+            continue
+        told.add(place)
+        written = place / "timestamp"
+        if start.timestamp < 0:
+            message = f"expected a time since 1970; found {words.found(written.value)}"
+            yield written.problem(codes.WRONG_VALUE, message, "for example: timestamp: 2026-11-01T00:00:00Z")
+        elif start.timestamp > time.time() * 1000:
+            message = f"expected a time that is over; {written.value} is yet to come"
+            yield written.problem(codes.WRONG_VALUE, message, "use start: latest to copy what comes from now on")
 
 
 def _cycles(drafts: Sequence[Draft], aliases: Sequence[str]) -> Iterator[Located]:

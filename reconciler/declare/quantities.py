@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 
 _BYTES = {
     **{"B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3},
     **{"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3},
 }
 _SECONDS = {"s": 1, "min": 60, "h": 3600}
-_THOUSANDTHS = {"ms": 1}
+_THOUSANDTHS = {"ms": 1, "s": 1000}
+NO_MOMENT = -1
 _WRITTEN = re.compile(r"([0-9]+) ?([A-Za-z]+)")
 
 
@@ -32,8 +34,16 @@ def seconds(time: str) -> float:
 
 
 def short_seconds(time: str) -> float:
-    """Return a short time in seconds: `5ms`."""
+    """Return a short time in seconds: `5ms`, `2s`."""
     return _scaled(time, _THOUSANDTHS) / 1000
+
+
+def moment(written: str) -> int:
+    """Return a time in milliseconds since 1970: `2026-11-01T00:00:00Z`; `NO_MOMENT` for one that no calendar has."""
+    try:
+        return int(datetime.fromisoformat(written).timestamp() * 1000)
+    except ValueError:
+        return NO_MOMENT
 
 
 def _scaled(written: str, units: dict[str, int]) -> int:

@@ -2,7 +2,7 @@
 
 From general to specific: built-in defaults, `policy` and `defaults`, the pattern, the entry under `flows`. Fields
 inside `topics` and `policy` count one by one, so an exclude list under `defaults` survives an include list elsewhere;
-a list replaces a list.
+a list replaces a list, and a start another start.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias, cast
 
 from reconciler.declare.located import Place, Value
-from reconciler.declare.quantities import byte_count, byte_rate, seconds, short_seconds
+from reconciler.declare.quantities import byte_count, byte_rate, moment, seconds, short_seconds
 from reconciler.model.flow import Compression, Fill, Flow, OffsetsMode, OnDataLoss, OnRecreate
 from reconciler.model.policy import PolicyKind, ReplicationPolicy
 from reconciler.model.selection import Selection
+from reconciler.model.start import Start, StartAt
 
 PATTERN_KINDS = ("fan-out", "aggregation", "active-active", "xdcr")
 FIELDS = (
-    *("topics", "policy", "offsets", "fill", "on-data-loss", "on-recreate", "quota", "batch-size"),
-    *("compression", "linger", "tasks", "replication-factor", "refresh-interval", "enabled"),
+    *("topics", "policy", "offsets", "start", "fill", "on-data-loss", "on-recreate", "quota", "batch-size"),
+    *("compression", "linger", "commit-interval", "tasks", "replication-factor", "refresh-interval", "enabled"),
 )
 
 
@@ -39,6 +40,7 @@ _BUILT_IN_VALUES: dict[str, Value] = {
     "policy.type": "default",
     "policy.separator": ".",
     "offsets": "auto",
+    "start": "earliest",
     "fill": "auto",
     "on-data-loss": "park",
     "on-recreate": "park",
@@ -46,6 +48,7 @@ _BUILT_IN_VALUES: dict[str, Value] = {
     "batch-size": "256KiB",
     "compression": "source",
     "linger": "5ms",
+    "commit-interval": "500ms",
     "tasks": 1,
     "replication-factor": None,
     "refresh-interval": "60s",
@@ -60,7 +63,7 @@ def written_at(place: Place) -> Settings:
     written: dict[str, Setting] = {}
     for key in FIELDS:
         value = fields.get(key)
-        if isinstance(value, dict):
+        if isinstance(value, dict) and key != "start":
             written |= {f"{key}.{inner}": Setting(value[inner], place / key / inner) for inner in value}
         elif key in fields:
             written[key] = Setting(value, place / key)
@@ -71,6 +74,16 @@ def policy_at(place: Place) -> Settings:
     """Return what the top-level policy at `place` writes."""
     fields = cast("dict[str, Value]", place.value or {})
     return {f"policy.{inner}": Setting(fields[inner], place / inner) for inner in fields}
+
+
+def start_of(value: str | dict[str, Value]) -> Start:
+    """Return where copies begin: a word, or a time or offsets by their key."""
+    if isinstance(value, str):
+        return Start(cast("StartAt", value))
+    if "timestamp" in value:
+        return Start("timestamp", moment(cast("str", value["timestamp"])))
+    named = cast("dict[str, list[int]]", value["offsets"])
+    return Start("offsets", 0, tuple((topic, tuple(map(int, numbers))) for topic, numbers in sorted(named.items())))
 
 
 def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -> Flow:
@@ -92,6 +105,7 @@ def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -
             separator=cast("str", value["policy.separator"]),
         ),
         offsets=cast("OffsetsMode", value["offsets"]),
+        start=start_of(cast("str | dict[str, Value]", value["start"])),
         fill=cast("Fill", value["fill"]),
         on_data_loss=cast("OnDataLoss", value["on-data-loss"]),
         on_recreate=cast("OnRecreate", value["on-recreate"]),
@@ -99,6 +113,7 @@ def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -
         batch_size=byte_count(cast("str | int", value["batch-size"])),
         compression=cast("Compression", value["compression"]),
         linger=short_seconds(cast("str", value["linger"])),
+        commit_interval=short_seconds(cast("str", value["commit-interval"])),
         # 4.0 is a whole number to JSON Schema.
         tasks=int(cast("int", value["tasks"])),
         replication_factor=None if factor is None else int(factor),

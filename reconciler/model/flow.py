@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.selection import Selection
+from reconciler.model.start import Start
 
 OffsetsMode = Literal["auto", "identical", "translated"]
 OFFSETS_MODES: tuple[str, ...] = get_args(OffsetsMode)
@@ -26,6 +27,7 @@ COMPRESSIONS: tuple[str, ...] = get_args(Compression)
 
 DEFAULT_BATCH_SIZE = 256 * 1024
 DEFAULT_LINGER = 0.005
+DEFAULT_COMMIT_INTERVAL = 0.5
 DEFAULT_REFRESH_INTERVAL = 60.0
 
 
@@ -40,6 +42,7 @@ class Flow:
         topics: which topics of the source are taken.
         policy: how remote topics are named.
         offsets: how the copy's offsets relate to the original's.
+        start: where a copy begins that has no position yet.
         fill: how offsets that hold no record are filled in the copy; `auto` is markers where the target allows them.
         on_data_loss: what follows when records were deleted at the source before they were copied.
         on_recreate: what follows when a source topic was deleted and made again.
@@ -47,6 +50,7 @@ class Flow:
         batch_size: up to how many bytes small source batches are merged into one; 0 merges none.
         compression: of the copy's batches; `source` leaves each as it is.
         linger: for how many seconds a task rests at most between two reads while records trickle in.
+        commit_interval: for how many seconds records with translated offsets gather in a transaction.
         tasks: how many tasks replicate it.
         replication_factor: of remote topics; None means the source's, at most the target's broker count.
         refresh_interval: seconds between two looks for new topics and partitions.
@@ -60,6 +64,7 @@ class Flow:
     topics: Selection
     policy: ReplicationPolicy = field(default_factory=ReplicationPolicy)
     offsets: OffsetsMode = "auto"
+    start: Start = field(default_factory=Start)
     fill: Fill = "auto"
     on_data_loss: OnDataLoss = "park"
     on_recreate: OnRecreate = "park"
@@ -67,6 +72,7 @@ class Flow:
     batch_size: int = DEFAULT_BATCH_SIZE
     compression: Compression = "source"
     linger: float = DEFAULT_LINGER
+    commit_interval: float = DEFAULT_COMMIT_INTERVAL
     tasks: int = 1
     replication_factor: int | None = None
     refresh_interval: float = DEFAULT_REFRESH_INTERVAL

@@ -14,6 +14,7 @@ from reconciler.model.flow import Flow
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.security import SecretRef, Security
 from reconciler.model.selection import Selection
+from reconciler.model.start import Start
 from reconciler.model.topology import Topology
 
 DEFAULT_ROUND = 300.0
@@ -69,6 +70,7 @@ class FlowSpec:
                 **flow,
                 "topics": Selection(**{**flow["topics"], **_tuples(flow["topics"], "include", "exclude")}),
                 "policy": ReplicationPolicy(**flow["policy"]),
+                "start": Start.from_json(flow["start"]),
             }
         )
         value["source"], value["target"] = _cluster(value["source"]), _cluster(value["target"])

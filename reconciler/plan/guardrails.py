@@ -61,6 +61,7 @@ def impossible(
 ) -> Iterator[Problem]:
     """Yield why no provisioner could make what is desired, whoever owns the topics that exist."""
     yield from _missing_required(topology, observed, targets)
+    yield from _no_such_start(topology, observed, targets)
     yield from _too_many_replicas(topology, observed, targets)
     for _, group in groupby(desired, key=lambda topic: (topic.cluster, topic.name)):
         topics = tuple(group)
@@ -153,6 +154,26 @@ def _too_many_replicas(topology: Topology, observed: Observed, targets: Collecti
                 f"replication factor {flow.replication_factor} is asked for, and {flow.target} has {brokers} brokers",
                 "lower replication-factor, or leave it out: then it is the source's, at most the number of brokers",
             )
+
+
+def _no_such_start(topology: Topology, observed: Observed, targets: Collection[str]) -> Iterator[Problem]:
+    """Yield the offsets at which a copy cannot begin; one that is begun already has a position."""
+    for flow in topology.flows_into(targets):
+        for name, offsets in flow.start.offsets:
+            original = observed[flow.source].topics.get(name)
+            begun = flow.remote_topic(name) in observed[flow.target].owned
+            if original is None or begun or not flow.takes(name, topology.aliases):
+                continue
+            where = f"{topology.clusters[flow.source].where}, topic {name}"
+            remedy = f"correct start.offsets of flow {flow.name}"
+            if len(offsets) > original.partitions:
+                found = f"has {original.partitions} partitions, and flow {flow.name} names {len(offsets)} to begin at"
+                yield Problem("AB408", where, found, remedy)
+            for number, offset in enumerate(offsets[: original.partitions]):
+                first, last = original.bounds(number) or (offset, offset)
+                if not first <= offset <= last:
+                    found = f"has offsets {first} to {last}, and flow {flow.name} would begin at {offset}"
+                    yield Problem("AB408", f"{where}, partition {number}", found, remedy)
 
 
 def _missing_required(topology: Topology, observed: Observed, targets: Collection[str]) -> Iterator[Problem]:

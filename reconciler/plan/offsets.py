@@ -101,6 +101,7 @@ def _choice(
     record = target.owned.get(remote)
     against = (
         _settled(flow, record)
+        or _begun_elsewhere(flow, original, record)
         or _shared(flow, original, takers, record)
         or _unpaddable(original, target.topics.get(remote), sum(padding.values()))
     )
@@ -114,6 +115,13 @@ def _settled(flow: Flow, record: OwnedTopic | None) -> str | None:
     if record is not None and record.offsets == "translated":
         return "the copy was begun with translated offsets"
     return None
+
+
+def _begun_elsewhere(flow: Flow, original: ObservedTopic, record: OwnedTopic | None) -> str | None:
+    """Say that the copy will not begin where its original does; one that is begun already goes on as it is."""
+    if record is not None or not flow.start.moves(original.name):
+        return None
+    return f"its copy begins elsewhere than the original (start: {flow.start.at})"
 
 
 def _blocked(choice: Choice, chosen: Collection[Choice], target: ObservedCluster) -> str | None:

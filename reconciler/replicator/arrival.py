@@ -96,7 +96,8 @@ class Arrival:
         if committed is not None and _differ(Note.parse(committed.note).target_id, target_id):
             committed = None
         if committed is None:
-            position = self._beginning(place, known, first)
+            self._mind_what_was(place, known)
+            position = await self._beginning(place, source.partitions[place.partition].node, (first, last))
         else:
             position = self._going_on(channel, Note.parse(committed.note), committed.offset, (first, last), source_id)
         at_first_commit = None
@@ -106,6 +107,7 @@ class Arrival:
         sides = Sides(leads, source.topic_id, takes, target.topic_id)
         note = str(Note(source_id, target_id, self._committer.transactional_id))
         channel.begin(sides, position, producer, note, at_first_commit)
+        channel.is_new = committed is None
 
     async def _committed(self, place: Place) -> Position | None:
         """Return the position that was committed last; whoever committed it and may have more open is fenced."""
@@ -138,15 +140,34 @@ class Arrival:
         return first, last
 
     @staticmethod
-    def _beginning(place: Place, known: CopyRecord | None, first: int) -> int:
-        """Return where a copy begins that has no position; what was remembered says that it had one."""
+    def _mind_what_was(place: Place, known: CopyRecord | None) -> None:
+        """Stop where a copy has no position, and what was remembered says that it had one."""
         if known is not None:
             text = (
                 f"the position of {place.remote}/{place.partition} is not there any more: it was deleted, or expired "
                 "as nothing ran for longer than offsets.retention.minutes of the target"
             )
             raise Disagreement(_PARKED, "AB226", text)
-        return first
+
+    async def _beginning(self, place: Place, node: int, bounds: tuple[int, int]) -> int:
+        """Return where a copy begins that never had a position, as its flow declares."""
+        (first, last), start = bounds, self._flow.start
+        named = start.offsets_of(place.topic)[place.partition :]
+        if start.at == "latest":
+            return last
+        if start.at == "timestamp":
+            found = await self._source.offset(node, place.topic, place.partition, start.timestamp)
+            # All its records are older.
+            return last if found < 0 else found
+        if not named:
+            return first
+        if not first <= named[0] <= last:
+            text = (
+                f"{place.topic}/{place.partition} has offsets {first} to {last}, and its copy would begin at "
+                f"{named[0]}: correct start.offsets of flow {self._flow.name}"
+            )
+            raise Disagreement(_PARKED, "AB227", text)
+        return named[0]
 
     def _going_on(
         self, channel: TranslatedChannel, note: Note, position: int, bounds: tuple[int, int], source_id: str | None

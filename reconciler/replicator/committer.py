@@ -37,7 +37,6 @@ from reconciler.replicator.wire.transactions import Transactor, settle
 
 T = TypeVar("T")
 
-_INTERVAL = 0.5
 _MOST_BYTES = 512 * 2**20
 # Positions that moved over offsets without records are committed as seldom.
 _GAPS_EVERY = 5.0
@@ -56,16 +55,18 @@ class Doubt(Exception):
     """It is not certain what the open transaction holds."""
 
 
-class Names(NamedTuple):
-    """What a committer needs at the target.
+class Terms(NamedTuple):
+    """How a committer has its transactions.
 
     Attributes:
         transactional_id: nobody else uses it while this process lives.
         syncs_topic: where to write which offsets the records have on both sides.
+        interval: for how many seconds records gather in one.
     """
 
     transactional_id: str
     syncs_topic: str
+    interval: float
 
 
 class Committer:
@@ -74,7 +75,7 @@ class Committer:
     Args:
         loop: the task's loop.
         wire: to the target; breaks when the lease is lost.
-        names: of what it needs at the target.
+        terms: how it has its transactions.
         lease: of this task: who it is in its group now.
         offer: called with channels that may send now.
         written: called with each parcel that is committed.
@@ -89,7 +90,7 @@ class Committer:
         self,
         loop: Loop,
         wire: Wire,
-        names: Names,
+        terms: Terms,
         lease: Lease,
         offer: Callable[[Collection[Channel]], None],
         written: Callable[[Channel, Parcel], None],
@@ -100,7 +101,8 @@ class Committer:
         self._losses = lease.losses
         self._offer = offer
         self._written = written
-        self._syncs_topic = names.syncs_topic
+        self._syncs_topic = terms.syncs_topic
+        self._interval = terms.interval
         self._channels: dict[Log, TranslatedChannel] = {}
         self._inside: list[TranslatedChannel] = []
         self._producer: Transactor | None = None
@@ -108,7 +110,7 @@ class Committer:
         self._gaps_at = 0.0
         self._sync_sequence = 0
         self._doubt: str | None = None
-        self.transactional_id = names.transactional_id
+        self.transactional_id = terms.transactional_id
         self.bell = loop.bell()
         self.closing = False
         self.stopped = False
@@ -171,13 +173,13 @@ class Committer:
         elif self._is_due(now):
             await self._commit()
         else:
-            until = _IDLE if self._began is None else self._began + _INTERVAL - now
+            until = _IDLE if self._began is None else self._began + self._interval - now
             await self.bell.wait(max(_PAUSE, until))
 
     def _is_due(self, now: float) -> bool:
         if self._began is not None:
             held = sum(parcel.size for channel in self._inside for parcel in channel.written)
-            return now - self._began >= _INTERVAL or held >= _MOST_BYTES
+            return now - self._began >= self._interval or held >= _MOST_BYTES
         if now < self._gaps_at:
             return False
         self._gaps_at = now + _GAPS_EVERY

@@ -19,7 +19,7 @@ from reconciler.model.status import PartitionState, TaskStatus
 from reconciler.replicator import codecs, process
 from reconciler.replicator.arrival import Arrival
 from reconciler.replicator.channel import Channel
-from reconciler.replicator.committer import Committer, Names
+from reconciler.replicator.committer import Committer, Terms
 from reconciler.replicator.custody import Custody
 from reconciler.replicator.discover import Assignment
 from reconciler.replicator.ends import Ends
@@ -166,7 +166,11 @@ class Task:
         self._committer = Committer(
             connections.loop,
             connections.ask_target,
-            Names(identity.committing_id(spec.run, assignment.task), syncs_topic(spec.flow.source)),
+            Terms(
+                identity.committing_id(spec.run, assignment.task),
+                syncs_topic(spec.flow.source),
+                spec.flow.commit_interval,
+            ),
             connections.lease,
             self._offer,
             self._written,

@@ -39,6 +39,8 @@ class TranslatedChannel(Channel):
         written: what the open transaction holds of it, in order.
         sequence: of the next record under the producer's epoch, as far as answers tell.
         note: what is said with its position.
+        is_new: whether nobody has committed a position of it yet: then the first one counts, too, as where a copy
+            begins may be another place tomorrow.
     """
 
     _transactional = True
@@ -54,6 +56,7 @@ class TranslatedChannel(Channel):
         self.written: list[Parcel] = []
         self.sequence = 0
         self.note = ""
+        self.is_new = False
         self._at_first_commit: Callable[[], None] | None = None
 
     def begin(
@@ -88,7 +91,7 @@ class TranslatedChannel(Channel):
     @property
     def is_behind(self) -> bool:
         """Whether its position has moved since it was committed."""
-        return self.position > self.committed >= 0
+        return self.position > self.committed >= 0 or (self.is_new and self.position >= 0)
 
     @property
     def wants_admission(self) -> bool:
@@ -112,6 +115,7 @@ class TranslatedChannel(Channel):
     def remember(self, position: int) -> None:
         """Take note that a position was committed."""
         self.committed = position
+        self.is_new = False
         if self._at_first_commit is not None:
             self._at_first_commit()
             self._at_first_commit = None

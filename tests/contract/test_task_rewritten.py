@@ -17,15 +17,17 @@ from confluent_kafka import Producer
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
 from reconciler.model.flow import Compression
+from reconciler.model.names import syncs_topic
 from reconciler.model.runs import Runs
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator import codecs
 from reconciler.replicator.batch import Batch
+from reconciler.replicator.discover import matching
 from tests.contract.kafka import create, declared, delete_records
 from tests.support.batches import GZIP, LZ4, NONE, SNAPPY, build, build_old, some
 from tests.support.copying import REMOTE, Copied, all_running, copy, fill, identical, spec_of
 from tests.support.filling import fill_in_parts
-from tests.support.translated import runs_of
+from tests.support.translated import assert_in_order, assert_synced, committed, runs_of
 from tests.support.wires import batch_of
 
 SECONDS = 60
@@ -192,6 +194,25 @@ def test_a_log_that_begins_inside_a_batch_is_copied_from_there(hard: Hard) -> No
 
 def test_messages_of_old_formats_are_copied(hard: Hard) -> None:
     assert identical(hard.spec, hard.topic("old")) == 4 * 7 + 3
+
+
+def test_all_are_copied_with_offsets_of_their_own(hard: Hard) -> None:
+    """Compacted, with tombstones, trimmed within a batch, divided, stamped, of old formats: without the holes."""
+    spec = spec_of(declared("dense", hard.source), hard.spec.target, f"{hard.prefix}-.*")
+    spec = replace(spec, flow=replace(spec.flow, offsets="translated"))
+    create(hard.target, syncs_topic("dense"), 1, {"cleanup.policy": "compact"})
+    topics = {place.topic for place in matching(spec)}
+    assert len(topics) == 2 * len(NAMES) + 3
+    for topic in topics:
+        divided = {"max.message.bytes": "8000"} if "divided" in topic else {}
+        create(hard.target, f"dense.{topic}", 1, REMOTE | divided)
+    assert all_running(copy(spec).status.partitions)
+    for topic in topics:
+        count = assert_in_order(spec, topic)
+        assert count > 10
+        # The first transaction begins with the first record, whatever stood before it.
+        assert committed(spec.target, f"dense.{topic}")[0].offset() == 0
+        assert_synced(spec.source, topic, spec.target, f"dense.{topic}", compacted="compacted" in topic)
 
 
 @pytest.mark.parametrize("codec", NAMES)

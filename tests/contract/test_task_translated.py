@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -177,3 +178,20 @@ def test_a_member_of_an_older_generation_cannot_commit(
             copying.settled_again()
     assert next(calls) > 3
     assert assert_in_order(spec, topic_name) == 600
+
+
+def test_records_gather_for_the_commit_interval_and_a_stop_commits_them(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    make(source_cluster, target_cluster, [topic_name])
+    spec = translated(source, target, topic_name)
+    spec = replace(spec, flow=replace(spec.flow, commit_interval=3_600.0))
+    with Running(spec) as copying:
+        copying.wait(lambda status: all_running(status.partitions))
+        fill(source_cluster, topic_name, 300)
+        deadline = time.monotonic() + SECONDS
+        while len(contents(target, f"east.{topic_name}", isolation="read_uncommitted")) < 300:
+            assert time.monotonic() < deadline
+        assert contents(target, f"east.{topic_name}") == []
+        copying.stop()
+    assert assert_in_order(spec, topic_name) == 300

@@ -137,7 +137,7 @@ class Hard:
                 assert bool(theirs) is (topic != self.empty)
                 assert_repeats_only(target, topic, number)
             if topic != self.empty:
-                assert_synced(source, topic, target, topic, partitions)
+                assert_synced(source, topic, target, topic, partitions, compacted=topic == self.compacted)
 
 
 def _check_compacted(theirs: Sequence[Content], ours: Sequence[Content]) -> None:

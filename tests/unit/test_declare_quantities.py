@@ -77,6 +77,13 @@ def test_a_refresh_interval_below_a_second_or_without_a_unit(tmp_path: Path, wri
     assert problem.message.startswith("expected a time of at least 1s, with a unit")
 
 
+@pytest.mark.parametrize("written", ["0ms", "9ms", "10000ms", "11s", "0s", "1min", "500", "soon"])
+def test_a_commit_interval_that_is_none(tmp_path: Path, written: str) -> None:
+    (problem,) = refused(tmp_path, f"{HEAD}defaults: {{commit-interval: {written}}}\n")
+    assert (problem.code, problem.remedy) == ("AB104", "for example: commit-interval: 500ms")
+    assert problem.message.startswith("expected a time from 10ms to 10s in ms or s; found ")
+
+
 @pytest.mark.parametrize(
     ("field", "remedy"),
     [
@@ -88,6 +95,27 @@ def test_a_refresh_interval_below_a_second_or_without_a_unit(tmp_path: Path, wri
 def test_a_choice_that_is_none(tmp_path: Path, field: str, remedy: str) -> None:
     (problem,) = refused(tmp_path, f"{HEAD}defaults: {{{field}}}\n")
     assert (problem.code, problem.remedy) == ("AB104", remedy)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("soon", "expected earliest, latest, a timestamp or offsets; found 'soon'"),
+        ("5", "expected earliest, latest, a timestamp or offsets; found 5"),
+        ("{}", "expected earliest, latest, a timestamp or offsets; found an empty mapping"),
+        ("{timestamp: yesterday}", "expected a time with its zone; found 'yesterday'"),
+        ("{timestamp: 2026-11-01T00:00:00}", "expected a time with its zone; found '2026-11-01T00:00:00'"),
+        ("{timestamp: 2025-02-30T00:00:00Z}", "expected a time since 1970; found '2025-02-30T00:00:00Z'"),
+        ("{timestamp: 2999-01-01T00:00:00Z}", "expected a time that is over; 2999-01-01T00:00:00Z is yet to come"),
+        ("{offsets: {orders: 5}}", "expected a list; found 5"),
+        ("{offsets: {orders: [-1]}}", "expected a whole number from 0 to 9223372036854775806; found -1"),
+    ],
+)
+def test_a_start_that_is_none(tmp_path: Path, written: str, expected: str) -> None:
+    body = f"{HEAD}flows: [{{from: a, to: b}}]\ndefaults: {{start: {written}}}\n"
+    (problem,) = refused(tmp_path, body)
+    assert (problem.code, problem.message) == ("AB104", expected)
+    assert problem.remedy
 
 
 def test_what_has_passed_no_schema_is_no_quantity() -> None:

@@ -14,6 +14,7 @@ from reconciler.model.flow import Flow
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.security import SecretRef, Security
 from reconciler.model.selection import Selection
+from reconciler.model.start import Start
 from tests.unit.declaring import HEAD, HEAD_LINES, flows, load, place, refused, said, warnings, write
 
 SIX = "version: 1\nname: xdcr\nclusters:\n" + "".join(
@@ -77,6 +78,7 @@ def test_built_in_defaults(tmp_path: Path) -> None:
         topics=Selection((".*",)),
         policy=ReplicationPolicy("default", "."),
         offsets="auto",
+        start=Start("earliest"),
         fill="auto",
         on_data_loss="park",
         on_recreate="park",
@@ -84,6 +86,7 @@ def test_built_in_defaults(tmp_path: Path) -> None:
         batch_size=262_144,
         compression="source",
         linger=0.005,
+        commit_interval=0.5,
         tasks=1,
         replication_factor=None,
         refresh_interval=60.0,
@@ -139,13 +142,29 @@ defaults: {fill: markers, quota: 50MB/s, batch-size: 64 KB, on-recreate: restart
 replication:
   - {fan-out: {from: a, to: [b, c]}, quota: 1GiB/s, on-data-loss: continue, refresh-interval: 5min}
 flows:
-  - {from: a, to: c, quota: 300 KB/s, fill: transactions, batch-size: 0}
+  - {from: a, to: c, quota: 300 KB/s, fill: transactions, batch-size: 0, commit-interval: 2s}
 """
     b, c = load(tmp_path, HEAD + body).flows
     assert (b.fill, b.quota, b.batch_size, b.refresh_interval) == ("markers", 1024**3, 64_000, 300.0)
     assert (b.on_data_loss, b.on_recreate) == ("continue", "restart")
     assert (c.fill, c.quota, c.batch_size, c.refresh_interval) == ("transactions", 300_000, 0, 300.0)
+    assert (b.commit_interval, c.commit_interval) == (0.5, 2.0)
     assert (c.on_data_loss, c.on_recreate) == ("continue", "restart")
+
+
+def test_a_start_replaces_another_as_a_whole(tmp_path: Path) -> None:
+    body = """
+defaults: {start: {offsets: {orders: [1200, 800], users: [0]}}}
+flows:
+  - {from: a, to: b}
+  - {from: a, to: c, start: latest}
+  - {from: a, to: d, start: {timestamp: 2026-01-31T12:00:00.500+01:00}}
+"""
+    assert [flow.start for flow in load(tmp_path, HEAD + body).flows] == [
+        Start("offsets", 0, (("orders", (1200, 800)), ("users", (0,)))),
+        Start("latest"),
+        Start("timestamp", 1_769_857_200_500),
+    ]
 
 
 def test_policy_may_stand_under_defaults_but_not_in_both_places(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ from reconciler.model.errors import Problem, Refused
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.selection import Selection
+from reconciler.model.start import Start
 from reconciler.model.topology import Topology
 from reconciler.plan.desired import desired_topics
-from tests.unit.facts import EAST, WEST, cluster, flow, made, plan_of, record, topic, topology
+from tests.unit.facts import EAST, WEST, carried_out, cluster, flow, made, plan_of, record, topic, topology
 
 IDENTITY = ReplicationPolicy("identity")
 SOURCE = cluster(EAST, topic("orders"))
@@ -119,3 +120,20 @@ def test_all_refusals_are_shown_together() -> None:
     declared = topology(flow(replication_factor=9, topics=Selection((".*", "missing"), required=True)))
     codes = [problem.code for problem in problems(declared, SOURCE, cluster(WEST, REMOTE))]
     assert sorted(codes) == ["AB401", "AB403", "AB404"]
+
+
+def test_offsets_at_which_no_copy_can_begin() -> None:
+    """All are told; what is begun has a position of its own, and a topic that is not there yet has no offsets."""
+    start = Start("offsets", 0, (("new", (7,)), ("orders", (2, 10, 11)), ("users", (0, 5))))
+    orders = replace(topic("orders", 3), starts=(3, 3, 3), ends=(10, 10, 10))
+    users = replace(topic("users", 1), starts=(0,), ends=(5,))
+    declared = topology(flow(start=start))
+    found = problems(declared, cluster(EAST, orders, users), cluster(WEST))
+    assert {problem.code for problem in found} == {"AB408"}
+    assert [(problem.where.partition(", ")[2], problem.message) for problem in found] == [
+        ("topic orders, partition 0", "has offsets 3 to 10, and flow us-east-eu-west would begin at 2"),
+        ("topic orders, partition 2", "has offsets 3 to 10, and flow us-east-eu-west would begin at 11"),
+        ("topic users", "has 1 partitions, and flow us-east-eu-west names 2 to begin at"),
+    ]
+    begun = carried_out(plan_of(topology(), cluster(EAST, orders, users), cluster(WEST)), cluster(WEST))
+    assert plan_of(declared, cluster(EAST, orders, users), begun).is_empty

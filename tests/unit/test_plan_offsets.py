@@ -11,6 +11,7 @@ from reconciler.model.errors import EnvironmentFault
 from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.policy import ReplicationPolicy
+from reconciler.model.start import Start
 from reconciler.model.steps import CreateTopic, Padding, Plan
 from reconciler.plan.desired import desired_topics
 from reconciler.plan.offsets import LARGEST_PADDING, choices
@@ -53,6 +54,25 @@ def test_a_topic_with_a_copy_of_its_own_has_identical_offsets() -> None:
         "each copy has one original and only we write there",
     )
     assert plan.clusters[0].not_started == ()
+
+
+@pytest.mark.parametrize(
+    ("start", "mode"),
+    [
+        (Start(), "identical"),
+        (Start("latest"), "translated"),
+        (Start("timestamp", 1), "translated"),
+        (Start("offsets", 0, (("orders", (3,)),)), "translated"),
+        (Start("offsets", 0, (("users", (3,)),)), "identical"),
+    ],
+)
+def test_a_copy_that_begins_elsewhere_has_translated_offsets_unless_it_is_begun(start: Start, mode: str) -> None:
+    declared, east = topology(flow(start=start)), cluster(EAST, logs("orders", (0, 9)))
+    plan = plan_of(declared, east, cluster(WEST))
+    assert [step.topic.offsets for step in plan.steps if isinstance(step, CreateTopic)] == [mode]
+    assert f"(start: {start.at})" in plan.clusters[0].flows[0].offsets_reason or mode == "identical"
+    begun = carried_out(plan_of(topology(), east, cluster(WEST)), cluster(WEST))
+    assert plan_of(declared, east, begun).clusters[0].flows[0].offsets == "identical"
 
 
 def test_two_originals_of_one_copy_have_translated_offsets_and_the_others_identical_ones() -> None:

@@ -14,6 +14,7 @@ from reconciler.model.policy import POLICY_KINDS, ReplicationPolicy
 from reconciler.model.security import SecretRef, Security
 from reconciler.model.selection import Selection
 from reconciler.model.spec import DEFAULT_ROUND, FlowSpec
+from reconciler.model.start import Start
 from reconciler.model.topology import Topology
 
 names = st.text(min_size=1, max_size=12)
@@ -37,6 +38,12 @@ flows = st.builds(
     st.builds(Selection, items, items, st.booleans()),
     st.builds(ReplicationPolicy, st.sampled_from(POLICY_KINDS), st.sampled_from([".", "-", ""])),
     st.sampled_from(OFFSETS_MODES),
+    st.builds(
+        Start,
+        st.sampled_from(["earliest", "latest", "timestamp", "offsets"]),
+        st.integers(0, 2**42),
+        st.lists(st.tuples(names, st.lists(st.integers(0, 2**62), max_size=3).map(tuple)), max_size=3).map(tuple),
+    ),
     st.sampled_from(FILLS),
     st.sampled_from(ON_DATA_LOSS),
     st.sampled_from(ON_RECREATE),

@@ -1,0 +1,88 @@
+"""Where a copy with offsets of its own begins: as its flow declares, once; later runs go on where it stands."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+from confluent_kafka import Producer
+
+from reconciler.embedded import EmbeddedCluster
+from reconciler.model.cluster import Cluster
+from reconciler.model.start import Start
+from reconciler.model.status import PartitionState
+from tests.contract.kafka import delete_records
+from tests.contract.test_task_translated import make, translated
+from tests.support.copying import SECONDS, Running, all_running, at, code, copy, fill, log_end
+from tests.support.translated import contents
+
+FIRST = 1_700_000_000_000
+
+
+def stamped(cluster: EmbeddedCluster, topic: str, records: int, first: int = 0) -> None:
+    """Write batches of ten records, a second between two of them."""
+    producer = Producer(cluster.client_config() | {"linger.ms": 60_000, "log_level": "2"})
+    for number in range(first, first + records):
+        producer.produce(topic, value=b"%d" % number, timestamp=FIRST + 1_000 * number)
+        if number % 10 == 9:
+            assert producer.flush(SECONDS) == 0
+
+
+@pytest.mark.parametrize(
+    ("start", "first"),
+    [
+        (Start("timestamp", FIRST), 0),
+        (Start("timestamp", FIRST + 54_001), 55),
+        (Start("timestamp", FIRST + 100_000), 100),
+        (Start("offsets", 0, (("TOPIC", (37,)),)), 37),
+        (Start("offsets", 0, (("TOPIC", (100,)),)), 100),
+        (Start("offsets", 0, (("other", (37,)),)), 0),
+        (Start("latest"), 100),
+    ],
+    ids=["at the first", "at a time", "behind all", "at an offset", "at the end", "where nothing is named", "latest"],
+)
+def test_a_copy_begins_where_its_flow_says(
+    source_cluster: EmbeddedCluster,
+    target_cluster: EmbeddedCluster,
+    source: Cluster,
+    target: Cluster,
+    topic_name: str,
+    *,
+    start: Start,
+    first: int,
+) -> None:
+    """Also in the middle of a batch; and what is written before the next run is not passed over."""
+    make(source_cluster, target_cluster, [topic_name])
+    stamped(source_cluster, topic_name, 100)
+    named = tuple((topic.replace("TOPIC", topic_name), offsets) for topic, offsets in start.offsets)
+    spec = translated(source, target, topic_name)
+    spec = replace(spec, flow=replace(spec.flow, start=replace(start, offsets=named)))
+    with Running(spec) as copying:
+        copying.wait(lambda status: all_running(status.partitions) and at(status, topic_name).position == 100)
+    stamped(source_cluster, topic_name, 20, 100)
+    assert all_running(copy(replace(spec, run=f"{spec.run}-1")).status.partitions)
+    assert contents(target, f"east.{topic_name}") == contents(source, topic_name)[first:]
+
+
+@pytest.mark.parametrize("offset", [9, 101])
+def test_an_offset_outside_the_log_parks_before_anything_is_written(
+    source_cluster: EmbeddedCluster,
+    target_cluster: EmbeddedCluster,
+    source: Cluster,
+    target: Cluster,
+    topic_name: str,
+    offset: int,
+) -> None:
+    make(source_cluster, target_cluster, [topic_name])
+    fill(source_cluster, topic_name, 100)
+    delete_records(source_cluster, topic_name, 10)
+    spec = translated(source, target, topic_name)
+    start = Start("offsets", 0, ((topic_name, (offset,)),))
+    spec = replace(spec, flow=replace(spec.flow, start=start))
+    with Running(spec) as copying:
+        status = copying.wait(lambda status: at(status, topic_name).state is PartitionState.PARKED)
+        time.sleep(1)
+    assert code(at(status, topic_name)) == "AB227"
+    assert f"has offsets 10 to 100, and its copy would begin at {offset}" in str(at(status, topic_name).reason)
+    assert log_end(target, f"east.{topic_name}") == 0
