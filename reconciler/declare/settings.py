@@ -20,7 +20,7 @@ from reconciler.model.start import Start, StartAt
 PATTERN_KINDS = ("fan-out", "aggregation", "active-active", "xdcr")
 FIELDS = (
     *("topics", "policy", "offsets", "start", "fill", "on-data-loss", "on-recreate", "quota", "batch-size"),
-    *("compression", "linger", "commit-interval", "tasks", "replication-factor", "refresh-interval", "enabled"),
+    *("compression", "linger", "commit-interval", "dlq", "tasks", "replication-factor", "refresh-interval", "enabled"),
 )
 
 
@@ -49,6 +49,7 @@ _BUILT_IN_VALUES: dict[str, Value] = {
     "compression": "source",
     "linger": "5ms",
     "commit-interval": "500ms",
+    "dlq": None,
     "tasks": 1,
     "replication-factor": None,
     "refresh-interval": "60s",
@@ -114,6 +115,7 @@ def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -
         compression=cast("Compression", value["compression"]),
         linger=short_seconds(cast("str", value["linger"])),
         commit_interval=short_seconds(cast("str", value["commit-interval"])),
+        dlq=cast("str | None", value["dlq"]),
         # 4.0 is a whole number to JSON Schema.
         tasks=int(cast("int", value["tasks"])),
         replication_factor=None if factor is None else int(factor),

@@ -16,7 +16,7 @@ _SYNONYMS = {"source": "from", "target": "to", "whitelist": "include", "blacklis
 
 _PLANNED_OF_FLOWS = frozenset(
     (
-        *("groups", "where", "select", "delivery", "dlq"),
+        *("groups", "where", "select", "delivery"),
         *("sync-configs", "sync-acls", "heartbeats", "checkpoints"),
         *("overrides", "consumer", "producer", "admin"),
     )

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
+from reconciler.model.errors import Problem
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.selection import Selection
 from reconciler.model.start import Start
@@ -51,6 +52,7 @@ class Flow:
         compression: of the copy's batches; `source` leaves each as it is.
         linger: for how many seconds a task rests at most between two reads while records trickle in.
         commit_interval: for how many seconds records with translated offsets gather in a transaction.
+        dlq: topic of the target where records are put aside that the target will never take; None parks them.
         tasks: how many tasks replicate it.
         replication_factor: of remote topics; None means the source's, at most the target's broker count.
         refresh_interval: seconds between two looks for new topics and partitions.
@@ -73,6 +75,7 @@ class Flow:
     compression: Compression = "source"
     linger: float = DEFAULT_LINGER
     commit_interval: float = DEFAULT_COMMIT_INTERVAL
+    dlq: str | None = None
     tasks: int = 1
     replication_factor: int | None = None
     refresh_interval: float = DEFAULT_REFRESH_INTERVAL
@@ -87,6 +90,19 @@ class Flow:
     def remote_topic(self, topic: str) -> str:
         """Return the remote topic's name for the original `topic`."""
         return self.policy.remote_topic(self.source, topic)
+
+    def lacks_dlq(self, where: str) -> Problem:
+        """Return the problem that the topic for dead letters is not there.
+
+        Args:
+            where: names the target cluster.
+        """
+        return Problem(
+            "AB363",
+            f"{where}, topic {self.dlq}",
+            f"flow {self.name} puts aside there what the target never takes (dlq), and it does not exist",
+            "create it, as large records as the source allows should fit (max.message.bytes), or correct dlq",
+        )
 
     def takes(self, topic: str, aliases: Collection[str]) -> bool:
         """Tell whether this flow replicates `topic`.

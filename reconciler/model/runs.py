@@ -8,7 +8,10 @@ it. `state` keeps the runs, the takeover reads and extends them, whoever moves a
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+# What a takeover looks at stands near the end.
+_MOST_ASIDE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +90,15 @@ class CopyRecord:
         target_id: id of the remote topic that holds it; None where the brokers have none.
         origin: target offset from which on it is a copy of that topic; above 0 when the topic was made anew.
         runs: how its offsets differ from the original's.
+        aside: source offsets of the newest records that were put aside instead of copied, in order.
     """
 
     source_id: str | None
     target_id: str | None
     origin: int = 0
     runs: Runs = Runs()
+    aside: tuple[int, ...] = ()
+
+    def without(self, offset: int) -> CopyRecord:
+        """Return the record after the record at a source offset was put aside."""
+        return replace(self, aside=(*(one for one in self.aside if one != offset), offset)[-_MOST_ASIDE:])

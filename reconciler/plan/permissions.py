@@ -16,7 +16,7 @@ from reconciler.plan.offsets import Choice, Observed
 def impossible_demands(
     topology: Topology, observed: Observed, chosen: Collection[Choice], targets: Collection[str]
 ) -> Iterator[Problem]:
-    """Yield what flows demand and cannot have: identical offsets, or markers as fill."""
+    """Yield what flows demand and cannot have: identical offsets, or markers as fill, or a place for dead letters."""
     for choice in chosen:
         if choice.against is not None and choice.flow.offsets == "identical":
             flow = choice.flow
@@ -28,6 +28,16 @@ def impossible_demands(
                 "their own (policy.type: default), or demand nothing (offsets: auto): then the others are copied",
             )
     for flow in topology.flows_into(targets):
+        where = topology.clusters[flow.target].where
+        if flow.dlq is not None and flow.dlq not in observed[flow.target].names:
+            yield flow.lacks_dlq(where)
+        if flow.dlq in {choice.remote for choice in chosen if choice.flow.target == flow.target}:
+            yield Problem(
+                "AB363",
+                f"{where}, topic {flow.dlq}",
+                f"flow {flow.name} would put records aside there (dlq), and it is a copy of a topic",
+                "name another topic as dlq",
+            )
         access = observed[flow.target].access
         if flow.fill == "markers" and not access.may_write_markers:
             target = topology.clusters[flow.target]

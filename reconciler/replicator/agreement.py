@@ -135,8 +135,14 @@ class Agreement:
         return Run(position, end - position)
 
     async def _visible(self, logs: Logs, offset: int) -> tuple[int, bool]:
+        """Return the first record from an offset on that was not put aside, and True, as `next_visible` does."""
+        aside = logs.record.aside
         try:
-            return await next_visible(self._source, logs.source, logs.place.partition, offset)
+            while True:
+                found = await next_visible(self._source, logs.source, logs.place.partition, offset)
+                if not found[1] or found[0] not in aside:
+                    return found
+                offset = found[0] + 1
         except ErrorCode as error:
             raise Disagreement.refused(error, "READ", f"topic {logs.place.topic}") from None
 

@@ -102,12 +102,19 @@ class Arrival:
             position = self._going_on(channel, Note.parse(committed.note), committed.offset, (first, last), source_id)
         at_first_commit = None
         if known is None:
-            at_first_commit = partial(self._memory.hint, place, CopyRecord(source_id, target_id))
+            at_first_commit = partial(self._first_word, place, CopyRecord(source_id, target_id))
         leads, takes = source.partitions[place.partition], target.partitions[place.partition]
         sides = Sides(leads, source.topic_id, takes, target.topic_id)
+        channel.leave_out(() if known is None else known.aside)
         note = str(Note(source_id, target_id, self._committer.transactional_id))
         channel.begin(sides, position, producer, note, at_first_commit)
         channel.is_new = committed is None
+
+    def _first_word(self, place: Place, record: CopyRecord) -> None:
+        """Remember of what a copy is one; of records that were put aside meanwhile it is remembered already."""
+        known = self._memory.get(place)
+        if known is None or _differ(known.target_id, record.target_id):
+            self._memory.hint(place, record)
 
     async def _committed(self, place: Place) -> Position | None:
         """Return the position that was committed last; whoever committed it and may have more open is fenced."""

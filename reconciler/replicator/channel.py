@@ -11,7 +11,7 @@ opened anew from what the target's log says.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from reconciler.model.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator import reasons
@@ -45,6 +45,8 @@ class Channel:
         at_gap: called when nothing is in flight and a gap is next: somebody must fill it and call `filled`.
         batch_size: up to how many bytes small batches are merged into one; 0 merges none.
         codec: what batches are compressed with at the target; None leaves that as it is.
+        refused: called with the only record of a parcel that the target will never take, and why: somebody must call
+            `put_aside` or `not_put_aside`. Without it such a record parks the partition.
 
     Attributes:
         position: the next source offset to be written; -1 before the first opening.
@@ -52,6 +54,7 @@ class Channel:
         fetch_at: the next source offset to be read.
         opening: counts openings; what belongs to an older one is let in and changes nothing.
         filling: whether somebody fills a gap now.
+        putting_aside: whether somebody puts a record aside now.
         filled_offsets: offsets that were filled with markers in this round.
         newest_read: timestamp of the batch read last (ms), and when that was (monotonic seconds).
     """
@@ -64,9 +67,12 @@ class Channel:
         at_gap: Callable[[Channel], None] | None = None,
         batch_size: int = 0,
         codec: int | None = None,
+        refused: Callable[[Channel, Parcel, Reason], None] | None = None,
     ) -> None:
         self.place = place
-        self._form = Form(batch_size, codec=codec)
+        self._refused = refused
+        self.putting_aside = False
+        self._form = self._whole = Form(batch_size, codec=codec)
         self._at_gap = at_gap
         self.sides: Sides | None = None
         self.state = PartitionState.OPENING
@@ -116,6 +122,10 @@ class Channel:
             self.fetch_at = self.queue.push(lost)
             self._mind_gap()
 
+    def leave_out(self, aside: Iterable[int]) -> None:
+        """Read past the records at these source offsets, which were put aside."""
+        self._form = self._form._replace(without=frozenset(aside))
+
     def reopen(self, reason: Reason, now: float) -> None:
         """End this opening for a reason that passes by itself; it is opened anew after a short pause."""
         self.end_opening(PartitionState.OPENING, reason, now)
@@ -124,10 +134,18 @@ class Channel:
         """End this opening for a reason that needs somebody; it is tried again after a long pause."""
         self.end_opening(PartitionState.PARKED, reason, now)
 
+    @property
+    def is_at_work(self) -> bool:
+        """Whether somebody waits for an answer on its behalf."""
+        return bool(self.busy or self.filling or self.in_flight or self.putting_aside)
+
     def wants_opening(self, now: float) -> bool:
         """Tell whether it is time to take over."""
-        idle = not self.busy and not self.filling and not self.in_flight
-        return idle and self.state not in (PartitionState.RUNNING, PartitionState.PAUSED) and now >= self.retry_at
+        return (
+            not self.is_at_work
+            and self.state not in (PartitionState.RUNNING, PartitionState.PAUSED)
+            and now >= self.retry_at
+        )
 
     def end_opening(self, state: PartitionState, reason: Reason, now: float) -> None:
         """End this opening as a verdict says: parked, or to be opened anew."""
@@ -317,10 +335,7 @@ class Channel:
         verdict = self._verdict(parcel, answer)
         if verdict is not None:
             if parcel.opening == self.opening:
-                if answer.error in reasons.TOO_LARGE and parcel.records > 1:
-                    self._form = self._form.smaller(parcel.size)
-                    verdict = reasons.too_large_together(self.place.remote, parcel.size)
-                self.end_opening(*verdict, now)
+                self._end_refused(parcel, answer.error, verdict, now)
             return False
         if parcel.opening != self.opening:
             return True
@@ -330,6 +345,36 @@ class Channel:
         self._mind_gap()
         self._park_when_drained(now)
         return True
+
+    def _end_refused(self, parcel: Parcel, error: int, verdict: reasons.Verdict, now: float) -> None:
+        """End this opening: to go on with smaller batches, without a record that is put aside, or as a verdict says."""
+        is_for_good = self._refused is not None and reasons.is_for_good(error)
+        if parcel.records > 1 and (is_for_good or error in reasons.TOO_LARGE):
+            self._form = self._form.smaller(parcel.size)
+            self.end_opening(*reasons.too_large_together(self.place.remote, parcel.size), now)
+            # Each time there is less in a batch: no reason to wait longer and longer.
+            self._failures = 0
+            return
+        if self._refused is not None and is_for_good:
+            self.putting_aside = True
+            self.reopen(verdict[1], now)
+            self._refused(self, parcel, verdict[1])
+            if error not in reasons.TOO_LARGE:
+                # Batches were divided to find this one; the others may be whole again.
+                self._form = self._form._replace(merge=self._whole.merge, largest=self._whole.largest)
+            return
+        self.end_opening(*verdict, now)
+
+    def put_aside(self) -> None:
+        """Go on without a record that stands elsewhere now: `leave_out` names it before the next opening."""
+        self.putting_aside = False
+        self._failures = 0
+        self.retry_at = 0.0
+
+    def not_put_aside(self, state: PartitionState, reason: Reason, now: float) -> None:
+        """Take note that a record could not be put aside: it will be tried again, or somebody is needed."""
+        self.putting_aside = False
+        self.end_opening(state, reason, now)
 
     def _verdict(self, parcel: Parcel, answer: ProduceAnswer) -> reasons.Verdict | None:
         """Return why `parcel` does not stand where it must, None when it does."""

@@ -26,7 +26,7 @@ from reconciler.model.flow import Flow
 from reconciler.model.names import syncs_topic
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionStatus, TaskStatus
-from reconciler.replicator import discover, probe
+from reconciler.replicator import discover, dlq, probe
 from reconciler.replicator.goals import Goals
 from reconciler.replicator.refresh import Reconcile, Refresh
 from reconciler.replicator.session import LedgerFiles, Session, abandon_start
@@ -91,13 +91,15 @@ def prepare(target: Cluster, flows: Sequence[Flow], warn: Callable[[str], None])
         warn: told of what may go wrong.
 
     Raises:
-        AnabranchError: the target does not answer, refuses us, or cannot hold identical offsets.
+        AnabranchError: the target does not answer, refuses us, cannot hold identical offsets, or lacks a topic for
+            dead letters.
     """
     syncs = {syncs_topic(flow.source) for flow in flows if flow.offsets != "identical"}
     for journal in (STATUS, CONTROL, COPIES, *(JournalTopic(name, {}) for name in sorted(syncs))):
         Journal(target, journal, timeout=5.0).ensure()
     forget_old(target, [flow.name for flow in flows])
     control.forget_old(target)
+    dlq.check(target, flows)
     probe.check(target, flows, warn)
 
 

@@ -27,12 +27,14 @@ class Form(NamedTuple):
         largest: a batch with more bytes is divided, where it holds more than one record.
         codec: what they are compressed with; None leaves that as it is.
         dense: whether batches may span offsets without records, as the copy has offsets of its own.
+        without: offsets of records that were put aside.
     """
 
     merge: int = 0
     largest: int = UNLIMITED
     codec: int | None = None
     dense: bool = False
+    without: frozenset[int] = frozenset()
 
     def smaller(self, refused: int) -> Form:
         """Return the form after the target refused a batch of several records that had so many bytes."""
@@ -102,7 +104,8 @@ def _passing(batch: Batch, first: int, form: Form) -> Iterator[Batch | Gap]:
 
     Another codec waits until the batch is sent, as it may be merged before; unless its size then matters.
     """
-    if _is_whole(batch, first, form.largest):
+    without = frozenset(offset for offset in form.without if first <= offset < batch.next_offset)
+    if not without and _is_whole(batch, first, form.largest):
         if form.largest == UNLIMITED or form.codec in (None, batch.attributes & CODEC_BITS):
             yield batch
             return
@@ -110,8 +113,15 @@ def _passing(batch: Batch, first: int, form: Form) -> Iterator[Batch | Gap]:
         if one.size <= form.largest or one.record_count == 1:
             yield one
             return
-    made = dense if form.dense else rewritten
-    yield from made(batch, first, form.largest, form.codec)
+    if not form.dense:
+        yield from rewritten(batch, first, form.largest, form.codec, without)
+        return
+    end = first
+    for one in dense(batch, first, form.largest, form.codec, without):
+        yield one
+        end = one.next_offset
+    if end < batch.next_offset:
+        yield Gap(end, batch.next_offset)
 
 
 def _is_whole(batch: Batch, first: int, largest: int) -> bool:

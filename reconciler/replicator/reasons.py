@@ -96,9 +96,34 @@ def why_failed(remote: str, expected: int, size: int, answer: ProduceAnswer, any
     return PartitionState.OPENING, Reason("AB220", f"target answered {error_name(code)} at offset {expected}{detail}")
 
 
+def is_for_good(error: int) -> bool:
+    """Tell whether the target will never take the record that it refuses with an error."""
+    return error in TOO_LARGE or error in REFUSED_FOR_GOOD
+
+
+def why_no_letter(topic: str, reason: Reason, size: int, answer: ProduceAnswer) -> Verdict | None:
+    """Return why a record could not be put aside, None when it was.
+
+    Args:
+        topic: where to.
+        reason: why it is put aside.
+        size: bytes of its batch there.
+        answer: what the target said.
+    """
+    if not answer.error:
+        return None
+    if answer.error in AUTHORIZATION:
+        return PartitionState.PARKED, not_allowed("WRITE", f"topic {topic}", error_name(answer.error))
+    name = error_name(answer.error)
+    if is_for_good(answer.error):
+        text = f"{reason}; and the dead-letter topic {topic} does not take it either ({name}, {size:,} bytes)"
+        return PartitionState.PARKED, Reason("AB229", text)
+    return PartitionState.OPENING, Reason("AB220", f"the dead-letter topic {topic} answered {name}")
+
+
 def too_large_together(remote: str, size: int) -> Verdict:
     """Return why a partition goes on with smaller batches."""
-    text = f"{remote} takes no batch of {size:,} bytes; going on with smaller ones"
+    text = f"{remote} takes no such batch of {size:,} bytes; going on with smaller ones"
     return PartitionState.OPENING, Reason("AB220", text)
 
 

@@ -8,7 +8,7 @@ The layout of a record is Kafka's `DefaultRecord`: length, attributes, timestamp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from reconciler.replicator.batch import CODEC_BITS, MAGIC, Batch, UnreadableBatch
@@ -87,7 +87,9 @@ def _not_as_said(batch: Batch) -> ValueError:
     return ValueError(f"the batch at offset {batch.base_offset} is not laid out as its header says")
 
 
-def rewritten(batch: Batch, first: int, limit: int, codec: int | None = None) -> Iterator[Batch | Gap]:
+def rewritten(
+    batch: Batch, first: int, limit: int, codec: int | None = None, without: Collection[int] = ()
+) -> Iterator[Batch | Gap]:
     """Yield the records of a batch from offset `first` on, as batches without holes, and gaps where there were holes.
 
     Each item begins where the one before ended, the first at `first`; the last ends where the batch did.
@@ -97,13 +99,14 @@ def rewritten(batch: Batch, first: int, limit: int, codec: int | None = None) ->
         first: an offset in it, or its base offset.
         limit: how many bytes a new batch should have at most; a single record may have more.
         codec: to compress with, where that makes a batch smaller; by default as it was.
+        without: offsets of records to leave out.
 
     Raises:
         ValueError: it is not laid out as its header says.
     """
     expected = first
     codec = batch.attributes & CODEC_BITS if codec is None else codec
-    records = [record for record in kept(batch) if record.offset >= first]
+    records = [record for record in kept(batch) if record.offset >= first and record.offset not in without]
     for one in batches_of(records, codec, limit):
         if one.base_offset > expected:
             yield Gap(expected, one.base_offset)
@@ -113,7 +116,9 @@ def rewritten(batch: Batch, first: int, limit: int, codec: int | None = None) ->
         yield Gap(expected, batch.next_offset)
 
 
-def dense(batch: Batch, first: int, limit: int, codec: int | None = None) -> Iterator[Batch]:
+def dense(
+    batch: Batch, first: int, limit: int, codec: int | None = None, without: Collection[int] = ()
+) -> Iterator[Batch]:
     """Yield the records of a batch from offset `first` on in batches that a copy with other offsets can take.
 
     Their deltas count records. Each spans the offsets from its first record up to where the next one begins, the last
@@ -124,17 +129,18 @@ def dense(batch: Batch, first: int, limit: int, codec: int | None = None) -> Ite
         first: an offset in it, or its base offset.
         limit: how many bytes a new batch should have at most; a single record may have more.
         codec: to compress with, where that makes a batch smaller; by default as it was.
+        without: offsets of records to leave out.
 
     Raises:
         ValueError: it is not laid out as its header says.
     """
     codec = batch.attributes & CODEC_BITS if codec is None else codec
-    if first <= batch.base_offset and not batch.is_log_append_time:
+    if first <= batch.base_offset and not batch.is_log_append_time and not without:
         one = _renumbered(batch, codec)
         if one.size <= limit or one.record_count == 1:
             yield one
             return
-    records = [record for record in kept(batch) if record.offset >= first]
+    records = [record for record in kept(batch) if record.offset >= first and record.offset not in without]
     starts = [record.offset for record in records]
     # Counted from 0 they are in the order of the list.
     numbered = [record._replace(offset=number) for number, record in enumerate(records)]

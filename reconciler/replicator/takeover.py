@@ -157,6 +157,7 @@ class Takeover:
         for wire in self._wires.bulk:
             await wire.connect()
         sides = Sides(source.partitions[place.partition], source.topic_id, leader, target.topic_id)
+        channel.leave_out(logs.record.aside)
         channel.open(sides, standing._replace(shift=run.shift), lost)
 
     async def _topic(self, wire: Wire, side: str, name: str, partition: int) -> TopicInfo:

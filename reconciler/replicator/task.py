@@ -15,7 +15,7 @@ from functools import partial
 
 from reconciler.model.names import syncs_topic
 from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState, TaskStatus
+from reconciler.model.status import PartitionState, Reason, TaskStatus
 from reconciler.replicator import codecs, process
 from reconciler.replicator.arrival import Arrival
 from reconciler.replicator.channel import Channel
@@ -28,6 +28,7 @@ from reconciler.replicator.gaps import Gaps
 from reconciler.replicator.identity import Identity
 from reconciler.replicator.lease import BEAT_TIMEOUT, ON_THE_WAY, Lease, group_of
 from reconciler.replicator.ledger import Ledger, Row
+from reconciler.replicator.letters import DeadLetters
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.meter import Meters
 from reconciler.replicator.pace import Pace, Quota
@@ -182,6 +183,7 @@ class Task:
         self._ledger = Ledger(spec.flow.name)
         filler = Filler(connections.loop, connections.ask_target, identity, spec.flow.fill)
         self._gaps = Gaps(filler, connections.memory)
+        self._letters = DeadLetters(connections.ask_target, spec.flow, connections.memory)
         self._takeover = Takeover(
             connections.loop,
             spec.flow,
@@ -234,9 +236,10 @@ class Task:
         """Return the channel of a partition that this task gets."""
         flow = self._spec.flow
         codec = None if flow.compression == "source" else codecs.NAMES.index(flow.compression)
+        refused = None if flow.dlq is None else self._put_aside
         if place.offsets == "identical":
-            return Channel(place, self._fill_gap, flow.batch_size, codec)
-        channel = TranslatedChannel(place, self._committer.failed, flow.batch_size, codec)
+            return Channel(place, self._fill_gap, flow.batch_size, codec, refused)
+        channel = TranslatedChannel(place, self._committer.failed, flow.batch_size, codec, refused)
         self._committer.add(channel)
         return channel
 
@@ -298,6 +301,9 @@ class Task:
         await self._gaps.fill(channel)
         self._offer([channel])
 
+    def _put_aside(self, channel: Channel, parcel: Parcel, reason: Reason) -> None:
+        self._start(partial(self._letters.put_aside, channel, parcel, reason))
+
     async def _drain(self) -> None:
         """Stop reading, forget what is queued, and wait for the answers to what is in flight."""
         self._draining = self._committer.closing = True
@@ -306,7 +312,7 @@ class Task:
         for writer in self._writers.values():
             writer.stopped = True
             writer.bell.ring()
-        while any(channel.in_flight or channel.busy or channel.filling for channel in self._channels):
+        while any(channel.is_at_work for channel in self._channels):
             self._check()
             await self._with.loop.sleep(_TICK / 5)
         self._committer.stopped = True

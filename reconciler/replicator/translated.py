@@ -32,6 +32,7 @@ class TranslatedChannel(Channel):
         failed: called when it is not certain any more what the open transaction holds of this partition.
         batch_size: up to how many bytes small batches are merged into one; 0 merges none.
         codec: what batches are compressed with at the target; None leaves that as it is.
+        refused: called with a record that the target will never take.
 
     Attributes:
         admitted: whether the partition is in the open transaction, so that batches may be sent.
@@ -46,9 +47,14 @@ class TranslatedChannel(Channel):
     _transactional = True
 
     def __init__(
-        self, place: Place, failed: Callable[[Channel], None], batch_size: int = 0, codec: int | None = None
+        self,
+        place: Place,
+        failed: Callable[[Channel], None],
+        batch_size: int = 0,
+        codec: int | None = None,
+        refused: Callable[[Channel, Parcel, Reason], None] | None = None,
     ) -> None:
-        super().__init__(place, None, batch_size, codec)
+        super().__init__(place, None, batch_size, codec, refused)
         self._form = self._form._replace(dense=True)
         self._failed = failed
         self.admitted = False

@@ -69,9 +69,15 @@ class Copies:
 
 def _value(record: CopyRecord) -> Value:
     runs = [[run.source, run.shift] for run in record.runs.runs]
-    return {"source_id": record.source_id, "target_id": record.target_id, "origin": record.origin, "runs": runs}
+    value: Value = {
+        "source_id": record.source_id,
+        "target_id": record.target_id,
+        "origin": record.origin,
+        "runs": runs,
+    }
+    return value | {"aside": list(record.aside)} if record.aside else value
 
 
 def _record(value: Value) -> CopyRecord:
     runs = Runs(tuple(Run(source, shift) for source, shift in value["runs"]))
-    return CopyRecord(value["source_id"], value["target_id"], value["origin"], runs)
+    return CopyRecord(value["source_id"], value["target_id"], value["origin"], runs, tuple(value.get("aside", ())))
