@@ -38,6 +38,8 @@ from reconciler.replicator.wire.transactions import Transactor, settle
 T = TypeVar("T")
 
 _MOST_BYTES = 512 * 2**20
+# Brokers take 1 MB at once by default, and a topic's name may have 249 letters.
+_SYNCS_AT_ONCE = 2_000
 # Positions that moved over offsets without records are committed as seldom.
 _GAPS_EVERY = 5.0
 _IDLE = 0.5
@@ -178,7 +180,7 @@ class Committer:
 
     def _is_due(self, now: float) -> bool:
         if self._began is not None:
-            held = sum(parcel.size for channel in self._inside for parcel in channel.written)
+            held = sum(channel.held for channel in self._inside)
             return now - self._began >= self._interval or held >= _MOST_BYTES
         if now < self._gaps_at:
             return False
@@ -259,14 +261,15 @@ class Committer:
             message = f"topic {topic} is missing or has no leader: run `anabranch apply` to create it"
             raise Doubt(message)
         await self._when_ready(lambda: commits.add_partitions(self._wire, producer, [(topic, 0)]))
-        batch = syncs.batch_of(found, int(time.time() * 1000))
-        head = batch.header(producer.producer_id, producer.epoch, self._sync_sequence, transactional=True)
-        ask = ProduceAsk(topic, info.topic_id, 0, batch.body, head)
-        (answer,) = await self._wire.produce(leader.node, [ask], _nothing, None, producer.transactional_id)
-        if answer.error:
-            message = f"topic {topic} does not take offset syncs: {error_name(answer.error)} {answer.message or ''}"
-            raise Doubt(message)
-        self._sync_sequence = next_sequence(self._sync_sequence, batch.record_count)
+        for begin in range(0, len(found), _SYNCS_AT_ONCE):
+            batch = syncs.batch_of(found[begin : begin + _SYNCS_AT_ONCE], int(time.time() * 1000))
+            head = batch.header(producer.producer_id, producer.epoch, self._sync_sequence, transactional=True)
+            ask = ProduceAsk(topic, info.topic_id, 0, batch.body, head)
+            (answer,) = await self._wire.produce(leader.node, [ask], _nothing, None, producer.transactional_id)
+            if answer.error:
+                message = f"topic {topic} does not take offset syncs: {error_name(answer.error)} {answer.message or ''}"
+                raise Doubt(message)
+            self._sync_sequence = next_sequence(self._sync_sequence, batch.record_count)
 
     async def _drain(self) -> None:
         """Let nothing more into the transaction, and wait for the answers to what is on its way."""

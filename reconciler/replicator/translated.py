@@ -38,6 +38,7 @@ class TranslatedChannel(Channel):
         admitted: whether the partition is in the open transaction, so that batches may be sent.
         committed: the position that was committed last.
         written: what the open transaction holds of it, in order.
+        held: how many bytes that are.
         sequence: of the next record under the producer's epoch, as far as answers tell.
         note: what is said with its position.
         is_new: whether nobody has committed a position of it yet: then the first one counts, too, as where a copy
@@ -60,6 +61,7 @@ class TranslatedChannel(Channel):
         self.admitted = False
         self.committed = -1
         self.written: list[Parcel] = []
+        self.held = 0
         self.sequence = 0
         self.note = ""
         self.is_new = False
@@ -83,7 +85,7 @@ class TranslatedChannel(Channel):
             at_first_commit: called when a position was committed for the first time.
         """
         self.admitted = False
-        self.written.clear()
+        self._hold_nothing()
         self._at_first_commit = at_first_commit
         self.committed, self.note = position, note
         self.open(sides, Standing(position, *producer, self.sequence))
@@ -115,8 +117,11 @@ class TranslatedChannel(Channel):
 
     def forget(self) -> None:
         """Take note that the transaction was aborted: nothing of it stands."""
-        self.written.clear()
+        self._hold_nothing()
         self.position = self.committed
+
+    def _hold_nothing(self) -> None:
+        self.written, self.held = [], 0
 
     def remember(self, position: int) -> None:
         """Take note that a position was committed."""
@@ -132,7 +137,8 @@ class TranslatedChannel(Channel):
 
     def settled(self) -> list[Parcel]:
         """Take note that the transaction was committed; return what of this partition came to stand with it."""
-        written, self.written = self.written, []
+        written = self.written
+        self._hold_nothing()
         self.admitted = False
         return written
 
@@ -158,6 +164,7 @@ class TranslatedChannel(Channel):
             return verdict
         if verdict is None:
             self.written.append(parcel.noted(answer.base_offset))
+            self.held += parcel.size
             self.sequence = next_sequence(self.sequence, parcel.records)
         elif answer.error not in _NOT_APPENDED:
             self._failed(self)

@@ -15,13 +15,15 @@ from reconciler.model.names import syncs_topic
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState
+from reconciler.replicator import committer
 from reconciler.replicator.wire import ConnectionLost, Membership, commits
 from tests.contract.kafka import admin, create
 from tests.contract.test_task_gaps import transact
 from tests.support.copying import REMOTE, Running, all_running, code, copy, fill, spec_of
-from tests.support.translated import assert_in_order, contents
+from tests.support.translated import assert_in_order, assert_synced, contents
 
 SECONDS = 30
+HOUR_MS = 3_600_000
 
 
 def translated(source: Cluster, target: Cluster, *include: str) -> FlowSpec:
@@ -39,8 +41,15 @@ def make(source: EmbeddedCluster, target: EmbeddedCluster, topics: Sequence[str]
 
 
 def test_all_kinds_of_logs_are_copied_and_gone_on_with(
-    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+    source_cluster: EmbeddedCluster,
+    target_cluster: EmbeddedCluster,
+    source: Cluster,
+    target: Cluster,
+    topic_name: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """With more offset syncs in a transaction than are written at once."""
+    monkeypatch.setattr(committer, "_SYNCS_AT_ONCE", 3)
     plain, mixed = f"{topic_name}-plain", f"{topic_name}-transactions"
     make(source_cluster, target_cluster, [plain, mixed], 4)
     fill(source_cluster, plain, 5_000, 4, codec="lz4")
@@ -54,6 +63,8 @@ def test_all_kinds_of_logs_are_copied_and_gone_on_with(
         copying.settled_again()
     assert assert_in_order(spec, plain, 4) == 8_000
     assert assert_in_order(spec, mixed, 4) > 50
+    assert_synced(source, plain, target, f"east.{plain}", 4)
+    assert_synced(source, mixed, target, f"east.{mixed}", 4)
     fill(source_cluster, plain, 2_000, 4)
     copy(translated(source, target, f"{topic_name}-.*"))
     assert assert_in_order(spec, plain, 4) == 10_000
@@ -114,19 +125,19 @@ def test_two_sources_share_a_topic(
     for topic in (north, south):
         create(source_cluster, topic)
     create(target_cluster, topic_name, 1, REMOTE)
-    fill(target_cluster, topic_name, 10)
+    fill(target_cluster, topic_name, 10, age=2 * HOUR_MS)
     specs = [into(translated(source, target, topic), topic_name) for topic in (north, south)]
     with Running(specs[0]) as one, Running(specs[1]) as two:
         for _ in range(3):
             fill(source_cluster, north, 500, codec="zstd")
-            fill(source_cluster, south, 700)
+            fill(source_cluster, south, 700, age=HOUR_MS)
             one.settled_again()
             two.settled_again()
     ours = contents(target, topic_name)
     theirs = {topic: contents(source, topic) for topic in (north, south)}
     assert len(ours) == 10 + sum(map(len, theirs.values()))
     for found in theirs.values():
-        # Times tell them apart: each was produced at a moment of its own.
+        # Times tell them apart.
         stamps = {record[2] for record in found}
         assert [record for record in ours if record[2] in stamps] == found
 

@@ -271,13 +271,7 @@ class Wire:
         return None if found.end_offset < 0 else int(found.end_offset)
 
     async def offset(self, node: int, topic: str, partition: int, which: int) -> int:
-        """Return the log start (`EARLIEST`) or high watermark (`LATEST`) at the leader, or the first offset of a time.
-
-        Args:
-            node: the leader.
-            topic: the topic.
-            partition: its number.
-            which: one of these, or milliseconds since 1970; -1 is returned where all records are older.
+        """Return the leader's log start (`EARLIEST`), high watermark (`LATEST`), or first offset of a time (ms; or -1).
 
         Raises:
             ConnectionLost: no answer.
