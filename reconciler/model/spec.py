@@ -68,7 +68,7 @@ class FlowSpec:
             **{
                 **flow,
                 "topics": Selection(**{**flow["topics"], **_tuples(flow["topics"], "include", "exclude")}),
-                "policy": ReplicationPolicy(**flow["policy"]),
+                "policy": ReplicationPolicy.from_json(flow["policy"]),
             }
         )
         value["source"], value["target"] = _cluster(value["source"]), _cluster(value["target"])

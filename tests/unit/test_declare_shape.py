@@ -192,8 +192,6 @@ def test_a_violation_says_what_was_expected_and_found_and_what_to_do(
         "flows: [{from: a, to: b, groups: {include: [x]}}]",
         "replication: [{from: a, to: b, start: earliest}]",
         "defaults: {offsets: translated}",
-        "policy: {rules: []}",
-        "policy: {type: rename}",
     ],
 )
 def test_what_is_planned_is_refused_as_not_yet(tmp_path: Path, body: str) -> None:
