@@ -42,7 +42,7 @@ def build_plan(
         internal_topics: names of the topics that our state needs on each target.
 
     Raises:
-        Refused: AB401 to AB406, with every refusal.
+        Refused: AB401 to AB409, with every refusal.
         EnvironmentFault: AB360 to AB362, with every permission that is missing and every demand that cannot be met.
         AnabranchError: both, together.
     """
