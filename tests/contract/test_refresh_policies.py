@@ -16,6 +16,7 @@ from reconciler.model.renames import RenameRule
 from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.model.topology import Topology
+from reconciler.replicator import discover
 from reconciler.replicator.refresh import Refresh
 from reconciler.state.journal import CONTROL, Journal
 from tests.contract.kafka import admin, create, declared
@@ -95,6 +96,9 @@ def test_a_class_that_fails_or_lumps_leaves_those_topics_out_and_copies_the_othe
     named.refresh.look()
     assert named.copied() == [good]
     assert sorted(named.refresh.left_out) == sorted([one, two, bad])
+    assert {place.topic: place.remote for place in discover.matching(named.spec)}[bad] == "", (
+        "nobody takes it for copied"
+    )
     with Running(named.spec, places=[]) as running:
         named.refresh.look()
         running.wait(lambda status: [partition.lag for partition in status.partitions] == [0])

@@ -47,6 +47,10 @@ def test_two_topics_of_one_name_are_one_refusal_that_names_the_rule() -> None:
     assert problem.remedy.startswith("change the rename rules so that the names differ, or exclude all of them but one")
 
 
+def test_one_name_for_two_is_one_refusal_also_where_identical_offsets_are_demanded() -> None:
+    assert [problem.code for problem in refusals(flow(policy=RENAMING, offsets="identical"), SOURCE)] == ["AB408"]
+
+
 def test_two_rules_that_give_one_name_are_told_at_the_list_of_rules() -> None:
     rules = (*RULES, RenameRule("clients", "people", place="shop.yaml:11:7 (policy.rules[2])"))
     policy = replace(RENAMING, rules=rules)
@@ -71,6 +75,15 @@ def test_what_is_copied_already_keeps_its_name_and_a_newcomer_is_left_out() -> N
     (problem,) = refusals(flow(policy=RENAMING), SOURCE, west)
     assert problem.code == "AB408"
     assert left_out(declared, {EAST: before, WEST: west}, [WEST]) == {}
+
+
+def test_a_newcomer_does_not_inherit_the_copy_of_a_topic_that_is_gone() -> None:
+    declared = topology(flow(policy=RENAMING))
+    (orders,) = desired_topics(declared, {EAST: cluster(EAST, topic("orders-eu")), WEST: cluster(WEST)}, [WEST])
+    west = cluster(WEST, made(orders), owned=[record(orders, declared)])
+    found = left_out(declared, {EAST: cluster(EAST, topic("orders.eu")), WEST: west}, [WEST])
+    assert "holds the copy of us-east's orders-eu" in found["us-east-eu-west"]["orders.eu"]
+    assert "[AB405]" in found["us-east-eu-west"]["orders.eu"]
 
 
 def test_where_nothing_is_copied_yet_all_of_one_name_are_left_out_and_the_rest_goes_on() -> None:
