@@ -19,6 +19,7 @@ from reconciler import __version__
 from reconciler.cli.apply import apply
 from reconciler.cli.common import print_problems
 from reconciler.cli.demo import demo
+from reconciler.cli.explain import explain
 from reconciler.cli.graph import graph
 from reconciler.cli.lag import lag
 from reconciler.cli.pause import pause
@@ -37,6 +38,7 @@ DEBUG_VARIABLE = "ANABRANCH_DEBUG"
 COMMANDS: dict[str, Callable[..., None]] = {
     "validate": validate,
     "graph": graph,
+    "explain": explain,
     "plan": plan,
     "apply": apply,
     "replicate": replicate,

@@ -45,7 +45,7 @@ def observe_and_plan(topology: Topology, targets: Sequence[str]) -> tuple[Plan, 
         Unreachable: AB310, some clusters do not answer.
         EnvironmentFault: AB304, AB311, AB312, AB313, a cluster cannot be read; AB360 to AB362, it does not allow what
             replication needs, or what a flow demands.
-        Refused: AB401 to AB406, a guardrail stands in the way.
+        Refused: AB401 to AB409, a guardrail stands in the way.
     """
     from reconciler.observe.topology import observe
     from reconciler.plan.build import build_plan

@@ -39,6 +39,7 @@ def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
     """
     from reconciler.plan.build import build_plan
     from reconciler.plan.left_out import hindered, left_out, without
+    from reconciler.plan.naming import misnamed
     from reconciler.plan.offsets import choices
     from reconciler.provision.direct import DirectProvisioner
     from reconciler.state.ownership import INTERNAL_TOPICS
@@ -54,7 +55,9 @@ def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
             # Whoever has topics made by somebody else may lack the permissions to look at their settings.
             return Growth(problems=error.problems)
         everywhere = left_out(part, observed, targets)
-        unwanted = {**everywhere.get(name, {}), **contested}
+        # Whether a topic would come back, only all flows together tell.
+        stray = {topic: str(problem) for topic, problem in misnamed(topology, flow, observed).items()}
+        unwanted = {**everywhere.get(name, {}), **contested, **stray}
         chosen = [choice for choice in choices(part, observed, targets) if choice.flow.name == name]
         translated = frozenset(choice.original.name for choice in chosen if choice.mode == "translated")
         if not make:

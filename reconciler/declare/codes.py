@@ -26,6 +26,10 @@ AMBIGUOUS_ALIAS: Final = "AB115"
 TAKEN_TWICE: Final = "AB116"
 WRITTEN_TWICE: Final = "AB117"
 NEVER_REPLICATED: Final = "AB118"
+BAD_RENAME: Final = "AB119"
+BAD_POLICY_CLASS: Final = "AB120"
+BAD_NAME: Final = "AB121"
+ONE_NAME: Final = "AB122"
 
 # Warnings: the topology is accepted.
 UNUSED_CLUSTER: Final = "AB190"

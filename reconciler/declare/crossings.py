@@ -13,7 +13,8 @@ from itertools import combinations
 from reconciler.declare import codes, words
 from reconciler.declare.expand import Draft
 from reconciler.declare.located import Located, Place
-from reconciler.declare.rings import Ring, growing_rings, identity_rings
+from reconciler.declare.rings import Ring, growing_rings, identity_rings, renaming_rings
+from reconciler.model.cycles import way_said
 from reconciler.model.selection import Selection, is_literal
 
 _EVERYTHING = ".*"
@@ -31,6 +32,7 @@ def check(drafts: Sequence[Draft], aliases: Sequence[str]) -> list[Located]:
     return [
         *_ambiguous_aliases(enabled),
         *_cycles(enabled, aliases),
+        *_coming_back(enabled, aliases),
         *_taken_twice(enabled),
         *_written_twice(enabled),
         *_never_begun(enabled),
@@ -43,11 +45,11 @@ def _ambiguous_aliases(drafts: Sequence[Draft]) -> Iterator[Located]:
     for draft in drafts:
         policy, alias = draft.flow.policy, draft.flow.source
         place = draft.settings["policy.separator"].place
-        if policy.kind == "default" and policy.separator in alias and place and (place, alias) not in told:
+        if policy.prefixes and policy.separator in alias and place and (place, alias) not in told:
             told.add((place, alias))
             message = (
                 f"separator {policy.separator} is a part of the alias {alias}: "
-                f"{draft.flow.remote_topic('orders')} would not say where it came from"
+                f"{alias}{policy.separator}orders would not say where it came from"
             )
             yield place.problem(codes.AMBIGUOUS_ALIAS, message, "choose another separator, or rename the cluster")
 
@@ -77,7 +79,7 @@ def _cycles(drafts: Sequence[Draft], aliases: Sequence[str]) -> Iterator[Located
         if len(ring) == _PAIR:
             both_ways.setdefault(_last(ring, by_name).place, []).append(ring)
         else:
-            message = f"topics would come back under the same name: {_way(ring)} keeps names (policy identity)"
+            message = f"topics would come back under the same name: {way_said(ring)} keeps names (policy identity)"
             remedy = "use policy default for one of these flows, or name topics so that none passes all of them"
             yield _last(ring, by_name).place.problem(codes.CYCLE, message, remedy)
     for place, rings in both_ways.items():
@@ -88,8 +90,16 @@ def _cycles(drafts: Sequence[Draft], aliases: Sequence[str]) -> Iterator[Located
     for ring in growing_rings(flows, aliases):
         prefixing = next(flow for flow in ring if flow.policy.kind == "default")
         name = prefixing.remote_topic(prefixing.remote_topic("orders"))
-        message = f"topics would come back longer each time round {_way(ring)}: {name}"
+        message = f"topics would come back longer each time round {way_said(ring)}: {name}"
         remedy = "use one policy for all of these flows, or exclude remote topics from one of them"
+        yield _last(ring, by_name).place.problem(codes.CYCLE, message, remedy)
+
+
+def _coming_back(drafts: Sequence[Draft], aliases: Sequence[str]) -> Iterator[Located]:
+    by_name = {draft.flow.name: draft for draft in drafts}
+    for ring, name in renaming_rings([draft.flow for draft in drafts], aliases):
+        message = f"topics would go round for ever: {way_said(ring)}; {name}, for example"
+        remedy = "name copies so that no flow takes them back, exclude those names, or use policy default"
         yield _last(ring, by_name).place.problem(codes.CYCLE, message, remedy)
 
 
@@ -97,10 +107,6 @@ def _last(ring: Ring, by_name: dict[str, Draft]) -> Draft:
     """Return the flow of a ring that was declared last: the one that closed it."""
     order = list(by_name)
     return by_name[max((flow.name for flow in ring), key=order.index)]
-
-
-def _way(ring: Ring) -> str:
-    return " → ".join((*(flow.source for flow in ring), ring[0].source))
 
 
 def _taken_twice(drafts: Sequence[Draft]) -> Iterator[Located]:

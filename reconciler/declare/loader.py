@@ -1,6 +1,6 @@
 """From files to a topology: the one way in.
 
-    read → shape → selections → merge → expand → crossings → model
+    read → shape → selections, renames → merge → expand → policies → crossings → model
 
 Every step adds to one list of problems and goes on with what is still sure, so that one run tells everything. Commands
 call `load`; nobody else in the house sees YAML.
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from reconciler.declare import clusters, codes, crossings, selections, shape, words
+from reconciler.declare import clusters, codes, crossings, policies, renames, selections, shape, words
 from reconciler.declare.expand import expand, references
 from reconciler.declare.located import Document, Located, Mark, Position
 from reconciler.declare.merge import Declaration, Source, merge
@@ -47,7 +47,8 @@ def load(paths: Sequence[Path], warn: Callable[[Problem], None] = _ignore) -> To
     problems += unexpanded
     if all_read and declaration.all_flows:
         known = [draft for draft in drafts if {draft.flow.source, draft.flow.target} <= declaration.clusters.keys()]
-        problems += crossings.check(known, tuple(declaration.clusters))
+        # Without names nothing can be said of flows together.
+        problems += policies.check(known) or crossings.check(known, tuple(declaration.clusters))
     if problems:
         raise DeclaredInputError(_in_order(problems, paths))
     used = {alias for draft in drafts for alias in (draft.flow.source, draft.flow.target)}
@@ -75,7 +76,7 @@ def _source(path: Path, problems: list[Located]) -> Source | None:
         return None
     findings = shape.check(reading.document)
     # Two looks: the items of lists are only worth a second one where the schema found nothing wrong.
-    findings += selections.check(_without(reading.document, findings))
+    findings += [found for look in (selections, renames) for found in look.check(_without(reading.document, findings))]
     problems += [finding.located for finding in findings]
     source = _without(reading.document, findings)
     problems += _bad_clusters(source)

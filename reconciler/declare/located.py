@@ -89,6 +89,11 @@ class Place:
         """`file:line`, for messages that point at a second place."""
         return f"{self.document.name}:{self.key_mark.line}"
 
+    @property
+    def where(self) -> str:
+        """`file:line:column (json path)`, as problems say it."""
+        return self.problem("", "", "").problem.where
+
     def problem(self, code: str, message: str, remedy: str, *, at_key: bool = False, hide_key: bool = False) -> Located:
         """Return a problem with this value, or with its key.
 

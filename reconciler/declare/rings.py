@@ -6,19 +6,26 @@ through its target: a ring of such flows ends by itself. Two kinds of ring do no
 - all flows keep the name (identity policy): the topic comes back as it left;
 - no two flows in a row prefix it, and at least one does: its name then never says that it came through the target of
   the next prefixing flow, and grows with every turn: `b.b.orders`.
+
+What rename rules and policy classes make of a name only names tell: some that the file suggests are followed.
 """
 
 from __future__ import annotations
 
+import re
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
+from reconciler.model.cycles import endless_way
 from reconciler.model.flow import Flow
+from reconciler.model.renames import GROUP
 from reconciler.model.selection import is_literal
 
 Ring: TypeAlias = tuple[Flow, ...]
 _PROBE = "orders"
+# What of an expression can be written as a name: escaped characters, wildcards, and parentheses, which are nothing.
+_TOKEN = re.compile(r"\\([._-])|((?:\.|\\w|\[[^\]]*\])[*+])|\(\?P<\w+>|\(\?:|[()^$]")
 
 
 def identity_rings(flows: Sequence[Flow]) -> list[Ring]:
@@ -37,12 +44,40 @@ def identity_rings(flows: Sequence[Flow]) -> list[Ring]:
 
 def growing_rings(flows: Sequence[Flow], aliases: Sequence[str]) -> list[Ring]:
     """Return rings that mix both policies and that a name provably travels for ever."""
-    rings = _rings(flows, lambda flow, following: "identity" in (flow.policy.kind, following.policy.kind))
+    known = [flow for flow in flows if not flow.policy.is_written_out]
+    rings = _rings(known, lambda flow, following: "identity" in (flow.policy.kind, following.policy.kind))
     return [
         ring
         for ring in rings
         if {flow.policy.kind for flow in ring} == {"default", "identity"} and _travels_for_ever(ring, aliases)
     ]
+
+
+def renaming_rings(flows: Sequence[Flow], aliases: Sequence[str]) -> list[tuple[Ring, str]]:
+    """Return rings with rename rules or policy classes on which a name goes round for ever, each with such a name.
+
+    Names that are written in the file are tried, and one for each expression; `plan` tries those of the real topics.
+    """
+    found: dict[frozenset[str], tuple[Ring, str]] = {}
+    if not any(flow.policy.is_written_out for flow in flows):
+        return []
+    names = dict.fromkeys(name for flow in flows for name in _suggested(flow))
+    for flow in flows:
+        for name in names:
+            ring = endless_way(flows, aliases, flow, name) if flow.takes(name, aliases) else None
+            if ring and any(one.policy.is_written_out for one in ring):
+                found.setdefault(frozenset(one.name for one in ring), (ring, name))
+    return list(found.values())
+
+
+def _suggested(flow: Flow) -> Iterator[str]:
+    """Yield names that a flow's lists and rules suggest."""
+    yield _PROBE
+    for item in (*flow.topics.include, *(rule.pattern for rule in flow.policy.rules)):
+        name = item if is_literal(item) else _TOKEN.sub(lambda token: token[1] or (_PROBE if token[2] else ""), item)
+        if is_literal(name) and (name == item or re.fullmatch(item, name)):
+            yield name
+    yield from (rule.replacement for rule in flow.policy.rules if not GROUP.search(rule.replacement))
 
 
 def _fellow_travellers(flows: Sequence[Flow]) -> Iterable[Ring]:

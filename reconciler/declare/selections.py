@@ -41,7 +41,7 @@ def _items(place: Place) -> Iterator[Place]:
 def _check_item(place: Place, key: str) -> Iterator[Finding]:
     item = str(place.value)
     if not is_literal(item):
-        reason = _why_bad(item)
+        reason = why_bad(item)
         if reason:
             message = f"expected a regular expression of Python's re; found {words.found(item)}: {reason}"
             remedy = "correct the expression, or write a plain topic name"
@@ -51,7 +51,7 @@ def _check_item(place: Place, key: str) -> Iterator[Finding]:
         yield Finding(place.problem(codes.NEVER_REPLICATED, message, "remove it"), None)
 
 
-def _why_bad(pattern: str) -> str | None:
+def why_bad(pattern: str) -> str | None:
     """Return why `pattern` is no usable regular expression, or None."""
     try:
         with warnings.catch_warnings():

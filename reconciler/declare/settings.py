@@ -13,7 +13,8 @@ from typing import NamedTuple, TypeAlias, cast
 from reconciler.declare.located import Place, Value
 from reconciler.declare.quantities import byte_count, byte_rate, moment, seconds, short_seconds
 from reconciler.model.flow import Compression, Fill, Flow, OffsetsMode, OnDataLoss, OnRecreate
-from reconciler.model.policy import PolicyKind, ReplicationPolicy
+from reconciler.model.policy import Otherwise, PolicyKind, ReplicationPolicy
+from reconciler.model.renames import RenameRule
 from reconciler.model.selection import Selection
 from reconciler.model.start import Start, StartAt
 
@@ -39,6 +40,10 @@ _BUILT_IN_VALUES: dict[str, Value] = {
     "topics.required": False,
     "policy.type": "default",
     "policy.separator": ".",
+    "policy.rules": [],
+    "policy.otherwise": "default",
+    "policy.class": None,
+    "policy.options": {},
     "offsets": "auto",
     "start": "earliest",
     "fill": "auto",
@@ -101,10 +106,7 @@ def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -
             exclude=tuple(cast("list[str]", value["topics.exclude"])),
             required=cast("bool", value["topics.required"]),
         ),
-        policy=ReplicationPolicy(
-            kind=cast("PolicyKind", value["policy.type"]),
-            separator=cast("str", value["policy.separator"]),
-        ),
+        policy=_policy_of(settings),
         offsets=cast("OffsetsMode", value["offsets"]),
         start=start_of(cast("str | dict[str, Value]", value["start"])),
         fill=cast("Fill", value["fill"]),
@@ -122,4 +124,33 @@ def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -
         refresh_interval=seconds(cast("str", value["refresh-interval"])),
         enabled=cast("bool", value["enabled"]),
         origin=origin,
+    )
+
+
+def policy_place(settings: Settings, rule: int | None = None) -> Place | None:
+    """Return what says most about how topics are named: a rule, the class, the type; None where it is built in.
+
+    Args:
+        settings: effective settings.
+        rule: number of a rename rule.
+    """
+    chosen = {"rename": "policy.rules", "class": "policy.class"}.get(str(settings["policy.type"].value), "policy.type")
+    place = settings[chosen].place or settings["policy.type"].place
+    return place / rule if place and rule is not None else place
+
+
+def _policy_of(settings: Settings) -> ReplicationPolicy:
+    place = policy_place(settings)
+    written = settings["policy.rules"]
+    return ReplicationPolicy(
+        kind=cast("PolicyKind", settings["policy.type"].value),
+        separator=cast("str", settings["policy.separator"].value),
+        rules=tuple(
+            RenameRule(rule["from"], rule["to"], (written.place / index).where if written.place else "")
+            for index, rule in enumerate(cast("list[dict[str, str]]", written.value))
+        ),
+        otherwise=cast("Otherwise", settings["policy.otherwise"].value),
+        entry_point=cast("str | None", settings["policy.class"].value) or "",
+        options=tuple(sorted(cast("dict[str, str]", settings["policy.options"].value).items())),
+        place=place.where if place else "",
     )

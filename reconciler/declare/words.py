@@ -26,12 +26,10 @@ _PLANNED_KEYS: dict[str, frozenset[str]] = {
     "cluster": frozenset(("overrides", "consumer", "producer", "admin")),
     "security": frozenset(("ca", "certificate", "key", "key-password", "truststore", "keystore", "oauth", "kerberos")),
     "flow": _PLANNED_OF_FLOWS,
-    "policy": frozenset(("rules", "rename")),
 }
 _PLANNED_VALUES: dict[str, frozenset[str]] = {
     "protocol": frozenset(("SSL", "SASL_SSL")),
     "mechanism": frozenset(("SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")),
-    "type": frozenset(("rename",)),
 }
 
 

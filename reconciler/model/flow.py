@@ -88,7 +88,11 @@ class Flow:
         return replace(self, topics=replace(self.topics, exclude=(*self.topics.exclude, *names))) if names else self
 
     def remote_topic(self, topic: str) -> str:
-        """Return the remote topic's name for the original `topic`."""
+        """Return the remote topic's name for the original `topic`.
+
+        Raises:
+            PolicyFault: `topic` is nameless; of topics that the flow takes none is.
+        """
         return self.policy.remote_topic(self.source, topic)
 
     def lacks_dlq(self, where: str) -> Problem:
@@ -104,8 +108,21 @@ class Flow:
             "create it, as large records as the source allows should fit (max.message.bytes), or correct dlq",
         )
 
+    def nameless(self, topic: str) -> str | None:
+        """Say why the policy gives the copy of `topic` no name that could be used; None where it does."""
+        return self.policy.fault(self.source, topic)
+
     def takes(self, topic: str, aliases: Collection[str]) -> bool:
-        """Tell whether this flow replicates `topic`.
+        """Tell whether this flow replicates `topic`: it wants it, and its copy has a name.
+
+        Args:
+            topic: a name on the source cluster.
+            aliases: the clusters of the topology.
+        """
+        return self.wants(topic, aliases) and self.nameless(topic) is None
+
+    def wants(self, topic: str, aliases: Collection[str]) -> bool:
+        """Tell whether this flow should replicate `topic`.
 
         A topic whose name says that it came through the target goes no further, as in MirrorMaker 2
         (`MirrorSourceConnector.isCycle`), or active-active pairs would echo for ever.

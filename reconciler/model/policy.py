@@ -2,35 +2,134 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Literal, get_args
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
 
-PolicyKind = Literal["default", "identity"]
+from reconciler.model import policy_class
+from reconciler.model.naming import is_heartbeats, name_fault
+from reconciler.model.policy_class import Options, PolicyFault
+from reconciler.model.renames import RenameRule
+from reconciler.model.selection import ALWAYS_EXCLUDED
+
+PolicyKind = Literal["default", "identity", "rename", "class"]
 POLICY_KINDS: tuple[str, ...] = get_args(PolicyKind)
+
+Otherwise = Literal["default", "identity"]
+OTHERWISE: tuple[str, ...] = get_args(Otherwise)
+
+_WRITTEN_OUT = ("rename", "class")
+_SHOWN_LENGTH = 60
 
 
 @dataclass(frozen=True)
 class ReplicationPolicy:
     """The rule from an original topic's name to its remote topic's.
 
+    Whatever the kind, topics of heartbeats get the prefix (as under MirrorMaker 2's `IdentityReplicationPolicy`): each
+    cluster has its own, and they tell the way that records took.
+
     Attributes:
         kind: `default` puts the source alias and the separator before the name (MirrorMaker 2's
-            `DefaultReplicationPolicy`); `identity` keeps the name.
+            `DefaultReplicationPolicy`); `identity` keeps the name; `rename` follows rules, the first that matches;
+            `class` asks a Python class.
         separator: what stands between alias and name.
+        rules: of kind `rename`.
+        otherwise: of kind `rename`, what becomes of topics that no rule matches.
+        entry_point: of kind `class`, its name in the group `anabranch.policies`.
+        options: of kind `class`, what the class is made with.
+        place: where it is declared, for messages; two policies that differ in it alone are equal.
     """
 
     kind: PolicyKind = "default"
     separator: str = "."
+    rules: tuple[RenameRule, ...] = ()
+    otherwise: Otherwise = "default"
+    entry_point: str = ""
+    options: Options = ()
+    place: str = field(default="", compare=False)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> ReplicationPolicy:
+        """Read what `dataclasses.asdict` gave, back from JSON.
+
+        Raises:
+            KeyError, TypeError, ValueError: the value is of another shape.
+        """
+        rules = tuple(RenameRule(**rule) for rule in value["rules"])
+        options = tuple((str(key), str(text)) for key, text in value["options"])
+        return cls(**{**value, "rules": rules, "options": options})
+
+    @property
+    def is_written_out(self) -> bool:
+        """Whether names are what somebody wrote: anything is possible, and few of them say where they are from."""
+        return self.kind in _WRITTEN_OUT
+
+    @property
+    def prefixes(self) -> bool:
+        """Whether topics get the prefix, at least some."""
+        return self.kind == "default" or (self.kind == "rename" and self.otherwise == "default")
 
     def remote_topic(self, source_alias: str, topic: str) -> str:
-        """Return the name that `topic` of `source_alias` has at the target."""
-        return topic if self.kind == "identity" else f"{source_alias}{self.separator}{topic}"
+        """Return the name that `topic` of `source_alias` has at the target.
+
+        Raises:
+            PolicyFault: the policy class has no answer.
+        """
+        if self.kind == "default" or is_heartbeats(topic, self.separator):
+            return f"{source_alias}{self.separator}{topic}"
+        if self.kind == "class":
+            return policy_class.remote_topic(self.entry_point, self.options, source_alias, topic)
+        rule = self.rule_for(topic)
+        renamed = rule.renamed(topic) if rule else None
+        if renamed is not None:
+            return renamed
+        return f"{source_alias}{self.separator}{topic}" if self.prefixes else topic
+
+    def rule_for(self, topic: str) -> RenameRule | None:
+        """Return the rename rule that decides about `topic`, if one does."""
+        if self.kind != "rename" or is_heartbeats(topic, self.separator):
+            return None
+        return next((rule for rule in self.rules if rule.renamed(topic) is not None), None)
+
+    def fault(self, source_alias: str, topic: str) -> str | None:
+        """Say why the copy of `topic` has no name that could be used; None where it has one."""
+        try:
+            remote = self.remote_topic(source_alias, topic)
+            self._upstream(topic, ())
+        except PolicyFault as fault:
+            return str(fault)
+        wrong = name_fault(remote)
+        if wrong:
+            return f"{topic} of {source_alias} would be called {_shortened(remote)}: its name {wrong}"
+        # Under the other kinds only an internal topic has an internal copy, and none is taken.
+        if self.is_written_out and any(re.fullmatch(pattern, remote) for pattern in ALWAYS_EXCLUDED):
+            return f"{topic} of {source_alias} would be called {remote}: that is the name of an internal topic"
+        return None
 
     def original(self, source_alias: str, remote: str) -> str | None:
-        """Return which topic of `source_alias` has the name `remote` at the target; None where none has."""
-        prefix = "" if self.kind == "identity" else f"{source_alias}{self.separator}"
-        return remote[len(prefix) :] if remote.startswith(prefix) and remote != prefix else None
+        """Return which topic of `source_alias` the name `remote` says it is the copy of; None where it does not say."""
+        if self.kind == "identity" and not is_heartbeats(remote, self.separator):
+            return remote
+        try:
+            said = self._upstream(remote, (source_alias,))
+            # By a rule it may have another name than the prefix says.
+            is_so = said and said[1] and said[0] == source_alias and self.remote_topic(*said) == remote
+        except PolicyFault:
+            return None
+        return said[1] if said and is_so else None
+
+    def may_name(self, source_alias: str, remote: str) -> bool:
+        """Tell whether some topic of `source_alias` could have the copy `remote`."""
+        if self.original(source_alias, remote) is not None:
+            return True
+        if self.kind == "rename":
+            return self.otherwise == "identity" or any(rule.may_give(remote) for rule in self.rules)
+        try:
+            return self.kind == "class" and self._upstream(remote, ()) is None
+        except PolicyFault:
+            return True
 
     def hops(self, topic: str, aliases: Collection[str]) -> tuple[str, ...]:
         """Return the aliases that a topic's name says it came through, nearest first.
@@ -40,11 +139,30 @@ class ReplicationPolicy:
             aliases: the clusters of the topology; only they count as hops, so `payments.eu` has none.
         """
         found: list[str] = []
-        while self.kind == "default":
-            # The longest alias first: "eu" and "eu.west" may both be clusters.
-            prefix = max((a for a in aliases if topic.startswith(a + self.separator)), key=len, default=None)
-            if prefix is None:
-                break
-            found.append(prefix)
-            topic = topic[len(prefix) + len(self.separator) :]
+        seen = {topic}
+        try:
+            while said := self._upstream(topic, aliases):
+                alias, topic = said
+                if alias not in aliases or topic in seen:
+                    break
+                seen.add(topic)
+                found.append(alias)
+        except PolicyFault:
+            # `fault` tells of it, and then the topic is not taken at all.
+            pass
         return tuple(found)
+
+    def _upstream(self, topic: str, aliases: Collection[str]) -> tuple[str, str] | None:
+        """Return the cluster of `aliases` that a name says it was copied from, and the name there."""
+        heartbeats = is_heartbeats(topic, self.separator)
+        if self.kind == "class" and not heartbeats:
+            return policy_class.upstream(self.entry_point, self.options, topic)
+        if not (self.prefixes or heartbeats):
+            return None
+        # The longest alias first: "eu" and "eu.west" may both be clusters.
+        alias = max((a for a in aliases if topic.startswith(a + self.separator)), key=len, default=None)
+        return None if alias is None else (alias, topic[len(alias) + len(self.separator) :])
+
+
+def _shortened(name: str) -> str:
+    return repr(name) if len(name) <= _SHOWN_LENGTH else f"{name[:_SHOWN_LENGTH]!r}…"

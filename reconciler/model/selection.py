@@ -49,6 +49,14 @@ class Selection:
             return False
         return not _any_matches(self.exclude, name) and not _any_matches(ALWAYS_EXCLUDED, name)
 
+    def against(self, name: str) -> str | None:
+        """Say which item stands against the topic `name`; None where it is chosen."""
+        for kind, items in (("never taken", ALWAYS_EXCLUDED), ("excluded", self.exclude)):
+            item = next((item for item in items if _any_matches((item,), name)), None)
+            if item is not None:
+                return f"{kind}: {item}"
+        return None if self.matches(name) else f"matches none of {', '.join(self.include)}"
+
     def literals(self) -> tuple[str, ...]:
         """Return the included items that are plain names."""
         return tuple(item for item in self.include if is_literal(item))

@@ -69,7 +69,7 @@ class FlowSpec:
             **{
                 **flow,
                 "topics": Selection(**{**flow["topics"], **_tuples(flow["topics"], "include", "exclude")}),
-                "policy": ReplicationPolicy(**flow["policy"]),
+                "policy": ReplicationPolicy.from_json(flow["policy"]),
                 "start": Start.from_json(flow["start"]),
             }
         )

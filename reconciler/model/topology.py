@@ -41,6 +41,12 @@ class Topology:
             "name": self.name,
             "clusters": {alias: asdict(cluster) for alias, cluster in self.clusters.items()},
             # Where a flow was declared does not change what it is.
-            "flows": [asdict(replace(flow, origin="")) for flow in self.flows],
+            "flows": [asdict(_nowhere(flow)) for flow in self.flows],
         }
         return hashlib.sha256(json.dumps(declared, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _nowhere(flow: Flow) -> Flow:
+    """Return the flow without the places that it was declared at."""
+    rules = tuple(replace(rule, place="") for rule in flow.policy.rules)
+    return replace(flow, origin="", policy=replace(flow.policy, rules=rules, place=""))

@@ -25,6 +25,7 @@ from reconciler.plan.desired import desired_of
 from reconciler.plan.differences import config_changes
 from reconciler.plan.flows import not_started, planned_flow
 from reconciler.plan.guardrails import refusals
+from reconciler.plan.naming import misnamed
 from reconciler.plan.notices import left_alone, warnings
 from reconciler.plan.offsets import Choice, Observed, choices
 from reconciler.plan.permissions import impossible_demands, missing_permissions
@@ -42,7 +43,7 @@ def build_plan(
         internal_topics: names of the topics that our state needs on each target.
 
     Raises:
-        Refused: AB401 to AB406, with every refusal.
+        Refused: AB401 to AB409, with every refusal.
         EnvironmentFault: AB360 to AB362, with every permission that is missing and every demand that cannot be met.
         AnabranchError: both, together.
     """
@@ -80,8 +81,11 @@ def _raise_problems(
     targets: Collection[str],
 ) -> None:
     """Raise everything that stands against this plan, together."""
+    stray = {(flow.name, name) for flow in topology.flows_into(targets) for name in misnamed(topology, flow, observed)}
+    # What its policy stands against has been told with the policy's place, and demands nothing.
+    named = [choice for choice in chosen if (choice.flow.name, choice.original.name) not in stray]
     faults = (
-        *impossible_demands(topology, observed, chosen, targets),
+        *impossible_demands(topology, observed, named, targets),
         *missing_permissions(topology, observed, desired, targets),
     )
     refused = tuple(refusals(topology, observed, desired, targets))

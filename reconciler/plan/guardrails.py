@@ -13,10 +13,8 @@ from reconciler.model.errors import Problem
 from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.topology import Topology
+from reconciler.plan.naming import misnamed
 from reconciler.plan.offsets import Observed, hindrances
-
-LONGEST_NAME = 249
-"""Kafka's limit for topic names (`Topic.MAX_NAME_LENGTH`)."""
 
 
 def refusals(
@@ -43,7 +41,7 @@ def refused_topics(
         for topic in topics:
             target = observed[topic.cluster]
             foreign = _not_ours(topic, existing, target, topology, where) if existing else ()
-            for problem in (*_ambiguous(topics, where), *_too_long(topic, where), *foreign):
+            for problem in (*_ambiguous(topics, where), *foreign):
                 found.setdefault((topic.flow, topic.source_topic), problem)
     return found
 
@@ -60,13 +58,13 @@ def impossible(
     topology: Topology, observed: Observed, desired: Collection[DesiredTopic], targets: Collection[str]
 ) -> Iterator[Problem]:
     """Yield why no provisioner could make what is desired, whoever owns the topics that exist."""
+    yield from _misnamed(topology, observed, targets)
     yield from _missing_required(topology, observed, targets)
     yield from _no_such_start(topology, observed, targets)
     yield from _too_many_replicas(topology, observed, targets)
     for _, group in groupby(desired, key=lambda topic: (topic.cluster, topic.name)):
         topics = tuple(group)
         yield from _ambiguous(topics, _where(topology, topics[0]))
-        yield from _too_long(topics[0], _where(topology, topics[0]))
 
 
 def is_ours(existing: ObservedTopic, record: OwnedTopic | None, topology: str) -> bool:
@@ -97,14 +95,10 @@ def _ambiguous(topics: tuple[DesiredTopic, ...], where: str) -> Iterator[Problem
         )
 
 
-def _too_long(topic: DesiredTopic, where: str) -> Iterator[Problem]:
-    if len(topic.name) > LONGEST_NAME:
-        yield Problem(
-            "AB406",
-            where,
-            f"its name has {len(topic.name)} characters, Kafka allows {LONGEST_NAME}",
-            f"exclude {topic.source_topic} from flow {topic.flow}, or shorten the cluster's alias",
-        )
+def _misnamed(topology: Topology, observed: Observed, targets: Collection[str]) -> Iterator[Problem]:
+    for flow in topology.flows_into(targets):
+        # Topics that are to have one name are one problem.
+        yield from dict.fromkeys(misnamed(topology, flow, observed).values())
 
 
 def _not_ours(
@@ -168,12 +162,12 @@ def _no_such_start(topology: Topology, observed: Observed, targets: Collection[s
             remedy = f"correct start.offsets of flow {flow.name}"
             if len(offsets) > original.partitions:
                 found = f"has {original.partitions} partitions, and flow {flow.name} names {len(offsets)} to begin at"
-                yield Problem("AB408", where, found, remedy)
+                yield Problem("AB410", where, found, remedy)
             for number, offset in enumerate(offsets[: original.partitions]):
                 first, last = original.bounds(number) or (offset, offset)
                 if not first <= offset <= last:
                     found = f"has offsets {first} to {last}, and flow {flow.name} would begin at {offset}"
-                    yield Problem("AB408", f"{where}, partition {number}", found, remedy)
+                    yield Problem("AB410", f"{where}, partition {number}", found, remedy)
 
 
 def _missing_required(topology: Topology, observed: Observed, targets: Collection[str]) -> Iterator[Problem]:

@@ -14,6 +14,7 @@ from reconciler.model.topology import Topology
 from reconciler.plan.desired import desired_of
 from reconciler.plan.flows import not_started
 from reconciler.plan.guardrails import is_made_elsewhere, refused_topics
+from reconciler.plan.naming import misnamed
 from reconciler.plan.offsets import Observed, choices, taken_topics
 from reconciler.plan.permissions import refused_operations
 
@@ -31,15 +32,19 @@ def left_out(topology: Topology, observed: Observed, targets: Collection[str]) -
         observed: the targets and the sources of the flows into them.
         targets: aliases of target clusters.
     """
-    chosen = choices(topology, observed, targets)
     found: dict[str, dict[str, str]] = {}
+    for flow in topology.flows_into(targets):
+        if stray := misnamed(topology, flow, observed):
+            found[flow.name] = {name: str(problem) for name, problem in stray.items()}
+    # What its policy stands against takes no name from the others.
+    chosen = choices(without(topology, found), observed, targets)
     for topic in not_started(chosen):
         found.setdefault(topic.flow, {})[topic.topic] = f"{topic.remote} is {topic.why}"
     desired = desired_of(chosen, observed)
     elsewhere = _made_elsewhere(desired, observed)
-    for (flow, name), problem in refused_topics(topology, observed, desired).items():
-        if (flow, name) not in elsewhere:
-            found.setdefault(flow, {})[name] = str(problem)
+    for (taker, name), problem in refused_topics(topology, observed, desired).items():
+        if (taker, name) not in elsewhere:
+            found.setdefault(taker, {})[name] = str(problem)
     return found
 
 
@@ -70,7 +75,7 @@ def contenders(topology: Topology, flow: Flow) -> tuple[Flow, ...]:
     return tuple(
         other
         for other in topology.flows_into([flow.target])
-        if other.source != flow.source and "identity" in (flow.policy.kind, other.policy.kind)
+        if other.source != flow.source and {flow.policy.kind, other.policy.kind} != {"default"}
     )
 
 
@@ -93,6 +98,9 @@ def contested(topology: Topology, flow: Flow, observed: Observed) -> Reasons:
                 theirs = other.policy.original(other.source, remote)
                 if theirs is not None and other.takes(theirs, topology.aliases):
                     found[original.name] = f"{remote} may be the copy of {other.source}'s {theirs} (flow {other.name})"
+                elif theirs is None and other.policy.may_name(other.source, remote):
+                    said = f"a topic of {other.source}"
+                    found[original.name] = f"{remote} may be the copy of {said} (flow {other.name})"
     return {flow.name: found} if found else {}
 
 

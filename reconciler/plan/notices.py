@@ -11,6 +11,7 @@ from reconciler.model.desired import DesiredTopic
 from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.steps import Notice
 from reconciler.model.topology import Topology
+from reconciler.plan.naming import one_metric_name
 from reconciler.plan.offsets import Choice, Observed, taken_topics
 from reconciler.plan.settings import unknown_keys
 
@@ -45,6 +46,8 @@ def warnings(topics: Collection[DesiredTopic], alias: str, topology: Topology, o
     for flow in flows:
         if not taken_topics(flow, topology, observed):
             yield Notice(f"flow {flow.name}", f"no topic of {flow.source} matches; it waits for one")
+    for name, other in one_metric_name([topic.name for topic in topics], target.names):
+        yield Notice(name, f"brokers cannot tell it from {other} in their metrics (. and _ are one), and may refuse it")
     for topic in topics:
         original = observed[topic.source].topics[topic.source_topic]
         if left_out := unknown_keys(original, target):

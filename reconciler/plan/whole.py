@@ -28,7 +28,7 @@ def whole_topics(topology: Topology, observed: Observed, targets: Collection[str
         targets: aliases of target clusters.
 
     Raises:
-        Refused: AB402, AB403, AB404 or AB406, with every refusal.
+        Refused: AB402 to AB404, AB406, AB408 or AB409, with every refusal.
     """
     desired = desired_topics(topology, observed, targets)
     problems = tuple(impossible(topology, observed, desired, targets))

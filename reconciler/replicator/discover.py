@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.flow import Flow
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator.place import Place
 from reconciler.state.faults import in_words, is_authentication, principal
@@ -39,7 +40,9 @@ class Assignment:
 
 
 def matching(spec: FlowSpec) -> list[Place]:
-    """Return the partitions that the flow takes, as the source cluster lists them now.
+    """Return the partitions that the flow wants, as the source cluster lists them now.
+
+    What may not be copied for its name is among them, so that nobody takes it for copied: see `without_name`.
 
     Raises:
         Unreachable: AB310, the source does not answer.
@@ -54,11 +57,39 @@ def matching(spec: FlowSpec) -> list[Place]:
         raise _fault(spec, error.args[0], reported) from None
     mode = "translated" if spec.flow.offsets == "translated" else "identical"
     return [
-        Place(name, partition, spec.flow.remote_topic(name), mode)
+        Place(name, partition, "" if spec.flow.nameless(name) else spec.flow.remote_topic(name), mode)
         for name in sorted(topics)
-        if spec.flow.takes(name, spec.aliases)
+        if spec.flow.wants(name, spec.aliases)
         for partition in sorted(topics[name].partitions)
     ]
+
+
+def without_name(flow: Flow, places: Iterable[Place], shares: Shares) -> dict[str, str]:
+    """Return, by original, why its copy has no name of its own.
+
+    This is the last guard before anything is written; where somebody looks after remote topics, he has said so already.
+    Of several topics with one name the one that a task has keeps it.
+
+    Args:
+        flow: the flow.
+        places: what it wants and nobody has left out yet.
+        shares: what its tasks have.
+    """
+    found: dict[str, str] = {}
+    takers: dict[str, set[str]] = {}
+    for topic, remote in dict.fromkeys((place.topic, place.remote) for place in places):
+        if remote:
+            takers.setdefault(remote, set()).add(topic)
+        else:
+            found[topic] = flow.nameless(topic) or "its copy has no name"
+    for topic, shared in shares.topics.items():
+        takers.setdefault(shared.remote, set()).add(topic)
+    for remote, topics in takers.items():
+        for topic in topics if len(topics) > 1 else ():
+            if topic not in shares.topics:
+                others = ", ".join(sorted(topics - {topic}))
+                found[topic] = f"{remote} would be the copy of {others} too: a copy has one original"
+    return found
 
 
 def _fault(spec: FlowSpec, failure: KafkaError, reported: list[KafkaError]) -> EnvironmentFault:

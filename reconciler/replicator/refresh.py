@@ -104,6 +104,7 @@ class Refresh(threading.Thread):
             self._announce(trouble=str(error))
             raise
         made = self._provide(places, troubles)
+        self._leave_out_nameless(places, troubles)
         wanted = [
             place._replace(offsets="translated") if place.topic in self._translated else place
             for place in places
@@ -123,6 +124,7 @@ class Refresh(threading.Thread):
         """Have the remote topics made; return the original topics of those that were made or have grown."""
         if self._reconcile is None or not places:
             self._known = {place.topic for place in places}
+            self.left_out = {}
             return []
         try:
             growth = self._reconcile(self.flow)
@@ -145,6 +147,13 @@ class Refresh(threading.Thread):
                 self._note(f"flow {self.flow}: {verb} {step.name}, {step.topic.partitions} partitions")
                 made.append(step.topic.source_topic)
         return made
+
+    def _leave_out_nameless(self, places: Sequence[Place], troubles: list[str]) -> None:
+        """See to it that nothing is written under a name that is no name, or another topic's."""
+        others = [place for place in places if place.topic not in self.left_out]
+        nameless = discover.without_name(self._spec.flow, others, self._shares)
+        troubles += [f"topic {topic} is not copied: {why}" for topic, why in nameless.items()]
+        self.left_out = {**self.left_out, **nameless}
 
     def _announce(self, trouble: str | None = None) -> None:
         """Announce the shares when they are new, and now and then: what is silent for long is taken for dead."""

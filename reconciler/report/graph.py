@@ -67,8 +67,22 @@ def _columns(flow: Flow) -> tuple[str, ...]:
         f"replication factor {flow.replication_factor}" if flow.replication_factor else "",
         "" if flow.enabled else "disabled",
     )
-    named = "same names" if flow.policy.kind == "identity" else f"as {flow.remote_topic('…')}"
-    return f"→ {flow.target}", topics, named, ", ".join(filter(None, extras))
+    return f"→ {flow.target}", topics, _named(flow), ", ".join(filter(None, extras))
+
+
+def _named(flow: Flow) -> str:
+    """Say how the copies are called."""
+    policy = flow.policy
+    prefixed = f"as {flow.source}{policy.separator}…"
+    match policy.kind:
+        case "identity":
+            return "same names"
+        case "rename":
+            others = prefixed if policy.prefixes else "same names"
+            return f"renamed by {_count(len(policy.rules), 'rule')}, others {others}"
+        case "class":
+            return f"named by {policy.entry_point}"
+    return prefixed
 
 
 def _widths(rows: list[tuple[str, ...]]) -> list[int]:

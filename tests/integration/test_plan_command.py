@@ -10,6 +10,7 @@ import pytest
 from reconciler.embedded import EmbeddedCluster
 from tests.contract.kafka import admin, create
 from tests.integration.command import anabranch
+from tests.support.installing import documented_class, documented_entry_points, install, with_path
 
 DECLARATION = """\
 version: 1
@@ -82,3 +83,49 @@ def test_what_cannot_be_meant_is_refused_where_it_stands(
     assert f"{aggregation.name}:" in ended.stderr
     assert said in ended.stderr
     assert f"[{code}]" in ended.stderr
+
+
+CLASSED = """\
+version: 1
+name: {name}
+clusters:
+  us-east: {{bootstrap: ["{source}"]}}
+  eu-west: {{bootstrap: ["{target}"]}}
+policy: {{type: class, class: by-region, options: {{region: emea}}}}
+flows:
+  - {{from: us-east, to: eu-west, topics: {{include: ["{topic}.*"]}}}}
+"""
+
+
+def test_a_policy_class_names_copies_and_one_that_lumps_them_is_refused_before_anything_is_made(
+    tmp_path: Path,
+    source_cluster: EmbeddedCluster,
+    target_cluster: EmbeddedCluster,
+    topic_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = {"source": source_cluster.bootstrap, "target": target_cluster.bootstrap, "topic": topic_name}
+    file = tmp_path / "classed.yaml"
+    file.write_text(CLASSED.format(name=topic_name[-40:].strip("-"), **names))
+    for topic in (topic_name, f"{topic_name}-b"):
+        create(source_cluster, topic)
+    site = install(tmp_path, documented_class(), documented_entry_points())
+    monkeypatch.setenv("PYTHONPATH", with_path(site)["PYTHONPATH"])
+
+    module = site / "acme_naming.py"
+    module.write_text(documented_class().replace("{source}.{topic}", "{source}.all").replace("upstream", "unasked"))
+    for command in (("plan", file), ("apply", file, "--yes")):
+        refused = anabranch(*command)
+        assert (refused.code, refused.stdout) == (4, ""), refused
+        assert "classed.yaml:6:30: flow us-east-eu-west: expected a name of its own for each copy" in refused.stderr
+        assert f"found emea.us-east.all for {topic_name}, {topic_name}-b of us-east (policy.class) [AB408]" in (
+            refused.stderr
+        )
+    assert not [name for name in admin(target_cluster).list_topics(timeout=30).topics if name.startswith("emea.")]
+
+    module.write_text(documented_class())
+    applied = anabranch("apply", file, "--yes")
+    assert applied.code == 0, applied.stderr
+    made = {name for name in admin(target_cluster).list_topics(timeout=30).topics if name.startswith("emea.")}
+    assert made == {f"emea.us-east.{topic_name}", f"emea.us-east.{topic_name}-b"}
+    assert anabranch("plan", file, "--detailed-exitcode").code == 0

@@ -33,6 +33,10 @@ name: both-ways
 clusters:
   east: {{bootstrap: ["{east}"], datacenter: dc1}}
   west: {{bootstrap: ["{west}"], datacenter: dc2}}
+policy:
+  type: rename
+  rules:
+    - {{from: '^orders-(l.*)$', to: 'dc1-\\1'}}
 defaults:
   topics: {{include: ["orders.*"]}}
   refresh-interval: 2s
@@ -87,9 +91,9 @@ def it_grows_and_is_paused_within_the_round(
         fill(east, topic, 600, count)
     eventually("it takes what is new", lambda: each("lag") == [0] * 8, 90)
     assert "enlarged east.orders, 6 partitions" in running.said()
-    assert (partitions(west, "east.orders"), partitions(west, "east.orders-late")) == (6, 2)
+    assert (partitions(west, "east.orders"), partitions(west, "dc1-late")) == (6, 2)
 
-    paused = anabranch("pause", file, "--flow", "east-west", "--topic", "orders/0", "--topic", "east.orders-late")
+    paused = anabranch("pause", file, "--flow", "east-west", "--topic", "orders/0", "--topic", "dc1-late")
     confirmed = "paused orders/0, orders-late; confirmed by 2 running tasks"
     assert (paused.code, confirmed in paused.stdout) == (0, True), paused
     for topic, count in (("orders", 6), ("orders-late", 2)):
@@ -156,7 +160,7 @@ def test_it_waits_for_a_topic_follows_survives_its_source_and_stops_in_order(
     rows = ledger(tmp_path / "ledger" / "east-west")
     assert {(row["topic"], row["remote"], row["shift"]) for row in rows} == {
         ("orders", "east.orders", 0),
-        ("orders-late", "east.orders-late", 0),
+        ("orders-late", "dc1-late", 0),
     }
     assert all(row["last_offset"] - row["first_offset"] + 1 == row["records"] for row in rows)
     # A row is missing where an answer was: on a busy machine that may be.

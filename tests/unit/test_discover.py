@@ -7,7 +7,11 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.replicator.discover import Shares
+from reconciler.model.flow import Flow
+from reconciler.model.policy import ReplicationPolicy
+from reconciler.model.renames import RenameRule
+from reconciler.model.selection import Selection
+from reconciler.replicator.discover import Shares, without_name
 from reconciler.replicator.place import Place
 
 COUNTS = st.lists(st.integers(1, 9), max_size=6)
@@ -83,3 +87,26 @@ def test_one_task_waits_when_there_is_nothing() -> None:
 def test_shares_survive_json(counts: list[int], tasks: int) -> None:
     shares = Shares().extended(places(*counts), tasks)
     assert Shares.from_json(json.loads(json.dumps(shares.to_json()))) == shares
+
+
+LUMPING = Flow("f", "east", "west", Selection((".*",)), ReplicationPolicy("rename", rules=(RenameRule("x.*", "a:b"),)))
+
+
+def test_topics_that_would_share_a_copy_are_left_out_all_of_them() -> None:
+    both = [Place("one", 0, "all"), Place("one", 1, "all"), Place("two", 0, "all"), Place("three", 0, "three")]
+    found = without_name(LUMPING, both, Shares())
+    assert found == {
+        "one": "all would be the copy of two too: a copy has one original",
+        "two": "all would be the copy of one too: a copy has one original",
+    }
+
+
+def test_a_newcomer_never_gets_into_the_copy_that_a_task_has() -> None:
+    shares = Shares().extended([Place("one", 0, "all")], 1)
+    assert list(without_name(LUMPING, [Place("one", 0, "all"), Place("two", 0, "all")], shares)) == ["two"]
+    assert list(without_name(LUMPING, [Place("two", 0, "all")], shares)) == ["two"], "one is gone; its copy stays"
+
+
+def test_a_topic_whose_copy_has_no_name_is_left_out_with_the_reason() -> None:
+    (why,) = without_name(LUMPING, [Place("x1", 0, ""), Place("two", 0, "two")], Shares()).values()
+    assert "x1 of east would be called 'a:b': its name has the character ':' in it" in why

@@ -75,3 +75,11 @@ def test_a_topology_without_flows(tmp_path: Path) -> None:
     topology = load(tmp_path, HEAD)
     assert graph_text(topology).plain.startswith("shop · 4 clusters, 0 flows")
     assert "-->" not in graph_mermaid(topology)
+
+
+def test_renamed_topics_are_told_with_what_becomes_of_the_others(tmp_path: Path) -> None:
+    rules = "policy: {type: rename, rules: [{from: x, to: y}, {from: z, to: w}]}\n"
+    own = ", policy: {otherwise: identity, rules: [{from: x, to: y}]}"
+    lines = graph_text(load(tmp_path, HEAD + rules + f"flows: [{{from: a, to: b}}, {{from: b, to: c{own}}}]\n")).plain
+    assert "→ b   .*   renamed by 2 rules, others as a.…" in lines
+    assert "→ c   .*   renamed by 1 rule, others same names" in lines

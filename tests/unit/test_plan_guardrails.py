@@ -129,7 +129,7 @@ def test_offsets_at_which_no_copy_can_begin() -> None:
     users = replace(topic("users", 1), starts=(0,), ends=(5,))
     declared = topology(flow(start=start))
     found = problems(declared, cluster(EAST, orders, users), cluster(WEST))
-    assert {problem.code for problem in found} == {"AB408"}
+    assert {problem.code for problem in found} == {"AB410"}
     assert [(problem.where.partition(", ")[2], problem.message) for problem in found] == [
         ("topic orders, partition 0", "has offsets 3 to 10, and flow us-east-eu-west would begin at 2"),
         ("topic orders, partition 2", "has offsets 3 to 10, and flow us-east-eu-west would begin at 11"),

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import FILLS, OFFSETS_MODES, ON_DATA_LOSS, ON_RECREATE, Flow
-from reconciler.model.policy import POLICY_KINDS, ReplicationPolicy
+from reconciler.model.policy import OTHERWISE, POLICY_KINDS, ReplicationPolicy
+from reconciler.model.renames import RenameRule
 from reconciler.model.security import SecretRef, Security
 from reconciler.model.selection import Selection
 from reconciler.model.spec import DEFAULT_ROUND, FlowSpec
@@ -36,7 +37,16 @@ flows = st.builds(
     names,
     names,
     st.builds(Selection, items, items, st.booleans()),
-    st.builds(ReplicationPolicy, st.sampled_from(POLICY_KINDS), st.sampled_from([".", "-", ""])),
+    st.builds(
+        ReplicationPolicy,
+        st.sampled_from(POLICY_KINDS),
+        st.sampled_from([".", "-", ""]),
+        st.lists(st.builds(RenameRule, names, names, names), max_size=2).map(tuple),
+        st.sampled_from(OTHERWISE),
+        names,
+        st.lists(st.tuples(names, names), max_size=2).map(tuple),
+        names,
+    ),
     st.sampled_from(OFFSETS_MODES),
     st.builds(
         Start,

@@ -1,0 +1,81 @@
+r"""Checks rename rules, one by one.
+
+The loader calls `check` for each document that has been held against the schema. What names rules give to topics is a
+question about flows: see `policies`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from reconciler.declare import codes, words
+from reconciler.declare.located import Place
+from reconciler.declare.merge import Source
+from reconciler.declare.selections import why_bad
+from reconciler.declare.violations import Finding
+from reconciler.model.naming import NAME_CHARACTERS, name_fault
+from reconciler.model.renames import GROUP
+from reconciler.model.selection import is_literal
+
+_LITERAL = re.compile(r"[A-Za-z0-9._-]*")
+_FOREIGN_GROUP = re.compile(r"\$(\d|\{)")
+
+
+def check(source: Source) -> list[Finding]:
+    """Return what is wrong with the rename rules of one document."""
+    places = [
+        source.document.at("policy"),
+        *(place / "policy" for place in (source.document.at("defaults"), *source.items("replication"))),
+        *(place / "policy" for place in source.items("flows")),
+    ]
+    return [finding for place in places for finding in _of_policy(source, place / "rules")]
+
+
+def _of_policy(source: Source, place: Place) -> Iterator[Finding]:
+    rules = place.value
+    first: dict[object, Place] = {}
+    for rule in (place / index for index in range(len(rules) if isinstance(rules, list) else 0)):
+        if not source.usable(rule):
+            continue
+        pattern = rule / "from"
+        other = first.setdefault(pattern.value, pattern)
+        if other is not pattern:
+            message = f"expected each from once; found {words.found(pattern.value)} again, first in {other.line}"
+            yield _broken(pattern, codes.DUPLICATE, message, "keep one of the two: the first rule that matches counts")
+        yield from _of_rule(pattern, rule / "to")
+
+
+def _of_rule(pattern: Place, replacement: Place) -> Iterator[Finding]:
+    written, name = str(pattern.value), str(replacement.value)
+    if not is_literal(written) and (reason := why_bad(written)):
+        message = f"expected a regular expression of Python's re; found {words.found(written)}: {reason}"
+        yield _broken(pattern, codes.BAD_REGEX, message, "correct the expression, or write a plain topic name")
+        return
+    if _FOREIGN_GROUP.search(name):
+        remedy = r"write groups as \1 or \g<name>, in single quotes or without"
+        yield _broken(replacement, codes.BAD_RENAME, rf"expected groups as \1; found {words.found(name)}", remedy)
+        return
+    if any(_LITERAL.fullmatch(part) is None for part in GROUP.split(name)):
+        message = rf"expected {NAME_CHARACTERS}, and groups as \1; found {words.found(name)}"
+        yield _broken(replacement, codes.BAD_RENAME, message, "Kafka allows no other characters in a topic's name")
+        return
+    groups = re.compile(re.escape(written) if is_literal(written) else written)
+    try:
+        groups.sub(name, "")
+    except (re.error, IndexError) as error:
+        message = f"expected a group that from has, {_said(groups)}; found {words.found(name)}: {error}"
+        yield _broken(replacement, codes.BAD_RENAME, message, f"correct it, or put parentheses into {written}")
+        return
+    if GROUP.search(name) is None and (fault := name_fault(name)):
+        message = f"expected a topic's name; found {words.found(name)}: its name {fault}"
+        yield _broken(replacement, codes.BAD_RENAME, message, "choose another name")
+
+
+def _broken(place: Place, code: str, message: str, remedy: str) -> Finding:
+    return Finding(place.problem(code, message, remedy), place.path)
+
+
+def _said(pattern: re.Pattern[str]) -> str:
+    names = [rf"\g<{name}>" for name in pattern.groupindex]
+    return ", ".join([*(rf"\{number}" for number in range(1, pattern.groups + 1)), *names]) or "it has none"

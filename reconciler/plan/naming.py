@@ -1,0 +1,107 @@
+"""Topics that a flow wants and that its replication policy stands against copying.
+
+Pure. A copy needs a name that Kafka takes, that no other topic of the same source has, and under which it does not
+come back to be copied again. The guardrails refuse a plan for it; a running `replicate` leaves such topics out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from reconciler.model.cycles import endless_way, way_said
+from reconciler.model.errors import Problem
+from reconciler.model.flow import Flow
+from reconciler.model.naming import metric_name
+from reconciler.model.observed import ObservedCluster
+from reconciler.model.topology import Topology
+
+Observed = Mapping[str, ObservedCluster]
+
+_SHOWN = 3
+
+
+def misnamed(topology: Topology, flow: Flow, observed: Observed) -> Mapping[str, Problem]:
+    """Return, by original, what stands against copying a topic.
+
+    Of several topics that would have one name the one whose copy this topology has made keeps it, and only the others
+    are told of.
+
+    Args:
+        topology: what is declared, with all flows that the copies might take further.
+        flow: the flow.
+        observed: its source and its target.
+    """
+    wanted = [name for name in sorted(observed[flow.source].names) if flow.wants(name, topology.aliases)]
+    found: dict[str, Problem] = {}
+    takers: dict[str, list[str]] = {}
+    for name in wanted:
+        why = flow.nameless(name)
+        if why is None:
+            takers.setdefault(flow.remote_topic(name), []).append(name)
+        else:
+            remedy = f"{_mend(flow)}, or exclude {name} from flow {flow.name}"
+            found[name] = Problem("AB406", _where(flow, name), f"flow {flow.name}: {why}", remedy)
+    for remote, names in takers.items():
+        if len(names) > 1:
+            found |= _one_name(flow, remote, names, observed[flow.target])
+    found |= _coming_back(topology, flow, [name for names in takers.values() for name in names])
+    return found
+
+
+def one_metric_name(wanted: Collection[str], there: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield topics that are yet to be made, each with another one that brokers cannot tell from it in their metrics.
+
+    Args:
+        wanted: names of remote topics.
+        there: names of the topics that the target has.
+    """
+    known: dict[str, str] = {}
+    for name in (*sorted(there), *sorted(set(wanted).difference(there))):
+        other = known.setdefault(metric_name(name), name)
+        if other != name and name not in there:
+            yield name, other
+
+
+def _one_name(flow: Flow, remote: str, names: list[str], target: ObservedCluster) -> Iterator[tuple[str, Problem]]:
+    record = target.owned.get(remote)
+    holder = record.source_topic if record is not None and record.source == flow.source else None
+    said = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    message = f"flow {flow.name}: expected a name of its own for each copy; found {remote} for {said} of {flow.source}"
+    if holder in names:
+        message += f"; it is the copy of {holder} and stays that"
+    remedy = f"{_mend(flow)} so that the names differ, or exclude all of them but one from flow {flow.name}"
+    places = {_where(flow, name) for name in names}
+    where = places.pop() if len(places) == 1 else flow.policy.place
+    for name in names:
+        if name != holder:
+            yield name, Problem("AB408", where, message, remedy)
+
+
+def _coming_back(topology: Topology, flow: Flow, names: list[str]) -> Iterator[tuple[str, Problem]]:
+    flows = [one for one in topology.flows if one.enabled]
+    # Rings of the other policies are found in the declaration, whatever the topics.
+    if flow not in flows or not any(one.policy.is_written_out for one in flows):
+        return
+    for name in names:
+        ring = endless_way(flows, topology.aliases, flow, name)
+        if ring is not None:
+            message = f"flow {flow.name}: {flow.source}'s {name} would go round for ever: {way_said(ring)}"
+            remedy = f"name copies so that no flow takes them back, or exclude {name} from flow {flow.name}"
+            yield name, Problem("AB409", _where(flow, name), message, remedy)
+
+
+def _where(flow: Flow, topic: str) -> str:
+    rule = flow.policy.rule_for(topic)
+    return (rule.place if rule else "") or flow.policy.place or f"flow {flow.name}"
+
+
+def _mend(flow: Flow) -> str:
+    match flow.policy.kind:
+        case "rename":
+            return "change the rename rules"
+        case "class":
+            return f"correct the policy class {flow.policy.entry_point}"
+        case "default":
+            return "shorten the cluster's alias"
+        case _:
+            return "choose another policy"

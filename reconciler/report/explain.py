@@ -1,0 +1,100 @@
+"""What flows do with single topics, and why, from the declaration alone.
+
+`anabranch explain` calls it. Pure: names are followed, no cluster is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+from rich.text import Text
+
+from reconciler.model.flow import Flow
+from reconciler.model.naming import is_heartbeats
+from reconciler.model.topology import Topology
+from reconciler.report.columns import aligned
+
+
+class Fate(TypedDict):
+    """What becomes of one topic in one flow.
+
+    Keys: its name at the source; its copy's, None where it is not copied; why; the clusters that its name says it came
+    through, nearest first.
+    """
+
+    topic: str
+    remote: str | None
+    why: str
+    hops: list[str]
+
+
+class ExplainedFlow(TypedDict):
+    """One flow: its name and ends, how it names copies, where that is declared, and what becomes of topics."""
+
+    name: str
+    source: str
+    target: str
+    enabled: bool
+    policy: str
+    place: str
+    topics: list[Fate]
+
+
+def explained(topology: Topology, flows: Sequence[Flow], topics: Sequence[str]) -> list[ExplainedFlow]:
+    """Return what `flows` do with `topics`, as JSON types."""
+    return [
+        ExplainedFlow(
+            name=flow.name,
+            source=flow.source,
+            target=flow.target,
+            enabled=flow.enabled,
+            policy=flow.policy.kind,
+            place=flow.policy.place,
+            topics=[_fate(flow, topic, topology.aliases) for topic in topics],
+        )
+        for flow in flows
+    ]
+
+
+def explained_text(told: Sequence[ExplainedFlow]) -> Text:
+    """Return the same for people."""
+    lines = []
+    for flow in told:
+        disabled = "" if flow["enabled"] else ", disabled"
+        line = Text.assemble((f"{flow['source']} → {flow['target']}", "bold"), f"   flow {flow['name']}{disabled}   ")
+        lines.append(line.append(f"policy {flow['policy']}").append(f"   {flow['place'] or 'built in'}", style="dim"))
+        rows = [
+            (
+                fate["topic"],
+                f"→ {fate['remote']}" if fate["remote"] else "not copied",
+                fate["why"]
+                + (f"; it came through {', '.join(fate['hops'])}" if fate["remote"] and fate["hops"] else ""),
+            )
+            for fate in flow["topics"]
+        ]
+        lines += aligned(("topic", "copy", "why"), rows, indent=2)
+    return Text("\n").join(lines)
+
+
+def _fate(flow: Flow, topic: str, aliases: Sequence[str]) -> Fate:
+    hops = list(flow.policy.hops(topic, aliases))
+    against = flow.topics.against(topic)
+    if against is None and flow.target in hops:
+        against = f"it came through {flow.target}"
+    against = against or flow.nameless(topic)
+    if against is not None:
+        return Fate(topic=topic, remote=None, why=against, hops=hops)
+    return Fate(topic=topic, remote=flow.remote_topic(topic), why=_named_by(flow, topic), hops=hops)
+
+
+def _named_by(flow: Flow, topic: str) -> str:
+    policy = flow.policy
+    rule = policy.rule_for(topic)
+    if rule is not None:
+        return f"rule {rule.place}"
+    if is_heartbeats(topic, policy.separator):
+        return "heartbeats have their prefix"
+    if policy.kind == "rename":
+        return f"no rule matches: {policy.otherwise}"
+    return f"class {policy.entry_point}" if policy.kind == "class" else f"policy {policy.kind}"

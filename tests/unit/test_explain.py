@@ -1,0 +1,80 @@
+"""What becomes of single topics, and which line says so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli.main import main
+from reconciler.model.selection import Selection
+from reconciler.report.explain import explained, explained_text
+from tests.support.policy_classes import offer
+from tests.unit.declaring import HEAD, HEAD_LINES, load
+
+BODY = r"""policy:
+  type: rename
+  rules:
+    - {from: '^orders\.(.*)$', to: 'dc1-\1'}
+    - {from: 'long(.*)', to: 'LONG\1'}
+replication:
+  - active-active: [a, b]
+    topics: {exclude: ["tmp-.*"]}
+flows:
+  - {from: a, to: c, policy: {type: identity}, topics: {include: [users]}, enabled: false}
+""".replace("LONG", "l" * 248)
+TOPICS = ("orders.eu", "users", "b.users", "c.users", "heartbeats", "tmp-x", "__x", "long", "longer")
+
+
+def test_each_topic_is_told_with_its_copy_and_what_says_so(tmp_path: Path) -> None:
+    topology = load(tmp_path, HEAD + BODY)
+    text = explained_text(explained(topology, topology.flows[:1], TOPICS)).plain.replace(f"{tmp_path}/", "")
+    lines = [" ".join(line.split()).replace("l" * 248, "L") for line in text.splitlines()]
+    assert lines == [
+        f"a → b flow a-b policy rename 0.yaml:{HEAD_LINES + 4}:5 (policy.rules)",
+        "topic copy why",
+        f"orders.eu → dc1-eu rule 0.yaml:{HEAD_LINES + 4}:7 (policy.rules[0])",
+        "users → a.users no rule matches: default",
+        "b.users not copied it came through b",
+        "c.users → a.c.users no rule matches: default; it came through c",
+        "heartbeats → a.heartbeats heartbeats have their prefix",
+        "tmp-x not copied excluded: tmp-.*",
+        "__x not copied never taken: __.*",
+        f"long → L rule 0.yaml:{HEAD_LINES + 5}:7 (policy.rules[1])",
+        lines[-1],
+    ]
+    assert lines[-1].startswith("longer not copied longer of a would be called")
+    assert lines[-1].endswith("its name has 250 characters, Kafka allows 249")
+
+
+def test_json_has_the_same_for_the_chosen_flow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "shop.yaml"
+    file.write_text(HEAD + BODY)
+    assert (
+        main(["explain", str(file), "--flow", "a-c", "--topic", "users", "--topic", "orders", "--format", "json"]) == 0
+    )
+    (flow,) = json.loads(capsys.readouterr().out)
+    assert (flow["name"], flow["enabled"], flow["policy"]) == ("a-c", False, "identity")
+    assert flow["topics"] == [
+        {"topic": "users", "remote": "users", "why": "policy identity", "hops": []},
+        {"topic": "orders", "remote": None, "why": "matches none of users", "hops": []},
+    ]
+    assert main(["explain", str(file), "--flow", "nope"]) == 2
+    assert "there are a-b, b-a, a-c" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_class_is_told_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    offer(monkeypatch, choosy="Choosy")
+    topology = load(tmp_path, HEAD + "policy: {type: class, class: choosy}\nflows: [{from: a, to: b}]\n")
+    (flow,) = explained(topology, topology.flows, ("orders", "bad"))
+    assert [(fate["remote"], fate["why"]) for fate in flow["topics"]] == [
+        ("copy-of-orders", "class choosy"),
+        (None, "policy class choosy fails at remote_topic('a', 'bad'): LookupError: no rule for bad"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["orders", "users", "tmp-x", "__x", "x.replica", "else"])
+def test_something_stands_against_exactly_what_is_not_chosen(name: str) -> None:
+    chosen = Selection(("orders", "users", "tmp.*", "x.*", "__x"), ("tmp-x",))
+    assert (chosen.against(name) is None) is chosen.matches(name)
