@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias, cast
 
 from reconciler.declare.located import Place, Value
 from reconciler.declare.quantities import byte_count, byte_rate, moment, seconds, short_seconds
-from reconciler.model.flow import Compression, Fill, Flow, OffsetsMode, OnDataLoss, OnRecreate
+from reconciler.model.flow import Compression, Fill, Flow, IsolationLevel, OffsetsMode, OnDataLoss, OnRecreate
 from reconciler.model.policy import Otherwise, PolicyKind, ReplicationPolicy
 from reconciler.model.renames import RenameRule
 from reconciler.model.selection import Selection
@@ -20,7 +20,18 @@ from reconciler.model.start import Start, StartAt
 
 PATTERN_KINDS = ("fan-out", "aggregation", "active-active", "xdcr")
 FIELDS = (
-    *("topics", "policy", "offsets", "start", "fill", "on-data-loss", "on-recreate", "quota", "batch-size"),
+    *(
+        "topics",
+        "policy",
+        "offsets",
+        "start",
+        "isolation-level",
+        "fill",
+        "on-data-loss",
+        "on-recreate",
+        "quota",
+        "batch-size",
+    ),
     *("compression", "linger", "commit-interval", "dlq", "tasks", "replication-factor", "refresh-interval", "enabled"),
 )
 
@@ -46,6 +57,7 @@ _BUILT_IN_VALUES: dict[str, Value] = {
     "policy.options": {},
     "offsets": "auto",
     "start": "earliest",
+    "isolation-level": "read_committed",
     "fill": "auto",
     "on-data-loss": "park",
     "on-recreate": "park",
@@ -109,6 +121,7 @@ def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -
         policy=_policy_of(settings),
         offsets=cast("OffsetsMode", value["offsets"]),
         start=start_of(cast("str | dict[str, Value]", value["start"])),
+        isolation_level=cast("IsolationLevel", value["isolation-level"]),
         fill=cast("Fill", value["fill"]),
         on_data_loss=cast("OnDataLoss", value["on-data-loss"]),
         on_recreate=cast("OnRecreate", value["on-recreate"]),

@@ -17,6 +17,9 @@ OFFSETS_MODES: tuple[str, ...] = get_args(OffsetsMode)
 Fill = Literal["auto", "markers", "transactions"]
 FILLS: tuple[str, ...] = get_args(Fill)
 
+IsolationLevel = Literal["read_committed", "read_uncommitted"]
+ISOLATION_LEVELS: tuple[str, ...] = get_args(IsolationLevel)
+
 OnDataLoss = Literal["park", "continue"]
 ON_DATA_LOSS: tuple[str, ...] = get_args(OnDataLoss)
 
@@ -44,6 +47,7 @@ class Flow:
         policy: how remote topics are named.
         offsets: how the copy's offsets relate to the original's.
         start: where a copy begins that has no position yet.
+        isolation_level: which records of transactions are read where offsets are translated; else committed ones.
         fill: how offsets that hold no record are filled in the copy; `auto` is markers where the target allows them.
         on_data_loss: what follows when records were deleted at the source before they were copied.
         on_recreate: what follows when a source topic was deleted and made again.
@@ -67,6 +71,7 @@ class Flow:
     policy: ReplicationPolicy = field(default_factory=ReplicationPolicy)
     offsets: OffsetsMode = "auto"
     start: Start = field(default_factory=Start)
+    isolation_level: IsolationLevel = "read_committed"
     fill: Fill = "auto"
     on_data_loss: OnDataLoss = "park"
     on_recreate: OnRecreate = "park"

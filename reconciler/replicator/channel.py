@@ -53,6 +53,7 @@ class Channel:
         end: the source's last stable offset.
         fetch_at: the next source offset to be read.
         opening: counts openings; what belongs to an older one is let in and changes nothing.
+        reads_committed: whether records of open and aborted transactions are left out.
         filling: whether somebody fills a gap now.
         putting_aside: whether somebody puts a record aside now.
         filled_offsets: offsets that were filled with markers in this round.
@@ -60,6 +61,7 @@ class Channel:
     """
 
     _transactional = False
+    reads_committed = True
 
     def __init__(
         self,
@@ -228,8 +230,9 @@ class Channel:
         """
         if opening != self.opening or asked_at != self.fetch_at or self._blocked is not None:
             return 0
-        if answer.last_stable_offset >= 0:
-            self.end = answer.last_stable_offset
+        end = answer.last_stable_offset if self.reads_committed else answer.high_watermark
+        if end >= 0:
+            self.end = end
         queued = 0
         try:
             for item in items(answer, self.fetch_at, self._form):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
 
 from reconciler.model.status import Reason
 from reconciler.replicator import reasons
@@ -31,13 +32,20 @@ _BREATH = 0.001
 _LITTLE = 16 * 1024
 
 
+class Beat(NamedTuple):
+    """What one reader reads: of one broker, for the channels that want committed records alone, or for the others."""
+
+    node: int
+    committed: bool
+
+
 class Reader:
     """Fetches from one source broker.
 
     Args:
         loop: the task's loop.
         wire: to the source cluster; long polls block its connections, so nobody else uses it.
-        node: the broker.
+        beat: of which broker, and which records of transactions.
         channels: all channels of the task, also those that come later; those that this broker leads are read.
         pace: what may be sent in a second, which bounds what is read in advance, and how long trickles rest.
         arrived: called with the channels that got something.
@@ -50,19 +58,20 @@ class Reader:
         self,
         loop: Loop,
         wire: Wire,
-        node: int,
+        beat: Beat,
         channels: Sequence[Channel],
         pace: Pace,
         arrived: Callable[[Collection[Channel]], None],
     ) -> None:
         self._loop = loop
         self._wire = wire
-        self._node = node
+        self._node = beat.node
         self._channels = channels
+        self._committed = beat.committed
         self._arrived = arrived
         self._most = pace.quota.ahead(_BUFFER_BYTES)
         self._size = RequestSize(min(_REQUEST_BYTES, self._most))
-        self._session = FetchSession(node, committed=True)
+        self._session = FetchSession(*beat)
         self._asks: dict[Channel, FetchAsk] = {}
         self._served: set[Channel] = set()
         self._laborious: set[Channel] = set()
@@ -87,6 +96,8 @@ class Reader:
         wanted: list[Channel] = []
         for channel in self._channels:
             queued += channel.queued_bytes
+            if channel.reads_committed is not self._committed:
+                continue
             if channel.wants_data():
                 if channel.sides is not None and channel.sides.source.node == self._node:
                     wanted.append(channel)

@@ -13,6 +13,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import partial
 
+from reconciler.model.flow import Flow
 from reconciler.model.names import syncs_topic
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, Reason, TaskStatus
@@ -34,7 +35,7 @@ from reconciler.replicator.meter import Meters
 from reconciler.replicator.pace import Pace, Quota
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.place import Place
-from reconciler.replicator.reader import Reader
+from reconciler.replicator.reader import Beat, Reader
 from reconciler.replicator.steering import Steering
 from reconciler.replicator.takeover import Aids, Takeover, Wires
 from reconciler.replicator.translated import TranslatedChannel
@@ -97,12 +98,19 @@ class Connections:
         beats, joins = (GroupWire(self.loop, spec.target, member, BEAT_TIMEOUT) for _ in range(2))
         self.lease = Lease(self.loop, beats, joins, group, spec.run, self._cut)
         self.fetch = Wire(self.loop, spec.source, client, REQUEST_TIMEOUT)
+        # A long poll holds a connection up, so whoever reads open transactions, too, has his own.
+        self.fetch_all = Wire(self.loop, spec.source, f"{client}-all", REQUEST_TIMEOUT)
         self.ask_source = Wire(self.loop, spec.source, f"{client}-ask", REQUEST_TIMEOUT)
         # Everything that writes to remote partitions goes over these two.
         self.produce = Wire(self.loop, spec.target, client, REQUEST_TIMEOUT, self.lease.is_valid)
         self.ask_target = Wire(self.loop, spec.target, f"{client}-ask", REQUEST_TIMEOUT, self.lease.is_valid)
-        self._wires = (beats, joins, self.fetch, self.ask_source, self.produce, self.ask_target)
+        self._wires = (beats, joins, self.fetch, self.fetch_all, self.ask_source, self.produce, self.ask_target)
         self.memory = Memory(self.loop, Copies(spec.target), spec.flow.name)
+
+    def bulk(self, flow: Flow) -> tuple[Wire, ...]:
+        """Return what records of a flow go over."""
+        more = () if flow.isolation_level == "read_committed" else (self.fetch_all,)
+        return self.fetch, self.produce, *more
 
     def close(self, in_doubt: bool = False) -> None:
         """Give the lease back and close everything.
@@ -162,7 +170,7 @@ class Task:
         self._spec = spec
         self._assignment = assignment
         self._with = connections
-        self._readers: dict[int, Reader] = {}
+        self._readers: dict[Beat, Reader] = {}
         identity = Identity(spec.topology, spec.flow.name)
         self._committer = Committer(
             connections.loop,
@@ -187,7 +195,7 @@ class Task:
         self._takeover = Takeover(
             connections.loop,
             spec.flow,
-            Wires(connections.ask_source, connections.ask_target, (connections.fetch, connections.produce)),
+            Wires(connections.ask_source, connections.ask_target, connections.bulk(spec.flow)),
             Aids(identity, filler, connections.memory, self._arrival()),
         )
         self._custody = Custody(connections.lease, assignment.task, self._channels)
@@ -239,7 +247,8 @@ class Task:
         refused = None if flow.dlq is None else self._put_aside
         if place.offsets == "identical":
             return Channel(place, self._fill_gap, flow.batch_size, codec, refused)
-        channel = TranslatedChannel(place, self._committer.failed, flow.batch_size, codec, refused)
+        committed = flow.isolation_level == "read_committed"
+        channel = TranslatedChannel(place, self._committer.failed, flow.batch_size, codec, refused, committed)
         self._committer.add(channel)
         return channel
 
@@ -271,13 +280,18 @@ class Task:
         if channel.sides is None or self._draining:
             return
         source, target = channel.sides.source.node, channel.sides.target.node
-        if source not in self._readers:
-            pace = Pace(self._quota, self._spec.flow.linger)
-            reader = Reader(self._with.loop, self._with.fetch, source, self._channels, pace, self._offer)
-            self._readers[source] = reader
-            self._start(reader.run)
+        reader = self._reader(Beat(source, channel.reads_committed))
         self._writer(target, isinstance(channel, TranslatedChannel))
-        self._readers[source].bell.ring()
+        reader.bell.ring()
+
+    def _reader(self, beat: Beat) -> Reader:
+        """Have a reader for a broker of the source, and for what of transactions is to be read."""
+        if beat not in self._readers:
+            wire = self._with.fetch if beat.committed else self._with.fetch_all
+            pace = Pace(self._quota, self._spec.flow.linger)
+            self._readers[beat] = Reader(self._with.loop, wire, beat, self._channels, pace, self._offer)
+            self._start(self._readers[beat].run)
+        return self._readers[beat]
 
     def _writer(self, node: int, transactional: bool) -> None:
         """Have a writer for a broker of the target: what is in transactions counts when they are committed."""

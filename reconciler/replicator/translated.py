@@ -33,6 +33,7 @@ class TranslatedChannel(Channel):
         batch_size: up to how many bytes small batches are merged into one; 0 merges none.
         codec: what batches are compressed with at the target; None leaves that as it is.
         refused: called with a record that the target will never take.
+        reads_committed: whether records of open and aborted transactions of the source are left out.
 
     Attributes:
         admitted: whether the partition is in the open transaction, so that batches may be sent.
@@ -54,9 +55,11 @@ class TranslatedChannel(Channel):
         batch_size: int = 0,
         codec: int | None = None,
         refused: Callable[[Channel, Parcel, Reason], None] | None = None,
+        reads_committed: bool = True,
     ) -> None:
         super().__init__(place, None, batch_size, codec, refused)
         self._form = self._form._replace(dense=True)
+        self.reads_committed = reads_committed
         self._failed = failed
         self.admitted = False
         self.committed = -1

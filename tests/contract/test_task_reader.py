@@ -12,7 +12,7 @@ from reconciler.replicator import reader
 from reconciler.replicator.channel import SLOW_BYTES, Channel
 from reconciler.replicator.pace import Pace, Quota
 from reconciler.replicator.place import Place, Sides, Standing
-from reconciler.replicator.reader import Reader
+from reconciler.replicator.reader import Beat, Reader
 from reconciler.replicator.wire import (
     ConnectionLost,
     FetchAnswer,
@@ -58,7 +58,9 @@ class _Scene:
 
         async def reading() -> None:
             await self.open()
-            one = Reader(self.loop, self.wire, 1, self.channels, Pace(Quota(None)), lambda _: self.empty())
+            one = Reader(
+                self.loop, self.wire, Beat(1, committed=True), self.channels, Pace(Quota(None)), lambda _: self.empty()
+            )
             job = self.loop.spawn(one.run)
             for _ in range(int(SECONDS / 0.001)):
                 if channel.position >= position:

@@ -37,18 +37,18 @@ def cluster(fields: str) -> str:
             "defaults: {replication_factor: 3}",
             "12 (defaults.replication_factor)",
             "AB103",
-            "expected one of topics, offsets, start, fill, on-data-loss, on-recreate, quota, batch-size, compression, "
-            "linger, commit-interval, dlq, tasks, replication-factor, refresh-interval, enabled or policy; found "
-            "replication_factor",
+            "expected one of topics, offsets, start, isolation-level, fill, on-data-loss, on-recreate, quota, "
+            "batch-size, compression, linger, commit-interval, dlq, tasks, replication-factor, refresh-interval, "
+            "enabled or policy; found replication_factor",
             "did you mean replication-factor?",
         ),
         (
             "flows: [{source: a, to: b}]",
             "10 (flows[0].source)",
             "AB103",
-            "expected one of from, to, name, topics, offsets, start, fill, on-data-loss, on-recreate, quota, "
-            "batch-size, compression, linger, commit-interval, dlq, tasks, replication-factor, refresh-interval, enabled or "
-            "policy; found source",
+            "expected one of from, to, name, topics, offsets, start, isolation-level, fill, on-data-loss, on-recreate, "
+            "quota, batch-size, compression, linger, commit-interval, dlq, tasks, replication-factor, "
+            "refresh-interval, enabled or policy; found source",
             "did you mean from?",
         ),
         (

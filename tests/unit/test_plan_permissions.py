@@ -81,6 +81,16 @@ def test_markers_that_are_not_allowed_are_an_error_where_they_are_demanded() -> 
     assert planned.fill == "markers"
 
 
+def test_a_topic_for_dead_letters_must_be_there_and_be_no_copy() -> None:
+    declared = topology(flow(dlq="dead"))
+    (missing,) = problems(declared, SOURCE, cluster(WEST))
+    assert missing[:2] == ("AB363", "cluster eu-west (eu-west.example:9092), topic dead")
+    assert "it does not exist" in missing[2]
+    assert problems(declared, SOURCE, replace(cluster(WEST), names=frozenset({"dead"}))) == []
+    (copied,) = problems(topology(flow(dlq="us-east.orders")), SOURCE, applied(None))
+    assert (copied[0], copied[2].endswith("and it is a copy of a topic")) == ("AB363", True)
+
+
 def test_what_the_target_refuses_a_flow_is_an_error() -> None:
     ids = "transactional ids anabranch.payments.us-east-eu-west.*"
     access = Access(refusals=(Refusal("us-east-eu-west", "WRITE", ids), Refusal("another", "WRITE", "more")))
