@@ -7,9 +7,8 @@ was a position, the copy begins where the flow says.
 
 from __future__ import annotations
 
-import json
 import time
-from dataclasses import dataclass
+from collections.abc import Collection
 from functools import partial
 
 from reconciler.model.flow import Flow
@@ -18,8 +17,10 @@ from reconciler.model.status import PartitionState
 from reconciler.replicator.agreement import Disagreement, NotYet
 from reconciler.replicator.committer import Committer
 from reconciler.replicator.memory import Memory
+from reconciler.replicator.note import Note
 from reconciler.replicator.place import Place, Sides
 from reconciler.replicator.translated import TranslatedChannel
+from reconciler.replicator.unended import end, unended
 from reconciler.replicator.wire import EARLIEST, LATEST, ErrorCode, TopicInfo, Wire, commits
 from reconciler.replicator.wire.commits import Position
 from reconciler.replicator.wire.transactions import settle
@@ -28,32 +29,7 @@ _OPENING, _PARKED = PartitionState.OPENING, PartitionState.PARKED
 _UNSTABLE_OFFSET_COMMIT = 88
 _BEHIND_PATIENCE = 30.0
 
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """What is said with a position.
-
-    Attributes:
-        source_id: id of the source topic; None where the brokers have none.
-        target_id: id of the remote topic, likewise.
-        transactional_id: in whose transaction it was committed.
-    """
-
-    source_id: str | None
-    target_id: str | None
-    transactional_id: str
-
-    def __str__(self) -> str:
-        return json.dumps({"source": self.source_id, "target": self.target_id, "producer": self.transactional_id})
-
-    @classmethod
-    def parse(cls, text: str) -> Note:
-        """Read what was written; what cannot be read says nothing."""
-        try:
-            value = json.loads(text)
-            return cls(value.get("source"), value.get("target"), str(value.get("producer", "")))
-        except (ValueError, AttributeError):
-            return cls(None, None, "")
+Producer = tuple[int, int]
 
 
 class Arrival:
@@ -84,7 +60,9 @@ class Arrival:
         """
         place = channel.place
         producer = await self._committer.producer(channel)
-        committed = await self._committed(place)
+        committed, before = await self._committed(place)
+        note = Note() if committed is None else Note.parse(committed.note)
+        await self._end_what_is_over(channel, target, note, {before, producer})
         first, last = await self._bounds(place, source)
         channel.end = last
         source_id, target_id = topic_id(source), topic_id(target)
@@ -93,20 +71,20 @@ class Arrival:
         if known is not None and _differ(known.target_id, target_id):
             # Of a remote topic that was deleted: the one of its name holds nothing of it.
             known = None
-        if committed is not None and _differ(Note.parse(committed.note).target_id, target_id):
+        if _differ(note.target_id, target_id):
             committed = None
         if committed is None:
             self._mind_what_was(place, known)
             position = await self._beginning(place, source.partitions[place.partition].node, (first, last))
         else:
-            position = self._going_on(channel, Note.parse(committed.note), committed.offset, (first, last), source_id)
+            position = self._going_on(channel, note, committed.offset, (first, last), source_id)
         at_first_commit = None
         if known is None:
             at_first_commit = partial(self._first_word, place, CopyRecord(source_id, target_id))
         leads, takes = source.partitions[place.partition], target.partitions[place.partition]
         sides = Sides(leads, source.topic_id, takes, target.topic_id)
         channel.leave_out(() if known is None else known.aside)
-        note = str(Note(source_id, target_id, self._committer.transactional_id))
+        note = Note(source_id, target_id, self._committer.transactional_id, note.began if committed else -1)
         channel.begin(sides, position, producer, note, at_first_commit)
         channel.is_new = committed is None
 
@@ -116,17 +94,36 @@ class Arrival:
         if known is None or _differ(known.target_id, record.target_id):
             self._memory.hint(place, record)
 
-    async def _committed(self, place: Place) -> Position | None:
-        """Return the position that was committed last; whoever committed it and may have more open is fenced."""
+    async def _committed(self, place: Place) -> tuple[Position | None, Producer | None]:
+        """Return the position that was committed last, and who committed it: fenced, with nothing open, if not we."""
         log = place.remote, place.partition
         found = (await self._positions(place)).get(log)
         if found is None:
-            return None
+            return None, None
         before = Note.parse(found.note).transactional_id
         if before in ("", self._committer.transactional_id):
-            return found
-        await settle(self._target, before)
-        return (await self._positions(place)).get(log)
+            return found, None
+        fenced = await settle(self._target, before)
+        return (await self._positions(place)).get(log), (fenced.producer_id, fenced.epoch)
+
+    async def _end_what_is_over(
+        self, channel: TranslatedChannel, target: TopicInfo, note: Note, producers: Collection[Producer | None]
+    ) -> None:
+        """Have the marker written that a broker has left out.
+
+        Args:
+            channel: nothing of it is in a transaction.
+            target: the remote topic.
+            note: what is said with its position.
+            producers: whose transactions are looked for, in the epoch that they have now.
+        """
+        place, epochs = channel.place, dict(one for one in producers if one is not None)
+        for found in await unended(self._target, place, target, frozenset(epochs)):
+            if found.epoch >= epochs[found.producer_id]:
+                # Right after an end its marker is still on its way; under a new epoch none can be.
+                self._committer.failed(channel)
+                raise Disagreement(_OPENING, "AB220", f"a transaction in {place.remote}/{place.partition} seems open")
+            await end(self._target, place, target, found, committed=found.opened_at == note.began)
 
     async def _positions(self, place: Place) -> dict[commits.Log, Position]:
         try:
@@ -152,7 +149,8 @@ class Arrival:
         if known is not None:
             text = (
                 f"the position of {place.remote}/{place.partition} is not there any more: it was deleted, or expired "
-                "as nothing ran for longer than offsets.retention.minutes of the target"
+                "as nothing ran for longer than offsets.retention.minutes of the target; delete the copy and run "
+                "`anabranch apply` to have it made anew"
             )
             raise Disagreement(_PARKED, "AB226", text)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -203,12 +204,31 @@ class Committer:
             self._refuse(wanting, refused)
             return
         self._began = self._began or time.monotonic()
+        self._inside += [channel for channel in wanting if channel not in self._inside]
+        await self._look_for_markers(wanting, producer)
         for channel in wanting:
             # Meanwhile its opening may have ended: the transaction then holds nothing of it.
             channel.admitted = channel.state is PartitionState.RUNNING
-            if channel not in self._inside:
-                self._inside.append(channel)
         self._offer([channel for channel in wanting if channel.admitted])
+
+    async def _look_for_markers(self, channels: Sequence[TranslatedChannel], producer: Transactor) -> None:
+        """End the openings of channels where the transaction before seems open yet: `arrival` sees to its marker.
+
+        A partition that was let in again has written nothing since. The coordinator adds to a transaction only when all
+        markers of the one before are written, or will never be (`unended`).
+        """
+        by_node: dict[int, list[TranslatedChannel]] = defaultdict(list)
+        for channel in channels:
+            if channel.state is PartitionState.RUNNING and channel.sides is not None and not channel.written:
+                by_node[channel.sides.target.node].append(channel)
+        for node, some in by_node.items():
+            logs = [(channel.place.remote, channel.place.partition) for channel in some]
+            doubtful = await commits.in_doubt(self._wire, node, logs, producer.producer_id)
+            for channel in some:
+                log = channel.place.remote, channel.place.partition
+                if log in doubtful and channel.state is PartitionState.RUNNING:
+                    reason = Reason("AB220", f"another broker leads {log[0]}/{log[1]}, or a marker is missing there")
+                    channel.reopen(reason, time.monotonic())
 
     @staticmethod
     def _refuse(wanting: Sequence[TranslatedChannel], refused: PartitionsRefused) -> None:
@@ -225,7 +245,7 @@ class Committer:
         await self._drain()
         if self._doubt is not None:
             raise Doubt(self._doubt)
-        moved = {(c.place.remote, c.place.partition): Position(c.position, c.note) for c in self._moved()}
+        moved = {(c.place.remote, c.place.partition): Position(c.position, str(c.last_word())) for c in self._moved()}
         if self._began is None and not moved:
             return
         producer = self._owned()

@@ -13,6 +13,7 @@ from reconciler.model.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.batch import Batch, next_sequence
 from reconciler.replicator.channel import Channel
+from reconciler.replicator.note import Note
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.place import Place, Sides, Standing
 from reconciler.replicator.queued import Item
@@ -66,7 +67,7 @@ class TranslatedChannel(Channel):
         self.written: list[Parcel] = []
         self.held = 0
         self.sequence = 0
-        self.note = ""
+        self.note = Note()
         self.is_new = False
         self._at_first_commit: Callable[[], None] | None = None
 
@@ -75,7 +76,7 @@ class TranslatedChannel(Channel):
         sides: Sides,
         position: int,
         producer: tuple[int, int],
-        note: str,
+        note: Note,
         at_first_commit: Callable[[], None] | None = None,
     ) -> None:
         """Go on at a committed position.
@@ -141,9 +142,14 @@ class TranslatedChannel(Channel):
     def settled(self) -> list[Parcel]:
         """Take note that the transaction was committed; return what of this partition came to stand with it."""
         written = self.written
+        self.note = self.last_word()
         self._hold_nothing()
         self.admitted = False
         return written
+
+    def last_word(self) -> Note:
+        """Return what to say with the position when the open transaction is committed."""
+        return self.note._replace(began=self.written[0].landing) if self.written else self.note
 
     def syncs(self) -> Iterator[OffsetSync]:
         """Yield where what the open transaction holds of it stands; each one's marker has an offset of its own."""

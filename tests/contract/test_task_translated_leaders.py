@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Any
 
+import pytest
 from confluent_kafka.admin import NewTopic
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.names import syncs_topic
-from reconciler.model.status import PartitionState
+from reconciler.replicator import arrival, unended
 from tests.conftest import MakeClusters
 from tests.contract.kafka import admin, create, declared, wait_until_seen
-from tests.support.copying import REMOTE, SECONDS, Running, all_running, at, code, spec_of
+from tests.support.copying import REMOTE, SECONDS, Running, all_running, spec_of
 from tests.support.traffic import Traffic
-from tests.support.translated import contents
+from tests.support.translated import assert_in_order
 
 PARTITIONS = 6
 QUICK_RETURN = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "250"}
 
 
 def test_leaders_that_die_in_the_middle_of_transactions(
-    make_clusters: MakeClusters, source_cluster: EmbeddedCluster, source: Cluster, topic_name: str
+    make_clusters: MakeClusters,
+    source_cluster: EmbeddedCluster,
+    source: Cluster,
+    topic_name: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each partition has one replica, so that with its node nobody leads it."""
+    """Each partition has one replica, so that with its node nobody leads it; some markers are missing then."""
+    monkeypatch.setattr(arrival, "end", ended := Ended())
     (three,) = make_clusters("three", options=ClusterOptions(nodes=3, overrides=QUICK_RETURN))
     create(source_cluster, topic_name, PARTITIONS)
     remote = f"east.{topic_name}"
@@ -47,12 +54,17 @@ def test_leaders_that_die_in_the_middle_of_transactions(
             three.start_broker(node)
         traffic.finish()
         status = copying.settled_again()
-    for number in range(PARTITIONS):
-        found = at(status, topic_name, number)
-        theirs, ours = contents(source, topic_name, number), contents(spec.target, remote, number)
-        print(number, found.state, code(found), len(ours), len(theirs))
-        if found.state is PartitionState.RUNNING:
-            assert ours == theirs
-        else:
-            assert code(found) == "AB228"
-            assert ours == theirs[: len(ours)]
+    print(f"{ended.count} markers were missing")
+    assert all_running(status.partitions), [str(one.reason) for one in status.partitions]
+    assert assert_in_order(spec, topic_name, PARTITIONS) == 90_000
+
+
+class Ended:
+    """Counts the markers that are written because they are missing."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def __call__(self, *given: Any, **named: Any) -> None:
+        await unended.end(*given, **named)
+        self.count += 1

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kafka.protocol.admin.transactions import DescribeProducersRequest
 from kafka.protocol.consumer.group import OffsetFetchRequest
 from kafka.protocol.producer.transaction import (
     AddOffsetsToTxnRequest,
@@ -89,6 +90,29 @@ async def add_partitions(wire: Wire, transactor: Transactor, logs: Iterable[Log]
         raise PartitionsRefused(refused)
     for code in codes.values():
         _check(code)
+
+
+async def in_doubt(wire: Wire, node: int, logs: Iterable[Log], producer_id: int) -> set[Log]:
+    """Return the partitions that have a transaction of this producer open, or that `node` leads no more.
+
+    Raises:
+        ConnectionLost: no answer.
+        ErrorCode: refused.
+    """
+    topics: Any = [
+        DescribeProducersRequest.TopicRequest(name=name, partition_indexes=partitions)
+        for name, partitions in _by_topic(logs).items()
+    ]
+    answer = await wire.ask(DescribeProducersRequest(topics=topics), node)
+    return {
+        (topic.name, partition.partition_index)
+        for topic in answer.topics
+        for partition in topic.partitions
+        if partition.error_code
+        or any(
+            one.producer_id == producer_id and one.current_txn_start_offset >= 0 for one in partition.active_producers
+        )
+    }
 
 
 async def add_offsets(wire: Wire, transactor: Transactor, group: str) -> None:

@@ -304,10 +304,9 @@ class Wire:
         if found.error_code:
             raise ErrorCode(found.error_code, found.error_message)
         return [
-            ProducerState(
-                p.producer_id, p.producer_epoch, p.last_sequence, p.current_txn_start_offset >= 0, p.coordinator_epoch
-            )
+            ProducerState(p.producer_id, p.producer_epoch, p.last_sequence, begin >= 0, p.coordinator_epoch, begin)
             for p in found.active_producers
+            for begin in (p.current_txn_start_offset,)
         ]
 
     async def producer_id(self, transactional_id: str) -> int:

@@ -46,7 +46,7 @@ class Transactor:
 
 @dataclass(frozen=True, slots=True)
 class Markers:
-    """Abort markers for one partition.
+    """Markers for one partition.
 
     Attributes:
         topic: the topic.
@@ -55,6 +55,7 @@ class Markers:
         epoch: likewise; the broker refuses one older than it knows.
         coordinator_epoch: the broker refuses an older one than it knows of this producer.
         count: how many.
+        committed: whether they say that it was committed.
     """
 
     topic: str
@@ -63,6 +64,7 @@ class Markers:
     epoch: int
     coordinator_epoch: int
     count: int
+    committed: bool = False
 
 
 async def settle(wire: Wire, transactional_id: str, node: int | None = None) -> Transactor:
@@ -162,7 +164,7 @@ async def write_markers(wire: Wire, node: int, markers: Markers) -> None:
     one: Any = WriteTxnMarkersRequest.WritableTxnMarker(
         producer_id=markers.producer_id,
         producer_epoch=markers.epoch,
-        transaction_result=False,
+        transaction_result=markers.committed,
         topics=[
             WriteTxnMarkersRequest.WritableTxnMarker.WritableTxnMarkerTopic(
                 name=markers.topic, partition_indexes=[markers.partition]

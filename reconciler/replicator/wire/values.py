@@ -107,7 +107,8 @@ class ProduceAnswer(NamedTuple):
 class ProducerState:
     """What a broker remembers of one producer in a partition.
 
-    Who only wrote markers has last sequence -1; who never wrote one has coordinator epoch -1.
+    Who only wrote markers has last sequence -1; who never wrote one has coordinator epoch -1. An open transaction has
+    its first record at `opened_at`.
     """
 
     producer_id: int
@@ -115,3 +116,4 @@ class ProducerState:
     last_sequence: int
     open_transaction: bool
     coordinator_epoch: int = -1
+    opened_at: int = -1

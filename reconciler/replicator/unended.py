@@ -1,0 +1,69 @@
+"""Transactions that are over and seem open in a partition: the marker that ends them there is missing.
+
+Kafka 4.3.0 and 4.3.1 leave it out where nobody leads the partition when it is written (KAFKA-20734). Readers of
+committed records then wait for ever, and the marker of the producer's next transaction would decide over both: what was
+aborted, and is written again, would count as well. So `arrival` has it written before a channel goes on.
+"""
+
+from __future__ import annotations
+
+from reconciler.model.status import PartitionState
+from reconciler.replicator import reasons
+from reconciler.replicator.agreement import Disagreement
+from reconciler.replicator.place import Place
+from reconciler.replicator.wire import ErrorCode, ProducerState, TopicInfo, Wire
+from reconciler.replicator.wire.transactions import Markers, write_markers
+
+
+async def unended(wire: Wire, place: Place, target: TopicInfo, producer_ids: frozenset[int]) -> list[ProducerState]:
+    """Return the producers of ours that seem to have a transaction open in a remote partition.
+
+    Raises:
+        Disagreement: we may not look.
+        ConnectionLost: no answer.
+    """
+    leader = target.partitions[place.partition]
+    try:
+        producers = await wire.producers(leader.node, place.remote, place.partition)
+    except ErrorCode as error:
+        # DescribeProducers needs READ (KIP-664).
+        raise Disagreement.refused(error, "READ", f"topic {place.remote}") from None
+    return [one for one in producers if one.open_transaction and one.producer_id in producer_ids]
+
+
+async def end(wire: Wire, place: Place, target: TopicInfo, found: ProducerState, committed: bool) -> None:
+    """Write the marker that is missing.
+
+    Args:
+        wire: to the target.
+        place: the partition.
+        target: its topic.
+        found: the producer; its coordinator has ended the transaction, and has no more markers to write.
+        committed: whether the transaction was committed.
+
+    Raises:
+        Disagreement: we may not.
+        ConnectionLost: no answer.
+    """
+    markers = Markers(
+        place.remote,
+        place.partition,
+        found.producer_id,
+        found.epoch,
+        max(0, found.coordinator_epoch),
+        count=1,
+        committed=committed,
+    )
+    try:
+        await write_markers(wire, target.partitions[place.partition].node, markers)
+    except ErrorCode as error:
+        state, _ = reasons.why_refused(error, "ALTER", "the cluster")
+        if state is not PartitionState.PARKED:
+            raise
+        verb = "committed" if committed else "aborted"
+        text = (
+            f"the transaction at offset {found.opened_at:,} of {place.remote}/{place.partition} was {verb}, and its "
+            "marker is missing (KAFKA-20734): readers of committed records see nothing behind it; allow ALTER on the "
+            "target cluster, and it is written"
+        )
+        raise Disagreement(PartitionState.PARKED, "AB228", text) from None

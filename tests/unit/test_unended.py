@@ -1,0 +1,66 @@
+"""What stands beside a position, and what follows when a missing marker cannot be written; no broker."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.model.status import PartitionState
+from reconciler.replicator import unended
+from reconciler.replicator.agreement import Disagreement
+from reconciler.replicator.note import Note
+from reconciler.replicator.wire import ErrorCode, Leader, ProducerState, TopicInfo, Wire
+from reconciler.replicator.wire.transactions import Markers
+from tests.support.channels import PLACE
+
+CLUSTER_AUTHORIZATION_FAILED, NOT_LEADER = 31, 6
+TARGET = TopicInfo(PLACE.remote, None, 0, {PLACE.partition: Leader(2, 7, 0)})
+OPEN = ProducerState(77, 4, 12, True, -1, 1_234)
+ids = st.none() | st.uuids().map(str)
+
+
+@given(st.builds(Note, ids, ids, st.text(max_size=20), st.integers(-1, 2**62)))
+def test_a_note_is_read_as_it_was_written(note: Note) -> None:
+    assert Note.parse(str(note)) == note
+
+
+@pytest.mark.parametrize("text", ["", "x", "5", "[]", "null", '{"began": "x"}', '{"began": null}'])
+def test_what_others_have_said_says_nothing(text: str) -> None:
+    assert Note.parse(text) == Note()
+
+
+def end(monkeypatch: pytest.MonkeyPatch, code: int, committed: bool = False) -> Markers:
+    said: list[Markers] = []
+
+    async def write(_wire: Wire, node: int, markers: Markers) -> None:
+        said.append(markers)
+        assert node == 2
+        if code:
+            raise ErrorCode(code)
+
+    monkeypatch.setattr(unended, "write_markers", write)
+    asyncio.run(unended.end(cast("Wire", None), PLACE, TARGET, OPEN, committed))
+    return said[0]
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_the_marker_says_what_became_of_the_transaction(monkeypatch: pytest.MonkeyPatch, committed: bool) -> None:
+    markers = end(monkeypatch, 0, committed)
+    assert markers == Markers(PLACE.remote, PLACE.partition, 77, 4, 0, 1, committed)
+
+
+def test_without_the_permission_the_partition_parks_and_says_what_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Disagreement) as stopped:
+        end(monkeypatch, CLUSTER_AUTHORIZATION_FAILED)
+    state, reason = stopped.value.verdict
+    assert (state, reason.code) == (PartitionState.PARKED, "AB228")
+    assert "the transaction at offset 1,234 of east.orders/3 was aborted" in reason.text
+
+
+def test_what_may_pass_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ErrorCode):
+        end(monkeypatch, NOT_LEADER)
