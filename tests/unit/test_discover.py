@@ -83,3 +83,13 @@ def test_one_task_waits_when_there_is_nothing() -> None:
 def test_shares_survive_json(counts: list[int], tasks: int) -> None:
     shares = Shares().extended(places(*counts), tasks)
     assert Shares.from_json(json.loads(json.dumps(shares.to_json()))) == shares
+
+
+def test_what_appeared_while_the_run_went_on_stays_marked() -> None:
+    shares = Shares().extended(places(2), 2).extended([place._replace(is_late=True) for place in places(4, 1)], 2)
+    late = {(place.topic, place.partition) for one in shares.assignments() for place in one.places if place.is_late}
+    first, second = sorted(shares.topics)
+    assert late == {(first, 2), (first, 3), (second, 0)}
+    # Looked at again, they are what they were.
+    again = Shares.from_json(json.loads(json.dumps(shares.to_json()))).extended(places(4, 1), 2)
+    assert again == shares
