@@ -159,7 +159,8 @@ class Arrival:
         (first, last), start = bounds, self._flow.start
         named = start.offsets_of(place.topic)[place.partition :]
         if start.at == "latest":
-            return last
+            # Of what appeared after the run's begin all is new.
+            return first if place.is_late else last
         if start.at == "timestamp":
             found = await self._source.offset(node, place.topic, place.partition, start.timestamp)
             # All its records are older.

@@ -115,11 +115,13 @@ class SharedTopic:
         remote: the remote topic.
         tasks: the task of each partition.
         offsets: the mode of its offsets.
+        late: the partitions that appeared while the run went on.
     """
 
     remote: str
     tasks: tuple[int, ...]
     offsets: str = "identical"
+    late: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,7 @@ class Shares:
         """
         owners = {name: list(topic.tasks) for name, topic in self.topics.items()}
         known = {name: (topic.remote, topic.offsets) for name, topic in self.topics.items()}
+        late = {name: list(topic.late) for name, topic in self.topics.items()}
         new = [place for place in places if place.partition >= len(owners.get(place.topic, ()))]
         count = max(self.tasks, min(most, len(new) + sum(len(tasks) for tasks in owners.values())))
         loads = Counter(task for tasks in owners.values() for task in tasks)
@@ -150,14 +153,18 @@ class Shares:
             task = min(range(count), key=lambda number: (loads[number], number))
             loads[task] += 1
             known[place.topic] = place.remote, place.offsets
+            late.setdefault(place.topic, []).extend([place.partition] if place.is_late else [])
             owners.setdefault(place.topic, []).append(task)
-        topics = {name: SharedTopic(remote, tuple(owners[name]), offsets) for name, (remote, offsets) in known.items()}
+        topics = {
+            name: SharedTopic(remote, tuple(owners[name]), offsets, tuple(late[name]))
+            for name, (remote, offsets) in known.items()
+        }
         return Shares(count, topics)
 
     def of(self, task: int) -> tuple[Place, ...]:
         """Return the partitions of one task."""
         return tuple(
-            Place(name, partition, topic.remote, topic.offsets)
+            Place(name, partition, topic.remote, topic.offsets, partition in topic.late)
             for name, topic in self.topics.items()
             for partition, owner in enumerate(topic.tasks)
             if owner == task
@@ -169,7 +176,10 @@ class Shares:
 
     def to_json(self) -> dict[str, Any]:
         """Return the shares as JSON types; `from_json` is its inverse."""
-        topics = {name: [topic.remote, list(topic.tasks), topic.offsets] for name, topic in self.topics.items()}
+        topics = {
+            name: [topic.remote, list(topic.tasks), topic.offsets, list(topic.late)]
+            for name, topic in self.topics.items()
+        }
         return {"tasks": self.tasks, "topics": topics}
 
     @classmethod
@@ -180,7 +190,7 @@ class Shares:
             KeyError, TypeError, ValueError: the value is of another shape.
         """
         topics = {
-            name: SharedTopic(remote, tuple(tasks), offsets)
-            for name, (remote, tasks, offsets) in value["topics"].items()
+            name: SharedTopic(remote, tuple(tasks), offsets, tuple(late))
+            for name, (remote, tasks, offsets, late) in value["topics"].items()
         }
         return cls(value["tasks"], topics)

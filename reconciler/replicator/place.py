@@ -13,12 +13,21 @@ from reconciler.replicator.wire import Leader
 
 
 class Place(NamedTuple):
-    """Which partition: the original topic, its remote topic, the number they share, and the mode of its offsets."""
+    """Which partition.
+
+    Attributes:
+        topic: the original topic.
+        partition: its number on both sides.
+        remote: the remote topic.
+        offsets: the mode of its offsets.
+        is_late: whether it appeared while the run went on.
+    """
 
     topic: str
     partition: int
     remote: str
     offsets: str = "identical"
+    is_late: bool = False
 
 
 class Sides(NamedTuple):

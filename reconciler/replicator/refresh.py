@@ -57,6 +57,7 @@ class Refresh(threading.Thread):
         self.left_out: Mapping[str, str] = {}
         self._known: set[str] = set()
         self._translated: frozenset[str] = frozenset()
+        self._first: frozenset[tuple[str, int]] | None = None
         self._told: set[str] = set()
         self._announced: dict[str, Any] = {}
         self._announced_at = 0.0
@@ -103,12 +104,12 @@ class Refresh(threading.Thread):
         except AnabranchError as error:
             self._announce(trouble=str(error))
             raise
+        if self._first is None:
+            self._first = frozenset((place.topic, place.partition) for place in places)
         made = self._provide(places, troubles)
         self._leave_out_nameless(places, troubles)
         wanted = [
-            place._replace(offsets="translated") if place.topic in self._translated else place
-            for place in places
-            if place.topic in self._known and place.topic not in self.left_out
+            self._seen(place) for place in places if place.topic in self._known and place.topic not in self.left_out
         ]
         self._shares = self._shares.extended(wanted, self._spec.flow.tasks)
         self._announce()
@@ -119,6 +120,12 @@ class Refresh(threading.Thread):
         for topic in sorted(self._shares.topics.keys() - there):
             remote = self._shares.topics[topic].remote
             troubles.append(f"topic {topic} is gone from {self._spec.source.alias}; its copy {remote} stays as it is")
+
+    def _seen(self, place: Place) -> Place:
+        """Return a partition with what the looks so far tell of it."""
+        offsets = "translated" if place.topic in self._translated else place.offsets
+        is_late = self._first is not None and (place.topic, place.partition) not in self._first
+        return place._replace(offsets=offsets, is_late=is_late)
 
     def _provide(self, places: Sequence[Place], troubles: list[str]) -> list[str]:
         """Have the remote topics made; return the original topics of those that were made or have grown."""

@@ -12,6 +12,7 @@ from reconciler.replicator import reasons
 from reconciler.replicator.agreement import Disagreement
 from reconciler.replicator.place import Place
 from reconciler.replicator.wire import ErrorCode, ProducerState, TopicInfo, Wire
+from reconciler.replicator.wire.requests import UNSUPPORTED_VERSION
 from reconciler.replicator.wire.transactions import Markers, write_markers
 
 
@@ -26,6 +27,9 @@ async def unended(wire: Wire, place: Place, target: TopicInfo, producer_ids: fro
     try:
         producers = await wire.producers(leader.node, place.remote, place.partition)
     except ErrorCode as error:
+        if error.code == UNSUPPORTED_VERSION:
+            # Brokers before 2.8 cannot say; they leave no marker out.
+            return []
         # DescribeProducers needs READ (KIP-664).
         raise Disagreement.refused(error, "READ", f"topic {place.remote}") from None
     return [one for one in producers if one.open_transaction and one.producer_id in producer_ids]

@@ -61,6 +61,7 @@ def test_remote_topics_are_made_and_grow_as_apply_would_do_it(
     set_config(source_cluster, topic_name, "retention.ms", "172800000")
     looked.refresh.look()
     assert partitions(target_cluster, remote) == 3
+    assert looked.shares().topics[topic_name].late == (2,)
     assert topic_configs(target_cluster, remote)["retention.ms"] == "86400000", "changes wait for apply"
     (change,) = [
         step for step in observe_and_plan(looked.topology, ("west",))[0].steps if isinstance(step, AlterConfig)

@@ -9,10 +9,13 @@ import pytest
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import OnRecreate
+from reconciler.model.pauses import Scope
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState
 from reconciler.replicator import arrival
-from tests.contract.kafka import create, delete, delete_records
+from reconciler.state import control
+from tests.contract.kafka import create, delete, delete_records, set_config
+from tests.contract.test_task_parking import write
 from tests.contract.test_task_translated import make, translated
 from tests.support.copying import REMOTE, Running, all_running, at, code, copy, fill, log_end
 from tests.support.translated import assert_in_order, contents
@@ -138,3 +141,38 @@ def test_a_remote_topic_that_is_deleted_meanwhile_stops_no_other(
             end = log_end(source, stays)
             copying.wait(lambda status, end=end: at(status, stays).position == end)  # type: ignore[misc]
     assert assert_in_order(spec, stays) == 400
+
+
+@pytest.mark.parametrize("before", [0, 10])
+def test_a_record_too_large_parks_its_partition_until_the_limit_is_raised(
+    source_cluster: EmbeddedCluster,
+    target_cluster: EmbeddedCluster,
+    source: Cluster,
+    target: Cluster,
+    topic_name: str,
+    before: int,
+) -> None:
+    """What came before it counts, what came behind it waits, and another partition in the same transactions goes on."""
+    remote = f"east.{topic_name}"
+    make(source_cluster, target_cluster, [])
+    create(source_cluster, topic_name, 2, {"max.message.bytes": "4000000"})
+    create(target_cluster, remote, 2, REMOTE)
+    if before:
+        fill(source_cluster, topic_name, 2 * before, 2)
+    write(source_cluster, topic_name, b"x" * 1_500_000, *[b"small-%d" % number for number in range(20)])
+    spec = translated(source, target, topic_name)
+    with Running(spec) as copying:
+        status = copying.wait(lambda status: at(status, topic_name).state is PARKED)
+        found = at(status, topic_name)
+        assert (code(found), found.position) == ("AB212", before)
+        assert f"offset {before} has 1,500," in str(found.reason)
+        for _ in range(3):
+            fill(source_cluster, topic_name, 200, 2)
+            end = log_end(source, topic_name, 1)
+            copying.wait(lambda status, end=end: at(status, topic_name, 1).position == end)  # type: ignore[misc]
+        assert len(contents(target, remote)) == before
+        assert contents(target, remote, 1) == contents(source, topic_name, 1)
+        set_config(target_cluster, remote, "max.message.bytes", "4000000")
+        control.restart(target, [Scope(spec.flow.name)], parked_only=True)
+        copying.settled_again()
+    assert assert_in_order(spec, topic_name, 2) == 2 * before + 21 + 600

@@ -12,6 +12,7 @@ from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.start import Start
 from reconciler.model.status import PartitionState
+from reconciler.replicator import discover
 from tests.contract.kafka import delete_records
 from tests.contract.test_task_translated import make, translated
 from tests.support.copying import SECONDS, Running, all_running, at, code, copy, fill, log_end
@@ -86,3 +87,19 @@ def test_an_offset_outside_the_log_parks_before_anything_is_written(
     assert code(at(status, topic_name)) == "AB227"
     assert f"has offsets 10 to 100, and its copy would begin at {offset}" in str(at(status, topic_name).reason)
     assert log_end(target, f"east.{topic_name}") == 0
+
+
+def test_what_appears_after_the_latest_records_is_copied_from_its_begin(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    topics = old, new = f"{topic_name}-old", f"{topic_name}-new"
+    make(source_cluster, target_cluster, topics)
+    for topic in topics:
+        fill(source_cluster, topic, 100)
+    spec = translated(source, target, f"{topic_name}-.*")
+    spec = replace(spec, flow=replace(spec.flow, start=Start("latest")))
+    places = [place._replace(is_late=place.topic == new) for place in discover.matching(spec)]
+    with Running(spec, places) as copying:
+        copying.wait()
+    assert contents(target, f"east.{old}") == []
+    assert contents(target, f"east.{new}") == contents(source, new)

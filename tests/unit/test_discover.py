@@ -110,3 +110,13 @@ def test_a_newcomer_never_gets_into_the_copy_that_a_task_has() -> None:
 def test_a_topic_whose_copy_has_no_name_is_left_out_with_the_reason() -> None:
     (why,) = without_name(LUMPING, [Place("x1", 0, ""), Place("two", 0, "two")], Shares()).values()
     assert "x1 of east would be called 'a:b': its name has the character ':' in it" in why
+
+
+def test_what_appeared_while_the_run_went_on_stays_marked() -> None:
+    shares = Shares().extended(places(2), 2).extended([place._replace(is_late=True) for place in places(4, 1)], 2)
+    late = {(place.topic, place.partition) for one in shares.assignments() for place in one.places if place.is_late}
+    first, second = sorted(shares.topics)
+    assert late == {(first, 2), (first, 3), (second, 0)}
+    # Looked at again, they are what they were.
+    again = Shares.from_json(json.loads(json.dumps(shares.to_json()))).extended(places(4, 1), 2)
+    assert again == shares

@@ -88,7 +88,9 @@ def test_a_topic_for_dead_letters_must_be_there_and_be_no_copy() -> None:
     assert "it does not exist" in missing[2]
     assert plan_of(declared, SOURCE, replace(cluster(WEST), names=frozenset({"dead"}))).clusters
     found = problems(topology(flow(dlq="us-east.orders")), SOURCE, applied(None))
-    assert [(code, message.endswith("and it is a copy of a topic")) for code, _, message, _ in found] == [("AB363", True)]
+    assert [(code, message.endswith("and it is a copy of a topic")) for code, _, message, _ in found] == [
+        ("AB363", True)
+    ]
 
 
 def test_what_the_target_refuses_a_flow_is_an_error() -> None:

@@ -13,11 +13,11 @@ from reconciler.model.status import PartitionState
 from reconciler.replicator import unended
 from reconciler.replicator.agreement import Disagreement
 from reconciler.replicator.note import Note
-from reconciler.replicator.wire import ErrorCode, Leader, ProducerState, TopicInfo, Wire
+from reconciler.replicator.wire import ErrorCode, Leader, ProducerState, TopicInfo, Wire, commits
 from reconciler.replicator.wire.transactions import Markers
 from tests.support.channels import PLACE
 
-CLUSTER_AUTHORIZATION_FAILED, NOT_LEADER = 31, 6
+CLUSTER_AUTHORIZATION_FAILED, NOT_LEADER, UNSUPPORTED_VERSION, TOPIC_AUTHORIZATION_FAILED = 31, 6, 35, 29
 TARGET = TopicInfo(PLACE.remote, None, 0, {PLACE.partition: Leader(2, 7, 0)})
 OPEN = ProducerState(77, 4, 12, True, -1, 1_234)
 ids = st.none() | st.uuids().map(str)
@@ -64,3 +64,31 @@ def test_without_the_permission_the_partition_parks_and_says_what_is_stuck(monke
 def test_what_may_pass_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ErrorCode):
         end(monkeypatch, NOT_LEADER)
+
+
+class Refusing:
+    """Answers every request with one error."""
+
+    def __init__(self, code: int) -> None:
+        self._code = code
+
+    async def producers(self, *_: object) -> object:
+        raise ErrorCode(self._code)
+
+    async def ask(self, *_: object) -> object:
+        raise ErrorCode(self._code)
+
+
+def test_brokers_too_old_to_say_have_written_every_marker() -> None:
+    wire = cast("Wire", Refusing(UNSUPPORTED_VERSION))
+    assert asyncio.run(unended.unended(wire, PLACE, TARGET, frozenset({77}))) == []
+    assert asyncio.run(commits.in_doubt(wire, 2, [(PLACE.remote, 3)], 77)) == set()
+
+
+def test_who_may_not_look_does_not_go_on() -> None:
+    wire = cast("Wire", Refusing(TOPIC_AUTHORIZATION_FAILED))
+    with pytest.raises(Disagreement) as stopped:
+        asyncio.run(unended.unended(wire, PLACE, TARGET, frozenset({77})))
+    assert stopped.value.verdict[1].code == "AB213"
+    with pytest.raises(ErrorCode):
+        asyncio.run(commits.in_doubt(wire, 2, [(PLACE.remote, 3)], 77))

@@ -21,7 +21,7 @@ from kafka.protocol.producer.transaction import (
 )
 
 from reconciler.replicator.wire.group import Membership
-from reconciler.replicator.wire.requests import Wire
+from reconciler.replicator.wire.requests import UNSUPPORTED_VERSION, Wire
 from reconciler.replicator.wire.transactions import Transactor
 from reconciler.replicator.wire.values import ErrorCode
 
@@ -95,6 +95,8 @@ async def add_partitions(wire: Wire, transactor: Transactor, logs: Iterable[Log]
 async def in_doubt(wire: Wire, node: int, logs: Iterable[Log], producer_id: int) -> set[Log]:
     """Return the partitions that have a transaction of this producer open, or that `node` leads no more.
 
+    There are none where the brokers are too old to say (before 2.8): they leave no marker out.
+
     Raises:
         ConnectionLost: no answer.
         ErrorCode: refused.
@@ -103,7 +105,12 @@ async def in_doubt(wire: Wire, node: int, logs: Iterable[Log], producer_id: int)
         DescribeProducersRequest.TopicRequest(name=name, partition_indexes=partitions)
         for name, partitions in _by_topic(logs).items()
     ]
-    answer = await wire.ask(DescribeProducersRequest(topics=topics), node)
+    try:
+        answer = await wire.ask(DescribeProducersRequest(topics=topics), node)
+    except ErrorCode as error:
+        if error.code == UNSUPPORTED_VERSION:
+            return set()
+        raise
     return {
         (topic.name, partition.partition_index)
         for topic in answer.topics
