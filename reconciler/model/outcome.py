@@ -62,12 +62,12 @@ class Growth:
         outcome: of the steps that made topics or let them grow.
         left_out: by original topic, why it must not be copied.
         hindered: by original topic, why nothing can be done for it now.
-        translated: the original topics whose copies have offsets of their own.
+        translated: the original topics whose copies have offsets of their own; None where nobody could tell.
         problems: why nothing at all was made.
     """
 
     outcome: Outcome = field(default_factory=Outcome)
     left_out: Mapping[str, str] = field(default_factory=dict)
     hindered: Mapping[str, str] = field(default_factory=dict)
-    translated: frozenset[str] = frozenset()
+    translated: frozenset[str] | None = None
     problems: tuple[Problem, ...] = ()

@@ -90,15 +90,32 @@ class CopyRecord:
         target_id: id of the remote topic that holds it; None where the brokers have none.
         origin: target offset from which on it is a copy of that topic; above 0 when the topic was made anew.
         runs: how its offsets differ from the original's.
-        aside: source offsets of the newest records that were put aside instead of copied, in order.
+        aside: source offsets of the newest records that were put aside instead of copied: ranges, each with the
+            offset behind it, in order.
+        is_begun: whether a position of it was committed, or a record written.
     """
 
     source_id: str | None
     target_id: str | None
     origin: int = 0
     runs: Runs = Runs()
-    aside: tuple[int, ...] = ()
+    aside: tuple[tuple[int, int], ...] = ()
+    is_begun: bool = True
 
     def without(self, offset: int) -> CopyRecord:
-        """Return the record after the record at a source offset was put aside."""
-        return replace(self, aside=(*(one for one in self.aside if one != offset), offset)[-_MOST_ASIDE:])
+        """Return this after the record at a source offset was put aside."""
+        ranges: list[tuple[int, int]] = []
+        for first, behind in sorted((*self.aside, (offset, offset + 1))):
+            if ranges and first <= ranges[-1][1]:
+                ranges[-1] = ranges[-1][0], max(behind, ranges[-1][1])
+            else:
+                ranges.append((first, behind))
+        return replace(self, aside=tuple(ranges[-_MOST_ASIDE:]))
+
+    def behind_aside(self, offset: int) -> int:
+        """Return the first source offset from `offset` on that was not put aside."""
+        return next((behind for first, behind in self.aside if first <= offset < behind), offset)
+
+    def aside_from(self, position: int) -> frozenset[int]:
+        """Return the source offsets from a position on that were put aside."""
+        return frozenset(one for first, behind in self.aside for one in range(max(first, position), behind))

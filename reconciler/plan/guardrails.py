@@ -155,8 +155,9 @@ def _no_such_start(topology: Topology, observed: Observed, targets: Collection[s
     for flow in topology.flows_into(targets):
         for name, offsets in flow.start.offsets:
             original = observed[flow.source].topics.get(name)
-            begun = flow.remote_topic(name) in observed[flow.target].owned
-            if original is None or begun or not flow.takes(name, topology.aliases):
+            if original is None or not flow.takes(name, topology.aliases):
+                continue
+            if flow.remote_topic(name) in observed[flow.target].owned:
                 continue
             where = f"{topology.clusters[flow.source].where}, topic {name}"
             remedy = f"correct start.offsets of flow {flow.name}"

@@ -136,13 +136,12 @@ class Agreement:
 
     async def _visible(self, logs: Logs, offset: int) -> tuple[int, bool]:
         """Return the first record from an offset on that was not put aside, and True, as `next_visible` does."""
-        aside = logs.record.aside
         try:
             while True:
-                found = await next_visible(self._source, logs.source, logs.place.partition, offset)
-                if not found[1] or found[0] not in aside:
-                    return found
-                offset = found[0] + 1
+                found, is_seen = await next_visible(self._source, logs.source, logs.place.partition, offset)
+                offset = logs.record.behind_aside(found)
+                if not is_seen or offset == found:
+                    return found, is_seen
         except ErrorCode as error:
             raise Disagreement.refused(error, "READ", f"topic {logs.place.topic}") from None
 

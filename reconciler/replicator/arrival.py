@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
+from dataclasses import replace
 from functools import partial
 
 from reconciler.model.flow import Flow
@@ -79,11 +80,15 @@ class Arrival:
         else:
             position = self._going_on(channel, note, committed.offset, (first, last), source_id)
         at_first_commit = None
-        if known is None:
+        # Of a source topic that was deleted: the one of its name has other records at its offsets.
+        of_another = known is not None and _differ(known.source_id, source_id)
+        if known is None or of_another or not known.is_begun:
             at_first_commit = partial(self._first_word, place, CopyRecord(source_id, target_id))
         leads, takes = source.partitions[place.partition], target.partitions[place.partition]
         sides = Sides(leads, source.topic_id, takes, target.topic_id)
-        channel.leave_out(() if known is None else known.aside)
+        channel.leave_out(() if known is None or of_another else known.aside_from(position))
+        # Meanwhile another channel's doubt may have led to a new epoch.
+        producer = await self._committer.producer(channel)
         note = Note(source_id, target_id, self._committer.transactional_id, note.began if committed else -1)
         channel.begin(sides, position, producer, note, at_first_commit)
         channel.is_new = committed is None
@@ -91,8 +96,10 @@ class Arrival:
     def _first_word(self, place: Place, record: CopyRecord) -> None:
         """Remember of what a copy is one; of records that were put aside meanwhile it is remembered already."""
         known = self._memory.get(place)
-        if known is None or _differ(known.target_id, record.target_id):
+        if known is None or (known.source_id, known.target_id) != (record.source_id, record.target_id):
             self._memory.hint(place, record)
+        elif not known.is_begun:
+            self._memory.hint(place, replace(known, is_begun=True))
 
     async def _committed(self, place: Place) -> tuple[Position | None, Producer | None]:
         """Return the position that was committed last, and who committed it: fenced, with nothing open, if not we."""
@@ -146,7 +153,7 @@ class Arrival:
     @staticmethod
     def _mind_what_was(place: Place, known: CopyRecord | None) -> None:
         """Stop where a copy has no position, and what was remembered says that it had one."""
-        if known is not None:
+        if known is not None and known.is_begun:
             text = (
                 f"the position of {place.remote}/{place.partition} is not there any more: it was deleted, or expired "
                 "as nothing ran for longer than offsets.retention.minutes of the target; delete the copy and run "

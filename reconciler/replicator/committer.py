@@ -47,6 +47,10 @@ _IDLE = 0.5
 _PAUSE = 0.002
 _LONGEST_PAUSE = 0.1
 _RETRY = 0.2
+_LONGEST_RETRY = 5.0
+_MOST_ABORTS = 10
+# Nobody waits longer for a producer: whoever waits keeps others out.
+_PRODUCER_PATIENCE = 3.0
 _PATIENCE = 10.0
 # Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes: the coordinator is moving, or still busy
 # with the transaction before.
@@ -113,6 +117,8 @@ class Committer:
         self._gaps_at = 0.0
         self._sync_sequence = 0
         self._doubt: str | None = None
+        self._trouble: Exception | None = None
+        self._aborts = 0
         self.transactional_id = terms.transactional_id
         self.bell = loop.bell()
         self.closing = False
@@ -135,9 +141,15 @@ class Committer:
 
     async def producer(self, channel: TranslatedChannel) -> tuple[int, int]:
         """Return the producer's id and epoch, once it has one and its transaction holds nothing of `channel`."""
+        deadline = time.monotonic() + _PRODUCER_PATIENCE
         while self._producer is None or self._doubt is not None or channel in self._inside:
             if self.closing:
                 message = "the round ends"
+                raise ConnectionLost(message)
+            if self._producer is None and time.monotonic() > deadline:
+                if isinstance(self._trouble, ErrorCode) and self._trouble.code in reasons.AUTHORIZATION:
+                    raise self._trouble
+                message = f"transactions cannot begin: {self._trouble or 'no answer yet'}"
                 raise ConnectionLost(message)
             await self._loop.sleep(_PAUSE)
         return self._producer.producer_id, self._producer.epoch
@@ -156,11 +168,14 @@ class Committer:
                     return
                 await self._turn()
             except (ConnectionLost, ErrorCode, Doubt) as error:
+                self._trouble = error
                 await self._abort(str(error))
                 if self.stopped:
                     await self._leave_nothing_open()
                     return
-                await self._loop.sleep(_RETRY)
+                # What is aborted stays in the target's log: trouble that lasts must not fill it.
+                await self._loop.sleep(min(_RETRY * 2**self._aborts, _LONGEST_RETRY))
+                self._aborts = min(self._aborts + 1, _MOST_ABORTS)
 
     async def _leave_nothing_open(self) -> None:
         """Abort what may be open, or readers of committed records would wait for it to time out."""
@@ -245,7 +260,9 @@ class Committer:
         await self._drain()
         if self._doubt is not None:
             raise Doubt(self._doubt)
-        moved = {(c.place.remote, c.place.partition): Position(c.position, str(c.last_word())) for c in self._moved()}
+        going = list(self._moved())
+        moved = {(c.place.remote, c.place.partition): Position(c.position, str(c.last_word())) for c in going}
+        openings = [(channel, channel.opening, channel.position) for channel in going]
         if self._began is None and not moved:
             return
         producer = self._owned()
@@ -262,8 +279,11 @@ class Committer:
         for channel in inside:
             for parcel in channel.settled():
                 self._written(channel, parcel)
-        for log, position in moved.items():
-            self._channels[log].remember(position.offset)
+        for channel, opening, position in openings:
+            # One that has begun elsewhere meanwhile stands where it began.
+            if channel.opening == opening:
+                channel.remember(position)
+        self._aborts = 0
 
     async def _sync(self, producer: Transactor) -> None:
         """Write into the transaction where its records stand.

@@ -152,7 +152,8 @@ class Shares:
         for place in new:
             task = min(range(count), key=lambda number: (loads[number], number))
             loads[task] += 1
-            known[place.topic] = place.remote, place.offsets
+            # What is copied in one way goes on so.
+            known.setdefault(place.topic, (place.remote, place.offsets))
             late.setdefault(place.topic, []).extend([place.partition] if place.is_late else [])
             owners.setdefault(place.topic, []).append(task)
         topics = {

@@ -53,7 +53,9 @@ class DeadLetters:
             verdict = reasons.why_no_letter(topic, reason, letter.size, answer)
             if verdict is None:
                 # A marker will stand in its place, and a later owner must not take it for somebody else's.
-                record = self._memory.get(channel.place) or _record(channel)
+                record, now_known = self._memory.get(channel.place), _record(channel)
+                if record is None or (record.source_id, record.target_id) != (now_known.source_id, now_known.target_id):
+                    record = now_known
                 await self._memory.put(channel.place, record.without(parcel.base_offset))
         except (ConnectionLost, AnabranchError) as error:
             channel.not_put_aside(PartitionState.OPENING, Reason("AB220", str(error)), time.monotonic())
@@ -83,9 +85,11 @@ class DeadLetters:
     def _letter(self, channel: Channel, parcel: Parcel, reason: Reason, now: int) -> Batch:
         """Return the dead letter of a parcel's only record."""
         place = channel.place
-        attributes = HEADER.unpack(parcel.head)[5]
-        times = parcel.oldest, parcel.newest
-        sent = Batch(parcel.base_offset, 0, 1, attributes & CODEC_BITS, *times, *_NO_PRODUCER, 0, parcel.body)
+        header = HEADER.unpack(parcel.head)
+        attributes, base_time, newest = header[5], header[7], header[8]
+        sent = Batch(
+            parcel.base_offset, 0, 1, attributes & CODEC_BITS, base_time, newest, *_NO_PRODUCER, 0, parcel.body
+        )
         (record,) = kept(sent)
         rest = with_headers(
             record.rest,
@@ -129,7 +133,7 @@ def _record(channel: Channel) -> CopyRecord:
     sides = channel.sides
     assert sides is not None, "a channel that has sent something was open"
     source_id, target_id = (None if one is None else str(one) for one in (sides.source_id, sides.target_id))
-    return CopyRecord(source_id, target_id)
+    return CopyRecord(source_id, target_id, is_begun=False)
 
 
 def _nothing(_error: ConnectionLost) -> None:

@@ -64,6 +64,11 @@ class Memory:
         """Return what is remembered of a partition."""
         return self._copies.get(self._flow, place.remote, place.partition)
 
+    def source_id(self, place: Place) -> str | None:
+        """Return of which source topic a partition is remembered as a copy; None while that is not known."""
+        record = self.get(place)
+        return None if record is None else record.source_id
+
     async def put(self, place: Place, record: CopyRecord) -> None:
         """Store a record, and come back when it is stored: only then may be written what it speaks of.
 

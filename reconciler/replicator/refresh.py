@@ -20,6 +20,7 @@ from reconciler.replicator import discover
 from reconciler.replicator.discover import Shares
 from reconciler.replicator.place import Place
 from reconciler.state import control
+from reconciler.state.ownership import Ownership
 
 Reconcile = Callable[[str], Growth]
 """Makes what the remote topics of the named flow lack, and tells what was done; may raise an AnabranchError."""
@@ -132,6 +133,7 @@ class Refresh(threading.Thread):
         if self._reconcile is None or not places:
             self._known = {place.topic for place in places}
             self.left_out = {}
+            self._translated = self._pinned(places)
             return []
         try:
             growth = self._reconcile(self.flow)
@@ -141,7 +143,7 @@ class Refresh(threading.Thread):
             return []
         self._known = {place.topic for place in places}
         self.left_out, outcome = growth.left_out, growth.outcome
-        self._translated = growth.translated
+        self._translated = self._pinned(places) if growth.translated is None else growth.translated
         troubles += [f"cannot look after remote topics: {problem}" for problem in growth.problems]
         troubles += [f"topic {topic} is not copied: {why}" for topic, why in growth.left_out.items()]
         troubles += [f"nothing can be done for topic {topic} now: {why}" for topic, why in growth.hindered.items()]
@@ -154,6 +156,18 @@ class Refresh(threading.Thread):
                 self._note(f"flow {self.flow}: {verb} {step.name}, {step.topic.partitions} partitions")
                 made.append(step.topic.source_topic)
         return made
+
+    def _pinned(self, places: Sequence[Place]) -> frozenset[str]:
+        """Return the original topics whose copies were begun with translated offsets, by their owners' records.
+
+        Raises:
+            AnabranchError: they cannot be read.
+        """
+        if self._spec.flow.offsets != "auto" or not places:
+            return frozenset()
+        owned = Ownership(self._spec.target).read()
+        there = {place.topic: owned.get(place.remote) for place in places}
+        return frozenset(name for name, record in there.items() if record and record.offsets == "translated")
 
     def _leave_out_nameless(self, places: Sequence[Place], troubles: list[str]) -> None:
         """See to it that nothing is written under a name that is no name, or another topic's."""

@@ -157,7 +157,7 @@ class Takeover:
         for wire in self._wires.bulk:
             await wire.connect()
         sides = Sides(source.partitions[place.partition], source.topic_id, leader, target.topic_id)
-        channel.leave_out(logs.record.aside)
+        channel.leave_out(logs.record.aside_from(standing.position))
         channel.open(sides, standing._replace(shift=run.shift), lost)
 
     async def _topic(self, wire: Wire, side: str, name: str, partition: int) -> TopicInfo:
@@ -218,9 +218,15 @@ class Takeover:
             text = f"the last batch before offset {end} of {place.remote}/{place.partition} is not readable yet"
             raise Disagreement(_OPENING, "AB220", text)
         record = self._memory.get(place)
-        if record is None or (target.topic_id and record.target_id not in (None, str(target.topic_id))) or end == 0:
-            # Of another remote topic, or of one that holds nothing yet: nothing rests on it.
+        if record is None or (target.topic_id and record.target_id not in (None, str(target.topic_id))):
+            # Of another remote topic: nothing rests on it.
             record = CopyRecord(None, topic_id(target))
+        elif end == 0:
+            # Nor on one that holds nothing yet, but for what was put aside before.
+            record = replace(record, source_id=None, target_id=topic_id(target), origin=0, runs=Runs())
+        if source.topic_id and (self._memory.source_id(place) or str(source.topic_id)) != str(source.topic_id):
+            # Offsets of another topic.
+            record = replace(record, aside=())
         return Logs(place, source, target, first, start, end, found, within(record, start, end)), last
 
     async def _lacks_padding(self, logs: Logs) -> bool:

@@ -20,9 +20,12 @@ from reconciler.replicator.queued import Item
 from reconciler.replicator.syncs import OffsetSync, syncs
 from reconciler.replicator.wire import ProduceAnswer
 
+_OUT_OF_ORDER_SEQUENCE_NUMBER = 45
 # The broker has certainly not appended what it answers with one of these. A sequence that it does not expect (45) is
 # none of them: it may have forgotten the producer, and takes only what begins a new epoch.
 _NOT_APPENDED = reasons.TOO_LARGE | reasons.REFUSED_FOR_GOOD | reasons.AUTHORIZATION
+# Of what was sent in an opening that is over nothing more follows.
+_CERTAINLY_NOT = _NOT_APPENDED | {_OUT_OF_ORDER_SEQUENCE_NUMBER}
 
 
 class TranslatedChannel(Channel):
@@ -161,14 +164,15 @@ class TranslatedChannel(Channel):
 
     def _mind_gap(self) -> None:
         """Let the position move over what holds no records, when all before it is written."""
-        if self.state is PartitionState.RUNNING and not self.queue and not self.in_flight:
-            self.position = max(self.position, self.fetch_at)
+        if self.state is PartitionState.RUNNING and not self.in_flight:
+            first = self.queue.first
+            self.position = max(self.position, first.base_offset if isinstance(first, Batch) else self.fetch_at)
 
     def _verdict(self, parcel: Parcel, answer: ProduceAnswer) -> reasons.Verdict | None:
         verdict = reasons.why_failed(self.place.remote, parcel.base_offset, parcel.size, answer, anywhere=True)
         if parcel.opening != self.opening:
             # What was forgotten meanwhile will be read and written again: not in the same transaction.
-            if verdict is None:
+            if answer.error not in _CERTAINLY_NOT:
                 self._failed(self)
             return verdict
         if verdict is None:

@@ -75,9 +75,15 @@ def _value(record: CopyRecord) -> Value:
         "origin": record.origin,
         "runs": runs,
     }
-    return value | {"aside": list(record.aside)} if record.aside else value
+    # What is usual is left out.
+    return {
+        **value,
+        **({"aside": [list(one) for one in record.aside]} if record.aside else {}),
+        **({} if record.is_begun else {"is_begun": False}),
+    }
 
 
 def _record(value: Value) -> CopyRecord:
     runs = Runs(tuple(Run(source, shift) for source, shift in value["runs"]))
-    return CopyRecord(value["source_id"], value["target_id"], value["origin"], runs, tuple(value.get("aside", ())))
+    aside = tuple((first, behind) for first, behind in value.get("aside", ()))
+    return CopyRecord(value["source_id"], value["target_id"], value["origin"], runs, aside, value.get("is_begun", True))

@@ -58,13 +58,20 @@ def as_sent(batch: Batch) -> list[Record]:
     return list(decode(batch.rewritten(1, 0, 0)))
 
 
-def test_the_newest_thousand_are_remembered() -> None:
+def test_what_was_put_aside_is_remembered_in_ranges_the_newest_thousand_of_them() -> None:
     record = CopyRecord("a", "b")
-    for offset in (*range(1_500), 1_200):
+    for offset in (5, 6, 9, 7, 5):
         record = record.without(offset)
-    assert len(record.aside) == 1_000
-    assert record.aside[0] == 500
-    assert record.aside[-2:] == (1_499, 1_200)
+    assert record.aside == ((5, 8), (9, 10))
+    assert [record.behind_aside(offset) for offset in (4, 5, 7, 8, 9, 10)] == [4, 8, 8, 8, 10, 10]
+    assert record.aside_from(6) == {6, 7, 9}
+    for offset in range(0, 3_000, 2):
+        record = record.without(offset)
+    assert (len(record.aside), record.aside[0], record.aside[-1]) == (1_000, (1_000, 1_001), (2_998, 2_999))
+    # However many follow each other, they are one.
+    for offset in range(3_000, 8_000):
+        record = record.without(offset)
+    assert record.aside[-2:] == ((2_998, 2_999), (3_000, 8_000))
 
 
 @pytest.mark.parametrize(
