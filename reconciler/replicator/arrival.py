@@ -7,19 +7,19 @@ was a position, the copy begins where the flow says.
 
 from __future__ import annotations
 
-import json
 import time
-from dataclasses import dataclass
 from functools import partial
 
 from reconciler.model.flow import Flow
 from reconciler.model.runs import CopyRecord
-from reconciler.model.status import PartitionState
+from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator.agreement import Disagreement, NotYet
 from reconciler.replicator.committer import Committer
 from reconciler.replicator.memory import Memory
-from reconciler.replicator.place import Place, Sides
+from reconciler.replicator.note import Note
+from reconciler.replicator.place import Place, ReadUpto, Sides
 from reconciler.replicator.translated import TranslatedChannel
+from reconciler.replicator.truncation import truncated, truncated_at
 from reconciler.replicator.wire import EARLIEST, LATEST, ErrorCode, TopicInfo, Wire, commits
 from reconciler.replicator.wire.commits import Position
 from reconciler.replicator.wire.transactions import settle
@@ -27,33 +27,6 @@ from reconciler.replicator.wire.transactions import settle
 _OPENING, _PARKED = PartitionState.OPENING, PartitionState.PARKED
 _UNSTABLE_OFFSET_COMMIT = 88
 _BEHIND_PATIENCE = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """What is said with a position.
-
-    Attributes:
-        source_id: id of the source topic; None where the brokers have none.
-        target_id: id of the remote topic, likewise.
-        transactional_id: in whose transaction it was committed.
-    """
-
-    source_id: str | None
-    target_id: str | None
-    transactional_id: str
-
-    def __str__(self) -> str:
-        return json.dumps({"source": self.source_id, "target": self.target_id, "producer": self.transactional_id})
-
-    @classmethod
-    def parse(cls, text: str) -> Note:
-        """Read what was written; what cannot be read says nothing."""
-        try:
-            value = json.loads(text)
-            return cls(value.get("source"), value.get("target"), str(value.get("producer", "")))
-        except (ValueError, AttributeError):
-            return cls(None, None, "")
 
 
 class Arrival:
@@ -95,20 +68,26 @@ class Arrival:
             known = None
         if committed is not None and _differ(Note.parse(committed.note).target_id, target_id):
             committed = None
+        lost: Reason | None = None
         if committed is None:
             self._mind_what_was(place, known)
             position = await self._beginning(place, source.partitions[place.partition].node, (first, last))
         else:
-            position = self._going_on(channel, Note.parse(committed.note), committed.offset, (first, last), source_id)
+            note = Note.parse(committed.note)
+            behind, lost = await self._truncated(place, source, note, committed.offset)
+            position = self._going_on(channel, note, behind, (first, last), source_id)
         at_first_commit = None
         if known is None:
             at_first_commit = partial(self._first_word, place, CopyRecord(source_id, target_id))
         leads, takes = source.partitions[place.partition], target.partitions[place.partition]
         sides = Sides(leads, source.topic_id, takes, target.topic_id)
         channel.leave_out(() if known is None else known.aside)
-        note = str(Note(source_id, target_id, self._committer.transactional_id))
+        note = Note(source_id, target_id, self._committer.transactional_id)
         channel.begin(sides, position, producer, note, at_first_commit)
         channel.is_new = committed is None
+        if lost is not None and channel.state is PartitionState.RUNNING:
+            # Whoever looks shall see what was passed over.
+            channel.reason = lost
 
     def _first_word(self, place: Place, record: CopyRecord) -> None:
         """Remember of what a copy is one; of records that were put aside meanwhile it is remembered already."""
@@ -175,6 +154,21 @@ class Arrival:
             )
             raise Disagreement(_PARKED, "AB227", text)
         return named[0]
+
+    async def _truncated(self, place: Place, source: TopicInfo, note: Note, position: int) -> tuple[int, Reason | None]:
+        """Return where to go on when the source was truncated, and what to say of that; else the position, and None."""
+        if note.epoch is None or _differ(note.source_id, topic_id(source)):
+            return position, None
+        read = ReadUpto(position, note.epoch, source.topic_id, None)
+        end = await truncated_at(self._source, source, place.partition, position, read)
+        if end is None:
+            return position, None
+        goes_on = f"with what the source has from {end}"
+        if self._flow.on_data_loss == "park":
+            remedy = f"the copy keeps them; declare `on-data-loss: continue` to go on {goes_on}"
+            reason = truncated(place, end, position, remedy)
+            raise Disagreement(_PARKED, reason.code, reason.text)
+        return end, truncated(place, end, position, f"the copy keeps them and went on {goes_on}")
 
     def _going_on(
         self, channel: TranslatedChannel, note: Note, position: int, bounds: tuple[int, int], source_id: str | None

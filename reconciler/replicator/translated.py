@@ -13,6 +13,7 @@ from reconciler.model.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.batch import Batch, next_sequence
 from reconciler.replicator.channel import Channel
+from reconciler.replicator.note import Note
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.place import Place, Sides, Standing
 from reconciler.replicator.queued import Item
@@ -40,7 +41,6 @@ class TranslatedChannel(Channel):
         written: what the open transaction holds of it, in order.
         held: how many bytes that are.
         sequence: of the next record under the producer's epoch, as far as answers tell.
-        note: what is said with its position.
         is_new: whether nobody has committed a position of it yet: then the first one counts, too, as where a copy
             begins may be another place tomorrow.
     """
@@ -63,7 +63,7 @@ class TranslatedChannel(Channel):
         self.written: list[Parcel] = []
         self.held = 0
         self.sequence = 0
-        self.note = ""
+        self._note = Note(None, None, "")
         self.is_new = False
         self._at_first_commit: Callable[[], None] | None = None
 
@@ -72,7 +72,7 @@ class TranslatedChannel(Channel):
         sides: Sides,
         position: int,
         producer: tuple[int, int],
-        note: str,
+        note: Note,
         at_first_commit: Callable[[], None] | None = None,
     ) -> None:
         """Go on at a committed position.
@@ -81,13 +81,13 @@ class TranslatedChannel(Channel):
             sides: who leads on both sides.
             position: the next source offset.
             producer: id and epoch.
-            note: what is to be said with the position.
+            note: what is to be said with the position; of which epoch it is, reading will tell.
             at_first_commit: called when a position was committed for the first time.
         """
         self.admitted = False
         self._hold_nothing()
         self._at_first_commit = at_first_commit
-        self.committed, self.note = position, note
+        self.committed, self._note, self.read = position, note, None
         self.open(sides, Standing(position, *producer, self.sequence))
         self._alone = False
 
@@ -95,6 +95,15 @@ class TranslatedChannel(Channel):
         """Go on under another epoch, which counts from 0; nothing is in the open transaction."""
         self.sequence = 0
         self._standing = Standing(self.position, *producer, 0)
+
+    @property
+    def note(self) -> str:
+        """What is said with its position.
+
+        What was read may be further than what was written; then the epoch may be newer than the position's, and an end
+        of it below the position is one of the position's, too.
+        """
+        return str(replace(self._note, epoch=self.read.epoch if self.read else None))
 
     @property
     def is_behind(self) -> bool:
