@@ -14,13 +14,14 @@ from functools import partial
 
 from reconciler.model.flow import Flow
 from reconciler.model.runs import CopyRecord
-from reconciler.model.status import PartitionState
+from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator.agreement import Disagreement, NotYet
 from reconciler.replicator.committer import Committer
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.note import Note
-from reconciler.replicator.place import Place, Sides
+from reconciler.replicator.place import Place, ReadUpto, Sides
 from reconciler.replicator.translated import TranslatedChannel
+from reconciler.replicator.truncation import truncated, truncated_at
 from reconciler.replicator.unended import end, unended
 from reconciler.replicator.wire import EARLIEST, LATEST, ErrorCode, TopicInfo, Wire, commits
 from reconciler.replicator.wire.commits import Position
@@ -74,11 +75,13 @@ class Arrival:
             known = None
         if _differ(note.target_id, target_id):
             committed = None
+        lost: Reason | None = None
         if committed is None:
             self._mind_what_was(place, known)
             position = await self._beginning(place, source.partitions[place.partition].node, (first, last))
         else:
-            position = self._going_on(channel, note, committed.offset, (first, last), source_id)
+            behind, lost = await self._truncated(place, source, note, committed.offset)
+            position = self._going_on(channel, note, behind, (first, last), source_id)
         at_first_commit = None
         # Of a source topic that was deleted: the one of its name has other records at its offsets.
         of_another = known is not None and _differ(known.source_id, source_id)
@@ -89,9 +92,13 @@ class Arrival:
         channel.leave_out(() if known is None or of_another else known.aside_from(position))
         # Meanwhile another channel's doubt may have led to a new epoch.
         producer = await self._committer.producer(channel)
-        note = Note(source_id, target_id, self._committer.transactional_id, note.began if committed else -1)
+        began, epoch = (note.began, note.epoch) if committed is not None else (-1, None)
+        note = Note(source_id, target_id, self._committer.transactional_id, began, epoch)
         channel.begin(sides, position, producer, note, at_first_commit)
         channel.is_new = committed is None
+        if lost is not None and channel.state is PartitionState.RUNNING:
+            # Whoever looks shall see what was passed over.
+            channel.reason = lost
 
     def _first_word(self, place: Place, record: CopyRecord) -> None:
         """Remember of what a copy is one; of records that were put aside meanwhile it is remembered already."""
@@ -181,6 +188,21 @@ class Arrival:
             )
             raise Disagreement(_PARKED, "AB227", text)
         return named[0]
+
+    async def _truncated(self, place: Place, source: TopicInfo, note: Note, position: int) -> tuple[int, Reason | None]:
+        """Return where to go on when the source was truncated, and what to say of that; else the position, and None."""
+        if note.epoch is None or _differ(note.source_id, topic_id(source)):
+            return position, None
+        read = ReadUpto(position, note.epoch, source.topic_id, None)
+        end = await truncated_at(self._source, source, place.partition, position, read)
+        if end is None:
+            return position, None
+        goes_on = f"with what the source has from {end}"
+        if self._flow.on_data_loss == "park":
+            remedy = f"the copy keeps them; declare `on-data-loss: continue` to go on {goes_on}"
+            reason = truncated(place, end, position, remedy)
+            raise Disagreement(_PARKED, reason.code, reason.text)
+        return end, truncated(place, end, position, f"the copy keeps them and went on {goes_on}")
 
     def _going_on(
         self, channel: TranslatedChannel, note: Note, position: int, bounds: tuple[int, int], source_id: str | None

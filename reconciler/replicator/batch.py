@@ -52,6 +52,7 @@ class Batch(NamedTuple):
         base_sequence: likewise.
         crc: CRC-32C as the header has it.
         body: the records, as they are (compressed or not).
+        leader_epoch: of the leader that appended it; -1 where that is not known, as in what was put together here.
     """
 
     base_offset: int
@@ -65,6 +66,7 @@ class Batch(NamedTuple):
     base_sequence: int
     crc: int
     body: bytes
+    leader_epoch: int = -1
 
     @property
     def next_offset(self) -> int:
@@ -142,8 +144,8 @@ class Batch(NamedTuple):
         return prefix + checked
 
     def to_bytes(self) -> bytes:
-        """Return the batch as it stood in the log, but for the leader epoch, which no checksum covers."""
-        prefix = _PREFIX.pack(self.base_offset, self.size - LOG_OVERHEAD, -1, MAGIC, self.crc)
+        """Return the batch as it stood in the log."""
+        prefix = _PREFIX.pack(self.base_offset, self.size - LOG_OVERHEAD, self.leader_epoch, MAGIC, self.crc)
         return b"".join((prefix, self._checked_header(), self.body))
 
     def _checked_header(self) -> bytes:

@@ -19,7 +19,8 @@ from reconciler.replicator.batch import Batch
 from reconciler.replicator.intake import CannotPass, Form, items
 from reconciler.replicator.pace import FEW_RECORDS
 from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.place import Place, Sides, Standing
+from reconciler.replicator.pauses import Pauses
+from reconciler.replicator.place import Place, ReadUpto, Sides, Standing
 from reconciler.replicator.queued import Item, Queue
 from reconciler.replicator.visible import Gap
 from reconciler.replicator.wire import FetchAnswer, ProduceAnswer
@@ -32,9 +33,6 @@ QUEUE_BYTES = 4 * 2**20
 SLOW_BYTES = 256 * 1024
 # Then nothing is asked for before so little is left: a broker sends a batch whole again, and it is rewritten again.
 _SLOW_ROOM = SLOW_BYTES // 4
-
-_BACKOFF_RETRY = (0.05, 5.0)
-_BACKOFF_PARKED = (2.0, 300.0)
 
 
 class Channel:
@@ -58,6 +56,7 @@ class Channel:
         putting_aside: whether somebody puts a record aside now.
         filled_offsets: offsets that were filled with markers in this round.
         newest_read: timestamp of the batch read last (ms), and when that was (monotonic seconds).
+        read: how far the source's log was read, and in which epoch; it outlives openings (`truncation`).
     """
 
     _transactional = False
@@ -94,8 +93,8 @@ class Channel:
         self._standing = Standing(-1, -1, -1, -1)
         self._alone = True
         self._sent_since_gap = QUEUE_BYTES
-        self._failures = 0
-        self._ended_as = self.state
+        self._pauses = Pauses()
+        self.read: ReadUpto | None = None
         self._blocked: Reason | None = None
 
     # --- opening -----------------------------------------------------------------------------------------------------
@@ -154,11 +153,7 @@ class Channel:
         self._drop()
         if self.state is PartitionState.PAUSED:
             return
-        # Pausing and parking are counted apart, or an outage would make the first parking long.
-        self._failures = self._failures + 1 if state is self._ended_as else 1
-        self._ended_as = state
-        low, high = _BACKOFF_PARKED if state is PartitionState.PARKED else _BACKOFF_RETRY
-        self.retry_at = now + min(high, low * 2 ** min(self._failures - 1, 16))
+        self.retry_at = now + self._pauses.after(state)
         self.state = state
         self.reason = reason
 
@@ -193,7 +188,7 @@ class Channel:
 
     def _try_again(self) -> None:
         self._drop()
-        self._failures = 0
+        self._pauses.forget()
         self.retry_at = 0.0
         self.behind_since = None
         self.state = PartitionState.OPENING
@@ -233,7 +228,7 @@ class Channel:
         end = answer.last_stable_offset if self.reads_committed else answer.high_watermark
         if end >= 0:
             self.end = end
-        queued = 0
+        queued, item = 0, None
         try:
             for item in items(answer, self.fetch_at, self._form):
                 self.fetch_at = self._put(item)
@@ -241,6 +236,8 @@ class Channel:
                 self.newest_read = (item.max_timestamp, now) if isinstance(item, Batch) else self.newest_read
         except CannotPass as error:
             self._block(error.reason, now)
+        if item is not None and self.sides is not None:
+            self.read = self.sides.read_upto(self.fetch_at, item.leader_epoch if isinstance(item, Batch) else -1)
         self._mind_gap()
         return queued
 
@@ -298,7 +295,7 @@ class Channel:
         self.filled_offsets += end - self._standing.end
         self._standing = self._standing._replace(end=end, shift=end - upto)
         self.position = upto
-        self._failures = 0
+        self._pauses.forget()
         self._mind_gap()
         self._park_when_drained(now)
 
@@ -344,7 +341,7 @@ class Channel:
             return True
         self.position = parcel.next_offset
         self._alone = False
-        self._failures = 0
+        self._pauses.forget()
         self._mind_gap()
         self._park_when_drained(now)
         return True
@@ -356,7 +353,7 @@ class Channel:
             self._form = self._form.smaller(parcel.size)
             self.end_opening(*reasons.too_large_together(self.place.remote, parcel.size), now)
             # Each time there is less in a batch: no reason to wait longer and longer.
-            self._failures = 0
+            self._pauses.forget()
             return
         if self._refused is not None and is_for_good:
             self.putting_aside = True
@@ -371,7 +368,7 @@ class Channel:
     def put_aside(self) -> None:
         """Go on without a record that stands elsewhere now: `leave_out` names it before the next opening."""
         self.putting_aside = False
-        self._failures = 0
+        self._pauses.forget()
         self.retry_at = 0.0
 
     def not_put_aside(self, state: PartitionState, reason: Reason, now: float) -> None:

@@ -30,6 +30,22 @@ class Place(NamedTuple):
     is_late: bool = False
 
 
+class ReadUpto(NamedTuple):
+    """How far a source's log was read, and under which leader.
+
+    Attributes:
+        offset: the next one to be read.
+        epoch: no leader epoch of what stands before it is greater.
+        source_id: of the source topic, where the brokers have one.
+        target_id: of the copy, likewise.
+    """
+
+    offset: int
+    epoch: int
+    source_id: uuid.UUID | None
+    target_id: uuid.UUID | None
+
+
 class Sides(NamedTuple):
     """Who leads the partition on both sides, and the topics' ids where the brokers have them."""
 
@@ -37,6 +53,16 @@ class Sides(NamedTuple):
     source_id: uuid.UUID | None
     target: Leader
     target_id: uuid.UUID | None
+
+    def read_upto(self, offset: int, epoch: int) -> ReadUpto | None:
+        """Return how far the source's log was read; None where its brokers tell no epochs.
+
+        Args:
+            offset: the next one to be read.
+            epoch: of the batch before it; -1 where it tells none: then the leader's that sent it, which is no older.
+        """
+        epoch = epoch if epoch >= 0 else self.source.epoch
+        return ReadUpto(offset, epoch, self.source_id, self.target_id) if epoch >= 0 else None
 
 
 class Standing(NamedTuple):

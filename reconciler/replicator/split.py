@@ -42,7 +42,7 @@ def read_at(view: memoryview, at: int) -> tuple[Sequence[Batch], int] | None:
         return read_old(view, at)
     if at + HEADER_SIZE > total:
         return None
-    (base, length, _epoch, magic, crc, attributes, delta, base_time, max_time, pid, pid_epoch, sequence, count) = (
+    (base, length, epoch, magic, crc, attributes, delta, base_time, max_time, pid, pid_epoch, sequence, count) = (
         HEADER.unpack_from(view, at)
     )
     if magic != MAGIC:
@@ -52,4 +52,5 @@ def read_at(view: memoryview, at: int) -> tuple[Sequence[Batch], int] | None:
     if end > total:
         return None
     body = bytes(view[at + HEADER_SIZE : end])
-    return (Batch(base, delta, count, attributes, base_time, max_time, pid, pid_epoch, sequence, crc, body),), end
+    one = Batch(base, delta, count, attributes, base_time, max_time, pid, pid_epoch, sequence, crc, body, epoch)
+    return (one,), end

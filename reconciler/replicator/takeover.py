@@ -28,6 +28,7 @@ from reconciler.replicator.padding import CannotPad, is_padding, pad
 from reconciler.replicator.place import Place, Sides, Standing
 from reconciler.replicator.tail import Tail, tail
 from reconciler.replicator.translated import TranslatedChannel
+from reconciler.replicator.truncation import refuse_truncated
 from reconciler.replicator.visible import Gap
 from reconciler.replicator.wire import (
     EARLIEST,
@@ -148,6 +149,7 @@ class Takeover:
         if await self._lacks_padding(logs):
             await self._pad(channel, logs)
             return
+        await refuse_truncated(self._source, logs, channel.read)
         standing = await self._producer(logs, producers)
         run = await self._place_to_go_on(channel, logs, last)
         lost = self._loss(logs, run)

@@ -34,7 +34,7 @@ from reconciler.replicator.memory import Memory
 from reconciler.replicator.meter import Meters
 from reconciler.replicator.pace import Pace, Quota
 from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.place import Place
+from reconciler.replicator.place import Place, ReadUpto
 from reconciler.replicator.reader import Beat, Reader
 from reconciler.replicator.steering import Steering
 from reconciler.replicator.takeover import Aids, Takeover, Wires
@@ -92,6 +92,8 @@ class Connections:
         self.status = StatusWriter(spec.target)
         self.totals = _Totals()
         self.meters = Meters()
+        # How far each source's log was read in earlier rounds: identical offsets store no position that could say it.
+        self.read: dict[Place, ReadUpto] = {}
         self.loop = Loop()
         group = group_of(spec.topology, spec.flow.name)
         member = f"{client}-lease@{process.own_name()}"
@@ -234,6 +236,7 @@ class Task:
                 self._with.status.post(self._status(now, stopped=False))
             await loop.sleep(_TICK)
         await self._drain()
+        self._with.read.update((channel.place, channel.read) for channel in self._channels if channel.read is not None)
         if self._steering.stopping:
             await self._with.lease.leave()
             self._with.status.post_last(self._status(time.monotonic(), stopped=True))
@@ -246,7 +249,9 @@ class Task:
         codec = None if flow.compression == "source" else codecs.NAMES.index(flow.compression)
         refused = None if flow.dlq is None else self._put_aside
         if place.offsets == "identical":
-            return Channel(place, self._fill_gap, flow.batch_size, codec, refused)
+            plain = Channel(place, self._fill_gap, flow.batch_size, codec, refused)
+            plain.read = self._with.read.get(place)
+            return plain
         committed = flow.isolation_level == "read_committed"
         channel = TranslatedChannel(place, self._committer.failed, flow.batch_size, codec, refused, committed)
         self._committer.add(channel)

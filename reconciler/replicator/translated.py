@@ -45,7 +45,6 @@ class TranslatedChannel(Channel):
         written: what the open transaction holds of it, in order.
         held: how many bytes that are.
         sequence: of the next record under the producer's epoch, as far as answers tell.
-        note: what is said with its position.
         is_new: whether nobody has committed a position of it yet: then the first one counts, too, as where a copy
             begins may be another place tomorrow.
     """
@@ -88,13 +87,13 @@ class TranslatedChannel(Channel):
             sides: who leads on both sides.
             position: the next source offset.
             producer: id and epoch.
-            note: what is to be said with the position.
+            note: what is to be said with the position; of which epoch it is, reading will tell.
             at_first_commit: called when a position was committed for the first time.
         """
         self.admitted = False
         self._hold_nothing()
         self._at_first_commit = at_first_commit
-        self.committed, self.note = position, note
+        self.committed, self.note, self.read = position, note, None
         self.open(sides, Standing(position, *producer, self.sequence))
         self._alone = False
 
@@ -151,8 +150,13 @@ class TranslatedChannel(Channel):
         return written
 
     def last_word(self) -> Note:
-        """Return what to say with the position when the open transaction is committed."""
-        return self.note._replace(began=self.written[0].landing) if self.written else self.note
+        """Return what to say with the position when the open transaction is committed.
+
+        What was read may be further than what was written; then the epoch may be newer than the position's, and an end
+        of it below the position is one of the position's, too.
+        """
+        began = self.written[0].landing if self.written else self.note.began
+        return self.note._replace(began=began, epoch=self.read.epoch if self.read else self.note.epoch)
 
     def syncs(self) -> Iterator[OffsetSync]:
         """Yield where what the open transaction holds of it stands; each one's marker has an offset of its own."""

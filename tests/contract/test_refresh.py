@@ -125,7 +125,7 @@ def test_who_waits_for_a_remote_topic_goes_on_as_soon_as_it_is_made(
     topic_name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("reconciler.replicator.channel._BACKOFF_PARKED", (3_600.0, 3_600.0))
+    monkeypatch.setattr("reconciler.replicator.pauses._PARKED", (3_600.0, 3_600.0))
     create(source_cluster, topic_name)
     fill(source_cluster, topic_name, 10)
     with Running(looked.spec) as running:

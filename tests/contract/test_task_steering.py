@@ -97,7 +97,7 @@ def test_a_restart_ends_a_long_wait_at_once(
     topic_name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("reconciler.replicator.channel._BACKOFF_PARKED", (3_600.0, 3_600.0))
+    monkeypatch.setattr("reconciler.replicator.pauses._PARKED", (3_600.0, 3_600.0))
     create(source_cluster, topic_name)
     fill(source_cluster, topic_name, 10)
     spec = flow_of(source, target, topic_name)

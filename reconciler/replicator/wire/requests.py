@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 import kafka.errors as kafka_errors
 from kafka.future import Future
 from kafka.protocol.admin.transactions import DescribeProducersRequest
 from kafka.protocol.consumer.fetch import FetchRequest
-from kafka.protocol.consumer.offsets import ListOffsetsRequest, OffsetForLeaderEpochRequest
+from kafka.protocol.consumer.offsets import ListOffsetsRequest
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 from kafka.protocol.producer.produce import ProduceRequest
 from kafka.protocol.producer.transaction import InitProducerIdRequest
 
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.wire import classic, fetching, producing
+from reconciler.replicator.wire import classic, epochs, fetching, producing
 from reconciler.replicator.wire.fetching import Bounds, Fetched, RawFetch, Turn
 from reconciler.replicator.wire.loop import Loop
-from reconciler.replicator.wire.producing import Produced, RawProduce
+from reconciler.replicator.wire.pending import Answers, answers_of, in_words
+from reconciler.replicator.wire.producing import RawProduce
 from reconciler.replicator.wire.sessions import FetchSession
 from reconciler.replicator.wire.values import (
     ConnectionLost,
@@ -102,7 +103,7 @@ class Wire:
             except ConnectionLost:
                 if self._manager.failure is None:
                     raise
-                raise ConnectionLost(_in_words(self._manager.failure)) from None
+                raise ConnectionLost(in_words(self._manager.failure)) from None
 
     def close(self) -> None:
         """Close all connections."""
@@ -210,10 +211,10 @@ class Wire:
             What may be awaited for the answers; awaiting it raises ConnectionLost, after `lost`, when none comes.
         """
         pending = self._begin_produce(node, asks, transactional_id)
-        pending.add_errback(lambda error: lost(ConnectionLost(_in_words(error))))
+        pending.add_errback(lambda error: lost(ConnectionLost(in_words(error))))
         if answered is not None:
-            pending.add_callback(lambda answer: answered(_answers(answer)))
-        return _Produced(pending)
+            pending.add_callback(lambda answer: answered(answers_of(answer)))
+        return Answers(pending)
 
     def throttled(self, node: int) -> float:
         """Return for how many seconds the broker wants to be left alone (a quota); 0 when it does not."""
@@ -260,15 +261,23 @@ class Wire:
             ConnectionLost: no answer.
             ErrorCode: the leader refuses, for example as its epoch is another.
         """
-        place = OffsetForLeaderEpochRequest.OffsetForLeaderTopic.OffsetForLeaderPartition(
-            partition=partition, current_leader_epoch=epoch, leader_epoch=epoch
-        )
-        asked = OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic=topic, partitions=[place])
-        answer = await self._send(OffsetForLeaderEpochRequest(replica_id=-1, topics=[asked]), node)
-        found = answer.topics[0].partitions[0]
-        if found.error_code:
-            raise ErrorCode(found.error_code)
-        return None if found.end_offset < 0 else int(found.end_offset)
+        return await self.epoch_end(node, topic, partition, epoch, epoch)
+
+    async def epoch_end(self, node: int, topic: str, partition: int, current: int, asked: int) -> int | None:
+        """Return where an epoch ends in the leader's log, as `epochs` says; None while the leader cannot say.
+
+        Args:
+            node: the leader.
+            topic: of the partition.
+            partition: its number.
+            current: the leader's own epoch; it refuses when it has another.
+            asked: the epoch whose end is asked for.
+
+        Raises:
+            ConnectionLost: no answer.
+            ErrorCode: the leader refuses.
+        """
+        return epochs.end(await self._send(epochs.request(topic, partition, current, asked), node))
 
     async def offset(self, node: int, topic: str, partition: int, which: int) -> int:
         """Return the leader's log start (`EARLIEST`), high watermark (`LATEST`), or first offset of a time (ms; or -1).
@@ -363,7 +372,7 @@ class Wire:
         try:
             pending = self._manager.send(request, node, request_timeout_ms=timeout_ms)
         except kafka_errors.KafkaError as error:
-            raise ConnectionLost(_in_words(error)) from None
+            raise ConnectionLost(in_words(error)) from None
         return await self._answer(pending)
 
     async def _answer(self, pending: Any) -> Any:
@@ -373,27 +382,4 @@ class Wire:
             raise ErrorCode(UNSUPPORTED_VERSION, str(error)) from None
         except Exception as error:
             # The library hands on whatever broke the connection, its own errors and others.
-            raise ConnectionLost(_in_words(error)) from None
-
-
-def _in_words(error: BaseException) -> str:
-    text = str(error)
-    return text if text else type(error).__name__
-
-
-class _Produced:
-    """What may be awaited for the answers to a produce request, or left alone."""
-
-    def __init__(self, pending: Any) -> None:
-        self._pending = pending
-
-    def __await__(self) -> Generator[Any, Any, list[ProduceAnswer]]:
-        try:
-            answer = yield from self._pending.__await__()
-        except Exception as error:
-            raise ConnectionLost(_in_words(error)) from None
-        return _answers(answer)
-
-
-def _answers(answer: Any) -> list[ProduceAnswer]:
-    return (answer if isinstance(answer, Produced) else classic.produced(answer)).answers
+            raise ConnectionLost(in_words(error)) from None
