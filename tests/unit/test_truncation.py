@@ -161,7 +161,7 @@ def test_a_position_is_committed_with_the_epoch_of_what_was_read() -> None:
     ("text", "note"),
     [
         ('{"source": "s", "target": null, "producer": "p"}', Note("s", None, "p")),
-        ('{"source": "s", "target": "t", "producer": "p", "epoch": 0}', Note("s", "t", "p", 0)),
+        ('{"source": "s", "target": "t", "producer": "p", "epoch": 0}', Note("s", "t", "p", epoch=0)),
         ('{"source": "s", "target": "t", "producer": "p", "epoch": -1}', Note("s", "t", "p")),
         ('{"source": "s", "target": "t", "producer": "p", "epoch": "4"}', Note("s", "t", "p")),
         ("", Note(None, None, "")),
