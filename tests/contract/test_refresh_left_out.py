@@ -48,7 +48,7 @@ def names(broker: EmbeddedCluster) -> set[str]:
     return set(client.list_topics(timeout=30).topics)
 
 
-def test_a_copy_of_two_originals_is_neither_made_nor_copied(
+def test_a_copy_of_two_originals_gets_offsets_of_its_own_and_others_keep_theirs(
     source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
 ) -> None:
     own, shared = f"{topic_name}-own", f"{topic_name}-shared"
@@ -56,11 +56,15 @@ def test_a_copy_of_two_originals_is_neither_made_nor_copied(
     create(source_cluster, shared)
     east, south = declared("east", source_cluster), declared("south", source_cluster)
     refresh, said = Aggregation(east, south, declared("west", target_cluster), topic_name).look()
-    assert copied(refresh) == [own]
-    assert {name for name in names(target_cluster) if topic_name in name} == {own}
-    (warning,) = said
-    assert f"topic {shared} is not copied: {shared} is not started: it needs translated offsets" in warning
-    assert list(refresh.left_out) == [shared]
+    assert copied(refresh) == [own, shared]
+    assert {name for name in names(target_cluster) if topic_name in name} == {own, shared}
+    assert (said, refresh.left_out) == ([], {})
+    modes = {place.topic: place.offsets for one in refresh._shares.assignments() for place in one.places}
+    assert modes == {own: "identical", shared: "translated"}
+    # Who is told of no modes asks the owners' records.
+    blind = Refresh(refresh._spec, None, said.append, lambda _: None)
+    blind.look()
+    assert {place.topic: place.offsets for one in blind._shares.assignments() for place in one.places} == modes
 
 
 def test_what_a_silent_source_may_have_too_waits_and_the_rest_goes_on(

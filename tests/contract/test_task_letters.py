@@ -141,9 +141,10 @@ def test_without_a_place_for_it_a_record_too_large_parks_alone_until_the_limit_i
     remote = f"east.{topic_name}"
     for aside, expected in ((None, "AB212"), (letters, "AB229")):
         with Running(flow_spec(source, target, mode, aside, f"{topic_name}.*")) as running:
-            status = running.wait(lambda word: any(map(code, word.partitions)))
+            # With translated offsets the position counts when it is committed.
+            status = running.wait(lambda word: any(code(one) and one.position == 1 for one in word.partitions))
             found = next(one for one in status.partitions if one.topic == topic_name)
-            assert (found.state, code(found), found.position) == (PartitionState.PARKED, expected, 1)
+            assert (found.state, code(found)) == (PartitionState.PARKED, expected)
             assert "offset 1 has 1,500,0" in str(found.reason)
             fill(source_cluster, f"{topic_name}-other", 100)
             running.wait(
