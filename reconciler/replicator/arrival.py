@@ -86,7 +86,9 @@ class Arrival:
         # Of a source topic that was deleted: the one of its name has other records at its offsets.
         of_another = known is not None and _differ(known.source_id, source_id)
         if known is None or of_another or not known.is_begun:
-            at_first_commit = partial(self._first_word, place, CopyRecord(source_id, target_id))
+            at_first_commit = partial(
+                self._memory.change_later, place, partial(_begun, CopyRecord(source_id, target_id))
+            )
         leads, takes = source.partitions[place.partition], target.partitions[place.partition]
         sides = Sides(leads, source.topic_id, takes, target.topic_id)
         channel.leave_out(() if known is None or of_another else known.aside_from(position))
@@ -99,14 +101,6 @@ class Arrival:
         if lost is not None and channel.state is PartitionState.RUNNING:
             # Whoever looks shall see what was passed over.
             channel.reason = lost
-
-    def _first_word(self, place: Place, record: CopyRecord) -> None:
-        """Remember of what a copy is one; of records that were put aside meanwhile it is remembered already."""
-        known = self._memory.get(place)
-        if known is None or (known.source_id, known.target_id) != (record.source_id, record.target_id):
-            self._memory.hint(place, record)
-        elif not known.is_begun:
-            self._memory.hint(place, replace(known, is_begun=True))
 
     async def _committed(self, place: Place) -> tuple[Position | None, Producer | None]:
         """Return the position that was committed last, and who committed it: fenced, with nothing open, if not we."""
@@ -245,3 +239,10 @@ def topic_id(topic: TopicInfo) -> str | None:
 def _differ(before: str | None, now: str | None) -> bool:
     """Tell whether two ids are known and are those of two topics."""
     return None not in (before, now) and before != now
+
+
+def _begun(now: CopyRecord, known: CopyRecord | None) -> CopyRecord:
+    """Return what is known of a copy after its first commit; what was put aside before is remembered already."""
+    if known is None or (known.source_id, known.target_id) != (now.source_id, now.target_id):
+        return now
+    return replace(known, is_begun=True)

@@ -23,7 +23,6 @@ from types import FrameType, TracebackType
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, DeclaredInputError, Problem, together
 from reconciler.model.flow import Flow
-from reconciler.model.names import syncs_topic
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionStatus, TaskStatus
 from reconciler.replicator import discover, dlq, probe
@@ -31,7 +30,7 @@ from reconciler.replicator.goals import Goals
 from reconciler.replicator.refresh import Reconcile, Refresh
 from reconciler.replicator.session import LedgerFiles, Session, abandon_start
 from reconciler.state import control
-from reconciler.state.journal import CONTROL, COPIES, STATUS, Journal, JournalTopic
+from reconciler.state.journal import CONTROL, COPIES, STATUS, Journal
 from reconciler.state.status import StatusReader, forget_old
 
 _TICK = 0.2
@@ -94,8 +93,7 @@ def prepare(target: Cluster, flows: Sequence[Flow], warn: Callable[[str], None])
         AnabranchError: the target does not answer, refuses us, cannot hold identical offsets, or lacks a topic for
             dead letters.
     """
-    syncs = {syncs_topic(flow.source) for flow in flows if flow.offsets != "identical"}
-    for journal in (STATUS, CONTROL, COPIES, *(JournalTopic(name, {}) for name in sorted(syncs))):
+    for journal in (STATUS, CONTROL, COPIES):
         Journal(target, journal, timeout=5.0).ensure()
     forget_old(target, [flow.name for flow in flows])
     control.forget_old(target)

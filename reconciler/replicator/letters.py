@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 
 from reconciler.model.errors import AnabranchError
 from reconciler.model.flow import Flow
@@ -53,10 +54,7 @@ class DeadLetters:
             verdict = reasons.why_no_letter(topic, reason, letter.size, answer)
             if verdict is None:
                 # A marker will stand in its place, and a later owner must not take it for somebody else's.
-                record, now_known = self._memory.get(channel.place), _record(channel)
-                if record is None or (record.source_id, record.target_id) != (now_known.source_id, now_known.target_id):
-                    record = now_known
-                await self._memory.put(channel.place, record.without(parcel.base_offset))
+                await self._memory.change(channel.place, partial(_without, parcel.base_offset, _record(channel)))
         except (ConnectionLost, AnabranchError) as error:
             channel.not_put_aside(PartitionState.OPENING, Reason("AB220", str(error)), time.monotonic())
         except ErrorCode as error:
@@ -127,6 +125,12 @@ def with_headers(rest: bytes, headers: Mapping[str, str]) -> bytes:
         for text in (name.encode(), value.encode()):
             pieces += (signed(len(text)), text)
     return b"".join(pieces)
+
+
+def _without(offset: int, now: CopyRecord, known: CopyRecord | None) -> CopyRecord:
+    """Return what is known of a copy after a record was put aside; what is known of another topic counts no more."""
+    same = known is not None and (known.source_id, known.target_id) == (now.source_id, now.target_id)
+    return (known if known is not None and same else now).without(offset)
 
 
 def _record(channel: Channel) -> CopyRecord:

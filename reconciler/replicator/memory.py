@@ -15,6 +15,9 @@ from reconciler.state.copies import Copies
 
 _PAUSE = 0.002
 
+# What becomes of a record; None is none.
+Change = Callable[[CopyRecord | None], CopyRecord]
+
 
 class Memory:
     """The copy records of one flow.
@@ -76,6 +79,24 @@ class Memory:
             EnvironmentFault: AB310 or AB311, it is not stored.
         """
         await self._beside(lambda: self._copies.put(self._flow, place.remote, place.partition, record))
+
+    async def change(self, place: Place, how: Change) -> None:
+        """Store what becomes of a record, and come back when it is stored; changes come one after the other.
+
+        Raises:
+            EnvironmentFault: AB310 or AB311, it is not stored.
+        """
+        await self._beside(lambda: self._change(place, how, self._copies.put))
+
+    def change_later(self, place: Place, how: Change) -> None:
+        """Store what becomes of a record behind the changes that are under way; nothing waits for it."""
+        self._pool.submit(self._change, place, how, self._copies.post)
+
+    def _change(self, place: Place, how: Change, store: Callable[[str, str, int, CopyRecord], None]) -> None:
+        before = self.get(place)
+        after = how(before)
+        if after != before:
+            store(self._flow, place.remote, place.partition, after)
 
     def hint(self, place: Place, record: CopyRecord) -> None:
         """Store a record that nothing waits for."""

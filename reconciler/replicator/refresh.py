@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from reconciler.model.errors import AnabranchError
+from reconciler.model.names import syncs_topic
 from reconciler.model.outcome import Growth
 from reconciler.model.pauses import Scope
 from reconciler.model.spec import FlowSpec
@@ -20,6 +21,7 @@ from reconciler.replicator import discover
 from reconciler.replicator.discover import Shares
 from reconciler.replicator.place import Place
 from reconciler.state import control
+from reconciler.state.journal import Journal, JournalTopic
 from reconciler.state.ownership import Ownership
 
 Reconcile = Callable[[str], Growth]
@@ -60,6 +62,7 @@ class Refresh(threading.Thread):
         self._translated: frozenset[str] = frozenset()
         self._first: frozenset[tuple[str, int]] | None = None
         self._told: set[str] = set()
+        self._has_syncs = False
         self._announced: dict[str, Any] = {}
         self._announced_at = 0.0
         self._over = threading.Event()
@@ -112,6 +115,8 @@ class Refresh(threading.Thread):
         wanted = [
             self._seen(place) for place in places if place.topic in self._known and place.topic not in self.left_out
         ]
+        if not self._has_syncs_for(wanted, troubles):
+            wanted = [place for place in wanted if place.offsets == "identical"]
         self._shares = self._shares.extended(wanted, self._spec.flow.tasks)
         self._announce()
         if made:
@@ -121,6 +126,18 @@ class Refresh(threading.Thread):
         for topic in sorted(self._shares.topics.keys() - there):
             remote = self._shares.topics[topic].remote
             troubles.append(f"topic {topic} is gone from {self._spec.source.alias}; its copy {remote} stays as it is")
+
+    def _has_syncs_for(self, places: Sequence[Place], troubles: list[str]) -> bool:
+        """Have the topic made that transactions write offset syncs to; nobody else needs it."""
+        if not self._has_syncs and any(place.offsets == "translated" for place in places):
+            name = syncs_topic(self._spec.flow.source)
+            try:
+                Journal(self._spec.target, JournalTopic(name, {}), timeout=5.0).ensure()
+            except AnabranchError as error:
+                troubles += [f"copies with translated offsets wait for topic {name}: {one}" for one in error.problems]
+                return False
+            self._has_syncs = True
+        return True
 
     def _seen(self, place: Place) -> Place:
         """Return a partition with what the looks so far tell of it."""
