@@ -102,6 +102,11 @@ class CopyRecord:
     aside: tuple[tuple[int, int], ...] = ()
     is_begun: bool = True
 
+    def with_what_is_known(self, known: CopyRecord | None) -> CopyRecord:
+        """Return what is known of a copy of these two topics; this, where that speaks of others or says nothing."""
+        same = known is not None and (known.source_id, known.target_id) == (self.source_id, self.target_id)
+        return known if known is not None and same else self
+
     def without(self, offset: int) -> CopyRecord:
         """Return this after the record at a source offset was put aside."""
         ranges: list[tuple[int, int]] = []

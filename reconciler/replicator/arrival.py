@@ -19,7 +19,7 @@ from reconciler.replicator.agreement import Disagreement, NotYet
 from reconciler.replicator.committer import Committer
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.note import Note
-from reconciler.replicator.place import Place, ReadUpto, Sides
+from reconciler.replicator.place import Place, ReadUpto, Sides, differ
 from reconciler.replicator.translated import TranslatedChannel
 from reconciler.replicator.truncation import truncated, truncated_at
 from reconciler.replicator.unended import end, unended
@@ -70,10 +70,10 @@ class Arrival:
         source_id, target_id = topic_id(source), topic_id(target)
         await self._memory.refresh()
         known = self._memory.get(place)
-        if known is not None and _differ(known.target_id, target_id):
+        if known is not None and differ(known.target_id, target_id):
             # Of a remote topic that was deleted: the one of its name holds nothing of it.
             known = None
-        if _differ(note.target_id, target_id):
+        if differ(note.target_id, target_id):
             committed = None
         lost: Reason | None = None
         if committed is None:
@@ -84,7 +84,7 @@ class Arrival:
             position = self._going_on(channel, note, behind, (first, last), source_id)
         at_first_commit = None
         # Of a source topic that was deleted: the one of its name has other records at its offsets.
-        of_another = known is not None and _differ(known.source_id, source_id)
+        of_another = known is not None and differ(known.source_id, source_id)
         if known is None or of_another or not known.is_begun:
             at_first_commit = partial(
                 self._memory.change_later, place, partial(_begun, CopyRecord(source_id, target_id))
@@ -185,7 +185,7 @@ class Arrival:
 
     async def _truncated(self, place: Place, source: TopicInfo, note: Note, position: int) -> tuple[int, Reason | None]:
         """Return where to go on when the source was truncated, and what to say of that; else the position, and None."""
-        if note.epoch is None or _differ(note.source_id, topic_id(source)):
+        if note.epoch is None or differ(note.source_id, topic_id(source)):
             return position, None
         read = ReadUpto(position, note.epoch, source.topic_id, None)
         end = await truncated_at(self._source, source, place.partition, position, read)
@@ -204,7 +204,7 @@ class Arrival:
         """Return where to go on behind a committed position."""
         place, (first, last) = channel.place, bounds
         name = f"{place.topic}/{place.partition}"
-        if _differ(note.source_id, source_id):
+        if differ(note.source_id, source_id):
             if self._flow.on_recreate == "park":
                 text = (
                     f"topic {place.topic} was deleted at the source and made again; its copy {place.remote} holds the "
@@ -236,13 +236,6 @@ def topic_id(topic: TopicInfo) -> str | None:
     return None if topic.topic_id is None else str(topic.topic_id)
 
 
-def _differ(before: str | None, now: str | None) -> bool:
-    """Tell whether two ids are known and are those of two topics."""
-    return None not in (before, now) and before != now
-
-
 def _begun(now: CopyRecord, known: CopyRecord | None) -> CopyRecord:
     """Return what is known of a copy after its first commit; what was put aside before is remembered already."""
-    if known is None or (known.source_id, known.target_id) != (now.source_id, now.target_id):
-        return now
-    return replace(known, is_begun=True)
+    return replace(now.with_what_is_known(known), is_begun=True)

@@ -8,11 +8,10 @@ it is written; the next gap heals it by being filled by that much less.
 from __future__ import annotations
 
 import time
-import uuid
 from dataclasses import replace
 
 from reconciler.model.errors import AnabranchError
-from reconciler.model.runs import CopyRecord, Run
+from reconciler.model.runs import Run
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.channel import Channel
@@ -85,9 +84,9 @@ class Gaps:
         shift = end - gap.next
         if shift == standing.shift:
             return
-        record, now = self._memory.get(channel.place), _record(channel)
-        if record is None or (record.source_id, record.target_id) != (now.source_id, now.target_id):
-            record = now
+        sides = channel.sides
+        assert sides is not None, "a channel with a gap is open"
+        record = sides.copy_record().with_what_is_known(self._memory.get(channel.place))
         await self._memory.put(channel.place, replace(record, runs=record.runs.extended(Run(gap.next, shift))))
 
     @staticmethod
@@ -102,13 +101,3 @@ def _target(channel: Channel) -> TopicInfo:
     sides, place = channel.sides, channel.place
     assert sides is not None, "a channel with a gap is open"
     return TopicInfo(place.remote, sides.target_id, 0, {place.partition: sides.target})
-
-
-def _record(channel: Channel) -> CopyRecord:
-    sides = channel.sides
-    assert sides is not None, "a channel with a gap is open"
-    return CopyRecord(_text(sides.source_id), _text(sides.target_id))
-
-
-def _text(topic_id: uuid.UUID | None) -> str | None:
-    return None if topic_id is None else str(topic_id)

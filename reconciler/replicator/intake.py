@@ -104,7 +104,9 @@ def _passing(batch: Batch, first: int, form: Form) -> Iterator[Batch | Gap]:
 
     Another codec waits until the batch is sent, as it may be merged before; unless its size then matters.
     """
-    without = frozenset(offset for offset in form.without if first <= offset < batch.next_offset)
+    without = form.without
+    if without:
+        without = frozenset(offset for offset in without if first <= offset < batch.next_offset)
     if not without and _is_whole(batch, first, form.largest):
         if form.largest == UNLIMITED or form.codec in (None, batch.attributes & CODEC_BITS):
             yield batch

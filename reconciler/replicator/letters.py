@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 from reconciler.model.errors import AnabranchError
@@ -22,6 +23,7 @@ from reconciler.replicator.batch import CODEC_BITS, HEADER, Batch
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.parcel import Parcel
+from reconciler.replicator.place import Sides
 from reconciler.replicator.rewrite import Kept, kept, packed
 from reconciler.replicator.varint import read, signed
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, ProduceAnswer, ProduceAsk, TopicInfo, Wire
@@ -54,7 +56,9 @@ class DeadLetters:
             verdict = reasons.why_no_letter(topic, reason, letter.size, answer)
             if verdict is None:
                 # A marker will stand in its place, and a later owner must not take it for somebody else's.
-                await self._memory.change(channel.place, partial(_without, parcel.base_offset, _record(channel)))
+                sides = channel.sides
+                assert sides is not None, "a channel that has sent something was open"
+                await self._memory.change(channel.place, partial(_without, parcel.base_offset, sides))
         except (ConnectionLost, AnabranchError) as error:
             channel.not_put_aside(PartitionState.OPENING, Reason("AB220", str(error)), time.monotonic())
         except ErrorCode as error:
@@ -127,17 +131,9 @@ def with_headers(rest: bytes, headers: Mapping[str, str]) -> bytes:
     return b"".join(pieces)
 
 
-def _without(offset: int, now: CopyRecord, known: CopyRecord | None) -> CopyRecord:
-    """Return what is known of a copy after a record was put aside; what is known of another topic counts no more."""
-    same = known is not None and (known.source_id, known.target_id) == (now.source_id, now.target_id)
-    return (known if known is not None and same else now).without(offset)
-
-
-def _record(channel: Channel) -> CopyRecord:
-    sides = channel.sides
-    assert sides is not None, "a channel that has sent something was open"
-    source_id, target_id = (None if one is None else str(one) for one in (sides.source_id, sides.target_id))
-    return CopyRecord(source_id, target_id, is_begun=False)
+def _without(offset: int, sides: Sides, known: CopyRecord | None) -> CopyRecord:
+    """Return what is known of a copy after a record was put aside; that may come before any position."""
+    return replace(sides.copy_record(), is_begun=False).with_what_is_known(known).without(offset)
 
 
 def _nothing(_error: ConnectionLost) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from typing import NamedTuple
 
+from reconciler.model.runs import CopyRecord
 from reconciler.replicator.batch import next_sequence
 from reconciler.replicator.wire import Leader
 
@@ -28,6 +29,11 @@ class Place(NamedTuple):
     remote: str
     offsets: str = "identical"
     is_late: bool = False
+
+
+def differ(before: object, now: object) -> bool:
+    """Tell whether two topic ids are known and are those of two topics."""
+    return None not in (before, now) and before != now
 
 
 class ReadUpto(NamedTuple):
@@ -53,6 +59,11 @@ class Sides(NamedTuple):
     source_id: uuid.UUID | None
     target: Leader
     target_id: uuid.UUID | None
+
+    def copy_record(self) -> CopyRecord:
+        """Return what is to be remembered of a copy of which nothing else is known."""
+        source_id, target_id = (None if one is None else str(one) for one in (self.source_id, self.target_id))
+        return CopyRecord(source_id, target_id)
 
     def read_upto(self, offset: int, epoch: int) -> ReadUpto | None:
         """Return how far the source's log was read; None where its brokers tell no epochs.

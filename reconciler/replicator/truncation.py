@@ -8,11 +8,9 @@ leader that does not know the epoch proves nothing. `channel` notes what it read
 
 from __future__ import annotations
 
-import uuid
-
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator.agreement import Disagreement, Logs
-from reconciler.replicator.place import Place, ReadUpto
+from reconciler.replicator.place import Place, ReadUpto, differ
 from reconciler.replicator.wire import ErrorCode, TopicInfo, Wire
 
 
@@ -36,7 +34,7 @@ async def truncated_at(
     # A log never loses anything under one leader: each restart and each election begins an epoch.
     if read is None or leader.epoch in (-1, read.epoch):
         return None
-    if _differ(read.source_id, topic.topic_id):
+    if differ(read.source_id, topic.topic_id):
         return None
     try:
         end = await wire.epoch_end(leader.node, topic.name, partition, leader.epoch, read.epoch)
@@ -77,7 +75,7 @@ async def refuse_truncated(wire: Wire, logs: Logs, read: ReadUpto | None) -> Non
         Disagreement: it was, or that cannot be told now.
         ConnectionLost: no answer.
     """
-    if read is None or _differ(read.target_id, logs.target.topic_id):
+    if read is None or differ(read.target_id, logs.target.topic_id):
         # Of a copy that was deleted: another owner may have made the new one of what the source had then.
         return
     place, position = logs.place, logs.end - logs.record.runs.at_target(logs.end).shift
@@ -89,8 +87,3 @@ async def refuse_truncated(wire: Wire, logs: Logs, read: ReadUpto | None) -> Non
         )
         reason = truncated(place, end, position, remedy)
         raise Disagreement(PartitionState.PARKED, reason.code, reason.text)
-
-
-def _differ(before: uuid.UUID | None, now: uuid.UUID | None) -> bool:
-    """Tell whether two ids are known and are those of two topics."""
-    return None not in (before, now) and before != now

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -13,12 +12,12 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.names import syncs_topic
 from reconciler.model.spec import FlowSpec
 from tests.contract.kafka import create, declared
-from tests.contract.test_two_owners import FORGETFUL, all_wait, another
-from tests.support.copying import REMOTE, Running, all_running, fill, spec_of, wait_until_forgotten
-from tests.support.owner import Owner
+from tests.contract.test_two_owners import FORGETFUL
+from tests.support.copying import REMOTE, Running, fill, spec_of, wait_until_forgotten
 from tests.support.traffic import WEEK_MS
 from tests.support.translated import assert_in_order
 from tests.support.two_ages import feed
+from tests.support.two_runs import copy_while_one_dies, copy_while_one_stands_still
 
 
 @pytest.fixture(scope="module")
@@ -40,22 +39,7 @@ def test_a_process_that_stood_still_commits_nothing_any_more(
     """What it had written under its lost lease is aborted, though it is a member of the group again."""
     traffic = feed(source_cluster, forgetful, topic_name, 20_000)
     spec = translated(source, forgetful, f"{topic_name}-.*")
-    for thread in traffic.values():
-        thread.start()
-    with Owner(spec) as one:
-        one.wait(lambda status: status.records > 1_000)
-        with Running(another(spec)) as two:
-            two.wait(all_wait)
-            one.process.send_signal(signal.SIGSTOP)
-            two.wait(lambda status: all_running(status.partitions))
-            fill(source_cluster, f"{topic_name}-fresh", 400, 4)
-            fill(source_cluster, f"{topic_name}-old", 400, 4, age=WEEK_MS)
-            two.wait(lambda status: status.records > 0)
-            one.process.send_signal(signal.SIGCONT)
-            one.wait(all_wait)
-            for thread in traffic.values():
-                thread.finish()
-            two.settled_again()
+    copy_while_one_stands_still(spec, traffic, source_cluster, topic_name)
     assert sum(assert_in_order(spec, topic, 4) for topic in traffic) == 40_800
 
 
@@ -64,17 +48,7 @@ def test_a_dead_runs_partitions_are_taken_over(
 ) -> None:
     traffic = feed(source_cluster, forgetful, topic_name, 10_000)
     spec = translated(source, forgetful, f"{topic_name}-.*")
-    for thread in traffic.values():
-        thread.start()
-    with Owner(spec) as one:
-        one.wait(lambda status: status.records > 1_000)
-        with Running(another(spec)) as two:
-            two.wait(all_wait)
-            one.process.kill()
-            two.wait(lambda status: all_running(status.partitions))
-            for thread in traffic.values():
-                thread.finish()
-            two.settled_again()
+    copy_while_one_dies(spec, traffic)
     assert sum(assert_in_order(spec, topic, 4) for topic in traffic) == 20_000
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -14,7 +12,7 @@ from reconciler.demo.compare import compare
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
 from reconciler.model.cluster import Cluster
 from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState, TaskStatus
+from reconciler.model.status import PartitionState
 from reconciler.replicator import takeover, task
 from reconciler.replicator.discover import Assignment
 from reconciler.replicator.lease import Lease
@@ -34,9 +32,9 @@ from tests.support.copying import (
     spec_of,
     wait_until_forgotten,
 )
-from tests.support.owner import Owner
 from tests.support.traffic import WEEK_MS
 from tests.support.two_ages import feed
+from tests.support.two_runs import all_wait, another, copy_while_one_dies, copy_while_one_stands_still
 
 FORGETFUL = ClusterOptions(
     overrides={"producer.id.expiration.ms": "1000", "producer.id.expiration.check.interval.ms": "200"}
@@ -48,15 +46,6 @@ def forgetful() -> Iterator[EmbeddedCluster]:
     """A cluster that forgets producers whose records are older than a second."""
     with running(EmbeddedCluster("forgetful", FORGETFUL)) as (cluster,):
         yield cluster
-
-
-def another(spec: FlowSpec) -> FlowSpec:
-    """Return a second run of the same flow."""
-    return replace(spec, run=f"another-{uuid.uuid4().hex}")
-
-
-def all_wait(status: TaskStatus) -> bool:
-    return all((p.state, code(p)) == (PartitionState.WAITING, "AB223") for p in status.partitions)
 
 
 def test_sequences_alone_keep_two_owners_apart_while_brokers_remember(
@@ -121,17 +110,7 @@ def test_a_dead_runs_partitions_are_taken_over(
 ) -> None:
     traffic = feed(source_cluster, forgetful, topic_name, 10_000)
     spec = spec_of(source, declared("west", forgetful), f"{topic_name}-.*")
-    for thread in traffic.values():
-        thread.start()
-    with Owner(spec) as one:
-        one.wait(lambda status: status.records > 1_000)
-        with Running(another(spec)) as two:
-            two.wait(all_wait)
-            one.process.kill()
-            two.wait(lambda status: all_running(status.partitions))
-            for thread in traffic.values():
-                thread.finish()
-            two.settled_again()
+    copy_while_one_dies(spec, traffic)
     assert identical(spec, *traffic) == 20_000
 
 
@@ -140,22 +119,7 @@ def test_a_process_that_stood_still_writes_nothing_any_more(
 ) -> None:
     traffic = feed(source_cluster, forgetful, topic_name, 20_000)
     spec = spec_of(source, declared("west", forgetful), f"{topic_name}-.*")
-    for thread in traffic.values():
-        thread.start()
-    with Owner(spec) as one:
-        one.wait(lambda status: status.records > 1_000)
-        with Running(another(spec)) as two:
-            two.wait(all_wait)
-            one.process.send_signal(signal.SIGSTOP)
-            two.wait(lambda status: all_running(status.partitions))
-            fill(source_cluster, f"{topic_name}-fresh", 400, 4)
-            fill(source_cluster, f"{topic_name}-old", 400, 4, age=WEEK_MS)
-            two.wait(lambda status: status.records > 0)
-            one.process.send_signal(signal.SIGCONT)
-            one.wait(all_wait)
-            for thread in traffic.values():
-                thread.finish()
-            two.settled_again()
+    copy_while_one_stands_still(spec, traffic, source_cluster, topic_name)
     assert identical(spec, *traffic) == 40_800
 
 

@@ -1,0 +1,68 @@
+"""What becomes of a run that dies or stands still while another one of its flow waits, whatever its copies are."""
+
+from __future__ import annotations
+
+import signal
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+
+from reconciler.embedded import EmbeddedCluster
+from reconciler.model.spec import FlowSpec
+from reconciler.model.status import PartitionState, TaskStatus
+from tests.support.copying import Running, all_running, code, fill
+from tests.support.owner import Owner
+from tests.support.traffic import WEEK_MS, Traffic
+
+
+def another(spec: FlowSpec) -> FlowSpec:
+    """Return a second run of the same flow."""
+    return replace(spec, run=f"another-{uuid.uuid4().hex}")
+
+
+def all_wait(status: TaskStatus) -> bool:
+    return all((p.state, code(p)) == (PartitionState.WAITING, "AB223") for p in status.partitions)
+
+
+def copy_while_one_dies(spec: FlowSpec, traffic: Mapping[str, Traffic]) -> None:
+    """Copy everything with a run that is killed on the way, and another one that takes over."""
+    for thread in traffic.values():
+        thread.start()
+    with Owner(spec) as one:
+        one.wait(lambda status: status.records > 1_000)
+        with Running(another(spec)) as two:
+            two.wait(all_wait)
+            one.process.kill()
+            two.wait(lambda status: all_running(status.partitions))
+            for thread in traffic.values():
+                thread.finish()
+            two.settled_again()
+
+
+def copy_while_one_stands_still(
+    spec: FlowSpec, traffic: Mapping[str, Traffic], source: EmbeddedCluster, prefix: str
+) -> None:
+    """Copy everything, and 800 records more, with a run that stands still until another one has taken over.
+
+    Args:
+        spec: of the first run.
+        traffic: to the topics `<prefix>-fresh` and `<prefix>-old`, of four partitions.
+        source: where they are.
+        prefix: of their names.
+    """
+    for thread in traffic.values():
+        thread.start()
+    with Owner(spec) as one:
+        one.wait(lambda status: status.records > 1_000)
+        with Running(another(spec)) as two:
+            two.wait(all_wait)
+            one.process.send_signal(signal.SIGSTOP)
+            two.wait(lambda status: all_running(status.partitions))
+            fill(source, f"{prefix}-fresh", 400, 4)
+            fill(source, f"{prefix}-old", 400, 4, age=WEEK_MS)
+            two.wait(lambda status: status.records > 0)
+            one.process.send_signal(signal.SIGCONT)
+            one.wait(all_wait)
+            for thread in traffic.values():
+                thread.finish()
+            two.settled_again()
