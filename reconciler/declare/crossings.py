@@ -36,6 +36,7 @@ def check(drafts: Sequence[Draft], aliases: Sequence[str]) -> list[Located]:
         *_taken_twice(enabled),
         *_written_twice(enabled),
         *_never_begun(enabled),
+        *_repeated_at_one_place(enabled),
     ]
 
 
@@ -69,6 +70,21 @@ def _never_begun(drafts: Sequence[Draft]) -> Iterator[Located]:
         elif start.timestamp > time.time() * 1000:
             message = f"expected a time that is over; {written.value} is yet to come"
             yield written.problem(codes.WRONG_VALUE, message, "use start: latest to copy what comes from now on")
+
+
+def _repeated_at_one_place(drafts: Sequence[Draft]) -> Iterator[Located]:
+    """A record that may be repeated cannot have its original's offset."""
+    told: set[Place] = set()
+    for draft in drafts:
+        place = draft.settings["delivery"].place
+        if not draft.flow.repeats or draft.flow.offsets != "identical" or place is None or place in told:
+            continue
+        told.add(place)
+        message = (
+            f"flow {draft.flow.name} demands identical offsets, which are exactly once by themselves; found "
+            f"{words.found(place.value)}"
+        )
+        yield place.problem(codes.WRONG_VALUE, message, "leave delivery out, or take offsets: auto or translated")
 
 
 def _cycles(drafts: Sequence[Draft], aliases: Sequence[str]) -> Iterator[Located]:

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias, cast
 
 from reconciler.declare.located import Place, Value
 from reconciler.declare.quantities import byte_count, byte_rate, moment, seconds, short_seconds
-from reconciler.model.flow import Compression, Fill, Flow, IsolationLevel, OffsetsMode, OnDataLoss, OnRecreate
+from reconciler.model.flow import Compression, Delivery, Fill, Flow, IsolationLevel, OffsetsMode, OnDataLoss, OnRecreate
 from reconciler.model.policy import Otherwise, PolicyKind, ReplicationPolicy
 from reconciler.model.renames import RenameRule
 from reconciler.model.selection import Selection
@@ -20,19 +20,9 @@ from reconciler.model.start import Start, StartAt
 
 PATTERN_KINDS = ("fan-out", "aggregation", "active-active", "xdcr")
 FIELDS = (
-    *(
-        "topics",
-        "policy",
-        "offsets",
-        "start",
-        "isolation-level",
-        "fill",
-        "on-data-loss",
-        "on-recreate",
-        "quota",
-        "batch-size",
-    ),
-    *("compression", "linger", "commit-interval", "dlq", "tasks", "replication-factor", "refresh-interval", "enabled"),
+    *("topics", "policy", "offsets", "delivery", "start", "isolation-level", "fill", "on-data-loss", "on-recreate"),
+    *("quota", "batch-size", "compression", "linger", "commit-interval", "dlq", "tasks", "replication-factor"),
+    *("refresh-interval", "enabled"),
 )
 
 
@@ -56,6 +46,7 @@ _BUILT_IN_VALUES: dict[str, Value] = {
     "policy.class": None,
     "policy.options": {},
     "offsets": "auto",
+    "delivery": "exactly-once",
     "start": "earliest",
     "isolation-level": "read_committed",
     "fill": "auto",
@@ -120,6 +111,7 @@ def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -
         ),
         policy=_policy_of(settings),
         offsets=cast("OffsetsMode", value["offsets"]),
+        delivery=cast("Delivery", value["delivery"]),
         start=start_of(cast("str | dict[str, Value]", value["start"])),
         isolation_level=cast("IsolationLevel", value["isolation-level"]),
         fill=cast("Fill", value["fill"]),

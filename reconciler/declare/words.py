@@ -16,7 +16,7 @@ _SYNONYMS = {"source": "from", "target": "to", "whitelist": "include", "blacklis
 
 _PLANNED_OF_FLOWS = frozenset(
     (
-        *("groups", "where", "select", "delivery"),
+        *("groups", "where", "select"),
         *("sync-configs", "sync-acls", "heartbeats", "checkpoints"),
         *("overrides", "consumer", "producer", "admin"),
     )

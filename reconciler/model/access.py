@@ -24,11 +24,13 @@ class Refusal:
         flow: name of the flow that needs it.
         operation: Kafka's name of it.
         resource: on what, in words: `transactional id anabranch.payments.us-east-eu-west.*`.
+        transactional: whether only who writes in transactions, or with identical offsets, needs it.
     """
 
     flow: str
     operation: str
     resource: str
+    transactional: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,11 +42,13 @@ class Access:
         marker_operation: which of them allows writing transaction markers: ALTER since Kafka 3.8 (KIP-1037),
             CLUSTER_ACTION before.
         refusals: what flows into this cluster need and may not.
+        has_transactions: whether the cluster knows transactional ids at all; what nobody said counts as yes.
     """
 
     operations: frozenset[str] = frozenset()
     marker_operation: str = "ALTER"
     refusals: tuple[Refusal, ...] = ()
+    has_transactions: bool = True
 
     @property
     def may_write_markers(self) -> bool:

@@ -14,6 +14,9 @@ from reconciler.model.start import Start
 OffsetsMode = Literal["auto", "identical", "translated"]
 OFFSETS_MODES: tuple[str, ...] = get_args(OffsetsMode)
 
+Delivery = Literal["exactly-once", "at-least-once"]
+DELIVERIES: tuple[str, ...] = get_args(Delivery)
+
 Fill = Literal["auto", "markers", "transactions"]
 FILLS: tuple[str, ...] = get_args(Fill)
 
@@ -46,6 +49,7 @@ class Flow:
         topics: which topics of the source are taken.
         policy: how remote topics are named.
         offsets: how the copy's offsets relate to the original's.
+        delivery: whether each record counts once, or is perhaps repeated, which needs no transactions at the target.
         start: where a copy begins that has no position yet.
         isolation_level: which records of transactions are read where offsets are translated; else committed ones.
         fill: how offsets that hold no record are filled in the copy; `auto` is markers where the target allows them.
@@ -55,7 +59,7 @@ class Flow:
         batch_size: up to how many bytes small source batches are merged into one; 0 merges none.
         compression: of the copy's batches; `source` leaves each as it is.
         linger: for how many seconds a task rests at most between two reads while records trickle in.
-        commit_interval: for how many seconds records with translated offsets gather in a transaction.
+        commit_interval: for how many seconds records with translated offsets gather before they are committed.
         dlq: topic of the target where records are put aside that the target will never take; None parks them.
         tasks: how many tasks replicate it.
         replication_factor: of remote topics; None means the source's, at most the target's broker count.
@@ -70,6 +74,7 @@ class Flow:
     topics: Selection
     policy: ReplicationPolicy = field(default_factory=ReplicationPolicy)
     offsets: OffsetsMode = "auto"
+    delivery: Delivery = "exactly-once"
     start: Start = field(default_factory=Start)
     isolation_level: IsolationLevel = "read_committed"
     fill: Fill = "auto"
@@ -86,6 +91,11 @@ class Flow:
     refresh_interval: float = DEFAULT_REFRESH_INTERVAL
     enabled: bool = True
     origin: str = ""
+
+    @property
+    def repeats(self) -> bool:
+        """Whether records may be repeated: then translated offsets take no transactions."""
+        return self.delivery == "at-least-once"
 
     def without(self, topics: Collection[str]) -> Flow:
         """Return this flow, taking none of `topics` (names on the source cluster) whatever else it takes."""

@@ -30,20 +30,33 @@ def observe_access(connection: Connection, keys: Collection[str], topology: str,
     """
     operations = connection.cluster_operations()
     known = keys or connection.config_keys(None)
+    # Whoever may do everything with the cluster is a super user, or there are no ACLs at all.
+    refusals, has_transactions = _look(connection, topology, flows, is_open=operations >= _EVERYTHING)
     return Access(
         operations=operations,
         marker_operation="ALTER" if SINCE_3_8 in known else "CLUSTER_ACTION",
-        # Whoever may do everything with the cluster is a super user, or there are no ACLs at all.
-        refusals=() if operations >= _EVERYTHING else _refusals(connection, topology, flows),
+        refusals=refusals,
+        has_transactions=has_transactions,
     )
 
 
-def _refusals(connection: Connection, topology: str, flows: Collection[Flow]) -> tuple[Refusal, ...]:
+def _look(
+    connection: Connection, topology: str, flows: Collection[Flow], *, is_open: bool
+) -> tuple[tuple[Refusal, ...], bool]:
+    """Return what is refused, and whether there are transactions; where all is allowed one flow is asked for the rest.
+
+    Also for a flow that does without transactions: a copy that it has begun with identical offsets needs the same.
+    """
     refused: list[Refusal] = []
     for flow in flows:
         group, prefix = lease_group(topology, flow.name), transactional_prefix(topology, flow.name)
-        if not connection.may_read_group(group):
+        if not is_open and not connection.may_read_group(group):
             refused.append(Refusal(flow.name, "READ", f"group {group}"))
-        if not connection.may_write_transactional_id(f"{prefix}plan"):
-            refused.append(Refusal(flow.name, "WRITE", f"transactional ids {prefix}* (a prefix)"))
-    return tuple(refused)
+        why_not = connection.why_no_transactions(f"{prefix}plan")
+        if why_not == "unknown":
+            return tuple(refused), False
+        if why_not == "refused":
+            refused.append(Refusal(flow.name, "WRITE", f"transactional ids {prefix}* (a prefix)", transactional=True))
+        if is_open:
+            break
+    return tuple(refused), True

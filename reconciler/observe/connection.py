@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, Literal
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
@@ -33,6 +33,8 @@ CONNECT_SECONDS = 4.0
 ANSWER_SECONDS = 30.0
 OFFSETS_SECONDS = 10.0
 PROBE_SECONDS = 10.0
+# What the client, and what brokers say where there are no transactions.
+_NO_TRANSACTIONS = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION})
 _FIRST_SECONDS = 0.5
 _PAUSE_SECONDS = 0.05
 # librdkafka logs lost connections to stderr by itself; here they become errors in our own words.
@@ -140,8 +142,8 @@ class Connection:
             return bool(error.args[0].code() != KafkaError.GROUP_AUTHORIZATION_FAILED)
         return operations is None or "READ" in operations
 
-    def may_write_transactional_id(self, transactional_id: str) -> bool:
-        """Tell whether WRITE on a transactional id is allowed; what nobody said counts as allowed.
+    def why_no_transactions(self, transactional_id: str) -> Literal["refused", "unknown"] | None:
+        """Say whether WRITE on a transactional id is refused, or such ids unknown; what nobody said counts as allowed.
 
         A producer id is asked for with a time-out that brokers refuse, which they do after they have looked at the ACLs
         and before they store anything (`KafkaApis.handleInitProducerIdRequest`, `TransactionCoordinator`).
@@ -151,8 +153,11 @@ class Connection:
         try:
             producer.init_transactions(PROBE_SECONDS)
         except KafkaException as error:
-            return bool(error.args[0].code() != KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        return True
+            if error.args[0].code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+                return "refused"
+            if error.args[0].code() in _NO_TRANSACTIONS:
+                return "unknown"
+        return None
 
     def _offsets(self, places: Collection[tuple[str, int]], spec: OffsetSpec) -> dict[tuple[str, int], int]:
         if not places:

@@ -50,12 +50,13 @@ def not_started(chosen: Collection[Choice]) -> Iterator[NotStarted]:
 
 
 def _offsets_reason(flow: Flow, identical: Collection[Choice], started: Collection[Choice]) -> str:
-    if flow.offsets != "auto":
-        return "as demanded"
     others = [choice for choice in started if choice.against is not None]
+    repeated = "; records may be repeated" if flow.repeats and others else ""
+    if flow.offsets != "auto":
+        return f"as demanded{repeated}"
     if not others:
         return "each copy has one original and only we write there"
-    why = f"{others[0].original.name}: {others[0].against}"
+    why = f"{others[0].original.name}: {others[0].against}{repeated}"
     if not identical:
         return why
     return f"{len(others)} of {len(started)} topics have translated ones; {why}"

@@ -102,6 +102,7 @@ def _choice(
     against = (
         _settled(flow, record)
         or _begun_elsewhere(flow, original, record)
+        or _repeating(flow, record)
         or _shared(flow, original, takers, record)
         or _unpaddable(original, target.topics.get(remote), sum(padding.values()))
     )
@@ -122,6 +123,11 @@ def _begun_elsewhere(flow: Flow, original: ObservedTopic, record: OwnedTopic | N
     if record is not None or not flow.start.moves(original.name):
         return None
     return f"its copy begins elsewhere than the original (start: {flow.start.at})"
+
+
+def _repeating(flow: Flow, record: OwnedTopic | None) -> str | None:
+    """Say that the copy takes no transactions; one that is begun already goes on as it is."""
+    return None if record is not None or not flow.repeats else "identical offsets take no delivery: at-least-once"
 
 
 def _blocked(choice: Choice, chosen: Collection[Choice], target: ObservedCluster) -> str | None:

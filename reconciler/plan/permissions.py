@@ -6,9 +6,12 @@ Pure. Called by `build`, which raises what is found here together with the guard
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from reconciler.model.desired import DesiredTopic
 from reconciler.model.errors import Problem
+from reconciler.model.flow import Flow
+from reconciler.model.observed import ObservedCluster
 from reconciler.model.topology import Topology
 from reconciler.plan.offsets import Choice, Observed
 
@@ -56,11 +59,37 @@ def missing_permissions(
 ) -> Iterator[Problem]:
     """Yield what the replicator would be refused, at targets and at sources, as far as the clusters tell now."""
     for flow in topology.flows_into(targets):
-        for refusal in observed[flow.target].access.refusals:
-            if refusal.flow == flow.name:
-                yield _refused(topology, flow.target, refusal.operation, refusal.resource, f"flow {flow.name}")
+        access = observed[flow.target].access
+        # A copy with identical offsets takes a transactional id for its producer.
+        is_begun = _has_begun_identical(flow, observed[flow.target], desired)
+        needs_ids = is_begun or not flow.repeats
+        otherwise = "" if is_begun or flow.offsets == "identical" else _otherwise(flow)
+        for refusal in access.refusals:
+            if refusal.flow == flow.name and (needs_ids or not refusal.transactional):
+                problem = _refused(topology, flow.target, refusal.operation, refusal.resource, f"flow {flow.name}")
+                yield replace(problem, remedy=problem.remedy + otherwise) if refusal.transactional else problem
+        if needs_ids and not access.has_transactions:
+            yield Problem(
+                "AB364",
+                topology.clusters[flow.target].where,
+                f"flow {flow.name} is to copy exactly once, and the cluster has no transactions",
+                f"take Apache Kafka 2.8 or newer{otherwise}",
+            )
     for topic in desired:
         yield from refused_operations(topology, observed, topic)
+
+
+def _has_begun_identical(flow: Flow, target: ObservedCluster, desired: Collection[DesiredTopic]) -> bool:
+    return any(
+        topic.offsets == "identical" and topic.name in target.owned for topic in desired if topic.flow == flow.name
+    )
+
+
+def _otherwise(flow: Flow) -> str:
+    return (
+        f", or declare `delivery: at-least-once` for flow {flow.name}: its copies have offsets of their own then, and "
+        "records may be repeated"
+    )
 
 
 def refused_operations(topology: Topology, observed: Observed, topic: DesiredTopic) -> Iterator[Problem]:

@@ -16,7 +16,7 @@ from reconciler.model.flow import Flow
 from reconciler.model.runs import CopyRecord
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator.agreement import Disagreement, NotYet
-from reconciler.replicator.committer import Committer
+from reconciler.replicator.committing import Committing
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.note import Note
 from reconciler.replicator.place import Place, ReadUpto, Sides, differ
@@ -41,11 +41,11 @@ class Arrival:
         flow: what is declared of data loss and topics made anew.
         source: a wire to the source.
         target: a wire to the target.
-        committer: whose transactions the channels will be in.
+        committer: what will commit the channels' positions.
         memory: what is remembered of copies.
     """
 
-    def __init__(self, flow: Flow, source: Wire, target: Wire, committer: Committer, memory: Memory) -> None:
+    def __init__(self, flow: Flow, source: Wire, target: Wire, committer: Committing, memory: Memory) -> None:
         self._flow = flow
         self._source = source
         self._target = target
@@ -92,8 +92,9 @@ class Arrival:
         leads, takes = source.partitions[place.partition], target.partitions[place.partition]
         sides = Sides(leads, source.topic_id, takes, target.topic_id)
         channel.leave_out(() if known is None or of_another else known.aside_from(position))
-        # Meanwhile another channel's doubt may have led to a new epoch.
-        producer = await self._committer.producer(channel)
+        if self._committer.transactional_id:
+            # Meanwhile another channel's doubt may have led to a new epoch.
+            producer = await self._committer.producer(channel)
         began, epoch = (note.began, note.epoch) if committed is not None else (-1, None)
         note = Note(source_id, target_id, self._committer.transactional_id, began, epoch)
         channel.begin(sides, position, producer, note, at_first_commit)
@@ -109,7 +110,9 @@ class Arrival:
         if found is None:
             return None, None
         before = Note.parse(found.note).transactional_id
-        if before in ("", self._committer.transactional_id):
+        mine = self._committer.transactional_id
+        # Where we have no transactions we can end nobody's: what is left open is aborted by its time-out.
+        if before in ("", mine) or not mine:
             return found, None
         fenced = await settle(self._target, before)
         return (await self._positions(place)).get(log), (fenced.producer_id, fenced.epoch)
@@ -117,7 +120,7 @@ class Arrival:
     async def _end_what_is_over(
         self, channel: TranslatedChannel, target: TopicInfo, note: Note, producers: Collection[Producer | None]
     ) -> None:
-        """Have the marker written that a broker has left out.
+        """Have the marker written that a broker has left out; where we have no transactions, none is ours.
 
         Args:
             channel: nothing of it is in a transaction.
@@ -125,6 +128,8 @@ class Arrival:
             note: what is said with its position.
             producers: whose transactions are looked for, in the epoch that they have now.
         """
+        if not self._committer.transactional_id:
+            return
         place, epochs = channel.place, dict(one for one in producers if one is not None)
         for found in await unended(self._target, place, target, frozenset(epochs)):
             if found.epoch >= epochs[found.producer_id]:

@@ -11,87 +11,32 @@ Who may commit is decided by the group: a position is committed in the name of a
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from reconciler.model.status import PartitionState, Reason
-from reconciler.replicator import reasons, syncs
-from reconciler.replicator.batch import next_sequence
+from reconciler.replicator import reasons
 from reconciler.replicator.channel import Channel
+from reconciler.replicator.committing import PAUSE, PRODUCER_PATIENCE, Committing, Doubt, SyncWriter, Terms
 from reconciler.replicator.lease import Lease
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.translated import TranslatedChannel
-from reconciler.replicator.wire import (
-    ConnectionLost,
-    ErrorCode,
-    Loop,
-    Membership,
-    ProduceAsk,
-    Wire,
-    commits,
-    error_name,
-)
-from reconciler.replicator.wire.commits import Log, PartitionsRefused, Position
+from reconciler.replicator.wire import ConnectionLost, ErrorCode, Loop, Wire, commits
+from reconciler.replicator.wire.commits import PartitionsRefused, Position
 from reconciler.replicator.wire.transactions import Transactor, settle
 
-T = TypeVar("T")
-
 _MOST_BYTES = 512 * 2**20
-# Brokers take 1 MB at once by default, and a topic's name may have 249 letters.
-_SYNCS_AT_ONCE = 2_000
 # Positions that moved over offsets without records are committed as seldom.
 _GAPS_EVERY = 5.0
 _IDLE = 0.5
-_PAUSE = 0.002
-_LONGEST_PAUSE = 0.1
-_RETRY = 0.2
-_LONGEST_RETRY = 5.0
-_MOST_ABORTS = 10
-# Nobody waits longer for a producer: whoever waits keeps others out.
-_PRODUCER_PATIENCE = 3.0
-_PATIENCE = 10.0
-# Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes: the coordinator is moving, or still busy
-# with the transaction before.
-_NOT_YET = frozenset({14, 15, 51})
-_NOT_COORDINATOR = 16
 
 
-class Doubt(Exception):
-    """It is not certain what the open transaction holds."""
+class Committer(Committing):
+    """The transactions of one task in one round."""
 
-
-class Terms(NamedTuple):
-    """How a committer has its transactions.
-
-    Attributes:
-        transactional_id: nobody else uses it while this process lives.
-        syncs_topic: where to write which offsets the records have on both sides.
-        interval: for how many seconds records gather in one.
-    """
-
-    transactional_id: str
-    syncs_topic: str
-    interval: float
-
-
-class Committer:
-    """The transactions of one task in one round.
-
-    Args:
-        loop: the task's loop.
-        wire: to the target; breaks when the lease is lost.
-        terms: how it has its transactions.
-        lease: of this task: who it is in its group now.
-        offer: called with channels that may send now.
-        written: called with each parcel that is committed.
-
-    Attributes:
-        bell: rung when a channel may want to be let in.
-        closing: whether the round ends: nobody is given a producer any more.
-        stopped: whether to commit what there is, and end.
-    """
+    _waited_for = "transactions cannot begin"
 
     def __init__(
         self,
@@ -102,36 +47,13 @@ class Committer:
         offer: Callable[[Collection[Channel]], None],
         written: Callable[[Channel, Parcel], None],
     ) -> None:
-        self._loop = loop
-        self._wire = wire
-        self._lease = lease
-        self._losses = lease.losses
-        self._offer = offer
-        self._written = written
-        self._syncs_topic = terms.syncs_topic
-        self._interval = terms.interval
-        self._channels: dict[Log, TranslatedChannel] = {}
+        super().__init__(loop, wire, terms, lease, offer, written)
         self._inside: list[TranslatedChannel] = []
         self._producer: Transactor | None = None
         self._began: float | None = None
         self._gaps_at = 0.0
         self._sync_sequence = 0
         self._doubt: str | None = None
-        self._trouble: Exception | None = None
-        self._aborts = 0
-        self.transactional_id = terms.transactional_id
-        self.bell = loop.bell()
-        self.closing = False
-        self.stopped = False
-
-    def add(self, channel: TranslatedChannel) -> None:
-        """Take care of a channel from now on."""
-        self._channels[channel.place.remote, channel.place.partition] = channel
-
-    @property
-    def member(self) -> Membership:
-        """Who this task is in its group now."""
-        return self._lease.membership
 
     def failed(self, channel: Channel) -> None:
         """Abort the open transaction, as what it holds of `channel` is not certain."""
@@ -141,17 +63,9 @@ class Committer:
 
     async def producer(self, channel: TranslatedChannel) -> tuple[int, int]:
         """Return the producer's id and epoch, once it has one and its transaction holds nothing of `channel`."""
-        deadline = time.monotonic() + _PRODUCER_PATIENCE
+        deadline = time.monotonic() + PRODUCER_PATIENCE
         while self._producer is None or self._doubt is not None or channel in self._inside:
-            if self.closing:
-                message = "the round ends"
-                raise ConnectionLost(message)
-            if self._producer is None and time.monotonic() > deadline:
-                if isinstance(self._trouble, ErrorCode) and self._trouble.code in reasons.AUTHORIZATION:
-                    raise self._trouble
-                message = f"transactions cannot begin: {self._trouble or 'no answer yet'}"
-                raise ConnectionLost(message)
-            await self._loop.sleep(_PAUSE)
+            await self._have_patience(deadline if self._producer is None else math.inf)
         return self._producer.producer_id, self._producer.epoch
 
     async def run(self) -> None:
@@ -174,8 +88,7 @@ class Committer:
                     await self._leave_nothing_open()
                     return
                 # What is aborted stays in the target's log: trouble that lasts must not fill it.
-                await self._loop.sleep(min(_RETRY * 2**self._aborts, _LONGEST_RETRY))
-                self._aborts = min(self._aborts + 1, _MOST_ABORTS)
+                await self._back_off()
 
     async def _leave_nothing_open(self) -> None:
         """Abort what may be open, or readers of committed records would wait for it to time out."""
@@ -191,13 +104,13 @@ class Committer:
         elif self._is_due(now):
             await self._commit()
         else:
-            until = _IDLE if self._began is None else self._began + self._interval - now
-            await self.bell.wait(max(_PAUSE, until))
+            until = _IDLE if self._began is None else self._began + self._terms.interval - now
+            await self.bell.wait(max(PAUSE, until))
 
     def _is_due(self, now: float) -> bool:
         if self._began is not None:
             held = sum(channel.held for channel in self._inside)
-            return now - self._began >= self._interval or held >= _MOST_BYTES
+            return now - self._began >= self._terms.interval or held >= _MOST_BYTES
         if now < self._gaps_at:
             return False
         self._gaps_at = now + _GAPS_EVERY
@@ -283,7 +196,7 @@ class Committer:
             # One that has begun elsewhere meanwhile stands where it began.
             if channel.opening == opening:
                 channel.remember(position)
-        self._aborts = 0
+        self._is_well()
 
     async def _sync(self, producer: Transactor) -> None:
         """Write into the transaction where its records stand.
@@ -294,29 +207,17 @@ class Committer:
         found = [sync for channel in self._inside for sync in channel.syncs()]
         if not found:
             return
-        topic = self._syncs_topic
-        info = (await self._wire.topics([topic]))[topic]
-        leader = info.partitions.get(0)
-        if info.error or leader is None or leader.error:
-            message = f"topic {topic} is missing or has no leader: run `anabranch apply` to create it"
-            raise Doubt(message)
-        await self._when_ready(lambda: commits.add_partitions(self._wire, producer, [(topic, 0)]))
-        for begin in range(0, len(found), _SYNCS_AT_ONCE):
-            batch = syncs.batch_of(found[begin : begin + _SYNCS_AT_ONCE], int(time.time() * 1000))
-            head = batch.header(producer.producer_id, producer.epoch, self._sync_sequence, transactional=True)
-            ask = ProduceAsk(topic, info.topic_id, 0, batch.body, head)
-            (answer,) = await self._wire.produce(leader.node, [ask], _nothing, None, producer.transactional_id)
-            if answer.error:
-                message = f"topic {topic} does not take offset syncs: {error_name(answer.error)} {answer.message or ''}"
-                raise Doubt(message)
-            self._sync_sequence = next_sequence(self._sync_sequence, batch.record_count)
+        info = await self._syncs_topic()
+        await self._when_ready(lambda: commits.add_partitions(self._wire, producer, [(info.name, 0)]))
+        writer = SyncWriter(producer.producer_id, producer.epoch, self._sync_sequence, producer.transactional_id)
+        self._sync_sequence = await self._write_syncs(info, found, writer)
 
     async def _drain(self) -> None:
         """Let nothing more into the transaction, and wait for the answers to what is on its way."""
         for channel in self._inside:
             channel.admitted = False
         while any(channel.in_flight for channel in self._inside):
-            await self._loop.sleep(_PAUSE)
+            await self._loop.sleep(PAUSE)
 
     async def _look_at_leaders(self) -> None:
         """Make sure that every partition of the transaction has a leader.
@@ -362,34 +263,6 @@ class Committer:
             channel.renew((producer.producer_id, producer.epoch))
         self._producer = producer
 
-    async def _when_ready(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Ask again while a coordinator is not ready."""
-        deadline, pause = time.monotonic() + _PATIENCE, _PAUSE
-        while True:
-            try:
-                return await ask()
-            except ErrorCode as error:
-                if error.code not in _NOT_YET or time.monotonic() > deadline:
-                    raise
-            await self._loop.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
-
-    def _holding(self) -> Membership:
-        """Return who this task is in its group.
-
-        Raises:
-            Doubt: the lease was lost since the transaction began: somebody else may have gone on, and a membership of
-                today must not commit what was written under the one before.
-        """
-        if self._lease.losses != self._losses:
-            message = "the lease was lost meanwhile"
-            raise Doubt(message)
-        return self._lease.membership
-
     def _owned(self) -> Transactor:
         assert self._producer is not None, "it was settled"
         return self._producer
-
-
-def _nothing(_error: ConnectionLost) -> None:
-    """Leave it to whoever awaits the answer."""

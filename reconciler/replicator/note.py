@@ -15,7 +15,7 @@ class Note(NamedTuple):
     Attributes:
         source_id: id of the source topic; None where the brokers have none.
         target_id: id of the remote topic, likewise.
-        transactional_id: in whose transaction it was committed.
+        transactional_id: in whose transaction it was committed; empty outside of any.
         began: target offset at which the newest transaction with records of the partition begins; -1 without one.
         epoch: the source's leader epoch of what stands before the position; None where that is not known. It is not
             the commit's own leader epoch, which stays -1: consumers of the target would look for it there.

@@ -100,5 +100,6 @@ class Standing(NamedTuple):
 
     def behind(self, count: int) -> Standing:
         """Return where the log stands when `count` records more are in it."""
-        sequence = next_sequence(self.sequence, count)
+        # Without a producer id there are no sequence numbers.
+        sequence = next_sequence(self.sequence, count) if self.producer_id >= 0 else -1
         return Standing(self.end + count, self.producer_id, self.producer_epoch, sequence, self.shift)

@@ -1,6 +1,7 @@
 """Offset syncs: where the records of a copy with offsets of its own stand, in MirrorMaker 2's format.
 
-`committer` writes them in the same transaction as the records, so they are never ahead or behind. Pure.
+`committer` writes them in the same transaction as the records, so they are never ahead or behind; `receipts` writes
+them behind the records, and positions behind them. Pure.
 
 The format is that of Kafka's `connect/mirror` (`OffsetSync`): the key is the topic's name and the partition, the value
 the offset at the source and the offset at the target of one record; neither has a header or a version.

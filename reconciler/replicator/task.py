@@ -20,7 +20,8 @@ from reconciler.model.status import PartitionState, Reason, TaskStatus
 from reconciler.replicator import codecs, process
 from reconciler.replicator.arrival import Arrival
 from reconciler.replicator.channel import Channel
-from reconciler.replicator.committer import Committer, Terms
+from reconciler.replicator.committer import Committer
+from reconciler.replicator.committing import Committing, Terms
 from reconciler.replicator.custody import Custody
 from reconciler.replicator.discover import Assignment
 from reconciler.replicator.ends import Ends
@@ -36,9 +37,10 @@ from reconciler.replicator.pace import Pace, Quota
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.place import Place, ReadUpto
 from reconciler.replicator.reader import Beat, Reader
+from reconciler.replicator.receipts import Receipts
 from reconciler.replicator.steering import Steering
 from reconciler.replicator.takeover import Aids, Takeover, Wires
-from reconciler.replicator.translated import TranslatedChannel
+from reconciler.replicator.translated import RepeatingChannel, TranslatedChannel
 from reconciler.replicator.wire import GroupWire, Job, Loop, Wire, Work
 from reconciler.replicator.writer import Writer
 from reconciler.state.control import Listener
@@ -174,18 +176,7 @@ class Task:
         self._with = connections
         self._readers: dict[Beat, Reader] = {}
         identity = Identity(spec.topology, spec.flow.name)
-        self._committer = Committer(
-            connections.loop,
-            connections.ask_target,
-            Terms(
-                identity.committing_id(spec.run, assignment.task),
-                syncs_topic(spec.flow.source),
-                spec.flow.commit_interval,
-            ),
-            connections.lease,
-            self._offer,
-            self._written,
-        )
+        self._committer = self._committing_as(identity)
         self._committing: Job | None = None
         self._steering = Steering(spec.flow.name, assignment, connections.listener, self._channel)
         self._channels = self._steering.channels
@@ -252,10 +243,20 @@ class Task:
             plain = Channel(place, self._fill_gap, flow.batch_size, codec, refused)
             plain.read = self._with.read.get(place)
             return plain
+        kind = RepeatingChannel if flow.repeats else TranslatedChannel
         committed = flow.isolation_level == "read_committed"
-        channel = TranslatedChannel(place, self._committer.failed, flow.batch_size, codec, refused, committed)
+        channel = kind(place, self._committer.failed, flow.batch_size, codec, refused, committed)
         self._committer.add(channel)
         return channel
+
+    def _committing_as(self, identity: Identity) -> Committing:
+        """Return what commits positions: with the records, or behind them."""
+        flow, connections = self._spec.flow, self._with
+        name = "" if flow.repeats else identity.committing_id(self._spec.run, self._assignment.task)
+        terms = Terms(name, syncs_topic(flow.source), flow.commit_interval)
+        return (Receipts if flow.repeats else Committer)(
+            connections.loop, connections.ask_target, terms, connections.lease, self._offer, self._written
+        )
 
     def _arrival(self) -> Arrival:
         connections = self._with
@@ -273,7 +274,7 @@ class Task:
             self._start(partial(self._open, channel))
 
     def _commit_for_some(self) -> None:
-        """Have transactions as soon as a channel of this task needs them, and may write."""
+        """Have positions committed as soon as a channel of this task needs them, and may write."""
         if self._committing is None and any(
             isinstance(channel, TranslatedChannel) and self._custody.covers(channel) for channel in self._channels
         ):
@@ -298,15 +299,15 @@ class Task:
             self._start(self._readers[beat].run)
         return self._readers[beat]
 
-    def _writer(self, node: int, transactional: bool) -> None:
-        """Have a writer for a broker of the target: what is in transactions counts when they are committed."""
-        if (node, transactional) in self._writers:
+    def _writer(self, node: int, translated: bool) -> None:
+        """Have a writer for a broker of the target: with offsets of their own records count when they are committed."""
+        if (node, translated) in self._writers:
             return
-        written = _ignore if transactional else self._written
+        written = _ignore if translated else self._written
         writer = Writer(self._with.loop, self._with.produce, node, self._quota, written, self._ring_readers)
-        if transactional:
-            writer.transactional_id = self._committer.transactional_id
-        self._writers[node, transactional] = writer
+        if translated:
+            writer.transactional_id = self._committer.transactional_id or None
+        self._writers[node, translated] = writer
         self._start(writer.run)
 
     def _fill_gap(self, channel: Channel) -> None:
@@ -357,8 +358,8 @@ class Task:
     # --- on the way --------------------------------------------------------------------------------------------------
 
     def _offer(self, channels: Collection[Channel]) -> None:
-        for (_, transactional), writer in self._writers.items():
-            writer.offer([c for c in channels if isinstance(c, TranslatedChannel) is transactional])
+        for (_, translated), writer in self._writers.items():
+            writer.offer([c for c in channels if isinstance(c, TranslatedChannel) is translated])
         if self._committing is not None:
             self._committer.bell.ring()
 

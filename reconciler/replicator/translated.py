@@ -72,6 +72,8 @@ class TranslatedChannel(Channel):
         self.note = Note()
         self.is_new = False
         self._at_first_commit: Callable[[], None] | None = None
+        # Target offset minus source offset behind what was committed in this opening.
+        self._shift: int | None = None
 
     def begin(
         self,
@@ -143,10 +145,17 @@ class TranslatedChannel(Channel):
 
     def settled(self) -> list[Parcel]:
         """Take note that the transaction was committed; return what of this partition came to stand with it."""
-        written = self.written
         self.note = self.last_word()
-        self._hold_nothing()
         self.admitted = False
+        return self.counted(len(self.written))
+
+    def counted(self, count: int) -> list[Parcel]:
+        """Take note that the first `count` parcels written lie before the committed position; return them."""
+        written, self.written = self.written[:count], self.written[count:]
+        self.held -= sum(parcel.size for parcel in written)
+        if written:
+            last = written[-1]
+            self._shift = last.landing + last.records - last.next_offset
         return written
 
     def last_word(self) -> Note:
@@ -191,3 +200,48 @@ class TranslatedChannel(Channel):
         """Note that no answer for `parcel` will come: the transaction may hold it or not."""
         self._failed(self)
         super().lost(parcel, reason, now)
+
+
+class RepeatingChannel(TranslatedChannel):
+    """One partition of one flow, copied outside of transactions: what is acknowledged is there, and may be repeated.
+
+    `receipts` commits its position behind what is acknowledged. Admission is given with each opening, and taken away
+    while positions cannot be committed.
+    """
+
+    _transactional = False
+
+    def begin(
+        self,
+        sides: Sides,
+        position: int,
+        producer: tuple[int, int],
+        note: Note,
+        at_first_commit: Callable[[], None] | None = None,
+    ) -> None:
+        """Go on at a committed position, with the first request travelling alone.
+
+        Of a new epoch brokers take any batch that begins it: one that was sent behind a lost one would come before it.
+        """
+        super().begin(sides, position, producer, note, at_first_commit)
+        self._alone = True
+        self._shift = None
+        self.admitted = True
+
+    def forget(self) -> None:
+        """Take note that what was written since the last commit is to be written again, by whoever may then."""
+        super().forget()
+        self.is_new = False
+
+    def can_send(self) -> bool:
+        """Tell whether a batch may be sent; without a producer id nothing but waiting keeps batches in order."""
+        return super().can_send() and (self._standing.producer_id >= 0 or not self.in_flight)
+
+    def last_word(self) -> Note:
+        """Return what to say with the position: of the source's epoch, and of no transaction."""
+        return super().last_word()._replace(began=-1)
+
+    def syncs(self) -> Iterator[OffsetSync]:
+        """Yield where what was acknowledged stands, as far as counting from what stands before leads elsewhere."""
+        place = self.place
+        return syncs(place.topic, place.partition, self.written, self._shift)

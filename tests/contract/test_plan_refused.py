@@ -14,6 +14,7 @@ from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem, Refused
 from reconciler.model.flow import Flow
+from reconciler.model.names import syncs_topic
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.security import SecretRef, Security
 from reconciler.model.selection import Selection
@@ -23,15 +24,24 @@ from reconciler.model.topology import Topology
 from reconciler.observe.topology import observe
 from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner
+from reconciler.replicator.place import Place
 from reconciler.replicator.refresh import Refresh
 from reconciler.state import control
 from reconciler.state.journal import CONTROL, Journal
 from reconciler.state.ownership import INTERNAL_TOPICS
 from tests.contract.kafka import ANSWER_SECONDS, admin, create, declared
 from tests.support.acls import allow
+from tests.support.copying import Running
+from tests.support.translated import assert_in_order, assert_synced
 
 SOURCE, TARGET = "north", "south"
-USERS = {"admin": "admin-secret", "mirror": "mirror-secret", "helper": "helper-secret", "guest": "guest-secret"}
+USERS = {
+    "admin": "admin-secret",
+    "mirror": "mirror-secret",
+    "helper": "helper-secret",
+    "guest": "guest-secret",
+    "plain": "plain-secret",
+}
 READ, WRITE, CREATE = AclOperation.READ, AclOperation.WRITE, AclOperation.CREATE
 DESCRIBE, DESCRIBE_CONFIGS = AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS
 
@@ -192,6 +202,39 @@ def test_missing_permissions_are_said_one_after_the_other_until_all_are_granted(
 
     allow(secured, "mirror", ResourceType.TOPIC, remote, READ, WRITE)
     assert plan_of(one).is_empty
+
+
+def test_who_may_use_no_transactional_ids_copies_at_least_once(
+    source_cluster: EmbeddedCluster, secured: EmbeddedCluster, topic_name: str
+) -> None:
+    """Refused where each record must count once; else planned, applied, and copied by that very user."""
+    create(source_cluster, topic_name, 2)
+    fill(source_cluster, topic_name, 100)
+    may_plan(secured, "plain", topic_name)
+    allow(secured, "plain", ResourceType.TOPIC, f"{SOURCE}.{topic_name}", READ, WRITE)
+    allow(secured, "plain", ResourceType.TOPIC, syncs_topic(SOURCE), CREATE, WRITE, DESCRIBE)
+    allow(secured, "plain", ResourceType.GROUP, "anabranch.", READ)
+    target = as_user(secured, "plain")
+    refused = fault(topology(source_cluster, target, topic_name, offsets="translated"))
+    assert refused.code == "AB360"
+    assert "user plain is not allowed WRITE on transactional ids" in refused.message
+    assert "`delivery: at-least-once`" in refused.remedy
+    assert f"{SOURCE}.{topic_name}" not in admin(secured).list_topics(timeout=ANSWER_SECONDS).topics
+
+    one = topology(source_cluster, target, topic_name, delivery="at-least-once")
+    plan = plan_of(one)
+    assert plan.clusters[0].flows[0].offsets == "translated"
+    assert DirectProvisioner(one).apply(plan).is_complete
+    assert plan_of(one).is_empty
+    (flow,) = one.flows
+    create(secured, syncs_topic(SOURCE), 1, {"cleanup.policy": "compact"})
+    spec = FlowSpec.compile(one, flow, topic_name)
+    places = [Place(topic_name, number, f"{SOURCE}.{topic_name}", "translated") for number in range(2)]
+    with Running(spec, places, as_user(secured, "admin")) as copying:
+        copying.wait(lambda status: [part.position for part in status.partitions] == [100, 0])
+    overseen = replace(spec, target=as_user(secured, "admin"))
+    assert assert_in_order(overseen, topic_name, 2) == 100
+    assert_synced(spec.source, topic_name, overseen.target, f"{SOURCE}.{topic_name}")
 
 
 def test_markers_need_alter_on_the_cluster(

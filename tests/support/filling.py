@@ -38,10 +38,10 @@ class LossyWire(Wire):
     def __init__(self, loop: Loop, cluster: Cluster) -> None:
         super().__init__(loop, cluster, "tests", 10.0)
         self.lose: dict[str, deque[str | None]] = {}
-        self.late: list[tuple[Any, int]] = []
+        self.late: list[tuple[Any, int | None]] = []
         self.doubled = ""
 
-    async def ask(self, request: Any, node: int) -> Any:
+    async def ask(self, request: Any, node: int | None) -> Any:
         fates = self.lose.get(type(request).__name__)
         fate = fates.popleft() if fates else None
         if fate == "twice":

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.model.selection import ALWAYS_EXCLUDED
-from tests.unit.declaring import HEAD, HEAD_LINES, flows, place, refused
+from tests.unit.declaring import HEAD, HEAD_LINES, flows, load, place, refused
 
 IDENTITY = "policy: {type: identity}"
 RING = (("a", "b"), ("b", "c"), ("c", "a"))
@@ -28,6 +28,35 @@ def test_identity_both_ways_is_told_where_the_second_direction_is_declared(tmp_p
     assert problem.code == "AB108"
     assert place(problem, tmp_path) == f"0.yaml:{HEAD_LINES + 3}:5 (flows[1])"
     assert problem.message == "policy identity copies the same topics both ways between a and b"
+
+
+@pytest.mark.parametrize("offsets", ["auto", "translated"])
+def test_records_may_be_repeated_where_offsets_are_not_identical(tmp_path: Path, offsets: str) -> None:
+    body = f"defaults: {{offsets: {offsets}, delivery: at-least-once}}\nflows: [{{from: a, to: b}}]\n"
+    (found,) = load(tmp_path, HEAD + body).flows
+    assert (found.delivery, found.repeats) == ("at-least-once", True)
+
+
+def test_records_cannot_be_repeated_at_identical_offsets(tmp_path: Path) -> None:
+    """Told once for each place that says so; a flow that does not run is no mistake."""
+    body = (
+        "defaults: {delivery: at-least-once}\n"
+        "flows:\n"
+        "  - {from: a, to: b, offsets: identical}\n"
+        "  - {from: a, to: c, offsets: identical}\n"
+        "  - {from: b, to: c, offsets: identical, delivery: exactly-once}\n"
+        "  - {from: c, to: b, offsets: identical, delivery: at-least-once, enabled: false}\n"
+    )
+    (problem,) = refused(tmp_path, HEAD + body)
+    assert (problem.code, place(problem, tmp_path)) == ("AB104", f"0.yaml:{HEAD_LINES + 1}:22 (defaults.delivery)")
+    assert problem.message == (
+        "flow a-b demands identical offsets, which are exactly once by themselves; found 'at-least-once'"
+    )
+    assert problem.remedy == "leave delivery out, or take offsets: auto or translated"
+
+
+def test_another_word_for_delivery_is_none(tmp_path: Path) -> None:
+    assert codes(tmp_path, "flows: [{from: a, to: b, delivery: at-most-once}]\n") == ["AB104"]
 
 
 def test_a_pattern_under_identity_is_one_problem_with_all_its_pairs(tmp_path: Path) -> None:

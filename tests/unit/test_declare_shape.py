@@ -37,17 +37,17 @@ def cluster(fields: str) -> str:
             "defaults: {replication_factor: 3}",
             "12 (defaults.replication_factor)",
             "AB103",
-            "expected one of topics, offsets, start, isolation-level, fill, on-data-loss, on-recreate, quota, "
-            "batch-size, compression, linger, commit-interval, dlq, tasks, replication-factor, refresh-interval, "
-            "enabled or policy; found replication_factor",
+            "expected one of topics, offsets, delivery, start, isolation-level, fill, on-data-loss, on-recreate, "
+            "quota, batch-size, compression, linger, commit-interval, dlq, tasks, replication-factor, "
+            "refresh-interval, enabled or policy; found replication_factor",
             "did you mean replication-factor?",
         ),
         (
             "flows: [{source: a, to: b}]",
             "10 (flows[0].source)",
             "AB103",
-            "expected one of from, to, name, topics, offsets, start, isolation-level, fill, on-data-loss, on-recreate, "
-            "quota, batch-size, compression, linger, commit-interval, dlq, tasks, replication-factor, "
+            "expected one of from, to, name, topics, offsets, delivery, start, isolation-level, fill, on-data-loss, "
+            "on-recreate, quota, batch-size, compression, linger, commit-interval, dlq, tasks, replication-factor, "
             "refresh-interval, enabled or policy; found source",
             "did you mean from?",
         ),
@@ -187,7 +187,7 @@ def test_a_violation_says_what_was_expected_and_found_and_what_to_do(
         *(
             f"defaults: {{{key}: x}}"
             for key in (
-                *("groups", "where", "select", "delivery", "sync-configs", "sync-acls"),
+                *("groups", "where", "select", "sync-configs", "sync-acls"),
                 *("heartbeats", "checkpoints", "overrides", "consumer", "producer", "admin"),
             )
         ),
@@ -307,14 +307,14 @@ def test_all_errors_are_told_at_once_in_the_order_of_the_lines(tmp_path: Path) -
         "  - {from: b, to: a, topics: {include: ['orders(']}}\n"
         "flows:\n"
         "  - {from: b, to: c}\n"
-        "  - {from: b, to: c, delivery: 3}\n"
+        "  - {from: b, to: c, where: 3}\n"
     )
     assert said(tmp_path, HEAD + body) == [
         "0.yaml:10:22 (replication[0].taks) AB103",
         "0.yaml:11:19 (replication[1].to) AB105",
         "0.yaml:12:41 (replication[2].topics.include[0]) AB109",
         "0.yaml:15:5 (flows[1]) AB106",
-        "0.yaml:15:22 (flows[1].delivery) AB111",
+        "0.yaml:15:22 (flows[1].where) AB111",
     ]
 
 
@@ -323,7 +323,7 @@ def test_a_cycle_is_told_beside_other_errors_that_leave_the_flows_sure(tmp_path:
         "replication:\n"
         "  - {from: a, to: b, policy: {type: identity}}\n"
         "  - {from: b, to: a, policy: {type: identity}}\n"
-        "  - {from: b, to: nowhere, delivery: 5}\n"
+        "  - {from: b, to: nowhere, where: 5}\n"
     )
     assert [line.split()[-1] for line in said(tmp_path, HEAD + body)] == ["AB108", "AB105", "AB111"]
 

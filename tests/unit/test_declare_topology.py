@@ -78,6 +78,7 @@ def test_built_in_defaults(tmp_path: Path) -> None:
         topics=Selection((".*",)),
         policy=ReplicationPolicy("default", "."),
         offsets="auto",
+        delivery="exactly-once",
         start=Start("earliest"),
         fill="auto",
         on_data_loss="park",

@@ -75,6 +75,18 @@ def test_a_copy_that_begins_elsewhere_has_translated_offsets_unless_it_is_begun(
     assert plan_of(declared, east, begun).clusters[0].flows[0].offsets == "identical"
 
 
+@pytest.mark.parametrize("offsets", ["auto", "translated"])
+def test_what_may_be_repeated_has_translated_offsets_unless_it_is_begun(offsets: str) -> None:
+    declared, east = topology(flow(delivery="at-least-once", offsets=offsets)), cluster(EAST, topic("orders"))
+    plan = plan_of(declared, east, cluster(WEST))
+    assert [step.topic.offsets for step in plan.steps if isinstance(step, CreateTopic)] == ["translated"]
+    assert plan.clusters[0].flows[0].offsets_reason.endswith("; records may be repeated")
+    if offsets == "auto":
+        begun = carried_out(plan_of(topology(), east, cluster(WEST)), cluster(WEST))
+        (planned,) = plan_of(declared, east, begun).clusters[0].flows
+        assert (planned.offsets, "repeated" in planned.offsets_reason) == ("identical", False)
+
+
 def test_two_originals_of_one_copy_have_translated_offsets_and_the_others_identical_ones() -> None:
     east = cluster(EAST, topic("orders"), topic("users"))
     south = cluster(SOUTH, topic("orders"), topic("parts"))

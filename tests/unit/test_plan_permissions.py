@@ -106,6 +106,56 @@ def test_what_the_target_refuses_a_flow_is_an_error() -> None:
     ]
 
 
+IDS = "transactional ids anabranch.payments.us-east-eu-west.*"
+NO_IDS = Access(refusals=(Refusal("us-east-eu-west", "WRITE", IDS, transactional=True),))
+REPEATING = flow(delivery="at-least-once")
+OTHERWISE = (
+    ", or declare `delivery: at-least-once` for flow us-east-eu-west: its copies have offsets of their own then, and "
+    "records may be repeated"
+)
+
+
+def test_who_may_not_use_transactional_ids_is_told_of_delivery_at_least_once() -> None:
+    target = replace(cluster(WEST), access=NO_IDS)
+    for demanded in (flow(), flow(offsets="translated")):
+        ((code, _, message, remedy),) = problems(as_mirror(topology(demanded)), SOURCE, target)
+        assert (code, message) == (
+            "AB360",
+            f"user mirror is not allowed WRITE on {IDS}, which flow us-east-eu-west needs",
+        )
+        assert remedy == f"grant WRITE on {IDS}{OTHERWISE}"
+    ((_, _, _, remedy),) = problems(topology(flow(offsets="identical")), SOURCE, target)
+    assert remedy == f"grant WRITE on {IDS}"
+
+
+def test_a_cluster_without_transactions_is_for_delivery_at_least_once() -> None:
+    target = replace(cluster(WEST), access=Access(has_transactions=False))
+    assert problems(topology(), SOURCE, target) == [
+        (
+            "AB364",
+            "cluster eu-west (eu-west.example:9092)",
+            "flow us-east-eu-west is to copy exactly once, and the cluster has no transactions",
+            f"take Apache Kafka 2.8 or newer{OTHERWISE}",
+        )
+    ]
+    (planned,) = plan_of(topology(REPEATING), SOURCE, target).clusters[0].flows
+    assert planned.offsets == "translated"
+
+
+def test_what_may_be_repeated_needs_no_transactional_ids() -> None:
+    (planned,) = plan_of(topology(REPEATING), SOURCE, replace(cluster(WEST), access=NO_IDS)).clusters[0].flows
+    assert (planned.offsets, planned.topics) == ("translated", 1)
+    group = Access(refusals=(*NO_IDS.refusals, Refusal("us-east-eu-west", "READ", "group anabranch")))
+    ((code, _, message, _),) = problems(topology(REPEATING), SOURCE, replace(cluster(WEST), access=group))
+    assert (code, "READ on group anabranch" in message) == ("AB360", True)
+
+
+def test_a_copy_that_was_begun_with_identical_offsets_needs_them_whatever_is_declared_now() -> None:
+    begun = replace(applied(None), access=NO_IDS)
+    ((code, _, _, remedy),) = problems(topology(REPEATING), SOURCE, begun)
+    assert (code, remedy) == ("AB360", f"grant WRITE on {IDS}")
+
+
 def test_operations_that_are_missing_on_a_copy_or_on_its_original_are_errors() -> None:
     assert plan_of(topology(), SOURCE, applied(None)).is_empty
     assert plan_of(topology(), SOURCE, applied(frozenset({"READ", "WRITE", "DESCRIBE"}))).is_empty
@@ -135,6 +185,11 @@ def test_a_user_has_a_name() -> None:
 
 
 def test_access_comes_back_from_json_the_same() -> None:
-    access = Access(frozenset({"ALTER", "DESCRIBE"}), "CLUSTER_ACTION", (Refusal("flow", "WRITE", "ids"),))
+    access = Access(
+        frozenset({"ALTER", "DESCRIBE"}),
+        "CLUSTER_ACTION",
+        (Refusal("flow", "WRITE", "ids", transactional=True),),
+        False,
+    )
     assert Access.from_json(access.to_json()) == access
     assert access.to_json()["operations"] == ["ALTER", "DESCRIBE"]

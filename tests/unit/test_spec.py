@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.flow import FILLS, OFFSETS_MODES, ON_DATA_LOSS, ON_RECREATE, Flow
+from reconciler.model.flow import DELIVERIES, FILLS, OFFSETS_MODES, ON_DATA_LOSS, ON_RECREATE, Flow
 from reconciler.model.policy import OTHERWISE, POLICY_KINDS, ReplicationPolicy
 from reconciler.model.renames import RenameRule
 from reconciler.model.security import SecretRef, Security
@@ -48,6 +48,7 @@ flows = st.builds(
         names,
     ),
     st.sampled_from(OFFSETS_MODES),
+    st.sampled_from(DELIVERIES),
     st.builds(
         Start,
         st.sampled_from(["earliest", "latest", "timestamp", "offsets"]),

@@ -12,7 +12,7 @@ from reconciler.replicator.wire.ends import stable_ends
 from reconciler.replicator.wire.group import GroupWire, JoinAnswer, Listed, Membership
 from reconciler.replicator.wire.loop import Bell, Job, Loop, Work
 from reconciler.replicator.wire.records import Record, decode
-from reconciler.replicator.wire.requests import EARLIEST, LATEST, Wire
+from reconciler.replicator.wire.requests import EARLIEST, LATEST, UNSUPPORTED_VERSION, Wire
 from reconciler.replicator.wire.sessions import FetchSession
 from reconciler.replicator.wire.values import (
     ConnectionLost,
@@ -30,6 +30,7 @@ from reconciler.replicator.wire.values import (
 __all__ = [
     "EARLIEST",
     "LATEST",
+    "UNSUPPORTED_VERSION",
     "Bell",
     "ConnectionLost",
     "ErrorCode",

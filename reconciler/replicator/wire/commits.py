@@ -1,7 +1,8 @@
 """Transactions with records, and the positions that are committed in them, for `committer` and `arrival`.
 
 Each function is one request and one answer, like the methods of `Wire`. TxnOffsetCommit is spoken in version 3, which
-carries the member's id and generation: a member of an older generation cannot commit (KIP-447).
+carries the member's id and generation: a member of an older generation cannot commit (KIP-447). Neither can it outside
+of transactions (`commit_acknowledged`), which `receipts` does.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafka.protocol.admin.transactions import DescribeProducersRequest
-from kafka.protocol.consumer.group import OffsetFetchRequest
+from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetFetchRequest
 from kafka.protocol.producer.transaction import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     EndTxnRequest,
+    InitProducerIdRequest,
     TxnOffsetCommitRequest,
 )
 
@@ -30,6 +32,10 @@ Log = tuple[str, int]
 
 _CLASSIC = 3
 _OFFSET_FETCH = 7
+# Later versions name topics by id.
+_OFFSET_COMMIT = 8
+_OFFSET_COMMIT_WITH_MEMBER = 2
+_INIT_PRODUCER_ID = 4
 _NONE = -1
 # What is wrong with a partition, and not with the producer; the others are answered OPERATION_NOT_ATTEMPTED then.
 _OF_PARTITIONS = frozenset({3, 29})
@@ -203,6 +209,74 @@ async def end(wire: Wire, transactor: Transactor, committed: bool) -> None:
         max_version=_CLASSIC,
     )
     _check((await wire.ask(request, transactor.node)).error_code)
+
+
+async def commit_acknowledged(wire: Wire, who: Membership, positions: Mapping[Log, Position]) -> dict[Log, int]:
+    """Commit positions outside of any transaction; return the codes of those partitions that alone were refused.
+
+    Args:
+        wire: to the cluster.
+        who: the member that commits, with its group's coordinator.
+        positions: by remote partition.
+
+    Raises:
+        ConnectionLost: no answer: they may be committed or not.
+        ErrorCode: refused: above all ILLEGAL_GENERATION and UNKNOWN_MEMBER_ID, this member may commit no more.
+    """
+    of_topic = OffsetCommitRequest.OffsetCommitRequestTopic
+    topics: Any = [
+        of_topic(
+            name=name,
+            partitions=[
+                of_topic.OffsetCommitRequestPartition(
+                    partition_index=number,
+                    committed_offset=positions[name, number].offset,
+                    committed_leader_epoch=_NONE,
+                    committed_metadata=positions[name, number].note,
+                )
+                for number in partitions
+            ],
+        )
+        for name, partitions in _by_topic(positions).items()
+    ]
+    request = OffsetCommitRequest(
+        group_id=who.group,
+        generation_id_or_member_epoch=who.generation,
+        member_id=who.member,
+        group_instance_id=None,
+        retention_time_ms=_NONE,
+        topics=topics,
+        min_version=_OFFSET_COMMIT_WITH_MEMBER,
+        max_version=_OFFSET_COMMIT,
+    )
+    answer = await wire.ask(request, who.node)
+    refused = {}
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            if partition.error_code in _OF_PARTITIONS:
+                refused[topic.name, partition.partition_index] = int(partition.error_code)
+            else:
+                _check(partition.error_code)
+    return refused
+
+
+async def idempotent_producer(wire: Wire) -> int:
+    """Return a new producer id that belongs to no transactional id.
+
+    Raises:
+        ConnectionLost: no answer.
+        ErrorCode: refused, or not ready yet; UNSUPPORTED_VERSION where there are no such producers.
+    """
+    request = InitProducerIdRequest(
+        transactional_id=None,
+        transaction_timeout_ms=_NONE,
+        producer_id=_NONE,
+        producer_epoch=_NONE,
+        max_version=_INIT_PRODUCER_ID,
+    )
+    answer = await wire.ask(request, None)
+    _check(answer.error_code)
+    return int(answer.producer_id)
 
 
 async def positions(wire: Wire, who: Membership, logs: Iterable[Log]) -> dict[Log, Position]:

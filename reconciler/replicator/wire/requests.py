@@ -355,8 +355,8 @@ class Wire:
             raise ErrorCode(place.error_code, place.error_message)
         return int(place.node_id)
 
-    async def ask(self, request: Any, node: int) -> Any:
-        """Send a request of the library to one broker, for the other modules of this package.
+    async def ask(self, request: Any, node: int | None) -> Any:
+        """Send a request of the library to one broker, or to any, for the other modules of this package.
 
         Raises:
             ConnectionLost: no answer.

@@ -1,0 +1,178 @@
+"""Receipts: positions behind what the target has acknowledged, for channels that write outside of transactions.
+
+The sibling of `committer` for targets that allow no transactions (`delivery: at-least-once`). Records count as soon as
+they are acknowledged; offset syncs are written behind them, and positions behind those. Whoever dies between two of
+these steps leaves records, or records and syncs, that are written once more: repeated, never lost.
+
+A producer id keeps a partition's batches in order, where the target gives one; each opening has an epoch of its own
+(as Kafka's own idempotent producer has after an error, KIP-360), so what an earlier opening has still on its way is
+refused behind it. Without a producer id a partition has one batch on its way at a time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+
+from reconciler.model.status import PartitionState, Reason
+from reconciler.replicator import reasons
+from reconciler.replicator.agreement import Disagreement
+from reconciler.replicator.channel import Channel
+from reconciler.replicator.committing import PRODUCER_PATIENCE, RETRY, Committing, Doubt, SyncWriter, Terms
+from reconciler.replicator.lease import Lease
+from reconciler.replicator.parcel import Parcel
+from reconciler.replicator.translated import TranslatedChannel
+from reconciler.replicator.wire import UNSUPPORTED_VERSION, ConnectionLost, ErrorCode, Loop, Wire, commits
+from reconciler.replicator.wire.commits import Log, Position
+
+_NO_PRODUCER = -1
+_LAST_EPOCH = 2**15 - 1
+# What is acknowledged should not be repeated because a coordinator moves just when a round ends.
+_LAST_TRIES = 5
+
+
+class Receipts(Committing):
+    """The positions of one task in one round."""
+
+    _waited_for = "positions cannot be committed"
+
+    def __init__(
+        self,
+        loop: Loop,
+        wire: Wire,
+        terms: Terms,
+        lease: Lease,
+        offer: Callable[[Collection[Channel]], None],
+        written: Callable[[Channel, Parcel], None],
+    ) -> None:
+        super().__init__(loop, wire, terms, lease, offer, written)
+        self._producer_id: int | None = None
+        self._epochs: dict[Log, int] = {}
+        self._refused: dict[Log, int] = {}
+        self._due_at = 0.0
+
+    def failed(self, channel: Channel) -> None:
+        """Do nothing: what was not acknowledged is written again."""
+
+    async def producer(self, channel: TranslatedChannel) -> tuple[int, int]:
+        """Return the producer's id, and an epoch for this opening, once all that was acknowledged is committed.
+
+        Raises:
+            ConnectionLost: the round ends, or there is trouble that lasts.
+            ErrorCode: we may not commit.
+            Disagreement: the position of this partition is refused.
+        """
+        log = channel.place.remote, channel.place.partition
+        self._refused.pop(log, None)
+        deadline = time.monotonic() + PRODUCER_PATIENCE
+        while self._producer_id is None or self._is_lease_lost or channel.is_behind:
+            if log in self._refused:
+                raise Disagreement.refused(ErrorCode(self._refused[log]), "READ", f"topic {log[0]}")
+            self._due_at = 0.0
+            self.bell.ring()
+            await self._have_patience(deadline)
+        if self._producer_id == _NO_PRODUCER:
+            channel.sequence = -1
+            return _NO_PRODUCER, -1
+        epoch = self._epochs[log] = self._epochs.get(log, -1) + 1
+        if epoch == _LAST_EPOCH:
+            self._producer_id = None
+            self._epochs.clear()
+            return await self.producer(channel)
+        channel.sequence = 0
+        return self._producer_id, epoch
+
+    @property
+    def _is_lease_lost(self) -> bool:
+        return self._lease.losses != self._losses
+
+    async def run(self) -> None:
+        """Commit positions every interval until `stopped`, and what there is then."""
+        tries = _LAST_TRIES
+        while True:
+            try:
+                if self._producer_id is None:
+                    await self._get_producer()
+                now = time.monotonic()
+                if self.stopped or self._is_lease_lost or now >= self._due_at:
+                    await self._commit(now)
+                if self.stopped:
+                    return
+                await self.bell.wait(max(RETRY / 10, self._due_at - now))
+            except (ConnectionLost, ErrorCode, Doubt) as error:
+                self._trouble = error
+                await self._hold(str(error))
+                tries -= self.stopped
+                if not tries:
+                    return
+                # The end of a round waits for this.
+                await (self._loop.sleep(RETRY) if self.stopped else self._back_off())
+
+    async def _get_producer(self) -> None:
+        """Get a producer id, or find out that nobody gives us one."""
+        await self._wire.connect()
+        try:
+            self._producer_id = await self._when_ready(lambda: commits.idempotent_producer(self._wire))
+        except ErrorCode as error:
+            if error.code not in reasons.AUTHORIZATION and error.code != UNSUPPORTED_VERSION:
+                raise
+            self._producer_id = _NO_PRODUCER
+
+    async def _commit(self, now: float) -> None:
+        """Commit the positions that have moved, behind the syncs that speak of what lies before them."""
+        self._due_at = now + self._terms.interval
+        self._holding()
+        moved = {log: channel for log, channel in self._channels.items() if channel.is_behind}
+        if not moved:
+            return
+        # What is acknowledged from here on counts next time.
+        positions = {log: Position(channel.position, str(channel.last_word())) for log, channel in moved.items()}
+        before = {log: channel.committed for log, channel in moved.items()}
+        counts = {log: len(channel.written) for log, channel in moved.items()}
+        found = [sync for channel in moved.values() for sync in channel.syncs()]
+        await self._wire.connect()
+        if found:
+            await self._write_syncs(await self._syncs_topic(), found, SyncWriter())
+        # From here on a loss makes this generation an old one, in whose name nobody can commit.
+        member = self._holding()
+        refused = await self._when_ready(lambda: commits.commit_acknowledged(self._wire, member, positions))
+        for log, channel in moved.items():
+            if log in refused:
+                self._refuse(channel, ErrorCode(refused[log]))
+                continue
+            for parcel in channel.counted(counts[log]):
+                self._written(channel, parcel)
+            # One that has begun elsewhere meanwhile stands where it began; that an opening has ended changes nothing.
+            if channel.committed == before[log]:
+                channel.remember(positions[log].offset)
+        self._is_well()
+
+    def _refuse(self, channel: TranslatedChannel, error: ErrorCode) -> None:
+        """End the opening of a channel whose topic is not there or closed to us; the others are committed.
+
+        In a topic that is closed to us stands what was acknowledged: it is not written again before that is committed.
+        """
+        self._refused[channel.place.remote, channel.place.partition] = error.code
+        if error.code not in reasons.AUTHORIZATION:
+            channel.forget()
+        if channel.state is PartitionState.RUNNING:
+            verdict = reasons.why_refused(error, "READ", f"topic {channel.place.remote}")
+            channel.end_opening(*verdict, time.monotonic())
+
+    async def _hold(self, why: str) -> None:
+        """Write nothing more before positions can be committed again, or there might be ever more to repeat.
+
+        Under a lease that was lost nothing can be: its channels go on at the positions that were committed.
+        """
+        for channel in self._channels.values():
+            channel.admitted = False
+        while any(channel.in_flight for channel in self._channels.values()):
+            await self._loop.sleep(RETRY / 10)
+        is_lost, self._losses = self._is_lease_lost, self._lease.losses
+        self._due_at = 0.0
+        reason, now = Reason("AB220", f"positions are not committed: {why}"), time.monotonic()
+        for channel in self._channels.values():
+            if is_lost:
+                channel.forget()
+            if channel.state is PartitionState.RUNNING:
+                channel.reopen(reason, now)

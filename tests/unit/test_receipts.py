@@ -1,0 +1,173 @@
+"""What commits positions when that does not go well, in transactions and without; no broker."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from reconciler.model.status import PartitionState
+from reconciler.replicator import committer, receipts
+from reconciler.replicator.committer import Committer
+from reconciler.replicator.committing import Committing, Terms
+from reconciler.replicator.lease import Lease
+from reconciler.replicator.note import Note
+from reconciler.replicator.parcel import Parcel
+from reconciler.replicator.receipts import Receipts
+from reconciler.replicator.translated import RepeatingChannel
+from reconciler.replicator.wire import (
+    ConnectionLost,
+    ErrorCode,
+    Leader,
+    Loop,
+    Membership,
+    ProduceAnswer,
+    TopicInfo,
+    Wire,
+    commits,
+)
+from reconciler.replicator.wire.commits import Log, Position
+from tests.support.batches import build, some
+from tests.support.channels import OUTAGE, PLACE, SIDES, feed
+
+NOT_COORDINATOR, TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 16, 53
+LOG = PLACE.remote, PLACE.partition
+
+
+class Enough(Exception):
+    """Enough was seen."""
+
+
+@dataclass
+class Still:
+    """A loop, its bell, a wire and a lease, in which nothing takes time."""
+
+    losses = 0
+    membership = Membership(1, "group", "member", 1)
+    most: int = 1_000
+    pauses: list[float] = field(default_factory=list)
+
+    def bell(self) -> Still:
+        return self
+
+    def ring(self) -> None: ...
+
+    async def wait(self, _seconds: float) -> None:
+        raise Enough
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        if len(self.pauses) == self.most:
+            raise Enough
+
+    async def connect(self) -> None: ...
+
+    async def topics(self, names: Collection[str]) -> dict[str, TopicInfo]:
+        return {name: TopicInfo(name, None, 0, {0: Leader(1, 1, 0)}) for name in names}
+
+    async def produce(self, *_arguments: Any) -> list[ProduceAnswer]:
+        return [ProduceAnswer("syncs", 0, 0, 0, None)]
+
+
+def through(work: Coroutine[Any, Any, object]) -> None:
+    """Go through what never has to wait, without a loop of asyncio's: others in this process may have theirs."""
+    with pytest.raises(StopIteration):
+        work.send(None)
+
+
+def made(kind: type[Committing], still: Still, written: list[Parcel]) -> Committing:
+    terms = Terms("" if kind is Receipts else "mine", "syncs", 0.0)
+    loop, wire, lease = cast("Loop", still), cast("Wire", still), cast("Lease", still)
+    return kind(loop, wire, terms, lease, lambda _: None, lambda _, parcel: written.append(parcel))
+
+
+def channel_of(committing: Committing) -> RepeatingChannel:
+    channel = RepeatingChannel(PLACE, committing.failed)
+    committing.add(channel)
+    return channel
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    async def fail(*_arguments: object) -> None:
+        raise error
+
+    monkeypatch.setattr(commits, "idempotent_producer", fail)
+    monkeypatch.setattr(committer, "settle", fail)
+
+
+@pytest.mark.parametrize("kind", [Committer, Receipts])
+def test_trouble_that_lasts_is_met_with_longer_and_longer_pauses(
+    monkeypatch: pytest.MonkeyPatch, kind: type[Committing]
+) -> None:
+    still = Still(most=8)
+    failing(monkeypatch, ErrorCode(NOT_COORDINATOR))
+    with pytest.raises(Enough):
+        through(made(kind, still, []).run())
+    assert still.pauses == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0])
+
+
+@pytest.mark.parametrize("kind", [Committer, Receipts])
+def test_whoever_waits_for_a_producer_is_told_the_trouble(
+    monkeypatch: pytest.MonkeyPatch, kind: type[Committing]
+) -> None:
+    for module in (committer, receipts):
+        monkeypatch.setattr(module, "PRODUCER_PATIENCE", -1.0)
+    committing = made(kind, Still(most=1), [])
+    channel = channel_of(committing)
+    with pytest.raises(ConnectionLost, match="no answer yet"):
+        through(committing.producer(channel))
+    failing(monkeypatch, ConnectionLost("cut off"))
+    with pytest.raises(Enough):
+        through(committing.run())
+    with pytest.raises(ConnectionLost, match=r"cannot be.*: .*cut off"):
+        through(committing.producer(channel))
+
+
+def test_a_transactional_id_that_is_closed_to_us_is_told_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committer, "PRODUCER_PATIENCE", -1.0)
+    failing(monkeypatch, ErrorCode(TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+    committing = made(Committer, Still(most=1), [])
+    with pytest.raises(Enough):
+        through(committing.run())
+    with pytest.raises(ErrorCode) as refused:
+        through(committing.producer(channel_of(committing)))
+    assert refused.value.code == TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+@pytest.mark.parametrize(("meanwhile", "committed"), [("nothing", 3), ("ends", 3), ("begins", 100)])
+def test_a_position_is_remembered_unless_its_channel_has_begun_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, meanwhile: str, committed: int
+) -> None:
+    told: list[Mapping[Log, Position]] = []
+    written: list[Parcel] = []
+    committing = made(Receipts, Still(), written)
+    channel = channel_of(committing)
+    # An exactly-once run has committed before.
+    channel.begin(SIDES, 0, (7, 0), Note("s", "t", "", 12, 4))
+    feed(channel, build(some(3), 0))
+    channel.answered(channel.send(), ProduceAnswer(PLACE.remote, PLACE.partition, 0, 40, None), 0.0)
+
+    async def commit(_wire: Wire, _who: Membership, positions: Mapping[Log, Position]) -> dict[Log, int]:
+        told.append(positions)
+        if meanwhile != "nothing":
+            channel.reopen(OUTAGE, 0.0)
+        if meanwhile == "begins":
+            channel.begin(SIDES, 100, (7, 1), Note())
+        return {}
+
+    async def producer(_wire: Wire) -> int:
+        return 7
+
+    monkeypatch.setattr(commits, "commit_acknowledged", commit)
+    monkeypatch.setattr(commits, "idempotent_producer", producer)
+    with pytest.raises(Enough):
+        through(committing.run())
+    assert (told[0][LOG].offset, len(told)) == (3, 1)
+    note = Note.parse(told[0][LOG].note)
+    assert (note.source_id, note.transactional_id, note.began) == ("s", "", -1)
+    assert note.epoch is not None
+    assert (channel.committed, channel.is_behind) == (committed, False)
+    assert len(written) == (0 if meanwhile == "begins" else 1)
+    assert channel.state is (PartitionState.OPENING if meanwhile == "ends" else PartitionState.RUNNING)
