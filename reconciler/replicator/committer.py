@@ -23,7 +23,7 @@ from reconciler.replicator.committing import PAUSE, PRODUCER_PATIENCE, Committin
 from reconciler.replicator.lease import Lease
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.translated import TranslatedChannel
-from reconciler.replicator.wire import ConnectionLost, ErrorCode, Loop, Wire, commits
+from reconciler.replicator.wire import GROUP, ConnectionLost, ErrorCode, Loop, Wire, commits
 from reconciler.replicator.wire.commits import PartitionsRefused, Position
 from reconciler.replicator.wire.transactions import Transactor, settle
 
@@ -179,13 +179,13 @@ class Committer(Committing):
         if self._began is None and not moved:
             return
         producer = self._owned()
-        await self._look_at_leaders()
         await self._sync(producer)
         if moved:
             # From here on a loss makes this generation an old one, in whose name nobody can commit.
             member = self._holding()
             await self._when_ready(lambda: commits.add_offsets(self._wire, producer, member.group))
             await self._when_ready(lambda: commits.commit_positions(self._wire, producer, member, moved))
+        await self._look_at_leaders()
         await self._when_ready(lambda: commits.end(self._wire, producer, committed=True))
         self._began = None
         inside, self._inside = self._inside, []
@@ -220,13 +220,16 @@ class Committer(Committing):
             await self._loop.sleep(PAUSE)
 
     async def _look_at_leaders(self) -> None:
-        """Make sure that every partition of the transaction has a leader.
+        """Make sure that every partition of the transaction has a leader, and that of the group's positions, too.
 
-        Kafka 4.3.0 and 4.3.1 leave a marker out where there is none (KAFKA-20734): the records would never be seen.
+        Kafka 4.3.0 and 4.3.1 leave a marker out where there is none (KAFKA-20734): the records would never be seen, and
+        the positions never count.
 
         Raises:
             Doubt: one has none, or another one than the records were sent to.
+            ErrorCode: nobody leads the group's.
         """
+        await self._when_ready(lambda: self._wire.coordinator(self.member.group, GROUP))
         names = {channel.place.remote for channel in self._inside if channel.written}
         if not names:
             return

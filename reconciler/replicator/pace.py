@@ -7,6 +7,7 @@ small batches is too little: they are merged. `reader` and `writer` ask here.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from reconciler.model.flow import DEFAULT_LINGER
@@ -20,7 +21,8 @@ FEW_RECORDS = 16
 # Unless the window of a partition, five batches, has to last for that long.
 ANY_RECORDS = 2**31 - 1
 _LONG = 0.004
-_SMOOTHING = 0.1
+# For how many seconds at least the quickest answer counts, and for twice as many at most.
+_REMEMBERED = 5.0
 # A rest is so many times as long as the turn before it; a shorter one than that is not worth a timer.
 _RESTS = 12
 _SHORTEST_REST = 0.001
@@ -47,19 +49,26 @@ class RequestSize:
 
 
 class RoundTrip:
-    """How long the target takes to answer, and how large the batches are that are worth merging for that."""
+    """How far away the target is, and how large the batches are that are worth merging for that.
+
+    The quickest of the last answers tells: the others waited in queues, and a broker that is slow because the machine
+    is busy gets no quicker when merging keeps the machine busier.
+    """
 
     def __init__(self) -> None:
-        self._seconds = 0.0
+        self._quickest = self._before = math.inf
+        self._since = 0.0
 
-    def took(self, seconds: float) -> None:
-        """Note that an answer took so long."""
-        self._seconds += (seconds - self._seconds) * _SMOOTHING
+    def took(self, seconds: float, now: float) -> None:
+        """Note that an answer took so long (in seconds), and when it came (monotonic)."""
+        if now - self._since >= _REMEMBERED:
+            self._before, self._quickest, self._since = self._quickest, seconds, now
+        self._quickest = min(self._quickest, seconds)
 
     @property
     def most_records(self) -> int:
         """Of how many records a batch may be to be merged with others."""
-        return ANY_RECORDS if self._seconds >= _LONG else FEW_RECORDS
+        return ANY_RECORDS if _LONG <= min(self._quickest, self._before) < math.inf else FEW_RECORDS
 
 
 class Pace(NamedTuple):

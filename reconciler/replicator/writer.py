@@ -159,7 +159,7 @@ class Writer:
         try:
             self._under_way -= 1
             now = time.monotonic()
-            self._trip.took(now - sent_at)
+            self._trip.took(now - sent_at, now)
             self._settle(sent, answers, now)
             self.offer([channel for channel, _ in sent if channel.queue])
             self._made_room()

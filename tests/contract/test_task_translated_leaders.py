@@ -20,7 +20,12 @@ from tests.support.traffic import Traffic
 from tests.support.translated import assert_in_order
 
 PARTITIONS = 6
-QUICK_RETURN = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "250"}
+# One replica of the positions, too: while its node is away nobody coordinates the group.
+QUICK_RETURN = {
+    "broker.session.timeout.ms": "2000",
+    "broker.heartbeat.interval.ms": "250",
+    "offsets.topic.replication.factor": "1",
+}
 
 
 def test_leaders_that_die_in_the_middle_of_transactions(

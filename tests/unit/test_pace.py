@@ -33,17 +33,24 @@ def test_it_grows_back_and_never_beyond_its_limit() -> None:
 def test_over_a_long_round_trip_batches_of_any_size_are_worth_merging() -> None:
     trip = RoundTrip()
     assert trip.most_records == FEW_RECORDS
-    for _ in range(100):
-        trip.took(0.001)
-    assert trip.most_records == FEW_RECORDS
-    # One slow answer says nothing yet.
-    trip.took(0.02)
-    assert trip.most_records == FEW_RECORDS
-    for _ in range(100):
-        trip.took(0.02)
+    trip.took(0.02, 100.0)
     assert trip.most_records == ANY_RECORDS
-    for _ in range(100):
-        trip.took(0.001)
+
+
+def test_a_busy_target_is_not_a_far_one() -> None:
+    trip = RoundTrip()
+    for tenths in range(200):
+        trip.took(0.001 if tenths % 30 == 0 else 0.05, 100.0 + tenths / 10)
+        assert trip.most_records == FEW_RECORDS
+
+
+def test_a_target_that_moves_away_is_noticed() -> None:
+    trip = RoundTrip()
+    trip.took(0.001, 100.0)
+    for tenths in range(1, 110):
+        trip.took(0.02, 100.0 + tenths / 10)
+    assert trip.most_records == ANY_RECORDS
+    trip.took(0.001, 112.0)
     assert trip.most_records == FEW_RECORDS
 
 

@@ -12,12 +12,10 @@ from typing import Any
 
 from kafka.protocol.admin.groups import DescribeGroupsRequest
 from kafka.protocol.consumer.group import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
-from kafka.protocol.metadata import FindCoordinatorRequest
 
-from reconciler.replicator.wire.requests import Wire
+from reconciler.replicator.wire.requests import GROUP, Wire
 from reconciler.replicator.wire.values import ConnectionLost, ErrorCode
 
-_COORDINATOR_GROUP = 0
 PROTOCOL_TYPE = "anabranch"
 _PROTOCOL = "partitions"
 
@@ -76,12 +74,11 @@ class GroupWire(Wire):
             ConnectionLost: no answer.
             ErrorCode: refused, or there is none just now.
         """
-        find = FindCoordinatorRequest(key=group, key_type=_COORDINATOR_GROUP, coordinator_keys=[group])
-        found = await self._ask(find, None)
-        place = found.coordinators[0] if found.coordinators else found
-        if place.error_code:
-            raise ErrorCode(place.error_code, place.error_message)
-        return int(place.node_id)
+        try:
+            return await self.coordinator(group, GROUP)
+        except ConnectionLost:
+            self._manager.forget_bootstrap()
+            raise
 
     async def _ask(self, request: Any, node: int | None, patience: float = 0.0) -> Any:
         try:

@@ -43,7 +43,8 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 EARLIEST, LATEST = -2, -1
 UNSUPPORTED_VERSION = 35
-_COORDINATOR_TRANSACTION = 1
+# What a coordinator is asked for by.
+GROUP, TRANSACTIONAL_ID = 0, 1
 _NO_TOPIC_ID = uuid.UUID(int=0)
 # The epoch of a fetch without a session, and how often a session is begun anew before an error is an error.
 _NO_SESSION, _SESSION_TRIES = -1, 2
@@ -338,17 +339,15 @@ class Wire:
             raise ErrorCode(answer.error_code)
         return int(answer.producer_id)
 
-    async def coordinator(self, transactional_id: str) -> int:
-        """Return the node that coordinates the transactions of `transactional_id`.
+    async def coordinator(self, key: str, key_type: int = TRANSACTIONAL_ID) -> int:
+        """Return the node that coordinates the transactions of a transactional id, or a group.
 
         Raises:
             ConnectionLost: no answer.
-            ErrorCode: refused, or the coordinator is not ready.
+            ErrorCode: refused, or there is none just now.
         """
         await self.connect()
-        find = FindCoordinatorRequest(
-            key=transactional_id, key_type=_COORDINATOR_TRANSACTION, coordinator_keys=[transactional_id]
-        )
+        find = FindCoordinatorRequest(key=key, key_type=key_type, coordinator_keys=[key])
         found = await self._send(find, None)
         place = found.coordinators[0] if found.coordinators else found
         if place.error_code:
