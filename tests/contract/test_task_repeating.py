@@ -19,10 +19,10 @@ from reconciler.replicator.wire import ConnectionLost, ErrorCode, Membership, co
 from reconciler.replicator.wire.commits import Log, Position
 from tests.contract.test_task_gaps import transact
 from tests.contract.test_task_translated import SECONDS, make
-from tests.contract.test_two_owners import all_wait, another
 from tests.support.copying import Running, all_running, at, code, copy, fill, spec_of
 from tests.support.owner import Owner
 from tests.support.translated import assert_in_order, assert_synced, contents
+from tests.support.two_runs import all_wait, another
 
 _UNSUPPORTED_VERSION = 35
 
