@@ -62,7 +62,9 @@ class Copies:
         self._values[_key(flow, remote, partition)] = value
 
     def close(self) -> None:
-        """Close the connection."""
+        """Store what was posted, and close the connection."""
+        # A producer that is thrown away takes with it what it has not sent: of a copy that begins that would be all.
+        self._journal.flush()
         if self._follower is not None:
             self._follower.close()
 

@@ -10,8 +10,10 @@ import pytest
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Unreachable
+from reconciler.model.runs import CopyRecord
 from reconciler.model.status import PartitionState, PartitionStatus, Reason, TaskStatus
-from reconciler.state.journal import STATUS, Follower, Journal, JournalTopic, Value
+from reconciler.state.copies import Copies
+from reconciler.state.journal import COPIES, STATUS, Follower, Journal, JournalTopic, Value
 from reconciler.state.status import StatusReader, StatusWriter, forget_old
 from tests.contract.kafka import declared, topic_configs
 
@@ -212,3 +214,17 @@ def test_long_dead_runs_are_forgotten(cluster: Cluster, topic_name: str) -> None
     assert read(reader, old.run) == []
     assert read(reader, new.run) == [new]
     reader.close()
+
+
+def test_copy_records_that_nobody_waited_for_are_stored_at_the_end(target: Cluster, topic_name: str) -> None:
+    Journal(target, COPIES).ensure()
+    for number in range(5):
+        copies = Copies(target)
+        copies.post("flow", topic_name, number, CopyRecord("s", "t"))
+        copies.close()
+        del copies
+    copies = Copies(target)
+    copies.refresh()
+    found = [copies.get("flow", topic_name, number) for number in range(5)]
+    copies.close()
+    assert found == [CopyRecord("s", "t")] * 5
