@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from reconciler.model.runs import CopyRecord
 from reconciler.replicator.place import Place
+from reconciler.replicator.shared import Shared
 from reconciler.replicator.wire import Loop
 from reconciler.state.copies import Copies
 
@@ -33,10 +34,7 @@ class Memory:
         self._copies = copies
         self._flow = flow
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="memory")
-        self._asked = 0
-        self._read = 0
-        self._is_reading = False
-        self._failed: tuple[int, Exception] | None = None
+        self._reading = Shared(loop, lambda: self._beside(self._copies.refresh))
 
     async def refresh(self) -> None:
         """Read all that was stored before this call; many takeovers at once share one reading.
@@ -44,24 +42,7 @@ class Memory:
         Raises:
             EnvironmentFault: AB310 or AB311, it cannot be read.
         """
-        self._asked += 1
-        mine = self._asked
-        while self._read < mine:
-            if self._failed is not None and self._failed[0] >= mine:
-                raise self._failed[1]
-            if self._is_reading:
-                await self._loop.sleep(_PAUSE)
-                continue
-            self._is_reading = True
-            covered = self._asked
-            try:
-                await self._beside(self._copies.refresh)
-                self._read = covered
-            except Exception as error:
-                self._failed = covered, error
-                raise
-            finally:
-                self._is_reading = False
+        await self._reading.refresh()
 
     def get(self, place: Place) -> CopyRecord | None:
         """Return what is remembered of a partition."""
