@@ -1,14 +1,14 @@
 """Arrival: the takeover of a copy that has offsets of its own. It finds the position that was committed last.
 
 `takeover` comes here for such channels. The position stands in the flow's group at the target, committed in the same
-transaction as the records before it; what a predecessor left open is aborted first, or waited for. Where there never
-was a position, the copy begins where the flow says.
+transaction as the records before it; what a predecessor left open is aborted first, or waited for. Where the group has
+lost it, the last offset sync may tell it (`recall`). Where there never was one, the copy begins where the flow says.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from functools import partial
 
@@ -20,6 +20,7 @@ from reconciler.replicator.committing import Committing
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.note import Note
 from reconciler.replicator.place import Place, ReadUpto, Sides, differ
+from reconciler.replicator.recall import NotTold, Recall
 from reconciler.replicator.translated import TranslatedChannel
 from reconciler.replicator.truncation import truncated, truncated_at
 from reconciler.replicator.unended import end, unended
@@ -43,14 +44,18 @@ class Arrival:
         target: a wire to the target.
         committer: what will commit the channels' positions.
         memory: what is remembered of copies.
+        recall: what offset syncs say of positions.
     """
 
-    def __init__(self, flow: Flow, source: Wire, target: Wire, committer: Committing, memory: Memory) -> None:
+    def __init__(
+        self, flow: Flow, source: Wire, target: Wire, committer: Committing, memory: Memory, recall: Recall
+    ) -> None:
         self._flow = flow
         self._source = source
         self._target = target
         self._committer = committer
         self._memory = memory
+        self._recall = recall
 
     async def open(self, channel: TranslatedChannel, source: TopicInfo, target: TopicInfo) -> None:
         """Open `channel` at its committed position.
@@ -61,23 +66,24 @@ class Arrival:
             ErrorCode: a broker refuses.
         """
         place = channel.place
+        source_id, target_id = topic_id(source), topic_id(target)
         producer = await self._committer.producer(channel)
-        committed, before = await self._committed(place)
+        committed, before = await self._committed(partial(self._in_group, place))
+        if committed is not None and differ(Note.parse(committed.note).target_id, target_id):
+            # In a remote topic that was deleted.
+            committed = None
+        known = await self._known(place, target_id)
+        is_in_group = committed is not None
+        if committed is None and known is not None and known.is_begun:
+            committed, before = await self._committed(partial(self._in_syncs, place, known))
+            # Its predecessor may have put records aside until it was ended just now.
+            known = await self._known(place, target_id)
         note = Note() if committed is None else Note.parse(committed.note)
         await self._end_what_is_over(channel, target, note, {before, producer})
         first, last = await self._bounds(place, source)
         channel.end = last
-        source_id, target_id = topic_id(source), topic_id(target)
-        await self._memory.refresh()
-        known = self._memory.get(place)
-        if known is not None and differ(known.target_id, target_id):
-            # Of a remote topic that was deleted: the one of its name holds nothing of it.
-            known = None
-        if differ(note.target_id, target_id):
-            committed = None
         lost: Reason | None = None
         if committed is None:
-            self._mind_what_was(place, known)
             position = await self._beginning(place, source.partitions[place.partition].node, (first, last))
         else:
             behind, lost = await self._truncated(place, source, note, committed.offset)
@@ -98,15 +104,24 @@ class Arrival:
         began, epoch = (note.began, note.epoch) if committed is not None else (-1, None)
         note = Note(source_id, target_id, self._committer.transactional_id, began, epoch)
         channel.begin(sides, position, producer, note, at_first_commit)
-        channel.is_new = committed is None
+        # What was found elsewhere comes into the group again, also when there is nothing to write.
+        channel.is_new = not is_in_group
         if lost is not None and channel.state is PartitionState.RUNNING:
             # Whoever looks shall see what was passed over.
             channel.reason = lost
 
-    async def _committed(self, place: Place) -> tuple[Position | None, Producer | None]:
+    async def _known(self, place: Place, target_id: str | None) -> CopyRecord | None:
+        """Return what is remembered of the copy in the remote topic of today."""
+        await self._memory.refresh()
+        known = self._memory.get(place)
+        # Of a remote topic that was deleted: the one of its name holds nothing of it.
+        return None if known is None or differ(known.target_id, target_id) else known
+
+    async def _committed(
+        self, look: Callable[[], Awaitable[Position | None]]
+    ) -> tuple[Position | None, Producer | None]:
         """Return the position that was committed last, and who committed it: fenced, with nothing open, if not we."""
-        log = place.remote, place.partition
-        found = (await self._positions(place)).get(log)
+        found = await look()
         if found is None:
             return None, None
         before = Note.parse(found.note).transactional_id
@@ -115,7 +130,7 @@ class Arrival:
         if before in ("", mine) or not mine:
             return found, None
         fenced = await settle(self._target, before)
-        return (await self._positions(place)).get(log), (fenced.producer_id, fenced.epoch)
+        return await look(), (fenced.producer_id, fenced.epoch)
 
     async def _end_what_is_over(
         self, channel: TranslatedChannel, target: TopicInfo, note: Note, producers: Collection[Producer | None]
@@ -138,14 +153,31 @@ class Arrival:
                 raise Disagreement(_OPENING, "AB220", f"a transaction in {place.remote}/{place.partition} seems open")
             await end(self._target, place, target, found, committed=found.opened_at == note.began)
 
-    async def _positions(self, place: Place) -> dict[commits.Log, Position]:
+    async def _in_group(self, place: Place) -> Position | None:
+        """Return the position that stands in the group."""
+        log = place.remote, place.partition
         try:
-            return await commits.positions(self._target, self._committer.member, [(place.remote, place.partition)])
+            return (await commits.positions(self._target, self._committer.member, [log])).get(log)
         except ErrorCode as error:
             if error.code == _UNSTABLE_OFFSET_COMMIT:
                 text = f"a transaction that holds the position of {place.remote}/{place.partition} is not ended yet"
                 raise Disagreement(_OPENING, "AB220", text) from None
             raise Disagreement.refused(error, "DESCRIBE", f"group {self._committer.member.group}") from None
+
+    async def _in_syncs(self, place: Place, known: CopyRecord) -> Position:
+        """Return the position that a copy had, though its group has none, as its last offset sync tells it."""
+        why = "where nothing is in a transaction they tell none"
+        if self._committer.transactional_id:
+            try:
+                return await self._recall.position(place, known)
+            except NotTold as error:
+                why = str(error)
+        text = (
+            f"the position of {place.remote}/{place.partition} is not there any more: it was deleted, or expired as "
+            "nothing ran for longer than offsets.retention.minutes of the target; the last offset sync does not tell "
+            f"it either: {why}; delete the copy and run `anabranch apply` to have it made anew"
+        )
+        raise Disagreement(_PARKED, "AB226", text)
 
     async def _bounds(self, place: Place, source: TopicInfo) -> tuple[int, int]:
         node = source.partitions[place.partition].node
@@ -155,17 +187,6 @@ class Arrival:
         except ErrorCode as error:
             raise Disagreement.refused(error, "DESCRIBE", f"topic {place.topic}") from None
         return first, last
-
-    @staticmethod
-    def _mind_what_was(place: Place, known: CopyRecord | None) -> None:
-        """Stop where a copy has no position, and what was remembered says that it had one."""
-        if known is not None and known.is_begun:
-            text = (
-                f"the position of {place.remote}/{place.partition} is not there any more: it was deleted, or expired "
-                "as nothing ran for longer than offsets.retention.minutes of the target; delete the copy and run "
-                "`anabranch apply` to have it made anew"
-            )
-            raise Disagreement(_PARKED, "AB226", text)
 
     async def _beginning(self, place: Place, node: int, bounds: tuple[int, int]) -> int:
         """Return where a copy begins that never had a position, as its flow declares."""

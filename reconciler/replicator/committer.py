@@ -14,7 +14,7 @@ import contextlib
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator import reasons
@@ -22,9 +22,10 @@ from reconciler.replicator.channel import Channel
 from reconciler.replicator.committing import PAUSE, PRODUCER_PATIENCE, Committing, Doubt, SyncWriter, Terms
 from reconciler.replicator.lease import Lease
 from reconciler.replicator.parcel import Parcel
+from reconciler.replicator.syncs import OffsetSync, with_position
 from reconciler.replicator.translated import TranslatedChannel
 from reconciler.replicator.wire import GROUP, ConnectionLost, ErrorCode, Loop, Wire, commits
-from reconciler.replicator.wire.commits import PartitionsRefused, Position
+from reconciler.replicator.wire.commits import Log, PartitionsRefused, Position
 from reconciler.replicator.wire.transactions import Transactor, settle
 
 _MOST_BYTES = 512 * 2**20
@@ -179,7 +180,7 @@ class Committer(Committing):
         if self._began is None and not moved:
             return
         producer = self._owned()
-        await self._sync(producer)
+        await self._sync(producer, moved)
         if moved:
             # From here on a loss makes this generation an old one, in whose name nobody can commit.
             member = self._holding()
@@ -198,13 +199,16 @@ class Committer(Committing):
                 channel.remember(position)
         self._is_well()
 
-    async def _sync(self, producer: Transactor) -> None:
-        """Write into the transaction where its records stand.
+    async def _sync(self, producer: Transactor, moved: Mapping[Log, Position]) -> None:
+        """Write into the transaction where its records stand, and the positions, which groups forget.
 
         Raises:
             Doubt: the topic for that is not there, or did not take it.
         """
-        found = [sync for channel in self._inside for sync in channel.syncs()]
+        found: list[OffsetSync] = []
+        for channel in self._inside:
+            log = channel.place.remote, channel.place.partition
+            found += with_position(channel.syncs(), moved.get(log))
         if not found:
             return
         info = await self._syncs_topic()

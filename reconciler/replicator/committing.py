@@ -38,8 +38,8 @@ RETRY = 0.2
 PRODUCER_PATIENCE = 3.0
 _LONGEST_RETRY = 5.0
 _MOST_FAILURES = 10
-# Brokers take 1 MB at once by default, and a topic's name may have 249 letters.
-_SYNCS_AT_ONCE = 2_000
+# Brokers take 1 MB at once by default; a topic's name may have 249 letters, and a position's note about as many.
+_SYNCS_AT_ONCE = 1_000
 _LONGEST_PAUSE = 0.1
 _PATIENCE = 10.0
 # Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes: the coordinator is moving, or still busy

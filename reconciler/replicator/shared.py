@@ -1,4 +1,4 @@
-"""One reading for all who ask at once: `memory` reads what many takeovers want at the same time."""
+"""One reading for all who ask at once: `memory` and `recall` read what many takeovers want at the same time."""
 
 from __future__ import annotations
 

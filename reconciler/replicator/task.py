@@ -37,6 +37,7 @@ from reconciler.replicator.pace import Pace, Quota
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.place import Place, ReadUpto
 from reconciler.replicator.reader import Beat, Reader
+from reconciler.replicator.recall import Recall
 from reconciler.replicator.receipts import Receipts
 from reconciler.replicator.steering import Steering
 from reconciler.replicator.takeover import Aids, Takeover, Wires
@@ -259,10 +260,9 @@ class Task:
         )
 
     def _arrival(self) -> Arrival:
-        connections = self._with
-        return Arrival(
-            self._spec.flow, connections.ask_source, connections.ask_target, self._committer, connections.memory
-        )
+        flow, held = self._spec.flow, self._with
+        recall = Recall(held.loop, held.ask_target, syncs_topic(flow.source))
+        return Arrival(flow, held.ask_source, held.ask_target, self._committer, held.memory, recall)
 
     def _open_some(self, now: float) -> None:
         room = _OPEN_AT_ONCE - sum(channel.busy for channel in self._channels)

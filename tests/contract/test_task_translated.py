@@ -14,12 +14,11 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.names import syncs_topic
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState
 from reconciler.replicator import committing
 from reconciler.replicator.wire import ConnectionLost, Membership, commits
 from tests.contract.kafka import admin, create
 from tests.contract.test_task_gaps import transact
-from tests.support.copying import REMOTE, Running, all_running, code, copy, fill, spec_of
+from tests.support.copying import REMOTE, Running, all_running, copy, fill, spec_of
 from tests.support.translated import assert_in_order, assert_synced, contents
 
 SECONDS = 30
@@ -100,20 +99,6 @@ def test_a_lost_answer_to_a_commit_loses_and_doubles_nothing(
             copying.settled_again()
     assert next(calls) > 4
     assert assert_in_order(spec, topic_name, 2) == 5_000
-
-
-def test_a_copy_whose_position_is_gone_parks(
-    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
-) -> None:
-    make(source_cluster, target_cluster, [topic_name])
-    fill(source_cluster, topic_name, 100)
-    spec = translated(source, target, topic_name)
-    copy(spec)
-    group = f"anabranch.{spec.topology}.{spec.flow.name}"
-    client = admin(target_cluster)
-    client.delete_consumer_groups([group])[group].result(SECONDS)
-    found = copy(translated(source, target, topic_name)).at(topic_name)
-    assert (found.state, code(found)) == (PartitionState.PARKED, "AB226")
 
 
 def test_two_sources_share_a_topic(

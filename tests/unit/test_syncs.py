@@ -1,0 +1,88 @@
+"""Offset syncs as bytes: read as they were written, and left out where they are none."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.replicator.codecs import NONE
+from reconciler.replicator.parcel import Parcel
+from reconciler.replicator.rewrite import Kept, packed
+from reconciler.replicator.split import split
+from reconciler.replicator.syncs import OffsetSync, batch_of, read_batch, syncs, with_position
+from reconciler.replicator.varint import signed
+from reconciler.replicator.wire.commits import Position
+from tests.support.batches import CODECS, Content, build, compacted, decode
+
+OFFSETS = st.integers(0, 2**63 - 1)
+POSITIONS = st.none() | st.builds(Position, OFFSETS, st.text(max_size=400))
+SYNCS = st.builds(OffsetSync, st.text(max_size=249), st.integers(0, 2**31 - 1), OFFSETS, OFFSETS, POSITIONS)
+KEY, VALUE = struct.pack(">h6si", 6, b"orders", 3), struct.pack(">qq", 5, 7)
+POSITION = Position(9, "note")
+
+
+@given(st.lists(SYNCS, min_size=1, max_size=20))
+def test_syncs_are_read_as_they_were_written(written: list[OffsetSync]) -> None:
+    assert list(read_batch(batch_of(written, 1_000))) == written
+
+
+def test_the_key_and_the_value_are_those_of_mirrormaker_whether_a_position_is_said_or_not() -> None:
+    written = [OffsetSync("orders", 3, 5, 7), OffsetSync("orders", 3, 5, 7, POSITION)]
+    (found,) = decode(batch_of(written, 1_000).to_bytes())
+    plain, with_header = found.contents
+    assert (plain.key, plain.value, plain.headers) == (KEY, VALUE, ())
+    assert (with_header.key, with_header.value) == (KEY, VALUE)
+    assert [name for name, _ in with_header.headers] == ["anabranch-position"]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_what_others_wrote_in_batches_of_any_kind_is_read_and_what_is_no_sync_is_left_out(codec: int) -> None:
+    fine = Content(1, KEY, VALUE, (("theirs", None), ("more", b"x")))
+    wrong = [
+        Content(1, None, None),
+        Content(1, KEY, None),
+        Content(1, None, VALUE),
+        Content(1, KEY, VALUE + b"x"),
+        Content(1, KEY, VALUE[:-1]),
+        Content(1, KEY[:-1], VALUE),
+        Content(1, KEY + b"x", VALUE),
+        Content(1, b"", b""),
+        Content(1, struct.pack(">hi", -1, 0), VALUE),
+        Content(1, struct.pack(">h2si", 2, b"\xff\xff", 0), VALUE),
+        Content(1, KEY, VALUE, (("anabranch-position", b"short"),)),
+        Content(1, KEY, VALUE, (("anabranch-position", b"\x00" * 8 + b"\xff"),)),
+    ]
+    records = [fine, *wrong, fine]
+    expected = OffsetSync("orders", 3, 5, 7)
+    (whole,) = split(build(records, 40, codec))
+    assert list(read_batch(whole)) == [expected, expected]
+    (holed,) = split(compacted(records, {0, 2}, 40, codec))
+    assert list(read_batch(holed)) == [expected]
+
+
+@given(st.binary(max_size=60))
+def test_no_bytes_of_others_stop_the_reading(rest: bytes) -> None:
+    assert len(list(read_batch(packed([Kept(0, 1, rest)], NONE)))) <= 1
+    headers = signed(1) + rest
+    record = b"".join((signed(len(KEY)), KEY, signed(len(VALUE)), VALUE, headers))
+    assert len(list(read_batch(packed([Kept(0, 1, record)], NONE)))) <= 1
+
+
+def parcel(base_offset: int, next_offset: int, landing: int, records: int) -> Parcel:
+    return Parcel(1, base_offset, next_offset, landing, records, 0, 0, 0, b"", b"")
+
+
+def test_counting_from_a_sync_does_not_lead_to_the_position_where_records_are_missing() -> None:
+    """The batch was read up to 7, and has four records: compaction, or what was put aside, took the others."""
+    (last,) = with_position(syncs("orders", 3, [parcel(0, 7, 100, 4)], None), Position(7, "note"))
+    assert (last.source, last.target, last.position) == (0, 100, Position(7, "note"))
+
+
+def test_the_last_sync_of_a_partition_says_the_position() -> None:
+    written = [parcel(0, 5, 100, 5), parcel(6, 9, 105, 3)]
+    found = with_position(syncs("orders", 3, written, None), POSITION)
+    assert found == [OffsetSync("orders", 3, 0, 100), OffsetSync("orders", 3, 6, 105, POSITION)]
+    assert with_position([], POSITION) == []
