@@ -3,6 +3,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Most tests wait more than they work. Each of the two processes has clusters of its own, and takes whole files.
+TESTS := $(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: install demo test test-long lint types imports unit bench clean
 
@@ -28,10 +30,10 @@ imports: $(READY)
 	$(BIN)/lint-imports
 
 test: lint types imports
-	$(BIN)/pytest -m 'not long'
+	$(TESTS) -m 'not long' --durations=20
 
 test-long: $(READY)
-	$(BIN)/pytest
+	$(TESTS)
 
 unit: $(READY)
 	$(BIN)/pytest tests/unit
