@@ -6,7 +6,7 @@ import os
 import random
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -159,8 +159,19 @@ class Kinds:
 
 
 @pytest.mark.timeout(1500)
-def test_five_kills_and_a_lost_checkpoint_lose_and_double_nothing(
-    tmp_path: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
+@pytest.mark.parametrize(
+    "victims",
+    [
+        pytest.param(("worker", "jvm", "driver"), id="three"),
+        pytest.param(("worker", "jvm", "driver", "worker", "driver"), id="five", marks=pytest.mark.long),
+    ],
+)
+def test_kills_and_a_lost_checkpoint_lose_and_double_nothing(
+    tmp_path: Path,
+    source_cluster: EmbeddedCluster,
+    target_cluster: EmbeddedCluster,
+    topic_name: str,
+    victims: Sequence[str],
 ) -> None:
     name = f"s{topic_name[-8:]}"
     kinds: list[Kinds] = []
@@ -195,7 +206,7 @@ def test_five_kills_and_a_lost_checkpoint_lose_and_double_nothing(
     chance = random.Random(seed)
     running = Replicator(scene.file, scene.folder)
     try:
-        for victim in ("worker", "jvm", "driver", "worker", "driver"):
+        for victim in victims:
             wait_until_copying(scene.target, running, time.time())
             time.sleep(chance.uniform(0.1, 2.0))
             kill(victim, running)
