@@ -9,6 +9,8 @@ from __future__ import annotations
 from reconciler.replicator.varint import SIGNED, read, signed
 
 _MORE = 0x80
+# The second shortest varint has two bytes, and zigzag numbers below this.
+_WIDE, _WIDER = 2, 0x4000
 _TABLE = len(SIGNED)
 
 
@@ -26,11 +28,12 @@ def renumbered(body: bytes, count: int, span: int) -> tuple[bytes, int]:
         ValueError: they are not laid out so.
         IndexError: likewise, or there is none.
     """
-    out, table, total = bytearray(body), SIGNED, len(body)
+    out = bytearray(body)
+    view = memoryview(out)
     pieces: list[bytes | memoryview] = []
-    at = done = number = 0
+    at = done = odd = 0
     before = -1
-    while at < total:
+    for number in range(count):
         size = body[at]
         if size < _MORE:
             start = at + 1
@@ -49,24 +52,53 @@ def renumbered(body: bytes, count: int, span: int) -> tuple[bytes, int]:
         if old < _MORE:
             behind = place + 1
         elif (high := body[place + 1]) < _MORE:
-            old, behind = old & 0x7F | high << 7, place + 2
+            old, behind = old & 0x7F | high << 7, place + _WIDE
         else:
             old, behind = read(body, place)
             old <<= 1
-        if size & 1 or old & 1 or not before < old or end > total or behind > end:
-            raise ValueError(_NOT_SO)
-        new = table[number] if number < _TABLE else signed(number)
-        if len(new) == behind - place:
-            out[place:behind] = new
+        # A negative length or delta would be odd; whether all is as it must be is looked at once, at last.
+        odd |= size | old | (old <= before) | (behind > end)
+        width, new = behind - place, number << 1
+        if width == 1:
+            # As deltas rise, this one is as large as its number at least.
+            out[place] = new
+        elif width == _WIDE and _MORE <= new < _WIDER:
+            out[place] = new & 0x7F | _MORE
+            out[place + 1] = new >> 7
         else:
-            pieces += (memoryview(out)[done:at], signed(end - start + len(new) - (behind - place)))
-            pieces += (body[start:place], new, body[behind:end])
-            done = end
+            done = _change_length(view, pieces, done, number, (at, start, place, behind, end))
         before, at = old, end
-        number += 1
-    if number != count or before >> 1 >= span:
+    if odd & 1 or at != len(body) or before >> 1 >= span or before < 0:
         raise ValueError(_NOT_SO)
-    return (b"".join((*pieces, memoryview(out)[done:])) if pieces else bytes(out)), _first(body)
+    return (b"".join((*pieces, view[done:])) if pieces else bytes(out)), _first(body)
+
+
+def _change_length(
+    view: memoryview, pieces: list[bytes | memoryview], done: int, number: int, places: tuple[int, int, int, int, int]
+) -> int:
+    """Give a record a delta that takes another number of bytes; return the place up to which `pieces` has everything.
+
+    Args:
+        view: all records; where their bytes may be changed in place, they are.
+        pieces: what comes of them.
+        done: up to which place that has them.
+        number: the new delta.
+        places: of the record's length, its attributes, its delta, what is behind that, and its end.
+    """
+    at, start, place, behind, end = places
+    delta = _varint(number)
+    size = _varint(end - start + len(delta) - (behind - place))
+    if len(size) == start - at:
+        view[at:start] = size
+        view[place : place + len(delta)] = delta
+        pieces.append(view[done : place + len(delta)])
+        return behind
+    pieces += (view[done:at], size, view[start:place], delta)
+    return behind
+
+
+def _varint(value: int) -> bytes:
+    return SIGNED[value] if value < _TABLE else signed(value)
 
 
 def _first(body: bytes) -> int:
