@@ -46,12 +46,14 @@ class Recall:
         self._wire = wire
         self._topic = topic
         self._reading = Shared(loop, self._read_all)
+        self._last: dict[Log, OffsetSync] = {}
         self._forget(None)
 
     def _forget(self, topic_id: object) -> None:
+        """Begin anew; what was read before counts until a reading is complete."""
         self._topic_id = topic_id
         self._at = 0
-        self._last: dict[Log, OffsetSync] = {}
+        self._found: dict[Log, OffsetSync] = {}
 
     async def position(self, place: Place, known: CopyRecord) -> Position:
         """Return the position that was committed with the newest records of a copy.
@@ -75,6 +77,7 @@ class Recall:
         info = (await self._wire.topics([topic]))[topic]
         if info.error == _UNKNOWN_TOPIC_OR_PARTITION:
             self._forget(None)
+            self._last = self._found
             return
         if info.error:
             state, reason = reasons.missing_topic("target", topic, info.error)
@@ -92,8 +95,12 @@ class Recall:
                 self._forget(info.topic_id)
             self._at = max(self._at, first)
             await self._read_upto(info, end)
+            self._last = self._found
         except ErrorCode as error:
             raise Disagreement.refused(error, "READ", f"topic {topic}") from None
+        except UnreadableBatch as error:
+            # It may be whole at another leader, or the next time.
+            raise Disagreement(PartitionState.OPENING, "AB220", f"topic {topic} cannot be read: {error}") from None
         except ValueError as error:
             # Which of its syncs is the last one nobody can tell.
             message = f"topic {topic} cannot be read: {error}"
@@ -112,7 +119,7 @@ class Recall:
                 if not item.is_intact:
                     raise UnreadableBatch(item.base_offset, MAGIC, "its checksum does not fit")
                 for sync in syncs.read_batch(item):
-                    self._last[sync.topic, sync.partition] = sync
+                    self._found[sync.topic, sync.partition] = sync
                 self._at = item.next_offset
             if self._at > before:
                 continue

@@ -27,8 +27,12 @@ from reconciler.replicator.wire.commits import Log, Position
 
 _NO_PRODUCER = -1
 _LAST_EPOCH = 2**15 - 1
-# What is acknowledged should not be repeated because a coordinator moves just when a round ends.
-_LAST_TRIES = 5
+# What is acknowledged should not be repeated because a coordinator moves just when a round ends: the lease learns
+# within two seconds which broker it is then.
+_LAST_PATIENCE = 5.0
+# A copy that begins writes nothing before it is committed where it does: it must not wait for long.
+_SOON = 0.1
+_IDLE = 0.5
 
 
 class Receipts(Committing):
@@ -49,6 +53,7 @@ class Receipts(Committing):
         self._producer_id: int | None = None
         self._epochs: dict[Log, int] = {}
         self._refused: dict[Log, int] = {}
+        self._is_held = False
         self._due_at = 0.0
 
     def failed(self, channel: Channel) -> None:
@@ -65,12 +70,14 @@ class Receipts(Committing):
         log = channel.place.remote, channel.place.partition
         self._refused.pop(log, None)
         deadline = time.monotonic() + PRODUCER_PATIENCE
-        while self._producer_id is None or self._is_lease_lost or channel.is_behind:
+        while self._producer_id is None or self._is_lease_lost or self._is_held or channel.is_behind:
             if log in self._refused:
                 raise Disagreement.refused(ErrorCode(self._refused[log]), "READ", f"topic {log[0]}")
             self._due_at = 0.0
             self.bell.ring()
             await self._have_patience(deadline)
+        self._due_at = min(self._due_at, time.monotonic() + _SOON)
+        self.bell.ring()
         if self._producer_id == _NO_PRODUCER:
             channel.sequence = -1
             return _NO_PRODUCER, -1
@@ -88,25 +95,31 @@ class Receipts(Committing):
 
     async def run(self) -> None:
         """Commit positions every interval until `stopped`, and what there is then."""
-        tries = _LAST_TRIES
+        give_up_at: float | None = None
         while True:
             try:
                 if self._producer_id is None:
                     await self._get_producer()
                 now = time.monotonic()
-                if self.stopped or self._is_lease_lost or now >= self._due_at:
+                if self.stopped or self._is_lease_lost or now >= self._due_at or self._somebody_begins():
                     await self._commit(now)
                 if self.stopped:
                     return
-                await self.bell.wait(max(RETRY / 10, self._due_at - now))
+                await self.bell.wait(max(RETRY / 10, min(_IDLE, self._due_at - now)))
             except (ConnectionLost, ErrorCode, Doubt) as error:
                 self._trouble = error
                 await self._hold(str(error))
-                tries -= self.stopped
-                if not tries:
-                    return
+                if not self.stopped:
+                    await self._back_off()
+                    continue
                 # The end of a round waits for this.
-                await (self._loop.sleep(RETRY) if self.stopped else self._back_off())
+                give_up_at = give_up_at or time.monotonic() + _LAST_PATIENCE
+                if time.monotonic() >= give_up_at:
+                    return
+                await self._loop.sleep(RETRY)
+
+    def _somebody_begins(self) -> bool:
+        return any(one.is_new and one.is_behind and log not in self._refused for log, one in self._channels.items())
 
     async def _get_producer(self) -> None:
         """Get a producer id, or find out that nobody gives us one."""
@@ -122,7 +135,10 @@ class Receipts(Committing):
         """Commit the positions that have moved, behind the syncs that speak of what lies before them."""
         self._due_at = now + self._terms.interval
         self._holding()
-        moved = {log: channel for log, channel in self._channels.items() if channel.is_behind}
+        # What was refused is asked for again when its partition is tried again.
+        moved = {
+            log: channel for log, channel in self._channels.items() if channel.is_behind and log not in self._refused
+        }
         if not moved:
             return
         # What is acknowledged from here on counts next time.
@@ -144,7 +160,10 @@ class Receipts(Committing):
                 self._written(channel, parcel)
             # One that has begun elsewhere meanwhile stands where it began; that an opening has ended changes nothing.
             if channel.committed == before[log]:
+                was_new = channel.is_new
                 channel.remember(positions[log].offset)
+                if was_new:
+                    self._offer([channel])
         self._is_well()
 
     def _refuse(self, channel: TranslatedChannel, error: ErrorCode) -> None:
@@ -155,7 +174,7 @@ class Receipts(Committing):
         self._refused[channel.place.remote, channel.place.partition] = error.code
         if error.code not in reasons.AUTHORIZATION:
             channel.forget()
-        if channel.state is PartitionState.RUNNING:
+        if channel.state in (PartitionState.RUNNING, PartitionState.PAUSED):
             verdict = reasons.why_refused(error, "READ", f"topic {channel.place.remote}")
             channel.end_opening(*verdict, time.monotonic())
 
@@ -164,10 +183,12 @@ class Receipts(Committing):
 
         Under a lease that was lost nothing can be: its channels go on at the positions that were committed.
         """
-        for channel in self._channels.values():
-            channel.admitted = False
-        while any(channel.in_flight for channel in self._channels.values()):
-            await self._loop.sleep(RETRY / 10)
+        self._is_held = True
+        try:
+            while self._stop_sending():
+                await self._loop.sleep(RETRY / 10)
+        finally:
+            self._is_held = False
         is_lost, self._losses = self._is_lease_lost, self._lease.losses
         self._due_at = 0.0
         reason, now = Reason("AB220", f"positions are not committed: {why}"), time.monotonic()
@@ -176,3 +197,9 @@ class Receipts(Committing):
                 channel.forget()
             if channel.state is PartitionState.RUNNING:
                 channel.reopen(reason, now)
+
+    def _stop_sending(self) -> bool:
+        """Let nothing more be sent, also not by those that have just begun; tell whether answers are outstanding."""
+        for channel in self._channels.values():
+            channel.admitted = False
+        return any(channel.in_flight for channel in self._channels.values())

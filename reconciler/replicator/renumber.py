@@ -40,8 +40,7 @@ def renumbered(body: bytes, count: int, span: int) -> tuple[bytes, int]:
         elif (high := body[at + 1]) < _MORE:
             size, start = size & 0x7F | high << 7, at + 2
         else:
-            size, start = read(body, at)
-            size <<= 1
+            size, start = _length(body, at)
         end = start + (size >> 1)
         # Behind the attributes: the timestamp's delta, which stays.
         place = start + 1
@@ -95,6 +94,14 @@ def _change_length(
         return behind
     pieces += (view[done:at], size, view[start:place], delta)
     return behind
+
+
+def _length(body: bytes, at: int) -> tuple[int, int]:
+    """Return twice a length, and the place behind it; a negative one would lead back to where it stands."""
+    size, start = read(body, at)
+    if size < 0:
+        raise ValueError(_NOT_SO)
+    return size << 1, start
 
 
 def _varint(value: int) -> bytes:

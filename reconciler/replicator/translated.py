@@ -234,8 +234,11 @@ class RepeatingChannel(TranslatedChannel):
         self.is_new = False
 
     def can_send(self) -> bool:
-        """Tell whether a batch may be sent; without a producer id nothing but waiting keeps batches in order."""
-        return super().can_send() and (self._standing.producer_id >= 0 or not self.in_flight)
+        """Tell whether a batch may be sent; without a producer id nothing but waiting keeps batches in order.
+
+        Nothing is written before it is committed where the copy begins: tomorrow that may be another place.
+        """
+        return super().can_send() and not self.is_new and (self._standing.producer_id >= 0 or not self.in_flight)
 
     def last_word(self) -> Note:
         """Return what to say with the position: of the source's epoch, and of no transaction."""

@@ -255,7 +255,8 @@ def test_damage_hides_which_one_is_the_last(topic: Topic, is_sealed: bool) -> No
     topic.write(sync(10))
     broken = damaged(build(some(1))[:-1])
     topic.append(resealed(broken) if is_sealed else broken + b"x", 1)
-    with pytest.raises(NotTold, match="cannot be read"):
+    # Damage on the way may be gone the next time.
+    with pytest.raises(NotTold if is_sealed else Disagreement, match="cannot be read"):
         through(topic.recall().position(PLACE, KNOWN))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -10,11 +10,13 @@ import pytest
 
 from reconciler.model.status import PartitionState
 from reconciler.replicator import committer, receipts
+from reconciler.replicator.channel import Channel
 from reconciler.replicator.committer import Committer
 from reconciler.replicator.committing import Committing, Terms
 from reconciler.replicator.lease import Lease
 from reconciler.replicator.note import Note
 from reconciler.replicator.parcel import Parcel
+from reconciler.replicator.place import Place
 from reconciler.replicator.receipts import Receipts
 from reconciler.replicator.translated import RepeatingChannel
 from reconciler.replicator.wire import (
@@ -48,6 +50,7 @@ class Still:
     membership = Membership(1, "group", "member", 1)
     most: int = 1_000
     pauses: list[float] = field(default_factory=list)
+    meanwhile: Callable[[], None] = lambda: None
 
     def bell(self) -> Still:
         return self
@@ -59,6 +62,7 @@ class Still:
 
     async def sleep(self, seconds: float) -> None:
         self.pauses.append(seconds)
+        self.meanwhile()
         if len(self.pauses) == self.most:
             raise Enough
 
@@ -77,14 +81,19 @@ def through(work: Coroutine[Any, Any, object]) -> None:
         work.send(None)
 
 
-def made(kind: type[Committing], still: Still, written: list[Parcel]) -> Committing:
+def made(
+    kind: type[Committing],
+    still: Still,
+    written: list[Parcel],
+    offer: Callable[[Collection[Channel]], None] = lambda _: None,
+) -> Committing:
     terms = Terms("" if kind is Receipts else "mine", "syncs", 0.0)
     loop, wire, lease = cast("Loop", still), cast("Wire", still), cast("Lease", still)
-    return kind(loop, wire, terms, lease, lambda _: None, lambda _, parcel: written.append(parcel))
+    return kind(loop, wire, terms, lease, offer, lambda _, parcel: written.append(parcel))
 
 
-def channel_of(committing: Committing) -> RepeatingChannel:
-    channel = RepeatingChannel(PLACE, committing.failed)
+def channel_of(committing: Committing, place: Place = PLACE) -> RepeatingChannel:
+    channel = RepeatingChannel(place, committing.failed)
     committing.add(channel)
     return channel
 
@@ -171,3 +180,69 @@ def test_a_position_is_remembered_unless_its_channel_has_begun_elsewhere(
     assert (channel.committed, channel.is_behind) == (committed, False)
     assert len(written) == (0 if meanwhile == "begins" else 1)
     assert channel.state is (PartitionState.OPENING if meanwhile == "ends" else PartitionState.RUNNING)
+
+
+def commits_well(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[Log, Position]]:
+    told: list[Mapping[Log, Position]] = []
+
+    async def commit(_wire: Wire, _who: Membership, positions: Mapping[Log, Position]) -> dict[Log, int]:
+        told.append(positions)
+        return {}
+
+    async def producer(_wire: Wire) -> int:
+        return 7
+
+    monkeypatch.setattr(commits, "commit_acknowledged", commit)
+    monkeypatch.setattr(commits, "idempotent_producer", producer)
+    return told
+
+
+def test_a_copy_that_begins_writes_nothing_before_that_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, offered = commits_well(monkeypatch), list[Channel]()
+    committing = made(Receipts, Still(), [], offered.extend)
+    channel = channel_of(committing)
+    channel.begin(SIDES, 0, (7, 0), Note())
+    channel.is_new = True
+    feed(channel, build(some(3), 0))
+    assert not channel.can_send()
+    with pytest.raises(Enough):
+        through(committing.run())
+    assert [positions[LOG].offset for positions in told] == [0]
+    assert offered == [channel]
+    assert channel.can_send()
+
+
+def test_who_begins_while_nothing_can_be_committed_waits_like_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    commits_well(monkeypatch)
+    still = Still(most=20)
+    committing = made(Receipts, still, [])
+    one, other = channel_of(committing), channel_of(committing, PLACE._replace(partition=PLACE.partition + 1))
+    one.begin(SIDES, 0, (7, 0), Note())
+    feed(one, build(some(3), 0) + build(some(3), 3))
+    answer = ProduceAnswer(PLACE.remote, PLACE.partition, 0, 40, None)
+    one.answered(one.send(), answer, 0.0)
+    under_way = [(one, one.send())]
+
+    async def fail(*_arguments: object) -> None:
+        # It begins behind its producer, whatever happens meanwhile.
+        if other.position < 0:
+            still.meanwhile = go_on
+        message = "cut off"
+        raise ConnectionLost(message)
+
+    def go_on() -> None:
+        if len(still.pauses) == 1:
+            other.begin(SIDES, 0, (7, 1), Note())
+            feed(other, b"".join(build(some(1), number) for number in range(30)))
+        while under_way:
+            channel, parcel = under_way.pop()
+            channel.answered(parcel, answer, 0.0)
+        if other.can_send():
+            under_way.append((other, other.send()))
+
+    monkeypatch.setattr(commits, "commit_acknowledged", fail)
+    still.meanwhile = go_on
+    with pytest.raises(Enough):
+        through(committing.run())
+    assert (one.state, other.state) == (PartitionState.OPENING, PartitionState.OPENING)
+    assert not other.can_send()

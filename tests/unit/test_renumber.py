@@ -119,3 +119,8 @@ def test_offsets_that_do_not_rise_are_no_batch() -> None:
         renumbered(record(3) + record(3), 2, 6)
     with pytest.raises(ValueError, match="not laid out as"):
         renumbered(record(3) + record(5), 2, 5)
+
+
+def test_a_length_that_leads_back_to_itself_ends_at_once() -> None:
+    with pytest.raises(ValueError, match="not laid out"):
+        renumbered(bytes([0x85, 0x80, 0, 0, 0, 0, 0, 0]), 2**60, 2**60)
