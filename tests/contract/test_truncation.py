@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic, PartitionMetadata
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
@@ -62,7 +63,12 @@ class Topics:
         """Wait until it holds for the partitions that have two replicas; return who leads them."""
         deadline = time.monotonic() + SECONDS
         while time.monotonic() < deadline:
-            known = self._client.list_topics(timeout=SECONDS).topics
+            try:
+                known = self._client.list_topics(timeout=5).topics
+            except KafkaException:
+                # A client may hang on to a node that was killed; another one finds those that live.
+                self._client = admin(self.source)
+                continue
             found = [known[topic].partitions[0] for topic in topics or (self.same, self.other) if topic in known]
             if all(one.error is None and until(one) for one in found) and len({one.leader for one in found}) == 1:
                 return int(found[0].leader)
