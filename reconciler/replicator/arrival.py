@@ -91,12 +91,10 @@ class Arrival:
         at_first_commit = None
         # Of a source topic that was deleted: the one of its name has other records at its offsets.
         of_another = known is not None and differ(known.source_id, source_id)
-        if known is None or of_another or not known.is_begun:
-            at_first_commit = partial(
-                self._memory.change_later, place, partial(_begun, CopyRecord(source_id, target_id))
-            )
         leads, takes = source.partitions[place.partition], target.partitions[place.partition]
         sides = Sides(leads, source.topic_id, takes, target.topic_id)
+        if known is None or of_another or not known.is_begun:
+            at_first_commit = partial(self._memory.change_later, place, partial(_begun, sides.copy_record()))
         channel.leave_out(() if known is None or of_another else known.aside_from(position))
         if self._committer.transactional_id:
             # Meanwhile another channel's doubt may have led to a new epoch.

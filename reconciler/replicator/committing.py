@@ -202,7 +202,7 @@ class Committing(ABC):
             batch = syncs.batch_of(found[begin : begin + _SYNCS_AT_ONCE], int(time.time() * 1000))
             head = batch.header(producer_id, epoch, sequence, transactional=transactional_id is not None)
             ask = ProduceAsk(info.name, info.topic_id, 0, batch.body, head)
-            (answer,) = await self._wire.produce(info.partitions[0].node, [ask], _nothing, None, transactional_id)
+            (answer,) = await self._wire.produce(info.partitions[0].node, [ask], None, None, transactional_id)
             if answer.error:
                 name = error_name(answer.error)
                 message = f"topic {info.name} does not take offset syncs: {name} {answer.message or ''}"
@@ -233,7 +233,3 @@ class Committing(ABC):
             message = "the lease was lost meanwhile"
             raise Doubt(message)
         return self._lease.membership
-
-
-def _nothing(_error: ConnectionLost) -> None:
-    """Leave it to whoever awaits the answer."""

@@ -81,7 +81,7 @@ class DeadLetters:
         if leader.error:
             raise ErrorCode(leader.error)
         ask = ProduceAsk(info.name, info.topic_id, number, letter.body, letter.header(*_NO_PRODUCER))
-        (answer,) = await self._wire.produce(leader.node, [ask], _nothing)
+        (answer,) = await self._wire.produce(leader.node, [ask], None)
         return answer
 
     def _letter(self, channel: Channel, parcel: Parcel, reason: Reason, now: int) -> Batch:
@@ -134,7 +134,3 @@ def with_headers(rest: bytes, headers: Mapping[str, str]) -> bytes:
 def _without(offset: int, sides: Sides, known: CopyRecord | None) -> CopyRecord:
     """Return what is known of a copy after a record was put aside; that may come before any position."""
     return replace(sides.copy_record(), is_begun=False).with_what_is_known(known).without(offset)
-
-
-def _nothing(_error: ConnectionLost) -> None:
-    """Whoever waits for the answer hears of it, too."""

@@ -31,8 +31,7 @@ _LAST_EPOCH = 2**15 - 1
 # within two seconds which broker it is then.
 _LAST_PATIENCE = 5.0
 # A copy that begins writes nothing before it is committed where it does: it must not wait for long.
-_SOON = 0.1
-_IDLE = 0.5
+_LOOK_EVERY = 0.1
 
 
 class Receipts(Committing):
@@ -76,8 +75,6 @@ class Receipts(Committing):
             self._due_at = 0.0
             self.bell.ring()
             await self._have_patience(deadline)
-        self._due_at = min(self._due_at, time.monotonic() + _SOON)
-        self.bell.ring()
         if self._producer_id == _NO_PRODUCER:
             channel.sequence = -1
             return _NO_PRODUCER, -1
@@ -105,7 +102,7 @@ class Receipts(Committing):
                     await self._commit(now)
                 if self.stopped:
                     return
-                await self.bell.wait(max(RETRY / 10, min(_IDLE, self._due_at - now)))
+                await self.bell.wait(max(RETRY / 10, min(_LOOK_EVERY, self._due_at - now)))
             except (ConnectionLost, ErrorCode, Doubt) as error:
                 self._trouble = error
                 await self._hold(str(error))

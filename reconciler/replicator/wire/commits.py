@@ -160,22 +160,8 @@ async def commit_positions(
         ConnectionLost: no answer.
         ErrorCode: refused: above all ILLEGAL_GENERATION and UNKNOWN_MEMBER_ID, this member may commit no more.
     """
-    of_partition = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic.TxnOffsetCommitRequestPartition
-    topics: Any = [
-        TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(
-            name=name,
-            partitions=[
-                of_partition(
-                    partition_index=number,
-                    committed_offset=positions[name, number].offset,
-                    committed_leader_epoch=_NONE,
-                    committed_metadata=positions[name, number].note,
-                )
-                for number in partitions
-            ],
-        )
-        for name, partitions in _by_topic(positions).items()
-    ]
+    of_topic = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
+    topics = _positions_of_topics(of_topic, of_topic.TxnOffsetCommitRequestPartition, positions)
     request = TxnOffsetCommitRequest(
         transactional_id=transactor.transactional_id,
         group_id=who.group,
@@ -224,21 +210,7 @@ async def commit_acknowledged(wire: Wire, who: Membership, positions: Mapping[Lo
         ErrorCode: refused: above all ILLEGAL_GENERATION and UNKNOWN_MEMBER_ID, this member may commit no more.
     """
     of_topic = OffsetCommitRequest.OffsetCommitRequestTopic
-    topics: Any = [
-        of_topic(
-            name=name,
-            partitions=[
-                of_topic.OffsetCommitRequestPartition(
-                    partition_index=number,
-                    committed_offset=positions[name, number].offset,
-                    committed_leader_epoch=_NONE,
-                    committed_metadata=positions[name, number].note,
-                )
-                for number in partitions
-            ],
-        )
-        for name, partitions in _by_topic(positions).items()
-    ]
+    topics = _positions_of_topics(of_topic, of_topic.OffsetCommitRequestPartition, positions)
     request = OffsetCommitRequest(
         group_id=who.group,
         generation_id_or_member_epoch=who.generation,
@@ -304,6 +276,25 @@ async def positions(wire: Wire, who: Membership, logs: Iterable[Log]) -> dict[Lo
                     int(partition.committed_offset), partition.metadata or ""
                 )
     return found
+
+
+def _positions_of_topics(of_topic: Any, of_partition: Any, positions: Mapping[Log, Position]) -> Any:
+    """Return positions as both requests that commit them have them, in the classes of either."""
+    return [
+        of_topic(
+            name=name,
+            partitions=[
+                of_partition(
+                    partition_index=number,
+                    committed_offset=positions[name, number].offset,
+                    committed_leader_epoch=_NONE,
+                    committed_metadata=positions[name, number].note,
+                )
+                for number in partitions
+            ],
+        )
+        for name, partitions in _by_topic(positions).items()
+    ]
 
 
 def _by_topic(logs: Iterable[Log]) -> dict[str, list[int]]:

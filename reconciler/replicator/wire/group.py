@@ -6,7 +6,8 @@ as they are how a coordinator steers its members; those of the other requests ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,18 +75,20 @@ class GroupWire(Wire):
             ConnectionLost: no answer.
             ErrorCode: refused, or there is none just now.
         """
-        try:
+        with self._begun_anew_when_lost():
             return await self.coordinator(group, GROUP)
-        except ConnectionLost:
-            self._manager.forget_bootstrap()
-            raise
 
     async def _ask(self, request: Any, node: int | None, patience: float = 0.0) -> Any:
-        try:
+        with self._begun_anew_when_lost():
             await self.connect()
             return await self._send(request, node, patience)
+
+    @contextmanager
+    def _begun_anew_when_lost(self) -> Iterator[None]:
+        """The coordinator may be a broker that was not known before: the next request begins at the beginning."""
+        try:
+            yield
         except ConnectionLost:
-            # The coordinator may be a broker that was not known before: the next request begins at the beginning.
             self._manager.forget_bootstrap()
             raise
 

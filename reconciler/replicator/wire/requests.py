@@ -192,7 +192,7 @@ class Wire:
         self,
         node: int,
         asks: Sequence[ProduceAsk],
-        lost: Callable[[ConnectionLost], None],
+        lost: Callable[[ConnectionLost], None] | None,
         answered: Callable[[Sequence[ProduceAnswer]], None] | None = None,
         transactional_id: str | None = None,
     ) -> Awaitable[list[ProduceAnswer]]:
@@ -204,7 +204,8 @@ class Wire:
             node: the broker.
             asks: at most one batch for each partition.
             lost: called at once when no answer will come: while the connection falls, and before anybody could send
-                the next batch of a partition over a new one. The batches may or may not be in the log.
+                the next batch of a partition over a new one. The batches may or may not be in the log. None where
+                only whoever awaits the answers is to hear of it.
             answered: called at once with the answers; it must not raise.
             transactional_id: of the producer whose transaction the batches are in, if they are in one.
 
@@ -212,7 +213,8 @@ class Wire:
             What may be awaited for the answers; awaiting it raises ConnectionLost, after `lost`, when none comes.
         """
         pending = self._begin_produce(node, asks, transactional_id)
-        pending.add_errback(lambda error: lost(ConnectionLost(in_words(error))))
+        if lost is not None:
+            pending.add_errback(lambda error: lost(ConnectionLost(in_words(error))))
         if answered is not None:
             pending.add_callback(lambda answer: answered(answers_of(answer)))
         return Answers(pending)
