@@ -24,7 +24,7 @@ from reconciler.replicator.lease import Lease
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.syncs import OffsetSync, with_position
 from reconciler.replicator.translated import TranslatedChannel
-from reconciler.replicator.wire import GROUP, ConnectionLost, ErrorCode, Loop, Wire, commits
+from reconciler.replicator.wire import GROUP, ConnectionLost, ErrorCode, Loop, TopicInfo, Wire, commits
 from reconciler.replicator.wire.commits import Log, PartitionsRefused, Position
 from reconciler.replicator.wire.transactions import Transactor, settle
 
@@ -55,6 +55,8 @@ class Committer(Committing):
         self._gaps_at = 0.0
         self._sync_sequence = 0
         self._doubt: str | None = None
+        # The topic of the offset syncs that the open transaction holds, with its leader.
+        self._syncs_at: TopicInfo | None = None
 
     def failed(self, channel: Channel) -> None:
         """Abort the open transaction, as what it holds of `channel` is not certain."""
@@ -188,7 +190,7 @@ class Committer(Committing):
             await self._when_ready(lambda: commits.commit_positions(self._wire, producer, member, moved))
         await self._look_at_leaders()
         await self._when_ready(lambda: commits.end(self._wire, producer, committed=True))
-        self._began = None
+        self._began = self._syncs_at = None
         inside, self._inside = self._inside, []
         for channel in inside:
             for parcel in channel.settled():
@@ -215,6 +217,7 @@ class Committer(Committing):
         await self._when_ready(lambda: commits.add_partitions(self._wire, producer, [(info.name, 0)]))
         writer = SyncWriter(producer.producer_id, producer.epoch, self._sync_sequence, producer.transactional_id)
         self._sync_sequence = await self._write_syncs(info, found, writer)
+        self._syncs_at = info
 
     async def _drain(self) -> None:
         """Let nothing more into the transaction, and wait for the answers to what is on its way."""
@@ -224,7 +227,7 @@ class Committer(Committing):
             await self._loop.sleep(PAUSE)
 
     async def _look_at_leaders(self) -> None:
-        """Make sure that every partition of the transaction has a leader, and that of the group's positions, too.
+        """Make sure that every partition of the transaction has a leader, those of positions and syncs included.
 
         Kafka 4.3.0 and 4.3.1 leave a marker out where there is none (KAFKA-20734): the records would never be seen, and
         the positions never count.
@@ -234,17 +237,21 @@ class Committer(Committing):
             ErrorCode: nobody leads the group's.
         """
         await self._when_ready(lambda: self._wire.coordinator(self.member.group, GROUP))
-        names = {channel.place.remote for channel in self._inside if channel.written}
-        if not names:
+        sent_to = {
+            (channel.place.remote, channel.place.partition): channel.sides and channel.sides.target.node
+            for channel in self._inside
+            if channel.written
+        }
+        if self._syncs_at is not None:
+            sent_to[self._syncs_at.name, 0] = self._syncs_at.partitions[0].node
+        if not sent_to:
             return
-        topics = await self._wire.topics(names)
-        for channel in self._inside:
-            if channel.written:
-                place, sides = channel.place, channel.sides
-                leader = topics[place.remote].partitions.get(place.partition)
-                if leader is None or leader.error or sides is None or leader.node != sides.target.node:
-                    message = f"{place.remote}/{place.partition} has lost its leader"
-                    raise Doubt(message)
+        topics = await self._wire.topics({name for name, _ in sent_to})
+        for (name, partition), node in sent_to.items():
+            leader = topics[name].partitions.get(partition)
+            if leader is None or leader.error or leader.node != node:
+                message = f"{name}/{partition} has lost its leader"
+                raise Doubt(message)
 
     async def _abort(self, why: str) -> None:
         """Give the transaction up: its channels go on at the positions that were committed."""
@@ -257,7 +264,7 @@ class Committer(Committing):
             if channel.state is PartitionState.RUNNING:
                 channel.reopen(reason, now)
         self._inside.clear()
-        self._began = None
+        self._began = self._syncs_at = None
 
     async def _settle(self) -> None:
         """Get a producer's id and epoch; whatever was open under its name is aborted then."""
