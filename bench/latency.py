@@ -153,7 +153,7 @@ def _one(setting: Setting, peer: Peer | None, scene: Scene) -> Sight:
     try:
         with _replicating(peer, scene) as tree:
             longest = setting.seconds if isinstance(peer, Anabranch) else _LONGEST_WITHOUT_ROUNDS
-            return _watch(setting, min(setting.seconds, longest), scene, tree)
+            return watch(setting, min(setting.seconds, longest), scene, tree)
     finally:
         remove(scene.source, scene.topic)
 
@@ -178,7 +178,8 @@ def _replicating(peer: Peer | None, scene: Scene) -> Iterator[ProcessTree | None
         peer.clear(scene)
 
 
-def _watch(setting: Setting, window: float, scene: Scene, tree: ProcessTree | None) -> Sight:
+def watch(setting: Setting, window: float, scene: Scene, tree: ProcessTree | None) -> Sight:
+    """Send and receive, and return what was seen in a window of so many seconds; without a tree at the source alone."""
     origin = (scene.source.client_config(), scene.topic)
     goal = origin if tree is None else (scene.target.client_config(), scene.remote)
     probe = Probe(setting.stream, origin, goal)

@@ -127,6 +127,11 @@ class Committing(ABC):
         """Who this task is in its group now."""
         return self._lease.membership
 
+    @property
+    def channels(self) -> Collection[TranslatedChannel]:
+        """All that it takes care of."""
+        return self._channels.values()
+
     def add(self, channel: TranslatedChannel) -> None:
         """Take care of a channel from now on."""
         self._channels[channel.place.remote, channel.place.partition] = channel

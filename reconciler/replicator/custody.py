@@ -50,10 +50,9 @@ class Custody:
                     channel.reopen(_LOST, now)
         is_new = lease.changes != self._changes
         self._changes = lease.changes
-        for channel in self._channels:
-            # Somebody may also have asked to try one again.
-            may_differ = is_new or channel.state is PartitionState.OPENING
-            if may_differ and not channel.busy and not self.covers(channel):
+        # Somebody may also have asked to try one again.
+        for channel in self._channels if is_new else [c for c in self._channels if c.state is PartitionState.OPENING]:
+            if not channel.busy and not self.covers(channel):
                 self._withhold(channel)
 
     def covers(self, channel: Channel) -> bool:

@@ -12,6 +12,8 @@ from reconciler.replicator.channel import Channel
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, Wire, stable_ends
 
 _EVERY = 5.0
+# While there is nobody to ask for.
+_AGAIN = 0.5
 
 
 class Ends:
@@ -30,7 +32,10 @@ class Ends:
 
     def is_due(self, now: float) -> bool:
         """Tell whether it is time to look again."""
-        return now >= self._next and not self._is_looking and bool(self._idle())
+        if now < self._next or self._is_looking:
+            return False
+        self._next = now + _AGAIN
+        return bool(self._idle())
 
     async def look(self, now: float) -> None:
         """Ask each broker once; one that does not answer changes nothing."""

@@ -23,6 +23,8 @@ from reconciler.replicator.place import Place
 # The window is these many slots, the newest of which is being filled.
 _SLOT_SECONDS = 5
 _SLOTS = 6
+# Rates are those of so many seconds.
+_RATE_SECONDS = 5
 
 
 @dataclass(slots=True)
@@ -70,6 +72,11 @@ class Window:
             self._latency = summary(self._counts, *self._extremes()) if self._slots else None
         return self._latency
 
+    def is_empty(self, now: float) -> bool:
+        """Whether nothing was counted lately."""
+        self._forget(int(now // _SLOT_SECONDS))
+        return not self._slots
+
     def histogram(self, now: float) -> Histogram | None:
         """Return what was counted lately; None when that is nothing."""
         self._forget(int(now // _SLOT_SECONDS))
@@ -109,6 +116,8 @@ class Meter:
         self._channel: Callable[[], Channel | None] = lambda: None
         self._counted = (0, 0)
         self._before = (0, 0)
+        # What was said last, and of what: most of thousands of partitions have nothing new to say.
+        self._said: tuple[PartitionStatus, tuple[object, ...]] | None = None
 
     def wrote(self, parcel: Parcel, now: float) -> int | None:
         """Note that the target has answered for `parcel`.
@@ -128,6 +137,23 @@ class Meter:
     def histogram(self, now: float) -> Histogram | None:
         """Return the latencies of the last half minute."""
         return self._window.histogram(now)
+
+    def status(self, channel: Channel, now: float, monotonic: float) -> PartitionStatus:
+        """Return what to say of a channel, with its figures; the same value as before while nothing happens.
+
+        Args:
+            channel: as for `metrics`.
+            now: likewise.
+            monotonic: likewise.
+        """
+        bare = channel.status()
+        seen = (bare, channel.opening, channel.filled_offsets, channel.newest_read, channel.shift, self.records)
+        is_still = bare.lag == 0 and self._window.is_empty(now) and self._channel() is channel
+        if is_still and self._said is not None and self._said[1] == seen:
+            return self._said[0]
+        said = replace(bare, metrics=self.metrics(channel, now, monotonic))
+        self._said = (said, seen) if is_still else None
+        return said
 
     def metrics(self, channel: Channel, now: float, monotonic: float) -> Metrics:
         """Return all there is to say of a channel.
@@ -181,8 +207,7 @@ class Meters:
 
     def status(self, channel: Channel) -> PartitionStatus:
         """Return what to say of a channel, with its figures."""
-        metrics = self._of(channel.place).metrics(channel, time.time(), time.monotonic())
-        return replace(channel.status(), metrics=metrics)
+        return self._of(channel.place).status(channel, time.time(), time.monotonic())
 
     def latency(self) -> Histogram | None:
         """Return the latencies of all partitions together over the last half minute."""
@@ -206,3 +231,19 @@ def _oldest(channel: Channel) -> int | None:
 def _since(timestamp: int, now: float) -> int:
     """Return the milliseconds since `timestamp`, at least 0: clocks differ."""
     return max(0, int(now * 1_000) - timestamp)
+
+
+@dataclass
+class Totals:
+    """What a task has copied since its run began, with a little history for the rates."""
+
+    records: int = 0
+    bytes: int = 0
+    history: deque[tuple[float, int, int]] = field(default_factory=lambda: deque(maxlen=_RATE_SECONDS + 1))
+
+    def rates(self, now: float) -> tuple[float, float]:
+        """Return records and bytes per second over the last seconds."""
+        self.history.append((now, self.records, self.bytes))
+        then, records, count = self.history[0]
+        seconds = now - then
+        return ((self.records - records) / seconds, (self.bytes - count) / seconds) if seconds > 0 else (0.0, 0.0)

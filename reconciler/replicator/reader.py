@@ -28,6 +28,8 @@ _WAIT_WHILE_THROTTLED = 0.25
 # An answer that takes longer than this to go through holds the others up, and the lease with them: less is asked for.
 _LONG_WORK = 0.02
 _BREATH = 0.001
+# Who did not move is looked at as seldom: there may be thousands.
+_LOOK_EVERY = 1.0
 # After an answer with less than this a rest: what trickles in would be asked for record by record.
 _LITTLE = 16 * 1024
 
@@ -51,7 +53,8 @@ class Reader:
         arrived: called with the channels that got something.
 
     Attributes:
-        bell: rung by whoever makes room or opens a channel.
+        bell: rung by whoever makes room.
+        peers: all readers that share what may be read in advance; itself alone, if nobody says otherwise.
     """
 
     def __init__(
@@ -73,77 +76,88 @@ class Reader:
         self._size = RequestSize(min(_REQUEST_BYTES, self._most))
         self._session = FetchSession(*beat)
         self._asks: dict[Channel, FetchAsk] = {}
-        self._served: set[Channel] = set()
+        self._asked: dict[tuple[str, int], tuple[Channel, int, int]] = {}
+        self._stirred: set[Channel] = set()
+        self._look_at = 0.0
         self._laborious: set[Channel] = set()
         self._rest = Rest(pace.linger, time.thread_time())
         self.bell = loop.bell()
+        self.peers: Collection[Reader] = (self,)
         self.stopped = False
 
     async def run(self) -> None:
         """Fetch until `stopped`."""
         while not self.stopped:
-            wanted, full = self._wanted()
-            if wanted and (pause := self._wire.throttled(self._node)):
-                await self.bell.wait(min(pause, _WAIT_WHILE_THROTTLED))
-            elif not wanted:
+            full = self._look(time.monotonic())
+            if not self._asks or sum(reader.queued_bytes for reader in self.peers) >= self._most:
                 await self.bell.wait(_IDLE)
-            elif await self._fetch(wanted, full) < _LITTLE and (rest := self._rest.seconds(time.thread_time())):
+            elif pause := self._wire.throttled(self._node):
+                await self.bell.wait(min(pause, _WAIT_WHILE_THROTTLED))
+            elif await self._fetch(full) < _LITTLE and (rest := self._rest.seconds(time.thread_time())):
                 await self._loop.sleep(rest)
 
-    def _wanted(self) -> tuple[list[Channel], bool]:
-        """Return the channels to ask for, and whether others wait until there is room."""
-        queued, full = 0, False
-        wanted: list[Channel] = []
-        for channel in self._channels:
-            queued += channel.queued_bytes
+    def look_again(self) -> None:
+        """Look at all channels before the next request: one was opened."""
+        self._look_at = 0.0
+        self.bell.ring()
+
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes that it read and nobody has sent yet."""
+        return sum(channel.queued_bytes for channel in self._stirred)
+
+    def _look(self, now: float) -> bool:
+        """Ask for what is wanted now; return whether channels wait until there is room.
+
+        Which those are changes with what they got, with what of it was sent, and when they are opened. Whatever else
+        happens to them is seen a little later: answers for another opening than today's count for nothing.
+        """
+        everybody = now >= self._look_at
+        self._look_at = now + _LOOK_EVERY if everybody else self._look_at
+        full = False
+        for channel in self._channels if everybody else self._stirred:
             if channel.reads_committed is not self._committed:
                 continue
-            if channel.wants_data():
-                if channel.sides is not None and channel.sides.source.node == self._node:
-                    wanted.append(channel)
-            elif channel.queued_bytes:
+            if channel.wants_data() and channel.sides is not None and channel.sides.source.node == self._node:
+                self._want(channel)
+            elif channel in self._asks:
+                self._forget(channel)
+            if channel.queued_bytes and not channel.wants_data():
                 full = True
-        if queued >= self._most:
-            return [], True
-        # A broker fills its answer in the order of the request, and only the first batch may exceed the limits. With a
-        # session it takes turns by itself.
-        wanted.sort(key=self._served.__contains__)
-        return wanted, full
+        self._stirred = {channel for channel in self._stirred if channel.queued_bytes}
+        return full
 
-    async def _fetch(self, wanted: Sequence[Channel], full: bool) -> int:
+    async def _fetch(self, full: bool) -> int:
         """Fetch once and hand over what came; return how many bytes that were."""
-        asked = {(c.place.topic, c.place.partition): (c, c.fetch_at, c.opening) for c in wanted}
+        wait_ms = _WAIT_WHILE_FULL_MS if full else _WAIT_MS
         try:
-            answers = await self._wire.fetch_more(
-                self._session,
-                [self._ask(channel) for channel in wanted],
-                _WAIT_WHILE_FULL_MS if full else _WAIT_MS,
-                self._size.bytes,
-            )
+            answers = await self._wire.fetch_more(self._session, wait_ms, self._size.bytes)
         except (ConnectionLost, ErrorCode) as error:
             self._size.shrink()
             reason = Reason("AB220", f"fetching from {self._wire.cluster.where}, node {self._node}: {error}")
             now = time.monotonic()
-            for channel, _, opening in asked.values():
+            for channel, _, opening in self._asked.values():
                 if channel.opening == opening:
                     channel.reopen(reason, now)
+            self._look_at = 0.0
             return _LITTLE
         self._size.grow()
         if self.stopped:
             return _LITTLE
-        self._served.clear()
+        served: list[Channel] = []
         size = 0
         for answer in answers:
-            channel, asked_at, opening = asked[answer.topic, answer.partition]
+            channel, asked_at, opening = self._asked[answer.topic, answer.partition]
+            self._stirred.add(channel)
             began = time.monotonic()
             self._hand_over(answer, channel, asked_at, opening)
             if time.monotonic() - began > _LONG_WORK:
                 self._laborious.add(channel)
                 await self._loop.sleep(_BREATH)
             if answer.records:
-                self._served.add(channel)
+                served.append(channel)
                 size += len(answer.records)
-        self._arrived(self._served)
+        self._arrived(served)
         return size
 
     def _hand_over(self, answer: FetchAnswer, channel: Channel, asked_at: int, opening: int) -> None:
@@ -153,13 +167,21 @@ class Reader:
         elif channel.opening == opening:
             channel.end_opening(*reasons.why_no_data(answer.error, answer.topic), now)
 
-    def _ask(self, channel: Channel) -> FetchAsk:
-        """Return what to ask for a channel; the same value as last time when nothing has changed."""
+    def _want(self, channel: Channel) -> None:
+        """Ask for what a channel wants next."""
         sides, place, ask = channel.sides, channel.place, self._asks.get(channel)
         assert sides is not None, "a running channel knows its sides"
         same = ask is not None and ask.offset == channel.fetch_at and ask.leader_epoch == sides.source.epoch
         if ask is None or not same or ask.topic_id != sides.source_id:
+            if ask is not None and ask.topic_id != sides.source_id:
+                self._session.forget(ask)
             size = SLOW_BYTES if channel.is_slow or channel in self._laborious else _PARTITION_BYTES
             ask = FetchAsk(place.topic, sides.source_id, place.partition, channel.fetch_at, sides.source.epoch, size)
             self._asks[channel] = ask
-        return ask
+            self._session.want(ask)
+        self._asked[place.topic, place.partition] = channel, channel.fetch_at, channel.opening
+
+    def _forget(self, channel: Channel) -> None:
+        """Ask for nothing of a channel for now."""
+        self._session.forget(self._asks.pop(channel))
+        del self._asked[channel.place.topic, channel.place.partition]

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from functools import partial
 
 from reconciler.model.flow import Flow
@@ -32,7 +30,7 @@ from reconciler.replicator.lease import BEAT_TIMEOUT, ON_THE_WAY, Lease, group_o
 from reconciler.replicator.ledger import Ledger, Row
 from reconciler.replicator.letters import DeadLetters
 from reconciler.replicator.memory import Memory
-from reconciler.replicator.meter import Meters
+from reconciler.replicator.meter import Meters, Totals
 from reconciler.replicator.pace import Pace, Quota
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.place import Place, ReadUpto
@@ -53,28 +51,12 @@ REQUEST_TIMEOUT = 4.0
 _TICK = 0.05
 _LISTEN_EVERY = 0.25
 _SPEAK_EVERY = 1.0
-_RATE_SECONDS = 5
-_OPEN_AT_ONCE = 16
+# Together they ask for most things in one request.
+_OPEN_AT_ONCE = 256
 
 
 class OrphanError(RuntimeError):
     """The process that started this worker is gone, so nobody could stop it."""
-
-
-@dataclass
-class _Totals:
-    """What the process has copied since its run began, with a little history for the rates."""
-
-    records: int = 0
-    bytes: int = 0
-    history: deque[tuple[float, int, int]] = field(default_factory=lambda: deque(maxlen=_RATE_SECONDS + 1))
-
-    def rates(self, now: float) -> tuple[float, float]:
-        """Return records and bytes per second over the last seconds."""
-        self.history.append((now, self.records, self.bytes))
-        then, records, count = self.history[0]
-        seconds = now - then
-        return ((self.records - records) / seconds, (self.bytes - count) / seconds) if seconds > 0 else (0.0, 0.0)
 
 
 class Connections:
@@ -93,7 +75,7 @@ class Connections:
         client = f"anabranch-{spec.flow.name}-{task}"
         self.listener = Listener(spec.target, spec.run, spec.flow.name)
         self.status = StatusWriter(spec.target)
-        self.totals = _Totals()
+        self.totals = Totals()
         self.meters = Meters()
         # How far each source's log was read in earlier rounds: identical offsets store no position that could say it.
         self.read: dict[Place, ReadUpto] = {}
@@ -265,19 +247,21 @@ class Task:
         return Arrival(flow, held.ask_source, held.ask_target, self._committer, held.memory, recall)
 
     def _open_some(self, now: float) -> None:
-        room = _OPEN_AT_ONCE - sum(channel.busy for channel in self._channels)
-        waiting = [c for c in self._channels if c.wants_opening(now) and self._custody.covers(c)]
+        # Of thousands most are running: of them this is all that is looked at, twenty times a second.
+        shut = [channel for channel in self._channels if channel.state is not PartitionState.RUNNING]
+        room = _OPEN_AT_ONCE - sum(channel.busy for channel in shut)
+        if room <= 0:
+            return
+        waiting = [channel for channel in shut if channel.wants_opening(now) and self._custody.covers(channel)]
         # Who has waited longest comes first, or a broker that never answers would keep the others out.
         waiting.sort(key=lambda channel: channel.retry_at)
-        for channel in waiting[: max(0, room)]:
+        for channel in waiting[:room]:
             channel.busy = True
             self._start(partial(self._open, channel))
 
     def _commit_for_some(self) -> None:
         """Have positions committed as soon as a channel of this task needs them, and may write."""
-        if self._committing is None and any(
-            isinstance(channel, TranslatedChannel) and self._custody.covers(channel) for channel in self._channels
-        ):
+        if self._committing is None and any(map(self._custody.covers, self._committer.channels)):
             self._committing = self._with.loop.spawn(self._committer.run)
             self._jobs.append(self._committing)
 
@@ -286,17 +270,17 @@ class Task:
         if channel.sides is None or self._draining:
             return
         source, target = channel.sides.source.node, channel.sides.target.node
-        reader = self._reader(Beat(source, channel.reads_committed))
         self._writer(target, isinstance(channel, TranslatedChannel))
-        reader.bell.ring()
+        self._reader(Beat(source, channel.reads_committed)).look_again()
 
     def _reader(self, beat: Beat) -> Reader:
         """Have a reader for a broker of the source, and for what of transactions is to be read."""
         if beat not in self._readers:
             wire = self._with.fetch if beat.committed else self._with.fetch_all
             pace = Pace(self._quota, self._spec.flow.linger)
-            self._readers[beat] = Reader(self._with.loop, wire, beat, self._channels, pace, self._offer)
-            self._start(self._readers[beat].run)
+            reader = self._readers[beat] = Reader(self._with.loop, wire, beat, self._channels, pace, self._offer)
+            reader.peers = self._readers.values()
+            self._start(reader.run)
         return self._readers[beat]
 
     def _writer(self, node: int, translated: bool) -> None:

@@ -15,7 +15,6 @@ from reconciler.replicator.place import Place, Sides, Standing
 from reconciler.replicator.reader import Beat, Reader
 from reconciler.replicator.wire import (
     ConnectionLost,
-    FetchAnswer,
     FetchAsk,
     FetchSession,
     Loop,
@@ -109,15 +108,13 @@ def test_a_partition_whose_answers_take_long_is_asked_for_less(
         fill(source_cluster, topic, 20_000)
     monkeypatch.setattr(reader, "_LONG_WORK", -1.0)
     asked: list[int] = []
-    whole = Wire.fetch_more
+    whole = FetchSession.want
 
-    async def fetch_more(
-        self: Wire, session: FetchSession, asks: Sequence[FetchAsk], wait_ms: int, max_bytes: int
-    ) -> list[FetchAnswer]:
-        asked.extend(ask.max_bytes for ask in asks)
-        return await whole(self, session, asks, wait_ms, max_bytes)
+    def want(self: FetchSession, ask: FetchAsk) -> None:
+        asked.append(ask.max_bytes)
+        whole(self, ask)
 
-    monkeypatch.setattr(Wire, "fetch_more", fetch_more)
+    monkeypatch.setattr(FetchSession, "want", want)
     scene = _Scene(cluster, topics)
     scene.read_until(scene.channels[1], 20_000)
     assert scene.channels[1].position == 20_000

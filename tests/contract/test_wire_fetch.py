@@ -62,16 +62,19 @@ def test_aborted_transactions_are_named(source_cluster: EmbeddedCluster, cluster
 
 @dataclass
 class Scene:
-    """A session with a broker, and what it was asked last."""
+    """A session with a broker, and what it was asked last, by partition."""
 
     wire: Wire
     session: FetchSession
-    asks: list[FetchAsk]
+    asks: dict[int, FetchAsk]
 
     async def next(self, **offsets: int) -> dict[int, FetchAnswer]:
         """Fetch with new offsets, by `p<partition>`."""
-        self.asks = [ask._replace(offset=offsets.get(f"p{ask.partition}", ask.offset)) for ask in self.asks]
-        answers = await self.wire.fetch_more(self.session, self.asks, 100, 2**20)
+        for place, offset in offsets.items():
+            number = int(place[1:])
+            self.asks[number] = self.asks[number]._replace(offset=offset)
+            self.session.want(self.asks[number])
+        answers = await self.wire.fetch_more(self.session, 100, 2**20)
         assert not [answer for answer in answers if answer.error]
         return {answer.partition: answer for answer in answers}
 
@@ -80,8 +83,11 @@ def in_session(cluster: Cluster, topic: str, play: Callable[[Scene], Awaitable[N
     async def question(wire: Wire) -> None:
         info = (await wire.topics([topic]))[topic]
         topic_id = None if names_only else info.topic_id
-        asks = [FetchAsk(topic, topic_id, p, 0, leader.epoch, 2**20) for p, leader in sorted(info.partitions.items())]
-        await play(Scene(wire, FetchSession(info.partitions[0].node, committed=True), asks))
+        session = FetchSession(info.partitions[0].node, committed=True)
+        asks = {p: FetchAsk(topic, topic_id, p, 0, leader.epoch, 2**20) for p, leader in info.partitions.items()}
+        for one in asks.values():
+            session.want(one)
+        await play(Scene(wire, session, asks))
 
     ask(cluster, question)
 
@@ -108,11 +114,11 @@ def test_a_session_tells_only_what_is_new(
         assert list(found) == [1]
         assert [batch.base_offset for batch in split(found[1].records)] == [1]
         # Not wanted any more, then wanted again.
-        all_asks, scene.asks = scene.asks, scene.asks[:1]
+        for number in (1, 2):
+            scene.session.forget(scene.asks[number])
         produce(source_cluster, topic_name, 0, 2)
         assert list(await scene.next()) == [0]
-        scene.asks = all_asks
-        found = await scene.next(p0=2, p1=2)
+        found = await scene.next(p0=2, p1=2, p2=1)
         assert {p: [batch.base_offset for batch in split(one.records)] for p, one in found.items()} == {1: [], 2: [1]}
 
     in_session(cluster, topic_name, play, names_only)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bench.crowd import crowd, crowd_report
 from bench.latency import Peer, Setting, latency
 from bench.latency_report import latency_report
 from bench.load import Load
@@ -49,3 +50,12 @@ def test_a_soak_looks_at_every_process_every_second() -> None:
     assert all(max(looks) > 0 for looks in result.resident.values())
     assert result.bytes > wear.backlog
     assert "too short to tell" in soak_report(result, {}, "today")
+
+
+def test_a_crowd_is_measured_from_its_start_to_a_record_now_and_then() -> None:
+    setting = Setting(Stream(rate=20, partitions=40), seconds=3, warm_up=2)
+    (one,) = found = crowd(setting, 1, 1, lambda _: None)
+    assert one.start > 0
+    assert one.start_cpu > 0
+    assert one.sight.records > 0
+    assert "40 partitions" in crowd_report(setting, found, {}, "today")

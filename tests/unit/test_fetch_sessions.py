@@ -22,6 +22,28 @@ def ok(session_id: int = 7) -> Fetched:
     return Fetched(0, 0, session_id, [])
 
 
+class Caller:
+    """Who asks: it says what changes, and the session is to make a whole of it."""
+
+    def __init__(self) -> None:
+        self.session = FetchSession(1, committed=True)
+        self._asks: dict[int, FetchAsk] = {}
+
+    def wish(self, *asks: FetchAsk) -> None:
+        wanted = {ask.partition: ask for ask in asks}
+        for partition, ask in self._asks.items():
+            if partition not in wanted:
+                self.session.forget(ask)
+        for partition, ask in wanted.items():
+            if self._asks.get(partition) != ask:
+                self.session.want(ask)
+        self._asks = wanted
+
+    def turn(self, *asks: FetchAsk) -> Turn:
+        self.wish(*asks)
+        return self.session.turn()
+
+
 class Broker:
     """The broker's side (KIP-227): a session's partitions, and the epoch that must come next."""
 
@@ -54,15 +76,18 @@ events = st.sampled_from(["served", "answer lost", "request lost", "evicted", "n
 wishes = st.dictionaries(st.integers(0, 5), st.integers(0, 3), max_size=6)
 
 
-@given(st.lists(st.tuples(wishes, events), max_size=20))
-def test_the_broker_holds_what_was_asked_for(story: list[tuple[dict[int, int], str]]) -> None:
-    session, broker = FetchSession(1, committed=True), Broker()
-    for wish, event in story:
-        asks = [asking(partition, offset) for partition, offset in wish.items()]
+@given(st.lists(st.tuples(st.lists(wishes, min_size=1, max_size=3), events), max_size=20))
+def test_the_broker_holds_what_was_asked_for(story: list[tuple[list[dict[int, int]], str]]) -> None:
+    caller, broker = Caller(), Broker()
+    session = caller.session
+    for changes, event in story:
+        for wish in changes:
+            asks = [asking(partition, offset) for partition, offset in wish.items()]
+            caller.wish(*asks)
         if event == "evicted":
             broker.forget()
         for _ in range(2):
-            turn = session.turn(asks)
+            turn = session.turn()
             if event == "request lost":
                 session.broken()
                 break
@@ -80,42 +105,46 @@ def test_the_broker_holds_what_was_asked_for(story: list[tuple[dict[int, int], s
 
 
 def test_only_what_changed_is_said() -> None:
-    session = FetchSession(1, committed=True)
+    caller = Caller()
     first = [asking(0), asking(1), asking(2)]
-    assert session.turn(first) == Turn(0, 0, first)
-    assert session.answered(ok())
-    assert session.turn(first) == Turn(7, 1, [], [])
-    assert session.answered(ok())
+    assert caller.turn(*first) == Turn(0, 0, first, [])
+    assert caller.session.answered(ok())
+    assert caller.turn(*first) == Turn(7, 1, [], [])
+    assert caller.session.answered(ok())
     moved = first[1]._replace(offset=9)
-    assert session.turn([first[0], moved]) == Turn(7, 2, [moved], [first[2]])
+    assert caller.turn(first[0], moved) == Turn(7, 2, [moved], [first[2]])
 
 
-def test_a_broker_without_room_gets_whole_requests() -> None:
-    session = FetchSession(1, committed=True)
-    for _ in range(3):
-        assert session.turn([asking(0)]) == Turn(0, 0, [asking(0)])
-        assert session.answered(ok(0))
+def test_a_broker_without_room_gets_whole_requests_with_those_that_moved_last() -> None:
+    caller = Caller()
+    one, other = asking(0), asking(1)
+    for offset in range(3):
+        one = one._replace(offset=offset)
+        assert caller.turn(one, other).asks[-1] == (one if offset else other)
+        assert caller.session.answered(ok(0))
+    assert caller.turn(one, other) == Turn(0, 0, [other, one], [])
 
 
 def test_a_broken_session_is_ended_by_the_next_request() -> None:
-    session = FetchSession(1, committed=True)
-    session.turn([asking(0)])
-    session.answered(ok())
-    session.broken()
-    assert session.turn([asking(0)]) == Turn(7, 0, [asking(0)])
+    caller = Caller()
+    caller.turn(asking(0))
+    caller.session.answered(ok())
+    caller.session.broken()
+    assert caller.turn(asking(0)) == Turn(7, 0, [asking(0)], [])
 
 
 def test_other_errors_are_the_callers() -> None:
-    session = FetchSession(1, committed=True)
-    session.turn([asking(0)])
-    assert session.answered(Fetched(0, OTHER_ERROR, 0, []))
-    assert session.turn([asking(0)]).epoch == 0
+    caller = Caller()
+    caller.turn(asking(0))
+    assert caller.session.answered(Fetched(0, OTHER_ERROR, 0, []))
+    assert caller.turn(asking(0)).epoch == 0
 
 
 def test_names_are_known_of_all_that_was_asked_for() -> None:
-    session = FetchSession(1, committed=True)
-    session.turn([asking(0)])
-    session.answered(ok())
+    caller = Caller()
+    caller.turn(asking(0))
+    caller.session.answered(ok())
     other = FetchAsk("payments", uuid.UUID(int=2), 0, 0, 0, 100)
-    session.turn([asking(0), other])
-    assert session.names == {uuid.UUID(int=1).bytes: "orders", uuid.UUID(int=2).bytes: "payments"}
+    caller.session.want(other)
+    caller.session.turn()
+    assert caller.session.names == {uuid.UUID(int=1).bytes: "orders", uuid.UUID(int=2).bytes: "payments"}

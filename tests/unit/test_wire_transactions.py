@@ -22,7 +22,7 @@ class Refusing:
     async def coordinator(self, _transactional_id: str) -> int:
         return 1
 
-    async def ask(self, _request: object, _node: int) -> object:
+    async def transaction_code(self, _node: int, _transactional_id: str) -> int:
         raise ErrorCode(self._code)
 
 

@@ -1,16 +1,18 @@
 """The wire: typed requests over kafka-python's connections. Nothing outside this package touches kafka-python.
 
-`requests` is what the replicator calls, with the values of `values` on the event loop of `loop`; `commits` what commits
-positions, `transactions` what is asked seldom, and `group` what the members of a group do. `connection` makes
-kafka-python's connections fit for bulk data; `fetching` and `producing` encode what is asked all the time (`classic`
-for old brokers); `sessions` keeps a fetch short; `records` decodes batches for comparing them.
+`requests` is what the replicator calls, with the values of `values` on the event loop of `loop`; `questions` is what an
+opening asks, and `gather` asks it once for many of them. `commits` is what commits positions, `transactions` what is
+asked seldom, and `group` what the members of a group do. `connection` makes kafka-python's connections fit for bulk
+data; `fetching` and `producing` encode what is asked all the time (`classic` for old brokers); `sessions` keeps a fetch
+short; `records` decodes batches for comparing them.
 """
 
 from reconciler.replicator.wire.ends import stable_ends
 from reconciler.replicator.wire.group import GroupWire, JoinAnswer, Listed, Membership
 from reconciler.replicator.wire.loop import Bell, Job, Loop, Work
+from reconciler.replicator.wire.questions import GROUP
 from reconciler.replicator.wire.records import Record, decode
-from reconciler.replicator.wire.requests import EARLIEST, GROUP, LATEST, UNSUPPORTED_VERSION, Wire
+from reconciler.replicator.wire.requests import EARLIEST, LATEST, UNSUPPORTED_VERSION, Wire
 from reconciler.replicator.wire.sessions import FetchSession
 from reconciler.replicator.wire.values import (
     ConnectionLost,

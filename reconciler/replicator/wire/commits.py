@@ -7,7 +7,6 @@ of transactions (`commit_acknowledged`), which `receipts` does.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +24,7 @@ from kafka.protocol.producer.transaction import (
 from reconciler.replicator.wire.group import Membership
 from reconciler.replicator.wire.requests import UNSUPPORTED_VERSION, Wire
 from reconciler.replicator.wire.transactions import Transactor
-from reconciler.replicator.wire.values import ErrorCode
+from reconciler.replicator.wire.values import ErrorCode, by_topic
 
 # A partition of a topic, by name and number.
 Log = tuple[str, int]
@@ -76,7 +75,7 @@ async def add_partitions(wire: Wire, transactor: Transactor, logs: Iterable[Log]
     """
     topics: Any = [
         AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=name, partitions=partitions)
-        for name, partitions in _by_topic(logs).items()
+        for name, partitions in by_topic(logs).items()
     ]
     request = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=transactor.transactional_id,
@@ -109,7 +108,7 @@ async def in_doubt(wire: Wire, node: int, logs: Iterable[Log], producer_id: int)
     """
     topics: Any = [
         DescribeProducersRequest.TopicRequest(name=name, partition_indexes=partitions)
-        for name, partitions in _by_topic(logs).items()
+        for name, partitions in by_topic(logs).items()
     ]
     try:
         answer = await wire.ask(DescribeProducersRequest(topics=topics), node)
@@ -260,7 +259,7 @@ async def positions(wire: Wire, who: Membership, logs: Iterable[Log]) -> dict[Lo
     """
     topics: Any = [
         OffsetFetchRequest.OffsetFetchRequestTopic(name=name, partition_indexes=partitions)
-        for name, partitions in _by_topic(logs).items()
+        for name, partitions in by_topic(logs).items()
     ]
     request = OffsetFetchRequest(
         group_id=who.group, topics=topics, require_stable=True, min_version=_OFFSET_FETCH, max_version=_OFFSET_FETCH
@@ -293,15 +292,8 @@ def _positions_of_topics(of_topic: Any, of_partition: Any, positions: Mapping[Lo
                 for number in partitions
             ],
         )
-        for name, partitions in _by_topic(positions).items()
+        for name, partitions in by_topic(positions).items()
     ]
-
-
-def _by_topic(logs: Iterable[Log]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = defaultdict(list)
-    for name, number in logs:
-        found[name].append(number)
-    return dict(found)
 
 
 def _check(code: int) -> None:

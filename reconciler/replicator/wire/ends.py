@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from kafka.protocol.consumer.offsets import ListOffsetsRequest
 
 from reconciler.replicator.wire.requests import LATEST, Wire
+from reconciler.replicator.wire.values import by_topic
 
 _READ_COMMITTED = 1
 
@@ -21,9 +22,6 @@ async def stable_ends(wire: Wire, node: int, partitions: Sequence[tuple[str, int
         ConnectionLost: no answer.
         ErrorCode: UNSUPPORTED_VERSION, the broker does not know such requests.
     """
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        by_topic.setdefault(topic, []).append(partition)
     place = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
     asked = [
         ListOffsetsRequest.ListOffsetsTopic(
@@ -32,7 +30,7 @@ async def stable_ends(wire: Wire, node: int, partitions: Sequence[tuple[str, int
                 place(partition_index=number, current_leader_epoch=-1, timestamp=LATEST) for number in sorted(numbers)
             ],
         )
-        for topic, numbers in by_topic.items()
+        for topic, numbers in by_topic(partitions).items()
     ]
     request = ListOffsetsRequest(replica_id=-1, isolation_level=_READ_COMMITTED, topics=asked, min_version=2)
     answer = await wire.ask(request, node)

@@ -6,7 +6,8 @@ leader's own epoch: whoever read further under the epoch asked for has read what
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from kafka.protocol.consumer.offsets import OffsetForLeaderEpochRequest
 
@@ -15,22 +16,35 @@ from reconciler.replicator.wire.values import ErrorCode
 _CONSUMER = -1
 
 
-def request(topic: str, partition: int, current: int, asked: int) -> Any:
-    """Return the question for the end of epoch `asked`, to a leader whose own epoch is `current`."""
-    place = OffsetForLeaderEpochRequest.OffsetForLeaderTopic.OffsetForLeaderPartition(
-        partition=partition, current_leader_epoch=current, leader_epoch=asked
-    )
-    topics = [OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic=topic, partitions=[place])]
-    return OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=topics)
+class Ask(NamedTuple):
+    """Where the epoch `asked` ends, of a partition whose leader's own epoch is `current`."""
+
+    topic: str
+    partition: int
+    current: int
+    asked: int
 
 
-def end(answer: Any) -> int | None:
-    """Return the end that an answer tells; None when the leader does not know the epoch.
+def request(asks: Sequence[Ask]) -> Any:
+    """Return the question for the ends of epochs; each partition may be named once."""
+    kind = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+    topics: dict[str, Any] = {}
+    for ask in asks:
+        place = kind.OffsetForLeaderPartition(
+            partition=ask.partition, current_leader_epoch=ask.current, leader_epoch=ask.asked
+        )
+        topics.setdefault(ask.topic, kind(topic=ask.topic, partitions=[])).partitions.append(place)
+    return OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=list(topics.values()))
 
-    Raises:
-        ErrorCode: the leader refuses, for example as its epoch is another.
+
+def ends(asks: Sequence[Ask], answer: Any) -> dict[Ask, int | Exception]:
+    """Return the end that an answer tells of each; -1 where the leader does not know the epoch.
+
+    Where the leader refuses, for example as its epoch is another, that error.
     """
-    found = answer.topics[0].partitions[0]
-    if found.error_code:
-        raise ErrorCode(found.error_code)
-    return None if found.end_offset < 0 else int(found.end_offset)
+    by_place = {(ask.topic, ask.partition): ask for ask in asks}
+    return {
+        by_place[topic.topic, one.partition]: ErrorCode(one.error_code) if one.error_code else int(one.end_offset)
+        for topic in answer.topics
+        for one in topic.partitions
+    }

@@ -14,7 +14,8 @@ from typing import Any
 from kafka.protocol.admin.groups import DescribeGroupsRequest
 from kafka.protocol.consumer.group import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
-from reconciler.replicator.wire.requests import GROUP, Wire
+from reconciler.replicator.wire.questions import GROUP
+from reconciler.replicator.wire.requests import Wire
 from reconciler.replicator.wire.values import ConnectionLost, ErrorCode
 
 PROTOCOL_TYPE = "anabranch"

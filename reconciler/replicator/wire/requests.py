@@ -7,51 +7,42 @@ answer; retries, positions and meaning belong to the callers.
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 import kafka.errors as kafka_errors
 from kafka.future import Future
-from kafka.protocol.admin.transactions import DescribeProducersRequest
 from kafka.protocol.consumer.fetch import FetchRequest
-from kafka.protocol.consumer.offsets import ListOffsetsRequest
-from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 from kafka.protocol.producer.produce import ProduceRequest
 from kafka.protocol.producer.transaction import InitProducerIdRequest
 
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.wire import classic, epochs, fetching, producing
+from reconciler.replicator.wire import classic, fetching, producing
 from reconciler.replicator.wire.fetching import Bounds, Fetched, RawFetch, Turn
 from reconciler.replicator.wire.loop import Loop
 from reconciler.replicator.wire.pending import Answers, answers_of, in_words
 from reconciler.replicator.wire.producing import RawProduce
+from reconciler.replicator.wire.questions import Questions
 from reconciler.replicator.wire.sessions import FetchSession
 from reconciler.replicator.wire.values import (
     ConnectionLost,
     ErrorCode,
     FetchAnswer,
     FetchAsk,
-    Leader,
     ProduceAnswer,
     ProduceAsk,
-    ProducerState,
-    TopicInfo,
 )
 
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 EARLIEST, LATEST = -2, -1
 UNSUPPORTED_VERSION = 35
-# What a coordinator is asked for by.
-GROUP, TRANSACTIONAL_ID = 0, 1
-_NO_TOPIC_ID = uuid.UUID(int=0)
 # The epoch of a fetch without a session, and how often a session is begun anew before an error is an error.
 _NO_SESSION, _SESSION_TRIES = -1, 2
 _NOT_CONNECTED = "not connected yet"
 
 
-class Wire:
+class Wire(Questions):
     """Requests to one cluster.
 
     Args:
@@ -71,8 +62,7 @@ class Wire:
         may_send: Callable[[], bool] | None = None,
     ) -> None:
         self.cluster = cluster
-        self._loop = loop
-        self._timeout_ms = int(timeout * 1000)
+        super().__init__(loop, int(timeout * 1000))
         self._manager = loop.manager(
             cluster.kafka_python()
             | {
@@ -114,31 +104,6 @@ class Wire:
         """Break all connections at once, with whatever is still to be sent over them; later requests make new ones."""
         self._manager.drop(kafka_errors.KafkaConnectionError(why))
 
-    async def topics(self, names: Iterable[str]) -> dict[str, TopicInfo]:
-        """Return what the cluster says of the topics `names`, missing ones with their error code.
-
-        Raises:
-            ConnectionLost: no answer.
-        """
-        await self.connect()
-        asked = [MetadataRequest.MetadataRequestTopic(name=name, topic_id=_NO_TOPIC_ID) for name in names]
-        request = MetadataRequest(topics=asked, allow_auto_topic_creation=False, max_version=12)
-        try:
-            answer = await self._send(request, None)
-        except ConnectionLost:
-            # All brokers may have moved: the next attempt begins at the declared addresses.
-            self._manager.forget_bootstrap()
-            raise
-        found = {}
-        for topic in answer.topics:
-            leaders = {p.partition_index: Leader(p.leader_id, p.leader_epoch, p.error_code) for p in topic.partitions}
-            topic_id = None if topic.topic_id in (None, _NO_TOPIC_ID) else topic.topic_id
-            found[topic.name] = TopicInfo(topic.name, topic_id, topic.error_code, leaders)
-        known = {broker.node_id for broker in self._manager.cluster.brokers()}
-        if {broker.node_id for broker in answer.brokers} - known:
-            self._manager.cluster.request_update()
-        return found
-
     async def fetch(
         self, node: int, asks: Sequence[FetchAsk], wait_ms: int, max_bytes: int, committed: bool
     ) -> list[FetchAnswer]:
@@ -156,10 +121,8 @@ class Wire:
             raise ErrorCode(fetched.error)
         return fetched.answers
 
-    async def fetch_more(
-        self, session: FetchSession, asks: Sequence[FetchAsk], wait_ms: int, max_bytes: int
-    ) -> list[FetchAnswer]:
-        """Fetch from the broker of a session, which answers only for partitions that have something new.
+    async def fetch_more(self, session: FetchSession, wait_ms: int, max_bytes: int) -> list[FetchAnswer]:
+        """Fetch what a session wants from its broker, which answers only for partitions that have something new.
 
         Raises:
             ConnectionLost: no answer.
@@ -168,7 +131,7 @@ class Wire:
         bounds = Bounds(wait_ms, max_bytes, session.committed)
         for _ in range(_SESSION_TRIES):
             try:
-                turn = session.turn(asks)
+                turn = session.turn()
                 fetched = await self._fetch(session.node, bounds, turn, session.names, session.by_id)
             except BaseException:
                 session.broken()
@@ -254,73 +217,6 @@ class Wire:
             found[request, newest] = int(known.api_version(request, max_version=newest))
         return found[request, newest]
 
-    async def log_end(self, node: int, topic: str, partition: int, epoch: int) -> int | None:
-        """Return the log end at the leader, replicated or not; None while the leader cannot say.
-
-        `OffsetForLeaderEpoch` with the current epoch is the one public request that answers with the log end and not
-        with the high watermark.
-
-        Raises:
-            ConnectionLost: no answer.
-            ErrorCode: the leader refuses, for example as its epoch is another.
-        """
-        return await self.epoch_end(node, topic, partition, epoch, epoch)
-
-    async def epoch_end(self, node: int, topic: str, partition: int, current: int, asked: int) -> int | None:
-        """Return where an epoch ends in the leader's log, as `epochs` says; None while the leader cannot say.
-
-        Args:
-            node: the leader.
-            topic: of the partition.
-            partition: its number.
-            current: the leader's own epoch; it refuses when it has another.
-            asked: the epoch whose end is asked for.
-
-        Raises:
-            ConnectionLost: no answer.
-            ErrorCode: the leader refuses.
-        """
-        return epochs.end(await self._send(epochs.request(topic, partition, current, asked), node))
-
-    async def offset(self, node: int, topic: str, partition: int, which: int) -> int:
-        """Return the leader's log start (`EARLIEST`), high watermark (`LATEST`), or first offset of a time (ms; or -1).
-
-        Raises:
-            ConnectionLost: no answer.
-            ErrorCode: the leader refuses.
-        """
-        place = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
-            partition_index=partition, current_leader_epoch=-1, timestamp=which
-        )
-        asked = ListOffsetsRequest.ListOffsetsTopic(name=topic, partitions=[place])
-        # From version 5 on a new leader says that it does not know its high watermark yet, instead of an old one.
-        request = ListOffsetsRequest(
-            replica_id=-1, isolation_level=0, topics=[asked], timeout_ms=self._timeout_ms, min_version=5
-        )
-        answer = await self._send(request, node)
-        found = answer.topics[0].partitions[0]
-        if found.error_code:
-            raise ErrorCode(found.error_code)
-        return int(found.offset)
-
-    async def producers(self, node: int, topic: str, partition: int) -> list[ProducerState]:
-        """Return the producers that the leader of a partition remembers.
-
-        Raises:
-            ConnectionLost: no answer.
-            ErrorCode: the leader refuses.
-        """
-        asked = DescribeProducersRequest.TopicRequest(name=topic, partition_indexes=[partition])
-        answer = await self._send(DescribeProducersRequest(topics=[asked]), node)
-        found = answer.topics[0].partitions[0]
-        if found.error_code:
-            raise ErrorCode(found.error_code, found.error_message)
-        return [
-            ProducerState(p.producer_id, p.producer_epoch, p.last_sequence, begin >= 0, p.coordinator_epoch, begin)
-            for p in found.active_producers
-            for begin in (p.current_txn_start_offset,)
-        ]
-
     async def producer_id(self, transactional_id: str) -> int:
         """Return the producer id that belongs to `transactional_id`.
 
@@ -341,20 +237,12 @@ class Wire:
             raise ErrorCode(answer.error_code)
         return int(answer.producer_id)
 
-    async def coordinator(self, key: str, key_type: int = TRANSACTIONAL_ID) -> int:
-        """Return the node that coordinates the transactions of a transactional id, or a group.
+    def _met(self, brokers: Iterable[int]) -> None:
+        if set(brokers) - {broker.node_id for broker in self._manager.cluster.brokers()}:
+            self._manager.cluster.request_update()
 
-        Raises:
-            ConnectionLost: no answer.
-            ErrorCode: refused, or there is none just now.
-        """
-        await self.connect()
-        find = FindCoordinatorRequest(key=key, key_type=key_type, coordinator_keys=[key])
-        found = await self._send(find, None)
-        place = found.coordinators[0] if found.coordinators else found
-        if place.error_code:
-            raise ErrorCode(place.error_code, place.error_message)
-        return int(place.node_id)
+    def _begin_anew(self) -> None:
+        self._manager.forget_bootstrap()
 
     async def ask(self, request: Any, node: int | None) -> Any:
         """Send a request of the library to one broker, or to any, for the other modules of this package.

@@ -22,6 +22,10 @@ _LAST_EPOCH = 2**31 - 1
 _Key = tuple[str, uuid.UUID | None, int]
 
 
+def _key(ask: FetchAsk) -> _Key:
+    return ask.topic, ask.topic_id, ask.partition
+
+
 class FetchSession:
     """What one broker knows of what we want from it. One request at a time.
 
@@ -39,22 +43,41 @@ class FetchSession:
         self.by_id = True
         self._id = 0
         self._epoch = 0
-        self._known: dict[_Key, FetchAsk] = {}
+        # Brokers without sessions fill their answers in this order: who moved last comes last.
+        self._wanted: dict[_Key, FetchAsk] = {}
+        self._held: set[_Key] = set()
+        self._changed: dict[_Key, FetchAsk] = {}
+        self._forgotten: dict[_Key, FetchAsk] = {}
         self._names: dict[bytes, str] = {}
 
-    def turn(self, asks: Sequence[FetchAsk]) -> Turn:
-        """Return what to say for the answer to be about exactly `asks`."""
-        wanted = {(ask.topic, ask.topic_id, ask.partition): ask for ask in asks}
-        known, self._known = self._known, wanted
+    def want(self, ask: FetchAsk) -> None:
+        """Ask for a partition from now on, or for something else of it than before."""
+        key = _key(ask)
+        self._wanted.pop(key, None)
+        self._wanted[key] = self._changed[key] = ask
+        self._forgotten.pop(key, None)
+
+    def forget(self, ask: FetchAsk) -> None:
+        """Ask for a partition no more."""
+        key = _key(ask)
+        self._wanted.pop(key, None)
+        self._changed.pop(key, None)
+        if key in self._held:
+            self._forgotten[key] = ask
+
+    def turn(self) -> Turn:
+        """Return what to say for the answer to be about exactly what is wanted."""
         if self._epoch == 0:
-            self._names = {}
-            self.by_id = True
-            self._meet(asks)
-            return Turn(self._id, 0, asks)
-        changed = [ask for key, ask in wanted.items() if known.get(key) != ask]
-        self._meet(changed)
-        forgotten = [ask for key, ask in known.items() if key not in wanted]
-        return Turn(self._id, self._epoch, changed, forgotten)
+            asks, forgotten = list(self._wanted.values()), list[FetchAsk]()
+            self._names, self.by_id = {}, True
+            self._held = set(self._wanted)
+        else:
+            asks, forgotten = list(self._changed.values()), list(self._forgotten.values())
+            self._held.difference_update(self._forgotten)
+            self._held.update(self._changed)
+        self._changed, self._forgotten = {}, {}
+        self._meet(asks)
+        return Turn(self._id, self._epoch, asks, forgotten)
 
     def _meet(self, asks: Sequence[FetchAsk]) -> None:
         for ask in asks:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kafka.protocol.admin.transactions import DescribeTransactionsRequest
 from kafka.protocol.producer.transaction import (
     AddPartitionsToTxnRequest,
     EndTxnRequest,
@@ -103,12 +102,11 @@ async def was_used(wire: Wire, transactional_id: str) -> bool:
     """
     node = await wire.coordinator(transactional_id)
     try:
-        answer = await wire.ask(DescribeTransactionsRequest(transactional_ids=[transactional_id]), node)
+        code = await wire.transaction_code(node, transactional_id)
     except ErrorCode as error:
         if error.code == UNSUPPORTED_VERSION:
             return True
         raise
-    code = answer.transaction_states[0].error_code
     if code == _TRANSACTIONAL_ID_NOT_FOUND:
         return False
     _check(code)

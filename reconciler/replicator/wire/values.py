@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -31,6 +33,14 @@ def error_name(code: int) -> str:
     """Return Kafka's name for an error code, such as `NOT_LEADER_OR_FOLLOWER`."""
     kind = kafka_errors.for_code(code)
     return str(getattr(kind, "message", kind.__name__)) or f"error {code}"
+
+
+def by_topic(places: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    """Return the numbers of partitions by their topics, as most requests name them."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for topic, number in places:
+        found[topic].append(number)
+    return dict(found)
 
 
 class Leader(NamedTuple):
