@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Literal
 
 import typer
 
-from reconciler.cli.common import Files, TextOrJson, load_topology, print_json, stdout_console
+from reconciler.cli.common import Files, load_topology, print_json, stdout_console
+from reconciler.model.flow import Flow
+from reconciler.model.topology import Topology
+
+_Format = Literal["text", "json", "commands"]
 
 
 def explain(
@@ -16,9 +22,14 @@ def explain(
         typer.Option("--topic", metavar="NAME", help="What becomes of the topic of this name; may be repeated."),
     ] = None,
     flow: Annotated[str | None, typer.Option("--flow", metavar="NAME", help="Only this flow.")] = None,
-    output: Annotated[TextOrJson, typer.Option("--format", help="How the result is written.")] = "text",
+    acls: Annotated[
+        bool, typer.Option("--acls", help="Which ACLs the flows need on each cluster, to replicate and to apply.")
+    ] = False,
+    output: Annotated[
+        _Format, typer.Option("--format", help="How the result is written; commands, of kafka-acls.sh, with --acls.")
+    ] = "text",
 ) -> None:
-    """Say how flows name remote topics, and what becomes of single topics.
+    """Say how flows name remote topics, what becomes of single topics, and which ACLs are needed.
 
     Nothing is connected to: the topics need not be there.
     """
@@ -29,8 +40,29 @@ def explain(
     if flow is not None and flow not in names:
         message = f"no flow {flow} is declared; there are {', '.join(names)}"
         raise typer.BadParameter(message, param_hint="--flow")
-    told = explained(topology, [one for one in topology.flows if flow in (None, one.name)], topics or [])
+    if output == "commands" and not acls:
+        message = "commands are there for --acls alone"
+        raise typer.BadParameter(message, param_hint="--format")
+    chosen = [one for one in topology.flows if flow in (None, one.name)]
+    if acls:
+        _print_acls(topology, [one for one in chosen if one.enabled or flow is not None], output)
+        return
+    told = explained(topology, chosen, topics or [])
     if output == "json":
         print_json(told)
     else:
         stdout_console().print(explained_text(told))
+
+
+def _print_acls(topology: Topology, flows: Sequence[Flow], output: _Format) -> None:
+    from reconciler.plan.acls import needed_acls, principal, remarks
+    from reconciler.report.acls import acls_commands, acls_json, acls_text, granted
+
+    principals = {alias: principal(cluster) for alias, cluster in topology.clusters.items()}
+    told = granted(topology, needed_acls(topology, flows), principals, remarks(topology, flows))
+    if output == "json":
+        print_json(acls_json(told))
+    elif output == "commands":
+        sys.stdout.write(acls_commands(told))
+    else:
+        stdout_console().print(acls_text(told))

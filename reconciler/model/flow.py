@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
+from reconciler.model.cluster import Cluster
 from reconciler.model.errors import Problem
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.selection import Selection
@@ -110,17 +111,18 @@ class Flow:
         """
         return self.policy.remote_topic(self.source, topic)
 
-    def lacks_dlq(self, where: str) -> Problem:
+    def lacks_dlq(self, target: Cluster) -> Problem:
         """Return the problem that the topic for dead letters is not there.
 
         Args:
-            where: names the target cluster.
+            target: the target cluster.
         """
         return Problem(
             "AB363",
-            f"{where}, topic {self.dlq}",
-            f"flow {self.name} puts aside there what the target never takes (dlq), and it does not exist",
-            "create it, as large records as the source allows should fit (max.message.bytes), or correct dlq",
+            f"{target.where}, topic {self.dlq}",
+            f"flow {self.name} puts aside there what the target never takes (dlq), and it does not exist, or "
+            f"{target.user} is not allowed DESCRIBE on topic {self.dlq}",
+            "create it, as large records as the source allows should fit (max.message.bytes), correct dlq, or grant it",
         )
 
     def nameless(self, topic: str) -> str | None:

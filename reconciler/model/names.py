@@ -1,9 +1,15 @@
-"""Names that a flow has at its target's coordinators; permissions are granted for them.
+"""Names that we have on target clusters; permissions are granted for them.
 
-The replicator takes them, `observe` asks whether they are allowed.
+The replicator and the journals take them, `observe` asks whether they are allowed, `plan` says which must be.
 """
 
 from __future__ import annotations
+
+OWNED_TOPIC = "anabranch-owned.internal"
+STATUS_TOPIC = "anabranch-status.internal"
+CONTROL_TOPIC = "anabranch-control.internal"
+COPIES_TOPIC = "anabranch-copies.internal"
+SCRATCH_TOPIC = "anabranch-probe.internal"
 
 
 def lease_group(topology: str, flow: str) -> str:
@@ -14,6 +20,10 @@ def lease_group(topology: str, flow: str) -> str:
 def transactional_prefix(topology: str, flow: str) -> str:
     """Return what all transactional ids of a flow begin with."""
     return f"anabranch.{topology}.{flow}."
+
+
+PROBE_NAMES = ("internal", "probe")
+"""Topology and flow in whose names the probe speaks."""
 
 
 def syncs_topic(source: str) -> str:

@@ -34,7 +34,8 @@ def observe_access(connection: Connection, keys: Collection[str], topology: str,
     refusals, has_transactions = _look(connection, topology, flows, is_open=operations >= _EVERYTHING)
     return Access(
         operations=operations,
-        marker_operation="ALTER" if SINCE_3_8 in known else "CLUSTER_ACTION",
+        # Who may not see any settings is taken at the brokers' word when markers are tried.
+        marker_operation="CLUSTER_ACTION" if known and SINCE_3_8 not in known else "ALTER",
         refusals=refusals,
         has_transactions=has_transactions,
     )

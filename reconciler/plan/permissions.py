@@ -33,7 +33,7 @@ def impossible_demands(
     for flow in topology.flows_into(targets):
         where = topology.clusters[flow.target].where
         if flow.dlq is not None and flow.dlq not in observed[flow.target].names:
-            yield flow.lacks_dlq(where)
+            yield flow.lacks_dlq(topology.clusters[flow.target])
         if flow.dlq in {choice.remote for choice in chosen if choice.flow.target == flow.target}:
             yield Problem(
                 "AB363",

@@ -28,9 +28,9 @@ class Disagreement(Exception):
         self.verdict: reasons.Verdict = (state, Reason(code, text))
 
     @classmethod
-    def refused(cls, error: ErrorCode, operation: str, resource: str) -> Disagreement:
+    def refused(cls, error: ErrorCode, operation: str, resource: str, side: reasons.Side = "target") -> Disagreement:
         """Return what an error answer to a request means: `operation` is the ACL operation that it needs."""
-        state, reason = reasons.why_refused(error, operation, resource)
+        state, reason = reasons.why_refused(error, operation, resource, side)
         return Disagreement(state, reason.code, reason.text)
 
 
@@ -143,7 +143,7 @@ class Agreement:
                 if not is_seen or offset == found:
                     return found, is_seen
         except ErrorCode as error:
-            raise Disagreement.refused(error, "READ", f"topic {logs.place.topic}") from None
+            raise Disagreement.refused(error, "READ", f"topic {logs.place.topic}", "source") from None
 
     async def _compare(self, logs: Logs) -> None:
         """Compare the newest record of the copy with the original's; where there is none, what is known decides."""
@@ -162,7 +162,7 @@ class Agreement:
         try:
             theirs = await batch_at(self._source, logs.source, logs.place.partition, newest - shift)
         except ErrorCode as error:
-            raise Disagreement.refused(error, "READ", f"topic {logs.place.topic}") from None
+            raise Disagreement.refused(error, "READ", f"topic {logs.place.topic}", "source") from None
         if theirs is None:
             text = f"offset {newest - shift} of {logs.name} is not readable yet"
             raise Disagreement(PartitionState.OPENING, "AB220", text)

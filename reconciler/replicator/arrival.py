@@ -183,7 +183,7 @@ class Arrival:
             first = await self._source.offset(node, place.topic, place.partition, EARLIEST)
             last = await self._source.offset(node, place.topic, place.partition, LATEST)
         except ErrorCode as error:
-            raise Disagreement.refused(error, "DESCRIBE", f"topic {place.topic}") from None
+            raise Disagreement.refused(error, "DESCRIBE", f"topic {place.topic}", "source") from None
         return first, last
 
     async def _beginning(self, place: Place, node: int, bounds: tuple[int, int]) -> int:

@@ -214,7 +214,12 @@ class Committer(Committing):
         if not found:
             return
         info = await self._syncs_topic()
-        await self._when_ready(lambda: commits.add_partitions(self._wire, producer, [(info.name, 0)]))
+        try:
+            await self._when_ready(lambda: commits.add_partitions(self._wire, producer, [(info.name, 0)]))
+        except PartitionsRefused as refused:
+            if refused.code not in reasons.AUTHORIZATION:
+                raise
+            raise Doubt(reasons.not_allowed("WRITE", f"topic {info.name}", refused.name).text) from None
         writer = SyncWriter(producer.producer_id, producer.epoch, self._sync_sequence, producer.transactional_id)
         self._sync_sequence = await self._write_syncs(info, found, writer)
         self._syncs_at = info

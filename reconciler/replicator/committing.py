@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import ClassVar, NamedTuple, TypeVar
 
 from reconciler.replicator import reasons, syncs
+from reconciler.replicator.agreement import Disagreement
 from reconciler.replicator.batch import next_sequence
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.lease import Lease
@@ -45,6 +46,7 @@ _PATIENCE = 10.0
 # Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes: the coordinator is moving, or still busy
 # with the transaction before.
 _NOT_YET = frozenset({14, 15, 51})
+_GROUP_AUTHORIZATION_FAILED = 30
 
 
 class Doubt(Exception):
@@ -146,7 +148,7 @@ class Committing(ABC):
 
         Raises:
             ConnectionLost: the round ends, or there is trouble that lasts.
-            ErrorCode: we may not have one.
+            Disagreement: we may not have one.
         """
 
     @abstractmethod
@@ -158,17 +160,23 @@ class Committing(ABC):
 
         Raises:
             ConnectionLost: the round ends, so nobody is given one any more; or there is trouble that lasts.
-            ErrorCode: we may not have one.
+            Disagreement: we may not have one.
         """
         if self.closing:
             message = "the round ends"
             raise ConnectionLost(message)
         if time.monotonic() > deadline:
             if isinstance(self._trouble, ErrorCode) and self._trouble.code in reasons.AUTHORIZATION:
-                raise self._trouble
+                raise self._why_no_producer(self._trouble)
             message = f"{self._waited_for}: {self._trouble or 'no answer yet'}"
             raise ConnectionLost(message)
         await self._loop.sleep(PAUSE)
+
+    def _why_no_producer(self, error: ErrorCode) -> Disagreement:
+        """Return why we may have no producer."""
+        if error.code == _GROUP_AUTHORIZATION_FAILED:
+            return Disagreement.refused(error, "READ", f"group {self.member.group}")
+        return Disagreement.refused(error, "WRITE", f"transactional id {self.transactional_id}")
 
     async def _back_off(self) -> None:
         """Wait before the next try, longer each time, until something is committed."""
@@ -190,8 +198,10 @@ class Committing(ABC):
         topic = self._terms.syncs_topic
         info = (await self._wire.topics([topic]))[topic]
         leader = info.partitions.get(0)
+        if info.error in reasons.AUTHORIZATION:
+            raise Doubt(reasons.not_allowed("WRITE", f"topic {topic}", error_name(info.error)).text)
         if info.error or leader is None or leader.error:
-            message = f"topic {topic} is missing or has no leader: run `anabranch apply` to create it"
+            message = f"topic {topic} is missing or has no leader: `anabranch replicate` makes it when it begins"
             raise Doubt(message)
         return info
 
@@ -210,6 +220,8 @@ class Committing(ABC):
             (answer,) = await self._wire.produce(info.partitions[0].node, [ask], None, None, transactional_id)
             if answer.error:
                 name = error_name(answer.error)
+                if answer.error in reasons.AUTHORIZATION:
+                    raise Doubt(reasons.not_allowed("WRITE", f"topic {info.name}", name).text)
                 message = f"topic {info.name} does not take offset syncs: {name} {answer.message or ''}"
                 raise Doubt(message)
             sequence = next_sequence(sequence, batch.record_count) if producer_id >= 0 else sequence

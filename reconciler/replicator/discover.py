@@ -7,18 +7,19 @@ announces.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient, TopicDescription
 
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.flow import Flow
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator.place import Place
-from reconciler.state.faults import in_words, is_authentication, principal
+from reconciler.state.faults import in_words, is_authentication, is_refusal, principal, refused
 from reconciler.state.journal import unreachable
 
 _TIMEOUT = 5.0
@@ -62,6 +63,33 @@ def matching(spec: FlowSpec) -> list[Place]:
         if spec.flow.wants(name, spec.aliases)
         for partition in sorted(topics[name].partitions)
     ]
+
+
+def hidden(spec: FlowSpec, found: Collection[str]) -> list[Problem]:
+    """Return the plain names under `include` that the source does not list because our user may not see them.
+
+    Args:
+        spec: the flow.
+        found: the topics that it lists.
+
+    Raises:
+        EnvironmentFault: AB304, a secret cannot be resolved.
+    """
+    wanted = [name for name in spec.flow.topics.literals() if name not in found and spec.flow.wants(name, spec.aliases)]
+    if not wanted:
+        return []
+    admin = AdminClient(spec.source.librdkafka() | {"log_level": "2"})
+    described = admin.describe_topics(TopicCollection(wanted), request_timeout=_TIMEOUT)
+    refusals = [name for name in wanted if _is_refused(described[name])]
+    return [refused(spec.source, "READ", f"topic {name}") for name in refusals]
+
+
+def _is_refused(answer: Future[TopicDescription]) -> bool:
+    try:
+        answer.result()
+    except KafkaException as error:
+        return is_refusal(error.args[0])
+    return False
 
 
 def without_name(flow: Flow, places: Iterable[Place], shares: Shares) -> dict[str, str]:

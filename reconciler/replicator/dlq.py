@@ -36,6 +36,6 @@ def check(target: Cluster, flows: Sequence[Flow]) -> None:
         there = AdminClient(target.librdkafka() | {"log_level": "2"}).list_topics(timeout=_TIMEOUT).topics
     except KafkaException as error:
         raise unreachable(target, error.args[0].str()) from None
-    missing = [flow.lacks_dlq(target.where) for flow in wanted if flow.dlq not in there]
+    missing = [flow.lacks_dlq(target) for flow in wanted if flow.dlq not in there]
     if missing:
         raise EnvironmentFault(missing)

@@ -30,7 +30,7 @@ from reconciler.replicator.goals import Goals
 from reconciler.replicator.refresh import Reconcile, Refresh
 from reconciler.replicator.session import LedgerFiles, Session, abandon_start
 from reconciler.state import control
-from reconciler.state.journal import CONTROL, COPIES, STATUS, Journal
+from reconciler.state.journal import CONTROL, COPIES, STATUS, Journal, check_allowed
 from reconciler.state.status import StatusReader, forget_old
 
 _TICK = 0.2
@@ -93,8 +93,10 @@ def prepare(target: Cluster, flows: Sequence[Flow], warn: Callable[[str], None])
         AnabranchError: the target does not answer, refuses us, cannot hold identical offsets, or lacks a topic for
             dead letters.
     """
-    for journal in (STATUS, CONTROL, COPIES):
+    journals = (STATUS, CONTROL, COPIES)
+    for journal in journals:
         Journal(target, journal, timeout=5.0).ensure()
+    check_allowed(target, journals)
     forget_old(target, [flow.name for flow in flows])
     control.forget_old(target)
     dlq.check(target, flows)
@@ -241,7 +243,10 @@ class Drive:
                     for name in wanted
                 ]
             )
-        if not found:
+        hidden = discover.hidden(spec, found)
+        for problem in hidden:
+            self._watcher.warn(f"flow {spec.flow.name}: {problem}")
+        if not (found or hidden):
             self._watcher.warn(f"flow {spec.flow.name}: no topic of {spec.source.alias} matches yet; waiting for one")
 
     def _refresh(self) -> None:

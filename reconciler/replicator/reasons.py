@@ -7,8 +7,11 @@ explains every code.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from typing import Literal
 
-from reconciler.model.status import PartitionState, Reason
+from reconciler.model.cluster import Cluster
+from reconciler.model.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator.batch import Batch, UnreadableBatch
 from reconciler.replicator.wire import ErrorCode, ProduceAnswer, error_name
 
@@ -37,6 +40,9 @@ TOO_LARGE = {_MESSAGE_TOO_LARGE, _RECORD_LIST_TOO_LARGE}
 REFUSED_FOR_GOOD = {_INVALID_TIMESTAMP, _POLICY_VIOLATION, _INVALID_RECORD}
 
 Verdict = tuple[PartitionState, Reason]
+Side = Literal["source", "target"]
+# Stands in a reason until a task says it, which knows both clusters.
+_USERS = {side: f"the replicator's user at the {side}" for side in ("source", "target")}
 
 
 def damaged(batch: Batch) -> Reason:
@@ -127,37 +133,49 @@ def too_large_together(remote: str, size: int) -> Verdict:
     return PartitionState.OPENING, Reason("AB220", text)
 
 
-def not_allowed(operation: str, resource: str, name: str) -> Reason:
-    """Return the reason for an operation that a cluster's ACLs refuse."""
-    return Reason("AB213", f"{operation} on {resource} is refused ({name}): grant it to the replicator's user")
+def not_allowed(operation: str, resource: str, name: str, side: Side = "target") -> Reason:
+    """Return the reason for an operation that a cluster's ACLs refuse; `with_user` says whom."""
+    return Reason("AB213", f"{operation} on {resource} is refused ({name}): grant it to {_USERS[side]}")
 
 
-def why_refused(error: ErrorCode, operation: str, resource: str) -> Verdict:
+def with_user(status: PartitionStatus, source: Cluster, target: Cluster) -> PartitionStatus:
+    """Return what is said of a partition, with the users and the clusters of both sides by name."""
+    reason = status.reason
+    if reason is None:
+        return status
+    text = reason.text
+    for side, cluster in (("source", source), ("target", target)):
+        text = text.replace(_USERS[side], f"{cluster.user} on {cluster.where}")
+    return status if text == reason.text else replace(status, reason=Reason(reason.code, text))
+
+
+def why_refused(error: ErrorCode, operation: str, resource: str, side: Side = "target") -> Verdict:
     """Return what an error answer to any other request means.
 
     Args:
         error: the broker's answer.
         operation: the ACL operation that the request needs.
         resource: what it was for, such as `topic us-east.orders`.
+        side: which cluster answered.
     """
     if error.code in AUTHORIZATION:
-        return PartitionState.PARKED, not_allowed(operation, resource, error.name)
+        return PartitionState.PARKED, not_allowed(operation, resource, error.name, side)
     return PartitionState.OPENING, Reason("AB220", f"{resource}: {error}")
 
 
 def why_no_data(code: int, topic: str) -> Verdict:
     """Return what an error in a fetch answer means for the partition."""
     if code in AUTHORIZATION:
-        return PartitionState.PARKED, not_allowed("READ", f"topic {topic}", error_name(code))
+        return PartitionState.PARKED, not_allowed("READ", f"topic {topic}", error_name(code), "source")
     if code == OFFSET_OUT_OF_RANGE:
         return PartitionState.OPENING, Reason("AB220", f"source says {error_name(code)}: its log start or end moved")
     return PartitionState.OPENING, Reason("AB220", f"source answered {error_name(code)} for topic {topic}")
 
 
-def missing_topic(side: str, topic: str, code: int) -> Verdict:
+def missing_topic(side: Side, topic: str, code: int) -> Verdict:
     """Return what a topic's error in a metadata answer means."""
     if code in AUTHORIZATION:
-        return PartitionState.PARKED, not_allowed("DESCRIBE", f"topic {topic}", error_name(code))
+        return PartitionState.PARKED, not_allowed("DESCRIBE", f"topic {topic}", error_name(code), side)
     if code == _UNKNOWN_TOPIC_OR_PARTITION:
         remedy = (
             "run `anabranch apply` to create it"

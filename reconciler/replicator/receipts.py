@@ -63,8 +63,7 @@ class Receipts(Committing):
 
         Raises:
             ConnectionLost: the round ends, or there is trouble that lasts.
-            ErrorCode: we may not commit.
-            Disagreement: the position of this partition is refused.
+            Disagreement: we may not commit, or not the position of this partition.
         """
         log = channel.place.remote, channel.place.partition
         self._refused.pop(log, None)

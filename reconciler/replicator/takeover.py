@@ -162,7 +162,7 @@ class Takeover:
         channel.leave_out(logs.record.aside_from(standing.position))
         channel.open(sides, standing._replace(shift=run.shift), lost)
 
-    async def _topic(self, wire: Wire, side: str, name: str, partition: int) -> TopicInfo:
+    async def _topic(self, wire: Wire, side: reasons.Side, name: str, partition: int) -> TopicInfo:
         try:
             info = (await wire.topics([name]))[name]
         except ConnectionLost as error:
@@ -212,7 +212,7 @@ class Takeover:
             first = await self._source.offset(at_source, place.topic, place.partition, EARLIEST)
             last = await self._source.offset(at_source, place.topic, place.partition, LATEST)
         except ErrorCode as error:
-            raise Disagreement.refused(error, "DESCRIBE", f"topic {place.topic}") from None
+            raise Disagreement.refused(error, "DESCRIBE", f"topic {place.topic}", "source") from None
         channel.end = last
         start = await self._target.offset(at_target, place.remote, place.partition, EARLIEST)
         found = await tail(self._target, target, place.partition, start, end) if start < end else Tail(None, end)

@@ -15,7 +15,7 @@ from reconciler.model.flow import Flow
 from reconciler.model.names import syncs_topic
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, Reason, TaskStatus
-from reconciler.replicator import codecs, process
+from reconciler.replicator import codecs, process, reasons
 from reconciler.replicator.arrival import Arrival
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.committer import Committer
@@ -358,7 +358,7 @@ class Task:
         self._with.totals.bytes += parcel.size
 
     def _status(self, now: float, stopped: bool) -> TaskStatus:
-        totals, flow = self._with.totals, self._spec.flow
+        totals, flow, sides = self._with.totals, self._spec.flow, (self._spec.source, self._spec.target)
         records_per_second, bytes_per_second = totals.rates(now)
         return TaskStatus(
             flow=flow.name,
@@ -374,7 +374,7 @@ class Task:
             bytes=totals.bytes,
             records_per_second=round(records_per_second, 1),
             bytes_per_second=round(bytes_per_second, 1),
-            partitions=tuple(self._with.meters.status(channel) for channel in self._channels),
+            partitions=tuple(reasons.with_user(self._with.meters.status(c), *sides) for c in self._channels),
             latency=self._with.meters.latency(),
             heard=self._with.listener.heard,
         )

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 
 from reconciler.model.capabilities import Capability, Finding, Verdict
+from reconciler.model.names import PROBE_NAMES, SCRATCH_TOPIC
 from reconciler.replicator.batch import Batch
 from reconciler.replicator.fill import Filler, FillRefused, NotFilled
 from reconciler.replicator.identity import Identity
@@ -17,7 +18,7 @@ from reconciler.replicator.padding import empty_records
 from reconciler.replicator.place import Place
 from reconciler.replicator.wire import ErrorCode, Leader, Loop, ProduceAnswer, ProduceAsk, TopicInfo, Wire
 
-SCRATCH = "anabranch-probe.internal"
+SCRATCH = SCRATCH_TOPIC
 
 _PATIENCE = 20.0
 _PAUSE = 0.05
@@ -31,7 +32,7 @@ _NOT_YET = frozenset({3, 5, 6, 14, 15, 16, 74, 75, 76, 100})
 _UNSUPPORTED = "UNSUPPORTED_VERSION"
 
 _NOBODY = Leader(-1, -1, _LEADER_NOT_AVAILABLE)
-_IDENTITY = Identity("internal", "probe")
+_IDENTITY = Identity(*PROBE_NAMES)
 _RECORDS = 2
 
 

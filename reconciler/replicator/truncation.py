@@ -39,7 +39,7 @@ async def truncated_at(
     try:
         end = await wire.epoch_end(leader.node, topic.name, partition, leader.epoch, read.epoch)
     except ErrorCode as error:
-        raise Disagreement.refused(error, "DESCRIBE", f"topic {topic.name}") from None
+        raise Disagreement.refused(error, "DESCRIBE", f"topic {topic.name}", "source") from None
     return None if end is None or end >= min(position, read.offset) else end
 
 

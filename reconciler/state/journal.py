@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem, Unreachable
+from reconciler.model.names import CONTROL_TOPIC, COPIES_TOPIC, OWNED_TOPIC, STATUS_TOPIC
+from reconciler.state.faults import is_refusal, refused
 
 Value = dict[str, Any]
 
@@ -42,11 +44,11 @@ class JournalTopic:
         return _BASE_CONFIG | dict(self.config)
 
 
-OWNED = JournalTopic("anabranch-owned.internal", {})
+OWNED = JournalTopic(OWNED_TOPIC, {})
 # A value a second for each task: small segments, so that reading it from the start stays quick.
-STATUS = JournalTopic("anabranch-status.internal", {"segment.bytes": "4194304", "segment.ms": "600000"})
-CONTROL = JournalTopic("anabranch-control.internal", {"segment.ms": "3600000"})
-COPIES = JournalTopic("anabranch-copies.internal", {})
+STATUS = JournalTopic(STATUS_TOPIC, {"segment.bytes": "4194304", "segment.ms": "600000"})
+CONTROL = JournalTopic(CONTROL_TOPIC, {"segment.ms": "3600000"})
+COPIES = JournalTopic(COPIES_TOPIC, {})
 JOURNALS = (OWNED, STATUS, CONTROL, COPIES)
 
 
@@ -55,6 +57,42 @@ def unreachable(cluster: Cluster, reason: object) -> Unreachable:
     return Unreachable(
         Problem("AB310", cluster.where, f"does not answer: {reason}", "check that it runs and the address is right")
     )
+
+
+def not_allowed(cluster: Cluster, topic: str, operations: str) -> Problem:
+    """Return the problem that a user may not do what is needed with a journal's topic."""
+    found = refused(cluster, operations, f"topic {topic}")
+    return replace(found, code="AB311", where=f"{cluster.where}, topic {topic}")
+
+
+def check_allowed(cluster: Cluster, topics: Collection[JournalTopic], seconds: float = 10.0) -> None:
+    """Make sure that we may read and write journals: what is only posted would be lost without a word.
+
+    Raises:
+        EnvironmentFault: AB311, with everything that is refused.
+        Unreachable: AB310, the cluster does not answer.
+    """
+    names = [topic.name for topic in topics]
+    # The client must outlive its futures.
+    admin = AdminClient(cluster.librdkafka() | _QUIET)
+    described = admin.describe_topics(
+        TopicCollection(names), include_authorized_operations=True, request_timeout=seconds
+    )
+    problems: list[Problem] = []
+    for name in names:
+        try:
+            operations = described[name].result().authorized_operations
+        except KafkaException as error:
+            if not is_refusal(error.args[0]):
+                raise unreachable(cluster, error.args[0].str()) from None
+            problems.append(not_allowed(cluster, name, "READ and WRITE"))
+            continue
+        # What the cluster does not tell counts as allowed.
+        allowed = {"READ", "WRITE"} if operations is None else {operation.name for operation in operations}
+        if lacking := [operation for operation in ("READ", "WRITE") if operation not in allowed]:
+            problems.append(not_allowed(cluster, name, " and ".join(lacking)))
+    if problems:
+        raise EnvironmentFault(problems)
 
 
 class Journal:
@@ -101,7 +139,7 @@ class Journal:
         except KafkaException as error:
             if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 return False
-            raise self._fault(error, "cannot create it") from None
+            raise self._fault(error, "CREATE") from None
         return True
 
     def write(self, key: str, value: Value | None) -> int:
@@ -131,7 +169,7 @@ class Journal:
             self.post(key, value, note)
         left = self._open_producer().flush(self._timeout)
         if failed:
-            raise self._fault(KafkaException(failed[0]), "cannot write to it")
+            raise self._fault(KafkaException(failed[0]), "WRITE")
         if left:
             raise unreachable(
                 self._cluster, f"{left} values not stored in {self._topic.name} after {self._timeout:g} s"
@@ -182,9 +220,11 @@ class Journal:
             self._producer = Producer(self._cluster.librdkafka() | _QUIET | settings)
         return self._producer
 
-    def _fault(self, error: KafkaException, what: str) -> EnvironmentFault:
+    def _fault(self, error: KafkaException, operation: str) -> EnvironmentFault:
+        if is_refusal(error.args[0]):
+            return EnvironmentFault(not_allowed(self._cluster, self._topic.name, operation))
         return EnvironmentFault(
-            Problem("AB311", self.where, f"{what}: {error.args[0].str()}", "check the cluster and this user's ACLs")
+            Problem("AB311", self.where, f"{operation} failed: {error.args[0].str()}", "check the cluster")
         )
 
 
@@ -272,7 +312,7 @@ class Follower:
                 data = message.value()
                 yield key, None if data is None else json.loads(data)
             elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                raise self._refused(error)
+                raise self._refused()
 
     def close(self) -> None:
         """Close the connection."""
@@ -285,8 +325,7 @@ class Follower:
         except KafkaException as error:
             raise unreachable(self._cluster, error.args[0].str()) from None
         if found.error is not None and found.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            raise self._refused(found.error)
+            raise self._refused()
 
-    def _refused(self, error: KafkaError) -> EnvironmentFault:
-        where = f"{self._cluster.where}, topic {self._topic.name}"
-        return EnvironmentFault(Problem("AB311", where, f"cannot read it: {error.str()}", "grant READ on it"))
+    def _refused(self) -> EnvironmentFault:
+        return EnvironmentFault(not_allowed(self._cluster, self._topic.name, "READ"))

@@ -161,6 +161,6 @@ def test_without_a_place_for_it_a_record_too_large_parks_alone_until_the_limit_i
 
 def test_a_topic_for_dead_letters_that_is_not_there_is_an_error_before_anything_is_written(target: Cluster) -> None:
     spec = flow_spec(target, target, "identical", "nowhere", "orders")
-    with pytest.raises(EnvironmentFault, match=r"topic nowhere: flow .* and it does not exist .* \[AB363\]"):
+    with pytest.raises(EnvironmentFault, match=r"topic nowhere: flow .* and it does not exist, .* \[AB363\]"):
         dlq.check(target, [spec.flow])
     dlq.check(target, [replace(spec.flow, dlq=None)])

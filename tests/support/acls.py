@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     ResourcePatternType,
     ResourceType,
 )
 
+from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
-from tests.contract.kafka import grant
+from reconciler.model.acl import Acl
+from reconciler.plan.acls import needed_acls
+from tests.contract.kafka import ANSWER_SECONDS, ANY_ACL, VISIBLE_SECONDS, admin, grant
+
+_KINDS = {
+    "topic": ResourceType.TOPIC,
+    "group": ResourceType.GROUP,
+    "transactional-id": ResourceType.TRANSACTIONAL_ID,
+    "cluster": ResourceType.BROKER,
+}
 
 
 def allow(cluster: EmbeddedCluster, user: str, kind: ResourceType, prefix: str, *operations: AclOperation) -> None:
@@ -21,3 +36,33 @@ def allow(cluster: EmbeddedCluster, user: str, kind: ResourceType, prefix: str, 
         for operation in operations
     ]
     grant(cluster, bindings)
+
+
+def give(cluster: EmbeddedCluster, user: str, acls: Iterable[Acl]) -> None:
+    """Allow `user` exactly what some ACLs say."""
+    grant(cluster, list(dict.fromkeys(_binding(user, acl) for acl in acls)))
+
+
+def take(cluster: EmbeddedCluster, user: str, acl: Acl) -> None:
+    """Take one ACL away again, and wait until the broker goes by that."""
+    one = _binding(user, acl)
+    parts = (one.restype, one.name, one.resource_pattern_type, one.principal, one.host, one.operation)
+    client = admin(cluster)
+    (future,) = client.delete_acls([AclBindingFilter(*parts, one.permission_type)]).values()
+    assert len(future.result(ANSWER_SECONDS)) == 1, acl
+    deadline = time.monotonic() + VISIBLE_SECONDS
+    while one in client.describe_acls(ANY_ACL, request_timeout=ANSWER_SECONDS).result(ANSWER_SECONDS):
+        assert time.monotonic() < deadline, "the ACL is still in force"
+        time.sleep(0.05)
+
+
+def _binding(user: str, acl: Acl) -> AclBinding:
+    kind = ResourcePatternType.PREFIXED if acl.pattern.prefixed else ResourcePatternType.LITERAL
+    operation, allow_it = AclOperation[acl.operation], AclPermissionType.ALLOW
+    return AclBinding(_KINDS[acl.kind], acl.pattern.name, kind, f"User:{user}", "*", operation, allow_it)
+
+
+def needed_by(file: Path, alias: str) -> list[Acl]:
+    """Return all that `explain --acls` says is needed on one cluster, less what is optional."""
+    topology = load((file,))
+    return [acl for acl in needed_acls(topology, topology.flows) if acl.alias == alias and not acl.is_optional]

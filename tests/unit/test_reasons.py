@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.model.status import PartitionState
+from reconciler.model.cluster import Cluster
+from reconciler.model.security import Security
+from reconciler.model.status import PartitionState, PartitionStatus
 from reconciler.replicator import reasons
 from reconciler.replicator.batch import UnreadableBatch
 from reconciler.replicator.split import split
@@ -90,7 +92,9 @@ def test_what_a_fetch_error_means(error: int, state: PartitionState, code: str, 
         ("target", 5, OPENING, "AB220", "LEADER_NOT_AVAILABLE"),
     ],
 )
-def test_what_a_missing_topic_means(side: str, error: int, state: PartitionState, code: str, words: str) -> None:
+def test_what_a_missing_topic_means(
+    side: reasons.Side, error: int, state: PartitionState, code: str, words: str
+) -> None:
     found, reason = reasons.missing_topic(side, "orders", error)
     assert (found, reason.code) == (state, code)
     assert words in reason.text
@@ -112,3 +116,20 @@ def test_errors_have_kafkas_names(error: int, name: str) -> None:
     assert error_name(error) == name
     assert str(ErrorCode(error, "detail")) == f"{name}: detail"
     assert str(ErrorCode(error)) == name
+
+
+def test_who_is_not_allowed_something_is_named_with_the_cluster() -> None:
+    east, west = (Cluster(alias, (f"{alias}:1",), security=Security(username=alias[0])) for alias in ("east", "west"))
+    sides: tuple[reasons.Side, ...] = ("source", "target")
+    said = []
+    for side in sides:
+        _, reason = reasons.why_refused(ErrorCode(29), "READ", "topic orders", side)
+        status = PartitionStatus("orders", 0, "east.orders", PARKED, -1, -1, reason)
+        said.append(str(reasons.with_user(status, east, west).reason))
+    head = "READ on topic orders is refused (TOPIC_AUTHORIZATION_FAILED): grant it to"
+    assert said == [
+        f"{head} user e on cluster east (east:1) [AB213]",
+        f"{head} user w on cluster west (west:1) [AB213]",
+    ]
+    fine = PartitionStatus("orders", 0, "east.orders", PARKED, -1, -1)
+    assert reasons.with_user(fine, east, west) is fine

@@ -10,6 +10,7 @@ import pytest
 
 from reconciler.model.status import PartitionState
 from reconciler.replicator import committer, receipts
+from reconciler.replicator.agreement import Disagreement
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.committer import Committer
 from reconciler.replicator.committing import Committing, Terms
@@ -140,9 +141,12 @@ def test_a_transactional_id_that_is_closed_to_us_is_told_as_that(monkeypatch: py
     committing = made(Committer, Still(most=1), [])
     with pytest.raises(Enough):
         through(committing.run())
-    with pytest.raises(ErrorCode) as refused:
+    with pytest.raises(
+        Disagreement, match=f"WRITE on transactional id {committing.transactional_id} is refused"
+    ) as one:
         through(committing.producer(channel_of(committing)))
-    assert refused.value.code == TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    state, reason = one.value.verdict
+    assert (state, reason.code) == (PartitionState.PARKED, "AB213")
 
 
 @pytest.mark.parametrize(("meanwhile", "committed"), [("nothing", 3), ("ends", 3), ("begins", 100)])

@@ -1,0 +1,189 @@
+"""The exact ACLs that a topology's flows need on their clusters, from the declaration alone.
+
+Pure. `anabranch explain --acls` prints them, `doctor` holds them against live clusters. Each operation stands here
+because some request asks for it; where one gives another (`model.acl.IMPLIED`) the lesser is left out. What is optional
+is what copying does without, with less: a warning, or another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from reconciler.model.acl import CLUSTER_NAME, PURPOSES, Acl, Pattern, Purpose, ResourceKind, without_surplus
+from reconciler.model.cluster import Cluster
+from reconciler.model.flow import Flow
+from reconciler.model.names import (
+    CONTROL_TOPIC,
+    COPIES_TOPIC,
+    OWNED_TOPIC,
+    PROBE_NAMES,
+    SCRATCH_TOPIC,
+    STATUS_TOPIC,
+    lease_group,
+    syncs_topic,
+    transactional_prefix,
+)
+from reconciler.model.selection import is_literal
+from reconciler.model.topology import Topology
+from reconciler.plan.patterns import copies, originals, patterns_of
+
+PLACEHOLDER = "REPLICATOR"
+"""Stands for the principal where the declaration names no user."""
+
+_MARKERS = "transaction markers that fill gaps; CLUSTER_ACTION instead before Kafka 3.8"
+_LOOK = "seeing before a copy begins whether its remote topic is ours"
+_JOURNALS = {
+    STATUS_TOPIC: "what `status` shows",
+    CONTROL_TOPIC: "commands such as `pause`, and which task has which partition",
+    COPIES_TOPIC: "what is remembered of copies: topic ids, shifted runs",
+}
+
+
+@dataclass(frozen=True)
+class _Need:
+    """One operation of one flow on one side; for these purposes it is needed, or optional."""
+
+    kind: ResourceKind
+    pattern: Pattern
+    operations: Sequence[str]
+    why: str
+    purposes: Collection[Purpose] = PURPOSES
+    is_optional: bool = False
+
+
+def needed_acls(topology: Topology, flows: Collection[Flow]) -> tuple[Acl, ...]:
+    """Return the ACLs that `flows` of `topology` need, by cluster in the order of declaration, each once."""
+    found = [
+        Acl(alias, purpose, need.kind, need.pattern, operation, need.is_optional, need.why, (flow.name,))
+        for flow in flows
+        for alias, need in _needs(topology, flow)
+        for purpose in need.purposes
+        for operation in need.operations
+    ]
+    order = {alias: place for place, alias in enumerate(topology.aliases)}
+    return tuple(sorted(without_surplus(found), key=lambda acl: order[acl.alias]))
+
+
+def principal(cluster: Cluster) -> str:
+    """Return whom ACLs on a cluster are for, as Kafka writes it; a placeholder where no user is declared."""
+    return f"User:{cluster.security.username or PLACEHOLDER}"
+
+
+def remarks(topology: Topology, flows: Collection[Flow]) -> dict[str, tuple[str, ...]]:
+    """Return by cluster what ACLs cannot say of `flows`, and what else is to be known."""
+    found: dict[str, list[str]] = {}
+    for alias in dict.fromkeys(alias for flow in flows for alias in (flow.source, flow.target)):
+        said = found.setdefault(alias, [])
+        if not topology.clusters[alias].security.username:
+            said.append(f"no user is declared: put the replicator's principal for User:{PLACEHOLDER}")
+        for flow in flows:
+            if flow.source == alias:
+                said += _about_patterns(flow)
+        if any(flow.target == alias for flow in flows):
+            said.append(
+                "before Kafka 3.0 writing the journals also needs IDEMPOTENT_WRITE on the cluster; later WRITE on a "
+                "topic gives it"
+            )
+    return {alias: tuple(said) for alias, said in found.items()}
+
+
+def _about_patterns(flow: Flow) -> Iterator[str]:
+    for item in flow.topics.include:
+        if not is_literal(item):
+            said = ", ".join(map(str, patterns_of(item)))
+            yield f"flow {flow.name}: ACLs know no regular expressions: {item} became {said}"
+    if flow.topics.exclude:
+        yield f"flow {flow.name}: what is excluded is not taken, though a prefix may allow it"
+    if flow.policy.kind == "class" and not all(map(is_literal, flow.topics.include)):
+        yield f"flow {flow.name}: a policy class may give copies any name, so its target allows all topics"
+
+
+def _needs(topology: Topology, flow: Flow) -> Iterator[tuple[str, _Need]]:
+    for need in _at_source(flow, topology.aliases):
+        yield flow.source, need
+    for need in (
+        *_of_copies(flow, topology.aliases),
+        *_of_coordinators(topology.name, flow),
+        *_of_journals(),
+        *_of_topics_beside(flow),
+    ):
+        yield flow.target, need
+
+
+def _at_source(flow: Flow, aliases: Collection[str]) -> Iterator[_Need]:
+    for pattern in originals(flow, aliases):
+        yield _Need("topic", pattern, ["READ"], "originals")
+        yield _Need("topic", pattern, ["DESCRIBE_CONFIGS"], "what copies are made like", ["apply"])
+        yield _Need("topic", pattern, ["DESCRIBE_CONFIGS"], _LOOK, ["replicate"], is_optional=True)
+
+
+def _of_copies(flow: Flow, aliases: Collection[str]) -> Iterator[_Need]:
+    for pattern in copies(flow, aliases):
+        yield _Need("topic", pattern, ["READ", "WRITE"], "copies")
+        yield _Need("topic", pattern, ["DESCRIBE_CONFIGS"], _LOOK, ["replicate"], is_optional=True)
+        yield _Need("topic", pattern, ["CREATE"], "making them", ["apply"])
+        yield _Need("topic", pattern, ["ALTER"], "letting them grow", ["apply"])
+        yield _Need("topic", pattern, ["ALTER_CONFIGS"], "their settings", ["apply"])
+        if _may_be_identical(flow):
+            why = "padding, where originals have lost their beginning"
+            yield _Need("topic", pattern, ["DELETE"], why, is_optional=True)
+
+
+def _of_coordinators(topology: str, flow: Flow) -> Iterator[_Need]:
+    yield _Need("group", Pattern(lease_group(topology, flow.name)), ["READ"], "the lease; committed positions")
+    ids = Pattern(transactional_prefix(topology, flow.name), prefixed=True)
+    why = "producers of partitions, and transactions"
+    if not flow.repeats:
+        yield _Need("transactional-id", ids, ["WRITE"], why)
+    elif flow.offsets == "auto":
+        begun = "copies that were begun with identical offsets"
+        yield _Need("transactional-id", ids, ["WRITE"], begun, is_optional=True)
+    if _may_be_identical(flow) and flow.fill != "transactions":
+        demanded = flow.fill == "markers"
+        purposes: Sequence[Purpose] = PURPOSES if demanded else ["replicate"]
+        yield _Need("cluster", Pattern(CLUSTER_NAME), ["ALTER"], _MARKERS, purposes, is_optional=not demanded)
+    if _may_be_translated(flow) and not flow.repeats:
+        why = "writing a transaction's marker that a broker left out (KAFKA-20734)"
+        yield _Need("cluster", Pattern(CLUSTER_NAME), ["ALTER"], why, ["replicate"], is_optional=True)
+
+
+def _of_journals() -> Iterator[_Need]:
+    for name, why in _JOURNALS.items():
+        yield _Need("topic", Pattern(name), ["READ", "WRITE"], why, ["replicate"])
+        yield _Need("topic", Pattern(name), ["CREATE", "DESCRIBE"], why, ["apply"])
+    why = "which remote topics are ours"
+    yield _Need("topic", Pattern(OWNED_TOPIC), ["READ"], why)
+    yield _Need("topic", Pattern(OWNED_TOPIC), ["CREATE", "WRITE"], why, ["apply"])
+
+
+def _of_topics_beside(flow: Flow) -> Iterator[_Need]:
+    if flow.dlq is not None:
+        yield _Need("topic", Pattern(flow.dlq), ["WRITE"], "records put aside (dlq)", ["replicate"])
+        yield _Need("topic", Pattern(flow.dlq), ["DESCRIBE"], "looking whether the dlq is there", ["apply"])
+    if _may_be_translated(flow):
+        syncs, why = Pattern(syncs_topic(flow.source)), "where records with translated offsets stand"
+        is_optional = _may_be_identical(flow)
+        yield _Need("topic", syncs, ["CREATE", "WRITE"], why, ["replicate"], is_optional)
+        why = "a position that the group has lost"
+        if not flow.repeats:
+            yield _Need("topic", syncs, ["READ"], why, ["replicate"], is_optional=True)
+    if not flow.repeats:
+        why = "trying once what the target can"
+        ids = Pattern(transactional_prefix(*PROBE_NAMES), prefixed=True)
+        scratch = Pattern(SCRATCH_TOPIC)
+        yield _Need("topic", scratch, ["CREATE", "READ", "WRITE"], why, ["replicate"], is_optional=True)
+        yield _Need("transactional-id", ids, ["WRITE"], why, ["replicate"], is_optional=True)
+        why = "remembering what the target can"
+        yield _Need("topic", Pattern(OWNED_TOPIC), ["WRITE"], why, ["replicate"], is_optional=True)
+
+
+def _may_be_identical(flow: Flow) -> bool:
+    """Tell whether a copy that is begun now may get identical offsets."""
+    if flow.offsets != "auto":
+        return flow.offsets == "identical"
+    return not flow.repeats and flow.start.at in ("earliest", "offsets")
+
+
+def _may_be_translated(flow: Flow) -> bool:
+    return flow.offsets != "identical"

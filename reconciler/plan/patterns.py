@@ -1,0 +1,126 @@
+"""Which ACL resource patterns cover the topics that a flow takes, and their copies: the narrowest that are safe.
+
+Pure. ACLs know names and prefixes alone, so a regular expression becomes the plain text that it begins with, or else
+every topic. Called by `acls`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from reconciler.model.acl import ALL, Pattern
+from reconciler.model.flow import Flow
+from reconciler.model.naming import HEARTBEATS
+from reconciler.model.renames import GROUP
+from reconciler.model.selection import is_literal
+
+_OPTIONAL = frozenset("*?{")
+_SPECIAL = frozenset(".^$*+?{}[]\\|()")
+
+
+def patterns_of(item: str) -> tuple[Pattern, ...]:
+    """Return what covers an item of an include list: a plain name, or a regular expression (Python's `re`)."""
+    if is_literal(item):
+        return (Pattern(item),)
+    return narrowed(_pattern(alternative) for alternative in _alternatives(item))
+
+
+def originals(flow: Flow, aliases: Collection[str]) -> tuple[Pattern, ...]:
+    """Return what covers the topics that a flow takes at its source.
+
+    Args:
+        flow: the flow.
+        aliases: the clusters of the topology.
+    """
+    return narrowed(pattern for item in _wanted(flow, aliases) for pattern in patterns_of(item))
+
+
+def copies(flow: Flow, aliases: Collection[str]) -> tuple[Pattern, ...]:
+    """Return what covers the remote topics of a flow at its target; takes what `originals` does."""
+    return narrowed(
+        copy for item in _wanted(flow, aliases) for original in patterns_of(item) for copy in _copies_of(flow, original)
+    )
+
+
+def narrowed(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
+    """Return patterns without those that another one covers, each once."""
+    once = tuple(dict.fromkeys(patterns))
+    return tuple(one for one in once if not any(other != one and other.covers(one) for other in once))
+
+
+def _wanted(flow: Flow, aliases: Collection[str]) -> Iterator[str]:
+    """Yield the items of the include list that may take a topic."""
+    return (item for item in flow.topics.include if not is_literal(item) or flow.takes(item, aliases))
+
+
+def _copies_of(flow: Flow, original: Pattern) -> Iterator[Pattern]:
+    if not (original.prefixed or original.is_everything):
+        if flow.nameless(original.name) is None:
+            yield Pattern(flow.remote_topic(original.name))
+        return
+    policy, begin = flow.policy, "" if original.is_everything else original.name
+    if policy.kind == "class":
+        yield ALL
+        return
+    if policy.prefixes:
+        yield Pattern(f"{flow.source}{policy.separator}{begin}", prefixed=True)
+    else:
+        yield original
+        if HEARTBEATS.startswith(begin):
+            # They have the prefix whatever the policy.
+            yield Pattern(f"{flow.source}{policy.separator}{HEARTBEATS}")
+    for rule in policy.rules:
+        if not is_literal(rule.pattern) or (rule.pattern.startswith(begin) and flow.topics.matches(rule.pattern)):
+            fixed, *groups = GROUP.split(rule.replacement)
+            if fixed or not groups:
+                yield Pattern(fixed, prefixed=bool(groups))
+            else:
+                yield ALL
+
+
+def _alternatives(expression: str) -> Iterator[str]:
+    """Yield what stands between the bars outside of groups and sets."""
+    begin = depth = at = 0
+    in_set = False
+    while at < len(expression):
+        character = expression[at]
+        if character == "\\":
+            at += 1
+        elif in_set:
+            in_set = character != "]"
+        elif character == "[":
+            in_set = True
+            # A bracket that comes first is one of the set.
+            at += expression.startswith("^", at + 1)
+            at += expression.startswith("]", at + 1)
+        elif character in "()":
+            depth += 1 if character == "(" else -1
+        elif character == "|" and not depth:
+            yield expression[begin:at]
+            begin = at + 1
+        at += 1
+    yield expression[begin:]
+
+
+def _pattern(expression: str) -> Pattern:
+    """Return what covers an expression without bars outside of groups."""
+    fixed, rest = _begin(expression.removeprefix("^"))
+    if fixed and rest in ("", "$"):
+        return Pattern(fixed)
+    return Pattern(fixed, prefixed=True) if fixed else ALL
+
+
+def _begin(expression: str) -> tuple[str, str]:
+    """Split an expression into the plain text that it begins with, and the rest."""
+    fixed, at = "", 0
+    while at < len(expression):
+        length = 2 if expression[at] == "\\" else 1
+        character = expression[at : at + length][-1]
+        # A letter or digit behind a backslash means something else.
+        if character.isalnum() if length > 1 else character in _SPECIAL:
+            break
+        if expression[at + length : at + length + 1] in _OPTIONAL:
+            break
+        fixed += character
+        at += length
+    return fixed, expression[at:]

@@ -1,0 +1,144 @@
+"""What `explain --acls` says, from the declaration to the three ways it is written."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli.main import main
+from reconciler.model.acl import Acl, Pattern, without_surplus
+from reconciler.plan.acls import needed_acls
+from tests.unit.declaring import HEAD, load
+
+SECURED = HEAD.replace(
+    '["b1.a.example:9092"]}',
+    '["b1.a.example:9092"], security: '
+    '{protocol: SASL_PLAINTEXT, mechanism: PLAIN, username: "o\'hara", password: "env:NEVER_SET"}}',
+)
+
+
+def needs(folder: Path, fields: str, alias: str = "b", purpose: str = "replicate") -> dict[str, set[str]]:
+    """Return what flow a-b needs, by resource, and under `optional` by what it can do without."""
+    topology = load(folder, HEAD + "flows: [{from: a, to: b, topics: {include: [orders]}" + fields + "}]\n")
+    found: dict[str, set[str]] = {}
+    for acl in needed_acls(topology, topology.flows):
+        if (acl.alias, acl.purpose) == (alias, purpose):
+            kept = f"optional {acl.pattern.name}" if acl.is_optional else acl.pattern.name
+            found.setdefault(kept, set()).add(acl.operation)
+    return found
+
+
+JOURNALS = {
+    "anabranch-status.internal": {"READ", "WRITE"},
+    "anabranch-control.internal": {"READ", "WRITE"},
+    "anabranch-copies.internal": {"READ", "WRITE"},
+    "anabranch-owned.internal": {"READ"},
+}
+COPY = {"a.orders": {"READ", "WRITE"}, "anabranch.shop.a-b": {"READ"}}
+IDS = {"anabranch.shop.a-b.": {"WRITE"}}
+SYNCS = "mm2-offset-syncs.a.internal"
+
+
+def required(needed: dict[str, set[str]]) -> dict[str, set[str]]:
+    return {name: operations for name, operations in needed.items() if not name.startswith("optional ")}
+
+
+@pytest.mark.parametrize(
+    ("fields", "more"),
+    [
+        ("", IDS),
+        (", offsets: identical", IDS),
+        (", fill: markers", {**IDS, "kafka-cluster": {"ALTER"}}),
+        (", fill: transactions", IDS),
+        (", offsets: translated", {**IDS, SYNCS: {"CREATE", "WRITE"}}),
+        (", start: latest", {**IDS, SYNCS: {"CREATE", "WRITE"}}),
+        (", delivery: at-least-once", {SYNCS: {"CREATE", "WRITE"}}),
+        (", dlq: letters", {**IDS, "letters": {"WRITE"}}),
+    ],
+)
+def test_a_target_needs_what_the_mode_asks_for(tmp_path: Path, fields: str, more: dict[str, set[str]]) -> None:
+    assert required(needs(tmp_path, fields)) == {**JOURNALS, **COPY, **more}
+
+
+def test_what_is_optional_depends_on_the_mode_too(tmp_path: Path) -> None:
+    auto = needs(tmp_path, "")
+    assert auto["optional a.orders"] == {"DESCRIBE_CONFIGS", "DELETE"}
+    assert auto["optional kafka-cluster"] == {"ALTER"}
+    assert auto[f"optional {SYNCS}"] == {"CREATE", "READ", "WRITE"}
+    identical = needs(tmp_path, ", offsets: identical, fill: transactions")
+    assert f"optional {SYNCS}" not in identical
+    assert "optional kafka-cluster" not in identical
+    repeating = needs(tmp_path, ", delivery: at-least-once, offsets: translated")
+    assert {name for name in repeating if name.startswith("optional ")} == {"optional a.orders"}
+
+
+def test_applying_makes_and_changes_and_looks_but_copies_nothing(tmp_path: Path) -> None:
+    assert required(needs(tmp_path, ", dlq: letters", purpose="apply")) == {
+        "a.orders": {"READ", "WRITE", "CREATE", "ALTER", "ALTER_CONFIGS"},
+        "anabranch.shop.a-b": {"READ"},
+        **IDS,
+        "letters": {"DESCRIBE"},
+        "anabranch-owned.internal": {"CREATE", "READ", "WRITE"},
+        **{name: {"CREATE", "DESCRIBE"} for name in JOURNALS if "owned" not in name},
+    }
+    assert needs(tmp_path, "", "a", "apply") == {"orders": {"READ", "DESCRIBE_CONFIGS"}}
+    assert needs(tmp_path, "", "a") == {"orders": {"READ"}, "optional orders": {"DESCRIBE_CONFIGS"}}
+
+
+def test_what_another_one_gives_is_left_out() -> None:
+    def acl(operation: str, pattern: Pattern, optional: bool = False, flow: str = "x") -> Acl:
+        return Acl("a", "apply", "topic", pattern, operation, optional, "", (flow,))
+
+    orders, prefix = Pattern("orders"), Pattern("ord", prefixed=True)
+    read = acl("READ", orders)
+    assert without_surplus([acl("DESCRIBE", orders), read, acl("READ", orders, True, "y")]) == (
+        Acl("a", "apply", "topic", orders, "READ", False, "", ("x", "y")),
+    )
+    assert without_surplus([read, acl("READ", prefix)]) == (acl("READ", prefix),)
+    # What is optional may be withheld, so it gives nothing.
+    assert without_surplus([read, acl("READ", prefix, True)]) == (read, acl("READ", prefix, True))
+
+
+def test_it_is_written_for_people_for_programs_and_as_commands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "shop.yaml"
+    flows = "replication: [{active-active: [a, b], topics: {include: ['orders.*'], exclude: ['.*-tmp']}}]\n"
+    file.write_text(SECURED + flows + "flows: [{from: a, to: c, enabled: false}]\n")
+
+    assert main(["explain", "--acls", str(file)]) == 0
+    text = capsys.readouterr().out
+    assert "cluster a   User:o'hara" in text
+    assert "cluster b   User:REPLICATOR" in text
+    assert "no user is declared" in text
+    assert "flow a-b: ACLs know no regular expressions: orders.* became orders* (prefixed)" in text
+    assert "cluster c" not in text
+
+    assert main(["explain", "--acls", str(file), "--format", "json", "--flow", "a-b"]) == 0
+    (a, b) = json.loads(capsys.readouterr().out)
+    assert (a["cluster"], a["principal"], b["principal"]) == ("a", "User:o'hara", "User:REPLICATOR")
+    assert a["acls"][0] == {
+        "purpose": "replicate",
+        "optional": False,
+        "resource": "topic",
+        "name": "orders",
+        "pattern": "prefixed",
+        "operation": "READ",
+        "why": "originals",
+        "flows": ["a-b"],
+    }
+    assert {flow for acl in b["acls"] for flow in acl["flows"]} == {"a-b"}
+
+    assert main(["explain", "--acls", str(file), "--format", "commands"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    commands = [shlex.split(line) for line in lines if line.startswith("kafka-acls.sh ")]
+    wanted = ["--add", "--allow-principal", "User:o'hara", "--operation", "Read", "--operation", "DescribeConfigs"]
+    assert [*wanted, "--topic", "orders", "--resource-pattern-type", "prefixed"] in [one[5:] for one in commands]
+    assert not any("--cluster" in one for one in commands), "what is optional is commented out"
+    assert any(line.startswith("# kafka-acls.sh") and line.endswith("--operation Alter --cluster") for line in lines)
+
+    assert main(["explain", str(file), "--format", "commands"]) == 2
+    assert "--acls alone" in " ".join(capsys.readouterr().err.split())

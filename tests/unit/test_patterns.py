@@ -1,0 +1,103 @@
+"""Include lists as ACL resource patterns: nothing that a flow takes may be missing, and little else may be there."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.model.acl import ALL, Pattern
+from reconciler.model.flow import Flow
+from reconciler.model.policy import Otherwise, PolicyKind, ReplicationPolicy
+from reconciler.model.renames import RenameRule
+from reconciler.model.selection import Selection
+from reconciler.plan.patterns import copies, originals, patterns_of
+
+ALIASES = ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [
+        ("orders", "orders"),
+        ("a.b", "a.b"),
+        ("orders.*", "orders* (prefixed)"),
+        ("^orders", "orders"),
+        ("orders$", "orders"),
+        (r"orders\.eu", "orders.eu"),
+        (r"orders\.(eu|us)", "orders.* (prefixed)"),
+        (r"v\d+", "v* (prefixed)"),
+        ("orders?", "order* (prefixed)"),
+        ("ab+", "ab* (prefixed)"),
+        ("ab{0,2}", "a* (prefixed)"),
+        ("a*", "* (all)"),
+        (".*", "* (all)"),
+        ("(?i)orders", "* (all)"),
+        ("(orders|users)", "* (all)"),
+        ("orders|users", "orders, users"),
+        ("orders|order.*", "order* (prefixed)"),
+        ("orders|.*-eu", "* (all)"),
+        ("a[|]b|c", "a* (prefixed), c"),
+        ("a[]|]b|[^]|]", "* (all)"),
+        (r"a\|b", "a|b"),
+    ],
+)
+def test_a_regular_expression_becomes_what_it_begins_with(item: str, expected: str) -> None:
+    assert ", ".join(map(str, patterns_of(item))) == expected
+
+
+@given(st.from_regex(r"[ab.\\|*+?()\[\]^$-]{1,8}", fullmatch=True), st.text("ab.-", min_size=1, max_size=5))
+def test_whatever_an_expression_matches_is_covered(item: str, name: str) -> None:
+    try:
+        does_match = re.compile(item).fullmatch(name) is not None
+    except re.error:
+        return
+    if does_match:
+        assert any(pattern.covers(Pattern(name)) for pattern in patterns_of(item)), (item, patterns_of(item))
+
+
+def flow(include: tuple[str, ...], policy: ReplicationPolicy, exclude: tuple[str, ...] = ()) -> Flow:
+    return Flow("a-b", "a", "b", Selection(include, exclude), policy)
+
+
+@pytest.mark.parametrize(
+    ("kind", "include", "expected"),
+    [
+        ("default", ("orders", "users.*"), "a.orders, a.users* (prefixed)"),
+        ("default", (".*",), "a.* (prefixed)"),
+        ("default", ("orders", "orders-tmp", "b.orders"), "a.orders"),
+        ("identity", ("orders", "users.*"), "orders, users* (prefixed)"),
+        ("identity", ("he.*",), "he* (prefixed), a.heartbeats"),
+        ("identity", ("heartbeats",), "a.heartbeats"),
+        ("identity", (".*",), "* (all)"),
+    ],
+)
+def test_copies_are_covered_under_their_own_names(kind: PolicyKind, include: tuple[str, ...], expected: str) -> None:
+    one = flow(include, ReplicationPolicy(kind), (".*-tmp",))
+    assert ", ".join(map(str, copies(one, ALIASES))) == expected
+
+
+@pytest.mark.parametrize(
+    ("otherwise", "include", "expected"),
+    [
+        ("default", ("orders.*",), "a.orders* (prefixed), dc1-* (prefixed), all-users"),
+        ("identity", ("orders.*",), "orders* (prefixed), dc1-* (prefixed), all-users"),
+        ("default", ("users", "orders.eu"), "all-users, dc1-eu"),
+    ],
+)
+def test_copies_of_renamed_topics_are_covered(otherwise: Otherwise, include: tuple[str, ...], expected: str) -> None:
+    rules = (RenameRule(r"orders\.(.*)", r"dc1-\1"), RenameRule("other", "unused"), RenameRule("use.*", "all-users"))
+    one = flow(include, ReplicationPolicy("rename", rules=rules, otherwise=otherwise))
+    assert ", ".join(map(str, copies(one, ALIASES))) == expected
+
+
+def test_a_rule_that_begins_with_a_group_may_give_any_name() -> None:
+    one = flow(("orders.*",), ReplicationPolicy("rename", rules=(RenameRule("(.*)-x", r"\1"),)))
+    assert copies(one, ALIASES) == (ALL,)
+
+
+def test_what_is_never_taken_is_not_covered() -> None:
+    one = flow(("orders", "b.users", "x-tmp", "__x"), ReplicationPolicy(), (".*-tmp",))
+    assert originals(one, ALIASES) == (Pattern("orders"),)
