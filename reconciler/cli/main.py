@@ -19,6 +19,7 @@ from reconciler import __version__
 from reconciler.cli.apply import apply
 from reconciler.cli.common import print_problems
 from reconciler.cli.demo import demo
+from reconciler.cli.doctor import doctor
 from reconciler.cli.explain import explain
 from reconciler.cli.graph import graph
 from reconciler.cli.lag import lag
@@ -39,6 +40,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "validate": validate,
     "graph": graph,
     "explain": explain,
+    "doctor": doctor,
     "plan": plan,
     "apply": apply,
     "replicate": replicate,

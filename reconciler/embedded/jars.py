@@ -71,7 +71,7 @@ def java_executable(environ: Mapping[str, str] = os.environ) -> Path:
     where = "JAVA_HOME" if home else "PATH"
     if found is None or not os.access(found, os.X_OK):
         raise _java_fault(where, f"expected Java {OLDEST_JAVA} or newer, found no executable {found or 'java'}")
-    version = _java_version(found)
+    version = java_version(found)
     if version < OLDEST_JAVA:
         raise _java_fault(where, f"expected Java {OLDEST_JAVA} or newer, {found} is {version or 'not a Java'}")
     return Path(found)
@@ -160,7 +160,7 @@ def _fetch_lock(folder: Path) -> Iterator[None]:
 
 
 @cache
-def _java_version(java: str) -> int:
+def java_version(java: str) -> int:
     """Return the feature version that `java -version` tells, 0 when it tells none."""
     try:
         told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)

@@ -20,6 +20,11 @@ def is_literal(item: str) -> bool:
     return LITERAL_NAME.fullmatch(item) is not None
 
 
+def is_internal(name: str) -> bool:
+    """Tell whether a topic is one that no flow ever takes, for its name."""
+    return _any_matches(ALWAYS_EXCLUDED, name)
+
+
 @lru_cache(maxsize=4096)
 def _pattern(item: str) -> re.Pattern[str]:
     return re.compile(re.escape(item) if is_literal(item) else item)

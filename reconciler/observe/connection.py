@@ -83,6 +83,28 @@ class Connection:
         )
         return self._collect({f"topic {name}": futures[name] for name in names}, "DESCRIBE")
 
+    def topic_operations(self, names: Collection[str]) -> dict[str, frozenset[str] | None]:
+        """Return what we may do on topics, None where the cluster does not tell; those that are not there are left out.
+
+        Raises:
+            Unreachable: AB310, no answer.
+        """
+        if not names:
+            return {}
+        futures = self._client.describe_topics(
+            TopicCollection(list(names)), include_authorized_operations=True, request_timeout=ANSWER_SECONDS
+        )
+        found: dict[str, frozenset[str] | None] = {}
+        for name, future in futures.items():
+            try:
+                found[name] = operations_of(future.result())
+            except KafkaException as error:
+                if is_refusal(error.args[0]):
+                    found[name] = frozenset()
+                elif error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise unreachable(self._cluster, in_words(error.args[0])) from None
+        return found
+
     def topic_configs(self, names: Collection[str]) -> dict[str, Configs]:
         """Return every setting of the named topics with its source, in one request.
 

@@ -1,0 +1,58 @@
+"""What a live cluster shows `doctor`: whether its brokers answer where they say, and what our user may do there.
+
+It writes nothing. What does not exist yet nobody can be refused on: it is left out.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+
+from reconciler.model.acl import Acl, Pattern, ResourceKind
+from reconciler.model.health import BrokerSeen, Rights
+from reconciler.model.selection import is_internal
+from reconciler.observe.connection import Connection
+
+_REACH_SECONDS = 3.0
+_AT_ONCE = 16
+
+
+def brokers_of(connection: Connection) -> tuple[BrokerSeen, ...]:
+    """Return every broker of a cluster, each asked at the address that it tells clients, by id."""
+    told = [(node, broker.host, broker.port) for node, broker in sorted(connection.metadata.brokers.items())]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return tuple(pool.map(lambda one: _reach(*one), told))
+
+
+def rights(connection: Connection, acls: Collection[Acl]) -> Rights:
+    """Return what our user may do on the resources that some ACLs of this cluster are about.
+
+    Raises:
+        Unreachable: AB310, the cluster does not answer.
+    """
+    there = [name for name in connection.metadata.topics if not is_internal(name)]
+    topics = {acl.pattern for acl in acls if acl.kind == "topic"}
+    names = {pattern.name for pattern in topics if not (pattern.prefixed or pattern.is_everything)}
+    names |= {name for name in there if any(pattern.covers(Pattern(name)) for pattern in topics)}
+    found: dict[tuple[ResourceKind, str], frozenset[str] | None] = {
+        ("topic", name): operations for name, operations in connection.topic_operations(sorted(names)).items()
+    }
+    for kind, name in dict.fromkeys((acl.kind, acl.pattern.name) for acl in acls):
+        if kind == "group":
+            found[kind, name] = frozenset({"READ"} if connection.may_read_group(name) else ())
+        elif kind == "transactional-id":
+            refused = connection.why_no_transactions(f"{name}doctor") == "refused"
+            found[kind, name] = frozenset(() if refused else {"WRITE"})
+        elif kind == "cluster":
+            found[kind, name] = connection.cluster_operations()
+    return Rights(found)
+
+
+def _reach(node: int, host: str, port: int) -> BrokerSeen:
+    address = f"{host}:{port}"
+    try:
+        socket.create_connection((host, port), _REACH_SECONDS).close()
+    except OSError as error:
+        return BrokerSeen(node, address, error.strerror or str(error))
+    return BrokerSeen(node, address)

@@ -1,0 +1,139 @@
+"""What `doctor` makes of what it finds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.model.acl import Acl, Pattern, Purpose, ResourceKind
+from reconciler.model.capabilities import Capabilities, Capability, Finding, Verdict
+from reconciler.model.cluster import Cluster
+from reconciler.model.flow import Flow
+from reconciler.model.health import BrokerSeen, ClockSeen, Machine, Rights
+from reconciler.model.security import Security
+from reconciler.model.selection import Selection
+from reconciler.plan import health
+
+WEST = Cluster("west", ("w:9092",), security=Security(username="mirror"))
+MACHINE = Machine((3, 11, 4), "/bin/python", None, 4)
+
+
+@pytest.mark.parametrize(
+    ("machine", "level", "said"),
+    [
+        (MACHINE, "ok", "Python 3.11.4, /bin/python"),
+        (replace(MACHINE, workers="/bin/python"), "ok", "Python 3.11.4"),
+        (replace(MACHINE, workers="python3"), "warning", "PYSPARK_PYTHON names python3"),
+        (replace(MACHINE, python=(3, 10, 9)), "failure", "Python 3.10.9"),
+        (replace(MACHINE, python=(4, 0, 0)), "ok", "Python 4.0.0"),
+    ],
+)
+def test_the_interpreter_must_be_new_enough_and_the_workers_own(machine: Machine, level: str, said: str) -> None:
+    check = health.interpreter(machine)
+    assert check.level == level
+    assert said in check.found
+    assert bool(check.remedy) is (level != "ok")
+
+
+@pytest.mark.parametrize(("cores", "level"), [(5, "ok"), (4, "warning")])
+def test_more_tasks_than_cores_are_warned_of(cores: int, level: str) -> None:
+    flows = [Flow(name, "east", "west", Selection(("x",)), tasks=tasks) for name, tasks in (("a", 2), ("b", 3))]
+    check = health.slots(flows, cores)
+    assert (check.level, check.found) == (
+        level,
+        f"5 tasks of 2 flows; replicate runs Spark as local[5,8]; {cores} cores here",
+    )
+
+
+def test_a_broker_that_nobody_reaches_is_named() -> None:
+    seen = [BrokerSeen(1, "w:9092"), BrokerSeen(2, "inside:9092", "Name or service not known")]
+    assert health.brokers(WEST, seen[:1]).found == "1 answer: w:9092"
+    check = health.brokers(WEST, seen)
+    assert (check.level, check.found) == (
+        "failure",
+        "broker 2 tells clients inside:9092: Name or service not known",
+    )
+    assert "advertised.listeners" in check.remedy
+
+
+@pytest.mark.parametrize(
+    ("seen", "level", "said"),
+    [
+        (ClockSeen(0.25, 0.01), "ok", "0.250 s ahead of this machine's, ± 0.010 s"),
+        (ClockSeen(-1.2, 0.3), "ok", "1.200 s behind this machine's"),
+        (ClockSeen(-1.2, 0.1), "warning", "1.200 s behind"),
+        (ClockSeen(90.0, 0.1), "warning", "90.000 s ahead"),
+        (ClockSeen(why_not="no quorum"), "warning", "cannot be known: no quorum"),
+    ],
+)
+def test_clocks_that_differ_for_certain_are_warned_of(seen: ClockSeen, level: str, said: str) -> None:
+    check = health.clock(WEST, seen)
+    assert check.level == level
+    assert said in check.found
+
+
+def acl(
+    kind: ResourceKind, pattern: Pattern, operation: str, purpose: Purpose = "replicate", optional: bool = False
+) -> Acl:
+    return Acl("west", purpose, kind, pattern, operation, optional, "", ("f",))
+
+
+def test_what_is_not_allowed_is_named_and_weighed() -> None:
+    copies = Pattern("east.", prefixed=True)
+    acls = [
+        acl("topic", copies, "READ"),
+        acl("topic", copies, "WRITE"),
+        acl("topic", copies, "DELETE", optional=True),
+        acl("group", Pattern("g"), "READ"),
+        acl("cluster", Pattern("kafka-cluster"), "ALTER"),
+        acl("topic", Pattern("absent"), "WRITE"),
+        acl("topic", copies, "CREATE", "apply"),
+        acl("topic", Pattern("letters"), "DESCRIBE", "apply"),
+    ]
+    allowed: dict[tuple[ResourceKind, str], frozenset[str] | None] = {
+        ("topic", "east.a"): frozenset({"READ", "DESCRIBE"}),
+        ("topic", "east.b"): None,
+        ("topic", "letters"): frozenset({"WRITE"}),
+        ("group", "g"): frozenset({"READ"}),
+        ("cluster", "kafka-cluster"): frozenset({"CLUSTER_ACTION"}),
+    }
+    replicate, apply = health.permissions(WEST, acls, Rights(allowed))
+    assert (replicate.what, replicate.level) == ("cluster west: permissions to replicate", "failure")
+    assert replicate.found == "user mirror lacks WRITE on topic east.a"
+    assert "explain --acls" in replicate.remedy
+    assert (apply.level, apply.found) == ("warning", "user mirror lacks CREATE on topic east.a")
+
+    allowed["topic", "east.a"] = frozenset({"READ", "WRITE", "CREATE"})
+    allowed["group", "g"] = frozenset()
+    replicate, apply = health.permissions(WEST, acls, Rights(allowed))
+    assert (replicate.level, replicate.found) == ("failure", "user mirror lacks READ on group g")
+    allowed["group", "g"] = frozenset({"READ"})
+    replicate, apply = health.permissions(WEST, acls, Rights(allowed))
+    assert (replicate.level, apply.level) == ("ok", "ok")
+    assert replicate.found.endswith("without what is optional: DELETE on topic east.a")
+
+
+def findings(**verdicts: Verdict) -> Capabilities:
+    return Capabilities(
+        "id", 1.0, tuple(Finding(one, verdicts.get(one.name, Verdict.HOLDS), "seen") for one in Capability)
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "has_transactions", "level", "said"),
+    [
+        (None, True, "ok", "nothing else was tried yet"),
+        (None, False, "failure", "no transactions"),
+        (findings(), True, "ok", "filled by markers or transactions"),
+        (findings(MARKERS=Verdict.REFUSED), True, "ok", "filled by transactions"),
+        (findings(MARKERS=Verdict.REFUSED, TRANSACTIONS=Verdict.REFUSED), True, "warning", "no way"),
+        (findings(SEQUENCE=Verdict.FAILS), True, "failure", "sequence: seen"),
+    ],
+)
+def test_a_target_must_do_what_identical_offsets_rest_on(
+    found: Capabilities | None, has_transactions: bool, level: str, said: str
+) -> None:
+    check = health.capabilities(WEST, found, has_transactions)
+    assert check.level == level
+    assert said in check.found
