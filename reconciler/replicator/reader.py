@@ -122,7 +122,11 @@ class Reader:
             )
         except (ConnectionLost, ErrorCode) as error:
             self._size.shrink()
-            reason = Reason("AB220", f"fetching from {self._wire.cluster.where}, node {self._node}: {error}")
+            what = f"fetching from {self._wire.cluster.where}, node {self._node}"
+            if isinstance(error, ConnectionLost):
+                reason = reasons.no_answer(error, what)
+            else:
+                reason = Reason("AB220", f"{what}: {error}")
             now = time.monotonic()
             for channel, _, opening in asked.values():
                 if channel.opening == opening:

@@ -1,9 +1,9 @@
 """The wire: typed requests over kafka-python's connections. Nothing outside this package touches kafka-python.
 
 `requests` is what the replicator calls, with the values of `values` on the event loop of `loop`; `commits` what commits
-positions, `transactions` what is asked seldom, and `group` what the members of a group do. `connection` makes
-kafka-python's connections fit for bulk data; `fetching` and `producing` encode what is asked all the time (`classic`
-for old brokers); `sessions` keeps a fetch short; `records` decodes batches for comparing them.
+positions, `transactions` what is asked seldom, and `group` what the members of a group do. `manager` makes connections;
+`connection` makes kafka-python's fit for bulk data; `fetching` and `producing` encode what is asked all the time
+(`classic` for old brokers); `sessions` keeps a fetch short; `records` decodes batches for comparing them.
 """
 
 from reconciler.replicator.wire.ends import stable_ends
@@ -18,6 +18,7 @@ from reconciler.replicator.wire.values import (
     FetchAnswer,
     FetchAsk,
     Leader,
+    NotLetIn,
     ProduceAnswer,
     ProduceAsk,
     ProducerState,
@@ -43,6 +44,7 @@ __all__ = [
     "Listed",
     "Loop",
     "Membership",
+    "NotLetIn",
     "ProduceAnswer",
     "ProduceAsk",
     "ProducerState",
