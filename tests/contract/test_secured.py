@@ -26,6 +26,7 @@ from reconciler.replicator.wire import EARLIEST, LATEST, Loop, NotLetIn, Produce
 from reconciler.state import clients
 from reconciler.state.journal import CONTROL, OWNED, Journal
 from tests.contract.kafka import allow, create
+from tests.integration.command import anabranch
 from tests.support.batches import build, some
 from tests.support.copying import REMOTE, Running, at, code, fill, identical, spec_of
 from tests.support.tls import reference
@@ -256,6 +257,53 @@ def test_a_running_task_names_what_is_wrong(
         assert WRONG not in reason
         monkeypatch.setenv("CHANGED_PASSWORD", USERS["mirror"])
         copying.wait(lambda status: at(status, topic_name).position == 10 and code(at(status, topic_name)) is None)
+
+
+DECLARATION = """\
+version: 1
+name: {name}
+clusters:
+  east:
+    bootstrap: "{east}"
+    security:
+      {{protocol: SASL_SSL, mechanism: SCRAM-SHA-512, username: mirror, password: "env:{password}", ca: "file:{ca}"}}
+  west:
+    bootstrap: "{west}"
+    security: {{protocol: SSL, ca: "file:{west_ca}", certificate: "file:{certificate}", key: "file:{key}"}}
+flows:
+  - {{from: east, to: west, topics: {{include: ["{topic}"]}}}}
+"""
+
+
+def test_commands_reach_secured_clusters_and_name_what_is_wrong(
+    east: EmbeddedCluster, west: EmbeddedCluster, topic_name: str, tmp_path: Path
+) -> None:
+    create(east, topic_name)
+    allow(east, "mirror", [topic_name], READ, DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
+    certificate, key = west.certificate("commander")
+    (tmp_path / "other.pem").write_text(Authority("other").pem)
+
+    def declaration(password: str = "MIRROR_PASSWORD", ca: Path = east.ca) -> Path:
+        path = tmp_path / f"{password}-{ca.stem}.yaml"
+        name, places = topic_name[-40:].strip("-"), {"east": east.bootstrap, "west": west.bootstrap, "west_ca": west.ca}
+        own = {"certificate": certificate, "key": key}
+        path.write_text(DECLARATION.format(name=name, password=password, ca=ca, topic=topic_name, **places, **own))
+        return path
+
+    assert anabranch("validate", "--resolve", declaration()).code == 0
+    applied = anabranch("apply", "--yes", declaration())
+    assert applied.code == 0, applied.stderr
+    assert f"east.{topic_name}" in Connection(by_certificate(west)).metadata.topics
+    for arguments, expected in (
+        (("plan", declaration(ca=tmp_path / "other.pem")), "AB318"),
+        (("plan", declaration(password="WRONG_PASSWORD")), "AB312"),
+        (("replicate", declaration(password="WRONG_PASSWORD")), "AB312"),
+    ):
+        ended = anabranch(*arguments)
+        assert ended.code == 1
+        assert expected in ended.stderr
+        assert "user mirror" in ended.stderr
+        assert WRONG not in ended.stdout + ended.stderr
 
 
 # --- what changes ----------------------------------------------------------------------------------------------------
