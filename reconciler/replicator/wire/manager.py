@@ -20,7 +20,7 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, Problem
-from reconciler.replicator.wire.connection import BulkTlsTransport, BulkTransport, NotLetInError
+from reconciler.replicator.wire.connection import LOGIN_REFUSED, BulkTlsTransport, BulkTransport, NotLetInError
 from reconciler.state import tls
 
 _SHORTEST_PAUSE = 0.001
@@ -67,6 +67,9 @@ class BulkManager(KafkaConnectionManager):
     def get_connection(self, node_id: Any, *arguments: Any, **options: Any) -> Any:
         """Do what the library does; a new connection is made with credentials as they are now."""
         if node_id not in self._conns:
+            if isinstance(self.failure, LOGIN_REFUSED) and self.cluster.is_bootstrap(node_id):
+                # The library would try again and again, and some brokers lock out whoever does.
+                raise self.failure
             # They may have changed since they were refused.
             self._auth_failures.clear()
             try:

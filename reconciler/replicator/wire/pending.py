@@ -8,20 +8,12 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-import kafka.errors as kafka_errors
-
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError
 from reconciler.replicator.wire import classic
-from reconciler.replicator.wire.connection import NotLetInError
+from reconciler.replicator.wire.connection import LOGIN_REFUSED, NotLetInError
 from reconciler.replicator.wire.producing import Produced
 from reconciler.replicator.wire.values import ConnectionLost, NotLetIn, ProduceAnswer
-
-_NOT_LET_IN = (
-    kafka_errors.SaslAuthenticationFailedError,
-    kafka_errors.UnsupportedSaslMechanismError,
-    kafka_errors.IllegalSaslStateError,
-)
 
 
 class Answers:
@@ -54,6 +46,6 @@ def connection_lost(cluster: Cluster, error: BaseException) -> ConnectionLost:
     text = str(error) or type(error).__name__
     if isinstance(error, NotLetInError | AnabranchError):
         return NotLetIn(text)
-    if isinstance(error, _NOT_LET_IN):
+    if isinstance(error, LOGIN_REFUSED):
         return NotLetIn(f"{cluster.where} does not let {cluster.user} in: {text}; check security and what it refers to")
     return ConnectionLost(text)
