@@ -218,7 +218,11 @@ def kafka_python_settings(security: Security, where: str) -> dict[str, Any]:
     Raises:
         EnvironmentFault: AB304, a secret cannot be resolved.
     """
-    return _settings(security, where, _KAFKA_PYTHON)
+    settings = _settings(security, where, _KAFKA_PYTHON)
+    if security.username and (security.mechanism or "").startswith("SCRAM-"):
+        # As RFC 5802 has it, which the library leaves out.
+        settings["sasl_plain_username"] = security.username.replace("=", "=3D").replace(",", "=2C")
+    return settings
 
 
 def _settings(security: Security, where: str, client: int) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
 from reconciler.state import tls
-from reconciler.state.faults import is_not_let_in, no_connection
+from reconciler.state.faults import is_not_let_in, no_connection, wrong_protocol
 
 Client = TypeVar("Client")
 Answer = TypeVar("Answer")
@@ -111,7 +111,7 @@ def ask(
             raise no_connection(cluster, failure, tuple(reports.errors))
         if reports.errors and not has_looked and time.monotonic() - start > _LOOK_SECONDS:
             has_looked = True
-            if (found := tls.examine(cluster)) is not None:
+            if (found := wrong_protocol(cluster, tuple(reports.errors))) is not None:
                 raise found
         time.sleep(_PAUSE_SECONDS)
         patience = min(2 * patience, max(left, _FIRST_SECONDS))

@@ -85,15 +85,21 @@ def no_connection(cluster: Cluster, failure: KafkaError, reported: Collection[Ka
             )
     down = KafkaError._ALL_BROKERS_DOWN
     told = sorted({in_words(error) for error in reported if error.code() != down})
-    if not told or not all("refused" in text or "resolve" in text for text in told):
-        found = tls.examine(cluster)
-        if found is not None:
-            return found
+    if (found := wrong_protocol(cluster, reported)) is not None:
+        return found
     if told:
         return unreachable(cluster, "; ".join(told))
     if any(error.code() == down for error in reported):
         return unreachable(cluster, f"connections are closed at once; does it speak {cluster.security.protocol}?")
     return unreachable(cluster, in_words(failure))
+
+
+def wrong_protocol(cluster: Cluster, reported: Collection[KafkaError]) -> EnvironmentFault | None:
+    """Return what is wrong with certificates or the protocol, where a broker was reached at all."""
+    told = [error.str() for error in reported if error.code() != KafkaError._ALL_BROKERS_DOWN]
+    if told and all("refused" in text or "resolve" in text for text in told):
+        return None
+    return tls.examine(cluster)
 
 
 def in_words(error: KafkaError) -> str:

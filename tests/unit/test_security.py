@@ -140,6 +140,15 @@ def test_each_mechanism_reaches_both_clients(
     assert kafka_python.get("ssl_check_hostname") is (True if protocol == "SASL_SSL" else None)
 
 
+@pytest.mark.parametrize(("mechanism", "said"), [("PLAIN", "a=b,c"), ("SCRAM-SHA-256", "a=3Db=2Cc")])
+def test_names_that_scram_must_escape(monkeypatch: pytest.MonkeyPatch, mechanism: Mechanism, said: str) -> None:
+    monkeypatch.setenv("WEST_PASSWORD", PASSWORD)
+    cluster = of(Security("SASL_SSL", mechanism, "a=b,c", SecretRef("env", "WEST_PASSWORD")))
+    assert cluster.kafka_python()["sasl_plain_username"] == said
+    # librdkafka does it by itself.
+    assert cluster.librdkafka()["sasl.username"] == "a=b,c"
+
+
 @pytest.mark.parametrize(
     ("security", "said"),
     [
