@@ -12,6 +12,8 @@ import pulumi
 import pulumi_kafka as kafka
 
 from reconciler.model.cluster import Cluster
+from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.security import SecretRef
 
 TIMEOUT_SECONDS = 120
 PROTOCOL_VERSION = "2.7.0"
@@ -20,11 +22,9 @@ PROTOCOL_VERSION = "2.7.0"
 DEPRECATED = frozenset({"ca_cert_file", "client_cert_file", "client_key_file"})
 """Fields that cannot be set without a warning. They count only where TLS is on and their successor is empty."""
 
+_MECHANISMS = {"SCRAM-SHA-256": "scram-sha256", "SCRAM-SHA-512": "scram-sha512", "OAUTHBEARER": "oauthbearer"}
+
 _UNSET: dict[str, Any] = {
-    "ca_cert": "",
-    "client_cert": "",
-    "client_key": "",
-    "client_key_passphrase": "",
     "sasl_aws_access_key": "",
     "sasl_aws_container_authorization_token_file": "",
     "sasl_aws_container_credentials_full_uri": "",
@@ -36,28 +36,41 @@ _UNSET: dict[str, Any] = {
     "sasl_aws_secret_key": "",
     "sasl_aws_shared_config_files": [],
     "sasl_aws_token": "",
-    "sasl_oauth_scopes": [],
-    "sasl_token_url": "",
 }
 
 
 def provider_for(cluster: Cluster) -> kafka.Provider:
-    """Declare the provider of a cluster, its password as a Pulumi secret.
+    """Declare the provider of a cluster, its secrets as Pulumi secrets.
 
     Raises:
-        EnvironmentFault: AB304, the password cannot be resolved.
+        EnvironmentFault: AB304 a secret cannot be resolved, AB306 the provider has no such login.
     """
-    security = cluster.security
-    password = security.password.resolve(cluster.where) if security.password else ""
+    security, oauth = cluster.security, cluster.security.oauth
+    if oauth is not None and oauth.token is not None:
+        message = "the Pulumi provider cannot log in with a token that is kept in a file or variable"
+        remedy = "declare token-endpoint, client-id and client-secret, or use the provisioner direct"
+        raise EnvironmentFault(Problem("AB306", cluster.where, message, remedy))
+    # An endpoint is asked with what stands for a user elsewhere.
+    username, password = (oauth.client_id, oauth.client_secret) if oauth else (security.username, security.password)
+
+    def secret(reference: SecretRef | None) -> Any:
+        return pulumi.Output.secret(reference.resolve(cluster.where)) if reference else ""
+
     return kafka.Provider(
         cluster.alias,
         bootstrap_servers=list(cluster.bootstrap),
         kafka_version=PROTOCOL_VERSION,
         timeout=TIMEOUT_SECONDS,
-        tls_enabled=False,
+        tls_enabled=security.has_tls,
         skip_tls_verify=False,
-        sasl_mechanism="plain",
-        sasl_username=security.username or "",
-        sasl_password=pulumi.Output.secret(password),
+        ca_cert=security.ca.resolve(cluster.where) if security.ca else "",
+        client_cert=security.certificate.resolve(cluster.where) if security.certificate else "",
+        client_key=secret(security.key),
+        client_key_passphrase=secret(security.key_password),
+        sasl_mechanism=_MECHANISMS.get(security.mechanism or "", "plain"),
+        sasl_username=username or "",
+        sasl_password=secret(password),
+        sasl_token_url=(oauth.token_endpoint or "") if oauth else "",
+        sasl_oauth_scopes=(oauth.scope or "").split() if oauth else [],
         **_UNSET,
     )

@@ -40,9 +40,9 @@ def _resolve_secrets(topology: Topology) -> None:
     """
     problems: list[Problem] = []
     for cluster in topology.clusters.values():
-        if cluster.security.password is not None:
+        for reference in cluster.security.references:
             try:
-                cluster.security.password.resolve(cluster.where)
+                reference.resolve(cluster.where)
             except EnvironmentFault as error:
                 problems += error.problems
     if problems:

@@ -6,12 +6,11 @@ The loader calls it. References to secrets are taken as they are: nothing is loo
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import cast
+from typing import Any, cast
 
-from reconciler.declare import codes
+from reconciler.declare import codes, security
 from reconciler.declare.located import Located, Place, Value
 from reconciler.model.cluster import DEFAULT_DATACENTER, Cluster
-from reconciler.model.security import Mechanism, Protocol, SecretRef, Security
 
 _PORTS = range(1, 65536)
 
@@ -23,7 +22,7 @@ def build(alias: str, place: Place) -> Cluster:
         alias=alias,
         bootstrap=tuple(address for address, _ in _addresses(place)),
         datacenter=str(fields.get("datacenter") or DEFAULT_DATACENTER),
-        security=_security(cast("dict[str, str]", fields.get("security") or {})),
+        security=security.build(cast("dict[str, Any]", fields.get("security") or {})),
     )
 
 
@@ -61,13 +60,3 @@ def _addresses(place: Place) -> list[tuple[str, Place]]:
     if isinstance(bootstrap.value, list):
         return [(str(address), bootstrap / index) for index, address in enumerate(bootstrap.value)]
     return [(address.strip(), bootstrap) for address in str(bootstrap.value).split(",")]
-
-
-def _security(fields: dict[str, str]) -> Security:
-    password = fields.get("password")
-    return Security(
-        protocol=cast("Protocol", fields.get("protocol", "PLAINTEXT")),
-        mechanism=cast("Mechanism | None", fields.get("mechanism")),
-        username=fields.get("username"),
-        password=None if password is None else SecretRef.parse(password),
-    )

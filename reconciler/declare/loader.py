@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from reconciler.declare import clusters, codes, crossings, policies, renames, selections, shape, words
+from reconciler.declare import clusters, codes, crossings, policies, renames, security, selections, shape, words
 from reconciler.declare.expand import expand, references
 from reconciler.declare.located import Document, Located, Mark, Position
 from reconciler.declare.merge import Declaration, Source, merge
@@ -93,6 +93,7 @@ def _bad_clusters(source: Source) -> Iterable[Located]:
         place = source.document.at("clusters", alias)
         if source.usable(place):
             yield from clusters.check(place)
+        yield from security.check(place / "security", source.usable)
 
 
 def _missing(sources: Sequence[Source]) -> Iterable[Located]:

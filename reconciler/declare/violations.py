@@ -17,6 +17,12 @@ from reconciler.declare.resources import schema_text
 from reconciler.declare.settings import PATTERN_KINDS
 
 _KINDS_SAID = f"{', '.join(PATTERN_KINDS)}, or from and to"
+# Of PKCS12 files, to which keytool turns those of type JKS.
+_CONVERT = (
+    "convert it: keytool -importkeystore -srckeystore STORE -destkeystore store.p12 -deststoretype PKCS12, then "
+    "openssl pkcs12 -in store.p12 with -nokeys -cacerts -out ca.pem, -nokeys -clcerts -out certificate.pem, "
+    "-nocerts -out key.pem"
+)
 _TYPES = {"object": "a mapping", "array": "a list", "integer": "a whole number", "boolean": "true or false"}
 
 
@@ -88,6 +94,9 @@ def _unknown_key(violation: Violation, key: str) -> Finding:
         return Finding(located, place.path)
     if words.is_planned_key(parent.path, key):
         return _at_key(place, codes.NOT_YET, f"{key} is planned and not accepted yet", "remove it")
+    if words.is_java_store(parent.path, key):
+        message = f"expected PEM files under ca, certificate and key; found {key}, which only Java reads"
+        return _at_key(place, codes.UNKNOWN_KEY, message, _CONVERT)
     meant = words.closest(key, known)
     if words.holds_secrets(parent.path):
         # In braces, an unquoted value with a comma ends as a key: it may be half of a password.
@@ -172,14 +181,6 @@ def _name_of_pattern(violation: Violation) -> Iterator[Finding]:
         yield Finding(located, name.path)
 
 
-def _credentials_without_sasl(violation: Violation) -> Iterator[Finding]:
-    for key in ("mechanism", "username", "password"):
-        if key in violation.keys:
-            message = f"{key} does not go with protocol PLAINTEXT"
-            remedy = "remove it, or set protocol: SASL_PLAINTEXT"
-            yield _at_key(violation.place / key, codes.WRONG_VALUE, message, remedy)
-
-
 def _missing(violation: Violation) -> Iterator[Finding]:
     """Tell the missing keys, all together; one that is merely misspelt is told as an unknown key."""
     required: list[str] = violation.schema["required"]
@@ -222,7 +223,7 @@ def _wrong_value(violation: Violation) -> Iterator[Finding]:
             expected = f"a whole number from {schema['minimum']} to {schema['maximum']}"
         case "maxLength":
             expected = f"at most {schema['maxLength']} characters"
-    if path[-1:] == ("password",):
+    if words.is_reference(path):
         code = codes.BAD_REFERENCE
     said = words.found(violation.place.value, secret=words.holds_secrets(path))
     yield _finding(violation.place, code, f"expected {expected}; found {said}", _example(violation))
@@ -243,7 +244,6 @@ _TRANSLATORS: dict[str, Callable[[Violation], Iterator[Finding]]] = {
     "oneOf": _one_of,
     "uniqueItems": _repeated,
     "dependencies": _name_of_pattern,
-    "not": _credentials_without_sasl,
     "required": _missing,
     "enum": _not_one_of,
 }

@@ -24,13 +24,16 @@ _PLANNED_OF_FLOWS = frozenset(
 _PLANNED_KEYS: dict[str, frozenset[str]] = {
     "topology": _PLANNED_OF_FLOWS | {"datacenters"},
     "cluster": frozenset(("overrides", "consumer", "producer", "admin")),
-    "security": frozenset(("ca", "certificate", "key", "key-password", "truststore", "keystore", "oauth", "kerberos")),
+    "security": frozenset(("kerberos",)),
     "flow": _PLANNED_OF_FLOWS,
 }
 _PLANNED_VALUES: dict[str, frozenset[str]] = {
-    "protocol": frozenset(("SSL", "SASL_SSL")),
-    "mechanism": frozenset(("SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")),
+    "mechanism": frozenset(("GSSAPI",)),
 }
+
+
+_REFERENCES = frozenset(("password", "ca", "certificate", "key", "key-password", "client-secret", "token"))
+_STORES = frozenset(("truststore", "truststore-password", "keystore", "keystore-password", "key-store", "trust-store"))
 
 
 def kind(path: JsonPath) -> str:
@@ -54,6 +57,16 @@ def is_planned_key(path: JsonPath, key: str) -> bool:
 def is_planned_value(path: JsonPath, value: Value) -> bool:
     """Tell whether `value` will be accepted at `path` by a later version."""
     return isinstance(value, str) and value in _PLANNED_VALUES.get(str(path[-1]), ())
+
+
+def is_java_store(path: JsonPath, key: str) -> bool:
+    """Tell whether `key` means a file that only Java reads."""
+    return kind(path) == "security" and key in _STORES
+
+
+def is_reference(path: JsonPath) -> bool:
+    """Tell whether the value at `path` says where something is kept."""
+    return holds_secrets(path) and path[-1] in _REFERENCES
 
 
 def holds_secrets(path: JsonPath) -> bool:

@@ -9,25 +9,30 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
 from reconciler.embedded.broker import Broker
+from reconciler.embedded.certificates import Authority
 from reconciler.embedded.ports import HOST, PortLease
-from reconciler.embedded.settings import ClusterOptions, NodePorts, kafka_uuid, server_properties
+from reconciler.embedded.settings import ClusterOptions, NodePorts, kafka_uuid, server_properties, tls_settings
 from reconciler.model.errors import EnvironmentFault
 
 PORTS_PER_NODE = 3
 START_ATTEMPTS = 3
 ASK_SECONDS = 2.0
+ANSWER_SECONDS = 30.0
 PAUSE_SECONDS = 0.1
 KILL_SECONDS = 10.0
+# The fewest that Kafka takes: each of many short-lived clients counts them through.
+_SCRAM_ITERATIONS = 4096
 
 
 class EmbeddedCluster:
@@ -54,6 +59,9 @@ class EmbeddedCluster:
         self._brokers = {node: Broker(node, self.folder / f"node-{node}") for node in range(1, self.options.nodes + 1)}
         self.cluster_id = self._formatted_for() or kafka_uuid()
         self._is_new = True
+        self._has_passwords = False
+        self._authority = Authority(name)
+        self._certificates: dict[str, tuple[Path, Path]] = {}
         self._lease: PortLease | None = None
         self._ports: dict[int, NodePorts] = {}
 
@@ -61,6 +69,11 @@ class EmbeddedCluster:
     def bootstrap(self) -> str:
         """The addresses for clients, `host:port` joined by commas; they stay the same from start to stop."""
         return ",".join(f"{HOST}:{ports.client}" for ports in self._ports.values())
+
+    @property
+    def bootstrap_within(self) -> str:
+        """The addresses that brokers use among themselves, always in plaintext."""
+        return ",".join(f"{HOST}:{ports.internal}" for ports in self._ports.values())
 
     @property
     def running_nodes(self) -> tuple[int, ...]:
@@ -74,11 +87,62 @@ class EmbeddedCluster:
     def client_config(self, user: str | None = None) -> dict[str, str]:
         """Return what a librdkafka client needs to connect, as the given user or else as the first one, if any."""
         config = {"bootstrap.servers": self.bootstrap}
+        if self.options.protocol != "PLAINTEXT":
+            config["security.protocol"] = self.options.protocol
+        if self.options.tls:
+            config["ssl.ca.location"] = str(self.ca)
+        if self.options.mutual:
+            certificate, key = self._certificates.get(user or "client") or self.certificate(user or "client")
+            config |= {"ssl.certificate.location": str(certificate), "ssl.key.location": str(key)}
         if self.options.users:
             name = user or next(iter(self.options.users))
-            config |= {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+            config |= {"sasl.mechanism": next(one for one in self.options.mechanisms if one != "OAUTHBEARER")}
             config |= {"sasl.username": name, "sasl.password": self.options.users[name]}
         return config
+
+    @property
+    def ca(self) -> Path:
+        """The certificate of the private authority, as PEM, where clients connect with TLS."""
+        return self.folder / "tls" / "ca.pem"
+
+    def certificate(self, name: str, life: timedelta = timedelta(days=30)) -> tuple[Path, Path]:
+        """Make a certificate for a client, `User:CN=<name>` to the brokers, and return the paths of it and its key.
+
+        One that was made before for the same name is replaced.
+
+        Args:
+            name: whose.
+            life: how long it is valid; below 0 it has expired.
+        """
+        self._certificates[name] = self._authority.issue(name, life=life).write(self.folder / "tls", name)
+        return self._certificates[name]
+
+    def set_password(self, user: str, password: str) -> None:
+        """Give a user a SCRAM password, from now on.
+
+        Raises:
+            KafkaException: the cluster does not take it.
+        """
+        kinds = {"SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256, "SCRAM-SHA-512": ScramMechanism.SCRAM_SHA_512}
+        client = AdminClient({"bootstrap.servers": self.bootstrap_within, "log_level": "0"})
+        for mechanism in self._scram:
+            info = ScramCredentialInfo(kinds[mechanism], _SCRAM_ITERATIONS)
+            # One mechanism in one request: a user may be named once.
+            told = client.alter_user_scram_credentials([UserScramCredentialUpsertion(user, info, password.encode())])
+            told[user].result(ANSWER_SECONDS)
+
+    @property
+    def _scram(self) -> list[str]:
+        return [name for name in self.options.mechanisms if name.startswith("SCRAM-")]
+
+    def _tls(self) -> dict[str, str]:
+        """Make the nodes' certificate, and leave the authority's where clients find it."""
+        if not self.options.tls:
+            return {}
+        self.ca.parent.mkdir(parents=True, exist_ok=True)
+        self.ca.write_text(self._authority.pem)
+        own = self._authority.issue("broker", (HOST,))
+        return tls_settings(self._authority.pem, own, self.options.mutual)
 
     def start(self) -> None:
         """Start every node and return when all answer and know each other.
@@ -91,12 +155,15 @@ class EmbeddedCluster:
     def launch(self) -> None:
         """Start every node's process and return at once; `await_ready` must follow."""
         self._is_new = self._formatted_for() is None
+        self._has_passwords = self._has_passwords or not self._is_new
         if self._lease is None:
             self._lease = PortLease.take(PORTS_PER_NODE * len(self._brokers))
             free = iter(self._lease.ports)
             self._ports = {node: NodePorts(next(free), next(free), next(free)) for node in self._brokers}
+        tls = self._tls()
         for node, broker in self._brokers.items():
-            broker.configure(server_properties(node, self._ports, broker.data, self.options))
+            properties = server_properties(node, self._ports, broker.data, self.options, tls)
+            broker.configure(properties)
             broker.start(self.cluster_id, tuple(self.options.jvm))
 
     def await_ready(self) -> None:
@@ -165,19 +232,29 @@ class EmbeddedCluster:
     def _await(self, nodes: Collection[int]) -> None:
         """Wait until the given nodes answer and each of them knows all running nodes."""
         deadline = time.monotonic() + self.options.start_seconds
+        if self._scram and not self._has_passwords:
+            # Nobody can log in before there are passwords, which are told to the brokers' own listener.
+            for node in nodes:
+                self._await_node(node, {"bootstrap.servers": f"{HOST}:{self._ports[node].internal}"}, deadline)
+            for user, password in self.options.users.items():
+                self.set_password(user, password)
+            self._has_passwords = True
         for node in nodes:
             config = {**self.client_config(), "bootstrap.servers": f"{HOST}:{self._ports[node].client}"}
-            # A client logs every refused connection, and until the node listens there are many.
-            client = AdminClient({**config, "log_level": "0", "socket.timeout.ms": str(int(ASK_SECONDS * 1000))})
-            while (left := deadline - time.monotonic()) <= 0 or not _knows(client, self.running_nodes, left):
-                for broker in self._brokers.values():
-                    if broker.node_id in nodes and not broker.is_running():
-                        message = f"cluster {self.name}: the broker ended while starting"
-                        raise broker.fault(message)
-                if left <= 0:
-                    message = f"cluster {self.name}: no answer within {self.options.start_seconds:g} s"
-                    raise self._brokers[node].fault(message)
-                time.sleep(PAUSE_SECONDS)
+            self._await_node(node, config, deadline)
+
+    def _await_node(self, node: int, config: Mapping[str, str], deadline: float) -> None:
+        # A client logs every refused connection, and until the node listens there are many.
+        client = AdminClient({**config, "log_level": "0", "socket.timeout.ms": str(int(ASK_SECONDS * 1000))})
+        while (left := deadline - time.monotonic()) <= 0 or not _knows(client, self.running_nodes, left):
+            for broker in self._brokers.values():
+                if broker.node_id == node and not broker.is_running():
+                    message = f"cluster {self.name}: the broker ended while starting"
+                    raise broker.fault(message)
+            if left <= 0:
+                message = f"cluster {self.name}: no answer within {self.options.start_seconds:g} s"
+                raise self._brokers[node].fault(message)
+            time.sleep(PAUSE_SECONDS)
 
     def _formatted_for(self) -> str | None:
         return next((known for broker in self._brokers.values() if (known := broker.formatted_cluster_id())), None)

@@ -14,7 +14,9 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
+from reconciler.embedded.certificates import Certificate
 from reconciler.embedded.jars import class_path
 from reconciler.embedded.ports import HOST
 from reconciler.model.errors import EnvironmentFault, Problem
@@ -25,6 +27,13 @@ QUICK_JVM = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=
 STEADY_JVM = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
 
 _USER_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+_LOGIN_MODULES = {
+    "PLAIN": "plain.PlainLoginModule",
+    "SCRAM-SHA-256": "scram.ScramLoginModule",
+    "SCRAM-SHA-512": "scram.ScramLoginModule",
+    "OAUTHBEARER": "oauthbearer.OAuthBearerLoginModule",
+}
+MECHANISMS = tuple(_LOGIN_MODULES)
 
 _LOGGING = """\
 rootLogger.level = INFO
@@ -62,8 +71,12 @@ class ClusterOptions:
     Attributes:
         nodes: how many nodes, each broker and controller in one.
         overrides: broker settings that win over the room's own.
-        users: names and passwords (SASL PLAIN); the first user is the super user, the others need ACLs. Without users
-            clients connect in plaintext and nothing is refused.
+        users: names and passwords (SASL); the first user is the super user, the others need ACLs. Without users
+            nobody logs in and nothing is refused.
+        mechanisms: how users may log in, of `MECHANISMS`. OAUTHBEARER takes any unsecured token (RFC 7515, A.5), and
+            stands beside one with a password.
+        tls: whether clients connect with TLS; a private authority is made at the start.
+        mutual: whether clients must have a certificate of that authority.
         jvm: options of the Java virtual machine.
         start_seconds: how long the start may take.
         stop_seconds: how long an orderly stop may take before SIGKILL.
@@ -72,6 +85,9 @@ class ClusterOptions:
     nodes: int = 1
     overrides: Mapping[str, str] = field(default_factory=dict)
     users: Mapping[str, str] = field(default_factory=dict, repr=False)
+    mechanisms: Sequence[str] = ("PLAIN",)
+    tls: bool = False
+    mutual: bool = False
     jvm: Sequence[str] = QUICK_JVM
     start_seconds: float = 90.0
     stop_seconds: float = 20.0
@@ -84,6 +100,21 @@ class ClusterOptions:
             if not _USER_NAME.fullmatch(name):
                 message = f"users: expected a name of letters, digits, '.', '_' and '-', found {name!r}"
                 raise ValueError(message)
+        for mechanism in self.mechanisms:
+            if mechanism not in MECHANISMS:
+                message = f"mechanisms: expected some of {', '.join(MECHANISMS)}, found {mechanism!r}"
+                raise ValueError(message)
+        if self.users and not set(self.mechanisms) - {"OAUTHBEARER"}:
+            message = "mechanisms: expected one with a password among them, found none"
+            raise ValueError(message)
+        if self.mutual and not self.tls:
+            message = "mutual: goes with tls alone"
+            raise ValueError(message)
+
+    @property
+    def protocol(self) -> str:
+        """Kafka's name for how clients connect."""
+        return ("SASL_" if self.users else "") + ("SSL" if self.tls else "PLAINTEXT")
 
 
 @dataclass(frozen=True)
@@ -95,7 +126,32 @@ class NodePorts:
     controller: int
 
 
-def server_properties(node_id: int, ports: Mapping[int, NodePorts], data: Path, options: ClusterOptions) -> str:
+def tls_settings(trusted: str, own: Certificate, mutual: bool) -> dict[str, str]:
+    """Return what makes a node's listener for clients speak TLS.
+
+    Args:
+        trusted: the authority's certificate, in PEM.
+        own: the node's.
+        mutual: whether clients must have one, too.
+    """
+    prefix = "listener.name.client.ssl"
+    return {
+        f"{prefix}.keystore.type": "PEM",
+        f"{prefix}.keystore.certificate.chain": own.pem,
+        f"{prefix}.keystore.key": own.key,
+        f"{prefix}.truststore.type": "PEM",
+        f"{prefix}.truststore.certificates": trusted,
+        f"{prefix}.client.auth": "required" if mutual else "none",
+    }
+
+
+def server_properties(
+    node_id: int,
+    ports: Mapping[int, NodePorts],
+    data: Path,
+    options: ClusterOptions,
+    tls: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     """Return the text of a node's `server.properties`.
 
     Args:
@@ -103,9 +159,9 @@ def server_properties(node_id: int, ports: Mapping[int, NodePorts], data: Path, 
         ports: the ports of every node of the cluster by node id.
         data: the folder of the node's logs and metadata.
         options: the cluster's options.
+        tls: what `tls_settings` returned, where clients connect with TLS.
     """
     own = ports[node_id]
-    client_protocol = "SASL_PLAINTEXT" if options.users else "PLAINTEXT"
     replicas = str(min(3, len(ports)))
     in_sync = str(min(2, len(ports)))
     settings = {
@@ -117,7 +173,7 @@ def server_properties(node_id: int, ports: Mapping[int, NodePorts], data: Path, 
         "inter.broker.listener.name": "INTERNAL",
         "listeners": f"CLIENT://{HOST}:{own.client},INTERNAL://{HOST}:{own.internal},CONTROLLER://{HOST}:{own.controller}",
         "advertised.listeners": f"CLIENT://{HOST}:{own.client},INTERNAL://{HOST}:{own.internal}",
-        "listener.security.protocol.map": f"CLIENT:{client_protocol},INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listener.security.protocol.map": f"CLIENT:{options.protocol},INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "log.dirs": str(data),
         "default.replication.factor": replicas,
         "offsets.topic.replication.factor": replicas,
@@ -125,7 +181,8 @@ def server_properties(node_id: int, ports: Mapping[int, NodePorts], data: Path, 
         "transaction.state.log.min.isr": in_sync,
         "share.coordinator.state.topic.replication.factor": replicas,
         "share.coordinator.state.topic.min.isr": in_sync,
-        **(_security(options.users) if options.users else {}),
+        **(_security(options) if options.users else {}),
+        **tls,
         **options.overrides,
     }
     return "".join(f"{key}={_escaped(value)}\n" for key, value in settings.items())
@@ -198,17 +255,24 @@ def kafka_uuid() -> str:
             return text
 
 
-def _security(users: Mapping[str, str]) -> dict[str, str]:
+def _security(options: ClusterOptions) -> dict[str, str]:
     """Ask clients for a password and obey ACLs; the brokers' own listeners speak plaintext, as ANONYMOUS."""
-    first = next(iter(users))
-    entries = " ".join(f'user_{name}="{_quoted(password)}"' for name, password in users.items())
-    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
-    return {
-        "listener.name.client.sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.client.plain.sasl.jaas.config": f"{module} required {entries};",
+    first = next(iter(options.users))
+    settings = {
+        "listener.name.client.sasl.enabled.mechanisms": ",".join(options.mechanisms),
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": f"User:{first};User:ANONYMOUS",
     }
+    for mechanism in options.mechanisms:
+        entries = ""
+        if mechanism == "PLAIN":
+            entries = " ".join(f'user_{name}="{_quoted(password)}"' for name, password in options.users.items())
+        elif mechanism == "OAUTHBEARER":
+            # A broker logs in to itself.
+            entries = f'unsecuredLoginStringClaim_sub="{first}"'
+        module = f"org.apache.kafka.common.security.{_LOGIN_MODULES[mechanism]} required"
+        settings[f"listener.name.client.{mechanism.lower()}.sasl.jaas.config"] = f"{module} {entries};"
+    return settings
 
 
 def _quoted(text: str) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
+from reconciler.model import tokens
 from reconciler.model.security import Security, kafka_python_settings, librdkafka_settings
+from reconciler.model.tokens import Token
 
 DEFAULT_DATACENTER = "default"
 
@@ -25,26 +28,43 @@ class Cluster:
     datacenter: str = DEFAULT_DATACENTER
     security: Security = field(default_factory=Security)
 
-    def librdkafka(self) -> dict[str, str]:
+    def librdkafka(self) -> dict[str, Any]:
         """Return the connection settings for confluent-kafka, secrets resolved.
+
+        With OAUTHBEARER, a client is to be polled right after it was made: it asks for its first token then.
 
         Raises:
             EnvironmentFault: AB304, a secret cannot be resolved.
         """
-        return {"bootstrap.servers": ",".join(self.bootstrap)} | librdkafka_settings(self.security, self.where)
+        settings: dict[str, Any] = {"bootstrap.servers": ",".join(self.bootstrap)}
+        if self.security.oauth is not None:
+            settings["oauth_cb"] = self._for_librdkafka
+        return settings | librdkafka_settings(self.security, self.where)
 
-    def kafka_python(self) -> dict[str, object]:
-        """Return the connection settings for kafka-python, secrets resolved.
+    def _for_librdkafka(self, _config: str) -> tuple[str, float]:
+        token = self.token()
+        return token.text, token.expires
+
+    def kafka_python(self) -> dict[str, Any]:
+        """Return the connection settings for kafka-python, secrets resolved, without where tokens come from.
 
         Raises:
             EnvironmentFault: AB304, a secret cannot be resolved.
         """
         return {"bootstrap_servers": list(self.bootstrap), **kafka_python_settings(self.security, self.where)}
 
+    def token(self) -> Token:
+        """Return a token for OAUTHBEARER.
+
+        Raises:
+            EnvironmentFault: AB307 no token can be had, AB304 a reference cannot be resolved.
+        """
+        return tokens.current(self.security, self.where)
+
     @property
     def user(self) -> str:
         """How messages name whom clients log in as."""
-        return f"user {self.security.username}" if self.security.username else "an anonymous user"
+        return self.security.principal
 
     @property
     def where(self) -> str:

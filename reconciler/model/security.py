@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from reconciler.model.errors import EnvironmentFault, Problem
 
-Protocol = Literal["PLAINTEXT", "SASL_PLAINTEXT"]
-Mechanism = Literal["PLAIN"]
+Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 PROTOCOLS: tuple[str, ...] = get_args(Protocol)
 MECHANISMS: tuple[str, ...] = get_args(Mechanism)
+# Those that a user name and a password belong to.
+PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 _REFERENCE = re.compile(r"env:(?P<env>[A-Za-z_][A-Za-z0-9_]*)|file:(?P<file>/\S+)")
 
@@ -80,22 +83,128 @@ class SecretRef:
 
 
 @dataclass(frozen=True)
+class OAuth:
+    """Where the token of SASL OAUTHBEARER comes from: an endpoint that is asked for one, or a reference.
+
+    Attributes:
+        token: where somebody keeps a fresh token, as a file that is replaced now and then; the others are None then.
+        token_endpoint: URL that gives tokens for client credentials (RFC 6749, 4.4).
+        client_id: who asks there.
+        client_secret: with which secret.
+        scope: what is asked for, if anything in particular.
+    """
+
+    token: SecretRef | None = None
+    token_endpoint: str | None = None
+    client_id: str | None = None
+    client_secret: SecretRef | None = None
+    scope: str | None = None
+
+
+@dataclass(frozen=True)
 class Security:
-    """How clients authenticate to a cluster."""
+    """How clients authenticate to a cluster, and how they know it.
+
+    Attributes:
+        protocol: Kafka's `security.protocol`.
+        mechanism: the SASL mechanism, with protocols that have one.
+        username: whom clients log in as, with a password.
+        password: where that is kept.
+        ca: PEM file of the authorities whose certificates are trusted; None for those of the system.
+        certificate: PEM file of the client's own certificate, for mutual TLS.
+        key: PEM file of the certificate's private key.
+        key_password: where the key's password is kept, if it has one.
+        oauth: where tokens come from.
+    """
 
     protocol: Protocol = "PLAINTEXT"
     mechanism: Mechanism | None = None
     username: str | None = None
     password: SecretRef | None = None
+    ca: SecretRef | None = None
+    certificate: SecretRef | None = None
+    key: SecretRef | None = None
+    key_password: SecretRef | None = None
+    oauth: OAuth | None = None
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether connections are encrypted."""
+        return self.protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def has_sasl(self) -> bool:
+        """Whether clients log in."""
+        return self.protocol in ("SASL_PLAINTEXT", "SASL_SSL")
+
+    @property
+    def principal(self) -> str:
+        """How messages name whom clients log in as; never a secret."""
+        if self.username:
+            return f"user {self.username}"
+        if self.oauth is not None:
+            return (
+                f"client {self.oauth.client_id}" if self.oauth.client_id else f"the owner of token {self.oauth.token}"
+            )
+        return f"the owner of certificate {self.certificate.name}" if self.certificate else "an anonymous user"
+
+    @property
+    def references(self) -> tuple[SecretRef, ...]:
+        """Everything that is looked up when a connection is made."""
+        parts = (self, self.oauth) if self.oauth else (self,)
+        values = [getattr(part, known.name) for part in parts for known in fields(part)]
+        return tuple(value for value in values if isinstance(value, SecretRef))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the declaration as JSON types, references as text; `from_json` is its inverse."""
+        return _said(self) | {"oauth": None if self.oauth is None else _said(self.oauth)}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Security:
+        """Read what `to_json` returned.
+
+        Raises:
+            KeyError, TypeError, ValueError: the value is of another shape.
+        """
+        oauth = value["oauth"]
+        return cls(**_read(value) | {"oauth": None if oauth is None else OAuth(**_read(oauth))})
 
 
-# One table for both clients: what each calls protocol, mechanism, username and password.
-_LIBRDKAFKA = ("security.protocol", "sasl.mechanism", "sasl.username", "sasl.password")
-_KAFKA_PYTHON = ("security_protocol", "sasl_mechanism", "sasl_plain_username", "sasl_plain_password")
+_REFERENCES = ("password", "ca", "certificate", "key", "key_password", "token", "client_secret")
 
 
-def librdkafka_settings(security: Security, where: str) -> dict[str, str]:
-    """Return the settings that confluent-kafka needs for `security`.
+def _said(part: Security | OAuth) -> dict[str, Any]:
+    values = {known.name: getattr(part, known.name) for known in fields(part)}
+    return {name: str(value) if isinstance(value, SecretRef) else value for name, value in values.items()}
+
+
+def _read(value: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: SecretRef.parse(one) if name in _REFERENCES and one is not None else one for name, one in value.items()
+    }
+
+
+# One table for both clients: what each calls a field of `Security`. Host names are verified by both.
+_LIBRDKAFKA, _KAFKA_PYTHON = 0, 1
+_TABLE = {
+    "protocol": ("security.protocol", "security_protocol"),
+    "mechanism": ("sasl.mechanism", "sasl_mechanism"),
+    "username": ("sasl.username", "sasl_plain_username"),
+    "password": ("sasl.password", "sasl_plain_password"),
+    "ca": ("ssl.ca.location", "ssl_cafile"),
+    "certificate": ("ssl.certificate.location", "ssl_certfile"),
+    "key": ("ssl.key.location", "ssl_keyfile"),
+    "key_password": ("ssl.key.password", "ssl_password"),
+}
+_VERIFY: tuple[dict[str, Any], ...] = (
+    {"ssl.endpoint.identification.algorithm": "https"},
+    {"ssl_check_hostname": True},
+)
+_FILES = ("ca", "certificate", "key")
+
+
+def librdkafka_settings(security: Security, where: str) -> dict[str, Any]:
+    """Return the settings that confluent-kafka needs for `security`, without those of OAUTHBEARER.
 
     Raises:
         EnvironmentFault: AB304, a secret cannot be resolved.
@@ -103,20 +212,27 @@ def librdkafka_settings(security: Security, where: str) -> dict[str, str]:
     return _settings(security, where, _LIBRDKAFKA)
 
 
-def kafka_python_settings(security: Security, where: str) -> dict[str, str]:
-    """Return the settings that kafka-python's connections need for `security`.
+def kafka_python_settings(security: Security, where: str) -> dict[str, Any]:
+    """Return the settings that kafka-python's connections need for `security`, without those of OAUTHBEARER.
 
     Raises:
         EnvironmentFault: AB304, a secret cannot be resolved.
     """
-    return _settings(security, where, _KAFKA_PYTHON)
+    settings = _settings(security, where, _KAFKA_PYTHON)
+    if security.username and (security.mechanism or "").startswith("SCRAM-"):
+        # As RFC 5802 has it, which the library leaves out.
+        settings["sasl_plain_username"] = security.username.replace("=", "=3D").replace(",", "=2C")
+    return settings
 
 
-def _settings(security: Security, where: str, names: tuple[str, str, str, str]) -> dict[str, str]:
-    protocol, mechanism, username, password = names
-    settings: dict[str, str] = {protocol: security.protocol}
-    if security.mechanism is not None:
-        settings[mechanism] = security.mechanism
-        settings[username] = security.username or ""
-        settings[password] = security.password.resolve(where) if security.password else ""
+def _settings(security: Security, where: str, client: int) -> dict[str, Any]:
+    settings: dict[str, Any] = dict(_VERIFY[client]) if security.has_tls else {}
+    for name, names in _TABLE.items():
+        value = getattr(security, name)
+        if isinstance(value, SecretRef):
+            # The clients read files of certificates by themselves; here they are only made sure of.
+            found = value.resolve(where)
+            value = value.name if name in _FILES else found
+        if value is not None:
+            settings[names[client]] = value
     return settings

@@ -12,7 +12,7 @@ from typing import Any
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import Flow
 from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.security import SecretRef, Security
+from reconciler.model.security import Security
 from reconciler.model.selection import Selection
 from reconciler.model.start import Start
 from reconciler.model.topology import Topology
@@ -52,8 +52,7 @@ class FlowSpec:
         """Return the specification as JSON text; `from_json` is its inverse."""
         value = asdict(self)
         for side in ("source", "target"):
-            password = getattr(self, side).security.password
-            value[side]["security"]["password"] = None if password is None else str(password)
+            value[side]["security"] = getattr(self, side).security.to_json()
         return json.dumps(value)
 
     @classmethod
@@ -83,7 +82,5 @@ def _tuples(value: dict[str, Any], *names: str) -> dict[str, tuple[str, ...]]:
 
 
 def _cluster(value: dict[str, Any]) -> Cluster:
-    security = value["security"]
-    password = security["password"]
-    known = Security(**{**security, "password": None if password is None else SecretRef.parse(password)})
-    return Cluster(**{**value, "bootstrap": tuple(value["bootstrap"]), "security": known})
+    security = Security.from_json(value["security"])
+    return Cluster(**{**value, "bootstrap": tuple(value["bootstrap"]), "security": security})

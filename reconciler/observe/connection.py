@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import time
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from typing import Any, Literal
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
-    AdminClient,
-    ClusterMetadata,
     ConfigEntry,
     ConfigResource,
     OffsetSpec,
@@ -24,10 +21,10 @@ from confluent_kafka.admin import (
 )
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem
+from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.observed import Offsets
-from reconciler.state.faults import in_words, is_authentication, is_refusal, principal, refused
-from reconciler.state.journal import unreachable
+from reconciler.state import clients
+from reconciler.state.faults import in_words, is_refusal, refused, unreachable
 
 CONNECT_SECONDS = 4.0
 ANSWER_SECONDS = 30.0
@@ -35,10 +32,6 @@ OFFSETS_SECONDS = 10.0
 PROBE_SECONDS = 10.0
 # What the client, and what brokers say where there are no transactions.
 _NO_TRANSACTIONS = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION})
-_FIRST_SECONDS = 0.5
-_PAUSE_SECONDS = 0.05
-# librdkafka logs lost connections to stderr by itself; here they become errors in our own words.
-_QUIET = {"log_level": "2"}
 # What it calls fatal it prints whatever its level, unless a logger takes it.
 _SILENT = logging.Logger("librdkafka, kept silent", level=logging.CRITICAL + 1)
 Configs = Mapping[str, ConfigEntry]
@@ -59,15 +52,13 @@ class Connection:
 
     Raises:
         Unreachable: AB310, nobody answers at its addresses.
-        EnvironmentFault: AB312 it does not let us in, AB304 a secret cannot be resolved.
+        EnvironmentFault: what `clients.ask` and `clients.make` raise: it does not let us in, or the like.
     """
 
     def __init__(self, cluster: Cluster, seconds: float = CONNECT_SECONDS) -> None:
         self._cluster = cluster
-        self._reported: list[KafkaError] = []
-        settings = {"error_cb": self._reported.append, "socket.connection.setup.timeout.ms": 3000}
-        self._client = AdminClient(cluster.librdkafka() | _QUIET | settings)
-        self.metadata = self._connect(seconds)
+        # A connection that nothing is wrong with may be slow.
+        self._client, self.metadata = clients.metadata(cluster, seconds, ANSWER_SECONDS)
 
     def describe_topics(self, names: Collection[str]) -> dict[str, TopicDescription]:
         """Return what the cluster says about the named topics, in one request; those that are gone are left out.
@@ -171,7 +162,7 @@ class Connection:
         and before they store anything (`KafkaApis.handleInitProducerIdRequest`, `TransactionCoordinator`).
         """
         settings = {"transactional.id": transactional_id, "transaction.timeout.ms": 2**31 - 1}
-        producer = Producer(self._cluster.librdkafka() | _QUIET | settings, logger=_SILENT)
+        producer = clients.make(Producer, self._cluster, settings, logger=_SILENT)
         try:
             producer.init_transactions(PROBE_SECONDS)
         except KafkaException as error:
@@ -190,43 +181,6 @@ class Connection:
             with contextlib.suppress(KafkaException):
                 found[place.topic, place.partition] = future.result().offset
         return found
-
-    def _connect(self, seconds: float) -> ClusterMetadata:
-        """Ask for the topics until they come, and give up early where it is plain that they will not."""
-        start = time.monotonic()
-        patience = _FIRST_SECONDS
-        while True:
-            try:
-                return self._client.list_topics(timeout=patience)
-            except KafkaException as error:
-                failure = error.args[0]
-            self._client.poll(0)
-            # A connection that nothing is wrong with may be slow: the list of a large cluster takes its time.
-            left = start + (seconds if self._reported else ANSWER_SECONDS) - time.monotonic()
-            if left <= 0 or any(is_authentication(error) for error in self._reported):
-                raise self._cannot_connect(failure)
-            time.sleep(_PAUSE_SECONDS)
-            patience = min(2 * patience, max(left, _FIRST_SECONDS))
-
-    def _cannot_connect(self, failure: KafkaError) -> AnabranchError:
-        """Return the error that says why there is no connection, from what librdkafka reported meanwhile."""
-        for error in self._reported:
-            if is_authentication(error):
-                return EnvironmentFault(
-                    Problem(
-                        "AB312",
-                        self._cluster.where,
-                        f"does not let {principal(self._cluster)} in: {in_words(error)}",
-                        "check security: protocol, mechanism, username and the password it refers to",
-                    )
-                )
-        told = sorted({in_words(error) for error in self._reported if error.code() != KafkaError._ALL_BROKERS_DOWN})
-        if told:
-            return unreachable(self._cluster, "; ".join(told))
-        if any(error.code() == KafkaError._ALL_BROKERS_DOWN for error in self._reported):
-            protocol = self._cluster.security.protocol
-            return unreachable(self._cluster, f"connections are closed at once; does it speak {protocol}?")
-        return unreachable(self._cluster, failure.str())
 
     def _collect(self, futures: Mapping[str, Future[Any]], operation: str) -> dict[str, Any]:
         """Return the answers by name; what was refused is named, all of it."""

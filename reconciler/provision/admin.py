@@ -25,8 +25,8 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.desired import DesiredTopic
 from reconciler.model.errors import Problem
 from reconciler.model.steps import ConfigChange
-from reconciler.state.faults import in_words, is_refusal, refused
-from reconciler.state.journal import unreachable
+from reconciler.state import clients
+from reconciler.state.faults import in_words, is_refusal, refused, unreachable
 
 ANSWER_SECONDS = 30.0
 VISIBLE_SECONDS = 30.0
@@ -34,7 +34,6 @@ CHANGES_AT_ONCE = 4000
 """Topics, partitions and settings in one request; a controller commits at most 10,000 at once (`QuorumController`)."""
 
 _PAUSE_SECONDS = 0.1
-_QUIET = {"log_level": "2"}
 
 Problems = dict[str, Problem]
 
@@ -46,12 +45,12 @@ class Admin:
         cluster: which one.
 
     Raises:
-        EnvironmentFault: AB304, a secret cannot be resolved.
+        EnvironmentFault: AB304 a secret cannot be resolved, AB306 `security` cannot be used on this machine.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._client = AdminClient(cluster.librdkafka() | _QUIET)
+        self._client = clients.make(AdminClient, cluster)
 
     def create_topics(self, topics: Mapping[str, DesiredTopic]) -> Problems:
         """Make topics; return what went wrong by topic name."""

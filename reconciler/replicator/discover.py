@@ -12,15 +12,15 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, TopicDescription
 
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.errors import Problem
 from reconciler.model.flow import Flow
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator.place import Place
-from reconciler.state.faults import in_words, is_authentication, is_refusal, principal, refused
-from reconciler.state.journal import unreachable
+from reconciler.state import clients
+from reconciler.state.faults import is_refusal, refused
 
 _TIMEOUT = 5.0
 
@@ -47,15 +47,9 @@ def matching(spec: FlowSpec) -> list[Place]:
 
     Raises:
         Unreachable: AB310, the source does not answer.
-        EnvironmentFault: AB312 it does not let us in, AB304 a secret cannot be resolved.
+        EnvironmentFault: what `clients.ask` and `clients.make` raise: it does not let us in, or the like.
     """
-    reported: list[KafkaError] = []
-    admin = AdminClient(spec.source.librdkafka() | {"log_level": "2", "error_cb": reported.append})
-    try:
-        topics = admin.list_topics(timeout=_TIMEOUT).topics
-    except KafkaException as error:
-        admin.poll(0)
-        raise _fault(spec, error.args[0], reported) from None
+    topics = clients.metadata(spec.source, _TIMEOUT)[1].topics
     mode = "translated" if spec.flow.offsets == "translated" else "identical"
     return [
         Place(name, partition, "" if spec.flow.nameless(name) else spec.flow.remote_topic(name), mode)
@@ -73,12 +67,12 @@ def hidden(spec: FlowSpec, found: Collection[str]) -> list[Problem]:
         found: the topics that it lists.
 
     Raises:
-        EnvironmentFault: AB304, a secret cannot be resolved.
+        EnvironmentFault: what `clients.make` raises.
     """
     wanted = [name for name in spec.flow.topics.literals() if name not in found and spec.flow.wants(name, spec.aliases)]
     if not wanted:
         return []
-    admin = AdminClient(spec.source.librdkafka() | {"log_level": "2"})
+    admin = clients.make(AdminClient, spec.source)
     described = admin.describe_topics(TopicCollection(wanted), request_timeout=_TIMEOUT)
     refusals = [name for name in wanted if _is_refused(described[name])]
     return [refused(spec.source, "READ", f"topic {name}") for name in refusals]
@@ -118,21 +112,6 @@ def without_name(flow: Flow, places: Iterable[Place], shares: Shares) -> dict[st
                 others = ", ".join(sorted(topics - {topic}))
                 found[topic] = f"{remote} would be the copy of {others} too: a copy has one original"
     return found
-
-
-def _fault(spec: FlowSpec, failure: KafkaError, reported: list[KafkaError]) -> EnvironmentFault:
-    """Return why the source tells nothing, from what librdkafka reported meanwhile."""
-    told = next((error for error in reported if error.code() != KafkaError._ALL_BROKERS_DOWN), failure)
-    if not is_authentication(told):
-        return unreachable(spec.source, in_words(told))
-    return EnvironmentFault(
-        Problem(
-            "AB312",
-            spec.source.where,
-            f"does not let {principal(spec.source)} in: {in_words(told)}",
-            "check security: protocol, mechanism, username and the password it refers to",
-        )
-    )
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
-
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
 from reconciler.model.flow import Flow
-from reconciler.state.journal import unreachable
+from reconciler.state import clients
 
 _TIMEOUT = 5.0
 
@@ -32,10 +29,7 @@ def check(target: Cluster, flows: Sequence[Flow]) -> None:
     wanted = [flow for flow in flows if flow.dlq is not None]
     if not wanted:
         return
-    try:
-        there = AdminClient(target.librdkafka() | {"log_level": "2"}).list_topics(timeout=_TIMEOUT).topics
-    except KafkaException as error:
-        raise unreachable(target, error.args[0].str()) from None
+    there = clients.metadata(target, _TIMEOUT)[1].topics
     missing = [flow.lacks_dlq(target) for flow in wanted if flow.dlq not in there]
     if missing:
         raise EnvironmentFault(missing)

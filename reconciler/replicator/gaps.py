@@ -50,7 +50,7 @@ class Gaps:
         try:
             upto, end = await self._fill(channel, opening)
         except ConnectionLost as error:
-            self._end(channel, opening, (PartitionState.OPENING, Reason("AB220", f"while filling a gap: {error}")))
+            self._end(channel, opening, (PartitionState.OPENING, reasons.no_answer(error, "while filling a gap")))
         except ErrorCode as error:
             verdict = reasons.why_refused(error, "WRITE", f"filling a gap of {channel.place.remote}")
             self._end(channel, opening, verdict)

@@ -13,8 +13,8 @@ from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, PartitionStatus, Reason, TaskStatus
 from reconciler.replicator.place import Place
-from reconciler.state.faults import in_words, is_refusal
-from reconciler.state.journal import unreachable
+from reconciler.state import clients
+from reconciler.state.faults import in_words, is_refusal, unreachable
 
 _TIMEOUT = 10.0
 _NOTHING: Mapping[tuple[str, str], str] = MappingProxyType({})
@@ -48,7 +48,7 @@ class Goals:
         """
         if not places:
             return
-        admin = AdminClient(spec.source.librdkafka() | {"log_level": "2"})
+        admin = clients.make(AdminClient, spec.source)
         asked = {TopicPartition(place.topic, place.partition): OffsetSpec.latest() for place in places}
         # Read committed: what an open transaction holds back cannot be copied yet.
         answers = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT)

@@ -60,7 +60,8 @@ class DeadLetters:
                 assert sides is not None, "a channel that has sent something was open"
                 await self._memory.change(channel.place, partial(_without, parcel.base_offset, sides))
         except (ConnectionLost, AnabranchError) as error:
-            channel.not_put_aside(PartitionState.OPENING, Reason("AB220", str(error)), time.monotonic())
+            reason = Reason("AB220", str(error)) if isinstance(error, AnabranchError) else reasons.no_answer(error)
+            channel.not_put_aside(PartitionState.OPENING, reason, time.monotonic())
         except ErrorCode as error:
             channel.not_put_aside(*reasons.why_refused(error, "WRITE", f"topic {topic}"), time.monotonic())
         except ValueError as error:

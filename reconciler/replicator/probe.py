@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from reconciler.model.capabilities import Capabilities, Capability, Finding, Verdict
 from reconciler.model.cluster import Cluster
@@ -25,8 +25,8 @@ from reconciler.replicator.wire import (
     Loop,
     Wire,
 )
-from reconciler.state import faults
-from reconciler.state.journal import unreachable
+from reconciler.state import clients, faults
+from reconciler.state.faults import unreachable
 from reconciler.state.probes import Probes
 
 # Nobody reads what the trials leave behind.
@@ -101,8 +101,7 @@ def probe(target: Cluster, cluster_id: str) -> Capabilities:
 
 def _scratch_topic(target: Cluster) -> str:
     """Make the scratch topic if it is missing; return the cluster's id."""
-    admin = AdminClient(target.librdkafka() | {"log_level": "2"})
-    metadata = admin.list_topics(timeout=_TIMEOUT)
+    admin, metadata = clients.metadata(target, _TIMEOUT)
     if SCRATCH not in metadata.topics:
         replicas = min(_REPLICATION, len(metadata.brokers))
         new = NewTopic(SCRATCH, _PARTITIONS, replicas, config=_SCRATCH_CONFIG)

@@ -134,7 +134,11 @@ class Reader:
             answers = await self._wire.fetch_more(self._session, wait_ms, self._size.bytes)
         except (ConnectionLost, ErrorCode) as error:
             self._size.shrink()
-            reason = Reason("AB220", f"fetching from {self._wire.cluster.where}, node {self._node}: {error}")
+            what = f"fetching from {self._wire.cluster.where}, node {self._node}"
+            if isinstance(error, ConnectionLost):
+                reason = reasons.no_answer(error, what)
+            else:
+                reason = Reason("AB220", f"{what}: {error}")
             now = time.monotonic()
             for channel, _, opening in self._asked.values():
                 if channel.opening == opening:

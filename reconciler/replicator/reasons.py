@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import Literal
 
 from reconciler.model.cluster import Cluster
+from reconciler.model.errors import AnabranchError, Unreachable
 from reconciler.model.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator.batch import Batch, UnreadableBatch
-from reconciler.replicator.wire import ErrorCode, ProduceAnswer, error_name
+from reconciler.replicator.wire import ConnectionLost, ErrorCode, NotLetIn, ProduceAnswer, error_name
 
 # Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes
 OFFSET_OUT_OF_RANGE = 1
@@ -36,6 +37,8 @@ AUTHORIZATION = {
     _CLUSTER_AUTHORIZATION_FAILED,
     _TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
+# No connection for want of other credentials, certificates or libraries.
+NOT_LET_IN = {"AB304", "AB306", "AB307", "AB312", "AB318", "AB319"}
 TOO_LARGE = {_MESSAGE_TOO_LARGE, _RECORD_LIST_TOO_LARGE}
 REFUSED_FOR_GOOD = {_INVALID_TIMESTAMP, _POLICY_VIOLATION, _INVALID_RECORD}
 
@@ -170,6 +173,26 @@ def why_no_data(code: int, topic: str) -> Verdict:
     if code == OFFSET_OUT_OF_RANGE:
         return PartitionState.OPENING, Reason("AB220", f"source says {error_name(code)}: its log start or end moved")
     return PartitionState.OPENING, Reason("AB220", f"source answered {error_name(code)} for topic {topic}")
+
+
+def no_answer(error: ConnectionLost, what: str = "") -> Reason:
+    """Return the reason for a request that got no answer.
+
+    Args:
+        error: why.
+        what: what was asked of whom, where the error does not say it by itself.
+    """
+    return Reason(error.code, str(error) if isinstance(error, NotLetIn) or not what else f"{what}: {error}")
+
+
+def no_journal(error: AnabranchError) -> Verdict:
+    """Return what the trouble with one of our own topics means for a partition."""
+    codes = {problem.code for problem in error.problems}
+    if codes & NOT_LET_IN:
+        return PartitionState.OPENING, Reason("AB232", str(error))
+    if isinstance(error, Unreachable):
+        return PartitionState.OPENING, Reason("AB220", str(error))
+    return PartitionState.PARKED, Reason("AB213", str(error))
 
 
 def missing_topic(side: Side, topic: str, code: int) -> Verdict:

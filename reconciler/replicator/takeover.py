@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.model.errors import AnabranchError, Unreachable
+from reconciler.model.errors import AnabranchError
 from reconciler.model.flow import Flow
 from reconciler.model.runs import CopyRecord, Run, Runs
 from reconciler.model.status import PartitionState, Reason
@@ -112,15 +112,13 @@ class Takeover:
         except ErrorCode as error:
             self._close(channel, *reasons.why_refused(error, "DESCRIBE", f"topic {channel.place.remote}"))
         except ConnectionLost as error:
-            self._close(channel, _OPENING, Reason("AB220", str(error)))
+            self._close(channel, _OPENING, reasons.no_answer(error))
         except UnreadableBatch as error:
             self._close(channel, _PARKED, reasons.unreadable(error))
         except FillRefused as refused:
             self._close(channel, _PARKED, reasons.not_allowed(refused.operation, refused.resource, refused.name))
-        except Unreachable as error:
-            self._close(channel, _OPENING, Reason("AB220", str(error)))
         except AnabranchError as error:
-            self._close(channel, _PARKED, Reason("AB213", str(error)))
+            self._close(channel, *reasons.no_journal(error))
         except Exception as error:
             # One partition's trouble must not become the others'.
             self._close(channel, _PARKED, reasons.unforeseen("taking over", error))
@@ -166,8 +164,8 @@ class Takeover:
         try:
             info = (await wire.topics([name]))[name]
         except ConnectionLost as error:
-            text = f"{wire.cluster.where} does not answer: {error}"
-            raise Disagreement(_OPENING, "AB220", text) from None
+            reason = reasons.no_answer(error, f"{wire.cluster.where} does not answer")
+            raise Disagreement(_OPENING, reason.code, reason.text) from None
         if info.error:
             state, reason = reasons.missing_topic(side, name, info.error)
             raise Disagreement(state, reason.code, reason.text)

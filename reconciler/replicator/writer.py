@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from reconciler.model.status import Reason
+from reconciler.replicator import reasons
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.pace import Quota, RequestSize, RoundTrip
 from reconciler.replicator.parcel import Parcel
@@ -149,7 +150,7 @@ class Writer:
         self._under_way -= 1
         self._size.shrink()
         now = time.monotonic()
-        reason = Reason("AB220", f"writing to {self._wire.cluster.where}, node {self._node}: {error}")
+        reason = reasons.no_answer(error, f"writing to {self._wire.cluster.where}, node {self._node}")
         for channel, parcel in sent:
             channel.lost(parcel, reason, now)
         self.bell.ring()

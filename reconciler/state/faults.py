@@ -1,16 +1,18 @@
 """What failures of a cluster are called: who was refused what, in words that a person can act on.
 
-Called by the rooms that hold an admin client, `observe` and `provision`, so that both say the same.
+Called by the rooms that hold an admin client, so that all say the same.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from confluent_kafka import KafkaError
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.errors import Problem
+from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem, Unreachable
+from reconciler.state import tls
 
 _REFUSED = frozenset(
     {
@@ -31,6 +33,11 @@ def is_authentication(error: KafkaError) -> bool:
     return error.code() in _AUTHENTICATION
 
 
+def is_not_let_in(error: KafkaError) -> bool:
+    """Tell whether other credentials or certificates are needed; trying again with the same is of no use."""
+    return is_authentication(error) or error.code() == KafkaError._SSL
+
+
 def principal(cluster: Cluster) -> str:
     """Return how messages name the user that we are on a cluster."""
     return cluster.user
@@ -44,6 +51,55 @@ def refused(cluster: Cluster, operation: str, resource: str) -> Problem:
         f"{principal(cluster)} is not allowed {operation} on {resource}",
         f"grant {operation} on {resource}",
     )
+
+
+def unreachable(cluster: Cluster, reason: object) -> Unreachable:
+    """Return the error for a cluster that does not answer."""
+    return Unreachable(
+        Problem("AB310", cluster.where, f"does not answer: {reason}", "check that it runs and the address is right")
+    )
+
+
+def no_connection(cluster: Cluster, failure: KafkaError, reported: Collection[KafkaError] = ()) -> AnabranchError:
+    """Return why there is no connection to a cluster.
+
+    Args:
+        cluster: which one.
+        failure: what the request ended with.
+        reported: what librdkafka told meanwhile of its connections.
+    """
+    if cluster.security.oauth is not None:
+        try:
+            cluster.token()
+        except AnabranchError as error:
+            return error
+    for one in (*reported, failure):
+        if is_authentication(one):
+            return EnvironmentFault(
+                Problem(
+                    "AB312",
+                    cluster.where,
+                    f"does not let {principal(cluster)} in: {in_words(one)}",
+                    "check security: protocol, mechanism, username and the password it refers to",
+                )
+            )
+    down = KafkaError._ALL_BROKERS_DOWN
+    told = sorted({in_words(error) for error in reported if error.code() != down})
+    if (found := wrong_protocol(cluster, reported)) is not None:
+        return found
+    if told:
+        return unreachable(cluster, "; ".join(told))
+    if any(error.code() == down for error in reported):
+        return unreachable(cluster, f"connections are closed at once; does it speak {cluster.security.protocol}?")
+    return unreachable(cluster, in_words(failure))
+
+
+def wrong_protocol(cluster: Cluster, reported: Collection[KafkaError]) -> EnvironmentFault | None:
+    """Return what is wrong with certificates or the protocol, where a broker was reached at all."""
+    told = [error.str() for error in reported if error.code() != KafkaError._ALL_BROKERS_DOWN]
+    if told and all("refused" in text or "resolve" in text for text in told):
+        return None
+    return tls.examine(cluster)
 
 
 def in_words(error: KafkaError) -> str:

@@ -16,19 +16,21 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Problem, Unreachable
+from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.names import CONTROL_TOPIC, COPIES_TOPIC, OWNED_TOPIC, STATUS_TOPIC
-from reconciler.state.faults import is_refusal, refused
+from reconciler.state import clients
+from reconciler.state.faults import is_refusal, no_connection, refused, unreachable
 
 Value = dict[str, Any]
+OnDelivery = Callable[[KafkaError | None, Message], None]
 
 _REPLICATION = 3
 _BASE_CONFIG = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
 _LARGEST_VALUE = 64 * 2**20
 # The library waits for as long as it is told unless hundreds of values come.
 _CATCH_UP_PAUSE = 0.02
-# librdkafka logs lost connections to stderr by itself; the callers report them in their own words.
-_QUIET = {"log_level": "2"}
+# How often whoever waits for values to be stored looks whether the cluster lets us in at all.
+_FLUSH_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -52,13 +54,6 @@ COPIES = JournalTopic(COPIES_TOPIC, {})
 JOURNALS = (OWNED, STATUS, CONTROL, COPIES)
 
 
-def unreachable(cluster: Cluster, reason: object) -> Unreachable:
-    """Return the error for a cluster that does not answer."""
-    return Unreachable(
-        Problem("AB310", cluster.where, f"does not answer: {reason}", "check that it runs and the address is right")
-    )
-
-
 def not_allowed(cluster: Cluster, topic: str, operations: str) -> Problem:
     """Return the problem that a user may not do what is needed with a journal's topic."""
     found = refused(cluster, operations, f"topic {topic}")
@@ -74,7 +69,8 @@ def check_allowed(cluster: Cluster, topics: Collection[JournalTopic], seconds: f
     """
     names = [topic.name for topic in topics]
     # The client must outlive its futures.
-    admin = AdminClient(cluster.librdkafka() | _QUIET)
+    reports = clients.Reports()
+    admin = clients.make(AdminClient, cluster, reports=reports)
     described = admin.describe_topics(
         TopicCollection(names), include_authorized_operations=True, request_timeout=seconds
     )
@@ -84,7 +80,8 @@ def check_allowed(cluster: Cluster, topics: Collection[JournalTopic], seconds: f
             operations = described[name].result().authorized_operations
         except KafkaException as error:
             if not is_refusal(error.args[0]):
-                raise unreachable(cluster, error.args[0].str()) from None
+                admin.poll(0)
+                raise no_connection(cluster, error.args[0], tuple(reports.errors)) from None
             problems.append(not_allowed(cluster, name, "READ and WRITE"))
             continue
         # What the cluster does not tell counts as allowed.
@@ -108,7 +105,15 @@ class Journal:
         self._cluster = cluster
         self._topic = topic
         self._timeout = timeout
-        self._producer: Producer | None = None
+        settings = {
+            "message.timeout.ms": int(timeout * 1000),
+            "linger.ms": 0,
+            "enable.idempotence": True,
+            # A task with thousands of partitions has much to say; packed it is small enough for any broker.
+            "compression.type": "zstd",
+            "message.max.bytes": _LARGEST_VALUE,
+        }
+        self._producer: clients.Renewed[Producer] = clients.Renewed(Producer, cluster, settings)
 
     @property
     def where(self) -> str:
@@ -123,16 +128,12 @@ class Journal:
 
         Raises:
             Unreachable: AB310, the cluster does not answer.
-            EnvironmentFault: AB311, creation was refused.
+            EnvironmentFault: AB311, creation was refused; or what `clients.ask` raises.
         """
-        admin = AdminClient(self._cluster.librdkafka() | _QUIET)
-        try:
-            metadata = admin.list_topics(timeout=self._timeout)
-        except KafkaException as error:
-            raise unreachable(self._cluster, error.args[0].str()) from None
-        if self._topic.name in metadata.topics:
+        admin, seen = clients.metadata(self._cluster, self._timeout)
+        if self._topic.name in seen.topics:
             return False
-        replicas = min(_REPLICATION, len(metadata.brokers))
+        replicas = min(_REPLICATION, len(seen.brokers))
         new = NewTopic(self._topic.name, 1, replicas, config=self._topic.full_config)
         try:
             admin.create_topics([new], operation_timeout=self._timeout)[self._topic.name].result(self._timeout)
@@ -165,9 +166,15 @@ class Journal:
             else:
                 stored.append((message.offset() or 0) + 1)
 
+        producer = self._producer.get()
         for key, value in values.items():
-            self.post(key, value, note)
-        left = self._open_producer().flush(self._timeout)
+            self._post(producer, key, value, note)
+        reports = self._producer.reports
+        deadline = time.monotonic() + self._timeout
+        while (left := producer.flush(_FLUSH_SECONDS)) and time.monotonic() < deadline and not reports.not_let_in:
+            pass
+        if (failed or left) and reports.not_let_in:
+            raise no_connection(self._cluster, reports.errors[-1], tuple(reports.errors))
         if failed:
             raise self._fault(KafkaException(failed[0]), "WRITE")
         if left:
@@ -176,19 +183,19 @@ class Journal:
             )
         return max(stored)
 
-    def post(
-        self, key: str, value: Value | None, on_delivery: Callable[[KafkaError | None, Message], None] | None = None
-    ) -> None:
+    def post(self, key: str, value: Value | None) -> None:
         """Send one value without waiting; what an outage delays longer than the timeout is dropped."""
-        producer = self._open_producer()
+        self._post(self._producer.get(), key, value, None)
+
+    def _post(self, producer: Producer, key: str, value: Value | None, on_delivery: OnDelivery | None) -> None:
         data = None if value is None else json.dumps(value, separators=(",", ":")).encode()
         producer.produce(self._topic.name, value=data, key=key.encode(), on_delivery=on_delivery)
         producer.poll(0)
 
     def flush(self) -> None:
         """Wait until everything posted is stored or given up."""
-        if self._producer is not None:
-            self._producer.flush(self._timeout)
+        if self._producer.client is not None:
+            self._producer.client.flush(self._timeout)
 
     def read(self) -> dict[str, Value]:
         """Return the newest value of every key; empty when the topic does not exist.
@@ -206,19 +213,6 @@ class Journal:
             polls: False when it will only ever catch up.
         """
         return Follower(self._cluster, self._topic, self._timeout, polls)
-
-    def _open_producer(self) -> Producer:
-        if self._producer is None:
-            settings = {
-                "message.timeout.ms": int(self._timeout * 1000),
-                "linger.ms": 0,
-                "enable.idempotence": True,
-                # A task with thousands of partitions has much to say; packed it is small enough for any broker.
-                "compression.type": "zstd",
-                "message.max.bytes": _LARGEST_VALUE,
-            }
-            self._producer = Producer(self._cluster.librdkafka() | _QUIET | settings)
-        return self._producer
 
     def _fault(self, error: KafkaException, operation: str) -> EnvironmentFault:
         if is_refusal(error.args[0]):
@@ -255,8 +249,9 @@ class Follower:
             "fetch.wait.max.ms": 500 if polls else 5,
             "isolation.level": "read_uncommitted",
         }
-        self._consumer = Consumer(cluster.librdkafka() | _QUIET | settings)
-        self._assigned = False
+        self._clients: clients.Renewed[Consumer] = clients.Renewed(Consumer, cluster, settings)
+        # Whose place in the topic is set.
+        self._assigned: Consumer | None = None
         self.next_offset = 0
 
     def catch_up(self) -> dict[str, Value]:
@@ -268,18 +263,27 @@ class Follower:
         """
         values: dict[str, Value] = {}
         place = TopicPartition(self._topic.name, 0)
-        try:
-            start, end = self._consumer.get_watermark_offsets(place, timeout=self._timeout)
-        except KafkaException as error:
-            if error.args[0].code() in (KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART):
-                self._check_missing()
-                return values
-            raise unreachable(self._cluster, error.args[0].str()) from None
-        self._consumer.assign([TopicPartition(self._topic.name, 0, start)])
-        self._assigned = True
+        consumer = self._clients.get()
+
+        def bounds(patience: float) -> tuple[int, int] | None:
+            try:
+                found: tuple[int, int] = consumer.get_watermark_offsets(place, timeout=patience)
+            except KafkaException as error:
+                if error.args[0].code() in (KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART):
+                    return None
+                raise
+            return found
+
+        known = clients.ask(self._cluster, consumer, self._clients.reports, bounds, self._timeout)
+        if known is None:
+            self._check_missing(consumer)
+            return values
+        start, end = known
+        consumer.assign([TopicPartition(self._topic.name, 0, start)])
+        self._assigned = consumer
         deadline = time.monotonic() + self._timeout
-        while self._consumer.position([place])[0].offset < end:
-            for key, value in self.poll(_CATCH_UP_PAUSE):
+        while consumer.position([place])[0].offset < end:
+            for key, value in self._read(consumer, _CATCH_UP_PAUSE):
                 if value is None:
                     values.pop(key, None)
                 else:
@@ -291,7 +295,7 @@ class Follower:
                 raise unreachable(self._cluster, f"{self._topic.name} cannot be read to its end")
         self.next_offset = max(self.next_offset, end)
         if not self._polls:
-            self._consumer.unassign()
+            consumer.unassign()
         return values
 
     def poll(self, timeout: float) -> Iterator[tuple[str, Value | None]]:
@@ -300,11 +304,15 @@ class Follower:
         Raises:
             EnvironmentFault: AB311, reading is refused.
         """
-        if not self._assigned:
-            # The topic did not exist at catch-up; look again.
-            self._consumer.assign([TopicPartition(self._topic.name, 0, 0)])
-            self._assigned = True
-        for message in self._consumer.consume(num_messages=500, timeout=timeout):
+        consumer = self._clients.get()
+        if consumer is not self._assigned:
+            # The topic did not exist at catch-up, or this is another client.
+            consumer.assign([TopicPartition(self._topic.name, 0, self.next_offset)])
+            self._assigned = consumer
+        yield from self._read(consumer, timeout)
+
+    def _read(self, consumer: Consumer, timeout: float) -> Iterator[tuple[str, Value | None]]:
+        for message in consumer.consume(num_messages=500, timeout=timeout):
             error = message.error()
             if error is None:
                 self.next_offset = (message.offset() or 0) + 1
@@ -316,14 +324,14 @@ class Follower:
 
     def close(self) -> None:
         """Close the connection."""
-        self._consumer.close()
+        self._clients.close()
 
-    def _check_missing(self) -> None:
+    def _check_missing(self, consumer: Consumer) -> None:
         """Tell a topic that does not exist from one that this user may not see: both have no partitions."""
         try:
-            found = self._consumer.list_topics(self._topic.name, timeout=self._timeout).topics[self._topic.name]
+            found = consumer.list_topics(self._topic.name, timeout=self._timeout).topics[self._topic.name]
         except KafkaException as error:
-            raise unreachable(self._cluster, error.args[0].str()) from None
+            raise no_connection(self._cluster, error.args[0], tuple(self._clients.reports.errors)) from None
         if found.error is not None and found.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise self._refused()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from confluent_kafka.admin import (
@@ -20,7 +21,7 @@ from reconciler.model.security import SecretRef, Security
 from reconciler.model.status import PartitionState, TaskStatus
 from reconciler.replicator import discover, task
 from reconciler.replicator.discover import Assignment
-from reconciler.replicator.wire import ConnectionLost
+from reconciler.replicator.wire import NotLetIn
 from reconciler.state.control import Listener
 from reconciler.state.journal import CONTROL, COPIES, STATUS, Journal
 from tests.contract.kafka import allow, create, grant
@@ -113,12 +114,23 @@ def test_what_is_refused_is_named_and_goes_on_once_it_is_granted(secured: Embedd
 
 def test_a_wrong_password_is_said_and_never_the_password(secured: EmbeddedCluster) -> None:
     wrong = as_user("east", secured, "admin", "WRONG")
-    with pytest.raises(ConnectionLost, match="Authentication failed") as lost:
+    with pytest.raises(NotLetIn, match=r"does not let user admin in: .*Authentication failed") as lost:
         ask(wrong, lambda wire: wire.topics(["open"]), timeout=1.5)
     with pytest.raises(EnvironmentFault, match="does not let user admin in") as caught:
         discover.matching(spec_of(wrong, wrong, "open"))
     assert [problem.code for problem in caught.value.problems] == ["AB312"]
     assert not any("hunter2" in str(error.value) for error in (lost, caught))
+
+
+def test_a_mechanism_that_the_cluster_does_not_have_is_said(secured: EmbeddedCluster) -> None:
+    plain = as_user("east", secured, "admin")
+    other = replace(plain, security=replace(plain.security, mechanism="SCRAM-SHA-256"))
+    with pytest.raises(NotLetIn, match=r"does not let user admin in: .*UnsupportedSaslMechanism") as lost:
+        ask(other, lambda wire: wire.topics(["open"]), timeout=1.0)
+    with pytest.raises(EnvironmentFault, match=r"does not let user admin in: .*SCRAM-SHA-256") as caught:
+        discover.matching(spec_of(other, other, "open"))
+    assert [problem.code for problem in caught.value.problems] == ["AB312"]
+    assert not any(USERS["admin"] in str(error.value) for error in (lost, caught))
 
 
 def test_a_journal_that_may_not_be_read_is_no_empty_journal(secured: EmbeddedCluster) -> None:

@@ -204,12 +204,8 @@ def test_what_is_planned_is_refused_as_not_yet(tmp_path: Path, body: str) -> Non
 @pytest.mark.parametrize(
     "security",
     [
-        "{protocol: SSL}",
-        "{protocol: SASL_SSL}",
-        "{protocol: SASL_PLAINTEXT, mechanism: SCRAM-SHA-512, username: u, password: 'env:X'}",
-        "{protocol: SASL_PLAINTEXT, mechanism: OAUTHBEARER, username: u, password: 'env:X'}",
         "{protocol: SASL_PLAINTEXT, mechanism: GSSAPI, username: u, password: 'env:X'}",
-        "{protocol: PLAINTEXT, ca: 'file:/etc/ca.pem'}",
+        "{protocol: SASL_SSL, mechanism: PLAIN, username: u, password: 'env:X', kerberos: {service-name: kafka}}",
     ],
 )
 def test_security_that_is_planned_is_refused_as_not_yet(tmp_path: Path, security: str) -> None:

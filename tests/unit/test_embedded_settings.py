@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from reconciler.embedded.certificates import Authority
 from reconciler.embedded.settings import (
     ClusterOptions,
     NodePorts,
@@ -13,6 +15,7 @@ from reconciler.embedded.settings import (
     formatted_cluster_id,
     kafka_uuid,
     server_properties,
+    tls_settings,
 )
 
 
@@ -45,6 +48,51 @@ def test_first_user_and_brokers_are_super_users() -> None:
     settings = _settings(1, ClusterOptions(users={"root": "r", "alice": "a"}))
     assert settings["super.users"] == "User:root;User:ANONYMOUS"
     assert settings["listener.security.protocol.map"].startswith("CLIENT:SASL_PLAINTEXT,INTERNAL:PLAINTEXT")
+
+
+def test_each_mechanism_has_its_login_module() -> None:
+    mechanisms = ("SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN", "OAUTHBEARER")
+    settings = _settings(1, ClusterOptions(users={"root": "r", "alice": "a"}, mechanisms=mechanisms))
+    assert settings["listener.name.client.sasl.enabled.mechanisms"] == ",".join(mechanisms)
+    for mechanism, module in zip(mechanisms, ("Scram", "Scram", "Plain", "OAuthBearer"), strict=True):
+        assert f"{module}LoginModule required" in settings[f"listener.name.client.{mechanism.lower()}.sasl.jaas.config"]
+
+
+@pytest.mark.parametrize(
+    ("options", "protocol"),
+    [
+        (ClusterOptions(), "PLAINTEXT"),
+        (ClusterOptions(tls=True), "SSL"),
+        (ClusterOptions(users={"a": "b"}), "SASL_PLAINTEXT"),
+        (ClusterOptions(users={"a": "b"}, tls=True, mutual=True), "SASL_SSL"),
+    ],
+)
+def test_options_say_how_clients_connect(options: ClusterOptions, protocol: str) -> None:
+    assert options.protocol == protocol
+    protocols = _settings(1, options)["listener.security.protocol.map"]
+    assert protocols == f"CLIENT:{protocol},INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT"
+
+
+@pytest.mark.parametrize("mutual", [True, False])
+def test_a_listener_with_tls_has_its_certificate(mutual: bool) -> None:
+    own = Authority("test").issue("broker", ("127.0.0.1",))
+    settings = tls_settings("CA", own, mutual)
+    assert settings["listener.name.client.ssl.keystore.key"] == own.key
+    assert settings["listener.name.client.ssl.client.auth"] == ("required" if mutual else "none")
+    assert own.key not in repr(own)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"mechanisms": ["GSSAPI"]}, "mechanisms: expected some of PLAIN"),
+        ({"users": {"a": "b"}, "mechanisms": ["OAUTHBEARER"]}, "mechanisms: expected one with a password"),
+        ({"mutual": True}, "mutual: goes with tls alone"),
+    ],
+)
+def test_security_that_cannot_be_is_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        ClusterOptions(**options)
 
 
 def test_values_are_escaped_for_java() -> None:

@@ -44,7 +44,9 @@ def documented_fields() -> Iterator[str]:
     yield from SCHEMA["properties"]
     for name, schema in DEFINITIONS["cluster"]["properties"].items():
         yield f"clusters.*.{name}"
-        yield from (f"clusters.*.{name}.{inner}" for inner in resolved(schema).get("properties", {}))
+        for inner, known in resolved(schema).get("properties", {}).items():
+            yield f"clusters.*.{name}.{inner}"
+            yield from (f"clusters.*.{name}.{inner}.{key}" for key in known.get("properties", {}))
     for name, schema in DEFINITIONS["pattern"]["properties"].items():
         yield name
         yield from (f"{name}.{inner}" for inner in resolved(schema).get("properties", {}))

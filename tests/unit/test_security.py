@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
-from reconciler.model.security import SecretRef, Security
+from reconciler.model.security import Mechanism, OAuth, Protocol, SecretRef, Security
 
 PASSWORD = "correct horse; battery"
 
@@ -87,6 +87,86 @@ def test_both_clients_get_the_same_security(monkeypatch: pytest.MonkeyPatch) -> 
         "sasl_plain_username": "alice",
         "sasl_plain_password": PASSWORD,
     }
+
+
+def of(security: Security) -> Cluster:
+    return Cluster("west", ("b1:9092",), security=security)
+
+
+def test_certificates_are_files_that_both_clients_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ca, certificate, key = (tmp_path / name for name in ("ca.pem", "own.pem", "own.key"))
+    for file in (ca, certificate, key):
+        file.write_text("PEM")
+    monkeypatch.setenv("KEY_PASSWORD", PASSWORD)
+    trusted, own, secret = (SecretRef("file", str(file)) for file in (ca, certificate, key))
+    password = SecretRef("env", "KEY_PASSWORD")
+    cluster = of(Security("SSL", ca=trusted, certificate=own, key=secret, key_password=password))
+    assert cluster.librdkafka() == {
+        "bootstrap.servers": "b1:9092",
+        "security.protocol": "SSL",
+        "ssl.endpoint.identification.algorithm": "https",
+        "ssl.ca.location": str(ca),
+        "ssl.certificate.location": str(certificate),
+        "ssl.key.location": str(key),
+        "ssl.key.password": PASSWORD,
+    }
+    assert cluster.kafka_python() == {
+        "bootstrap_servers": ["b1:9092"],
+        "security_protocol": "SSL",
+        "ssl_check_hostname": True,
+        "ssl_cafile": str(ca),
+        "ssl_certfile": str(certificate),
+        "ssl_keyfile": str(key),
+        "ssl_password": PASSWORD,
+    }
+    key.unlink()
+    for settings in (cluster.librdkafka, cluster.kafka_python):
+        with pytest.raises(EnvironmentFault, match=r"cannot read .*own\.key"):
+            settings()
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+@pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
+def test_each_mechanism_reaches_both_clients(
+    monkeypatch: pytest.MonkeyPatch, protocol: Protocol, mechanism: Mechanism
+) -> None:
+    monkeypatch.setenv("WEST_PASSWORD", PASSWORD)
+    cluster = of(Security(protocol, mechanism, "alice", SecretRef("env", "WEST_PASSWORD")))
+    librdkafka, kafka_python = cluster.librdkafka(), cluster.kafka_python()
+    assert librdkafka["security.protocol"] == kafka_python["security_protocol"] == protocol
+    assert librdkafka["sasl.mechanism"] == kafka_python["sasl_mechanism"] == mechanism
+    assert librdkafka["sasl.password"] == kafka_python["sasl_plain_password"] == PASSWORD
+    assert ("ssl.endpoint.identification.algorithm" in librdkafka) is (protocol == "SASL_SSL")
+    assert kafka_python.get("ssl_check_hostname") is (True if protocol == "SASL_SSL" else None)
+
+
+@pytest.mark.parametrize(("mechanism", "said"), [("PLAIN", "a=b,c"), ("SCRAM-SHA-256", "a=3Db=2Cc")])
+def test_names_that_scram_must_escape(monkeypatch: pytest.MonkeyPatch, mechanism: Mechanism, said: str) -> None:
+    monkeypatch.setenv("WEST_PASSWORD", PASSWORD)
+    cluster = of(Security("SASL_SSL", mechanism, "a=b,c", SecretRef("env", "WEST_PASSWORD")))
+    assert cluster.kafka_python()["sasl_plain_username"] == said
+    # librdkafka does it by itself.
+    assert cluster.librdkafka()["sasl.username"] == "a=b,c"
+
+
+@pytest.mark.parametrize(
+    ("security", "said"),
+    [
+        (Security(), "an anonymous user"),
+        (Security("SASL_SSL", "PLAIN", "alice"), "user alice"),
+        (Security("SSL", certificate=SecretRef("file", "/own.pem")), "the owner of certificate /own.pem"),
+        (Security("SASL_SSL", "OAUTHBEARER", oauth=OAuth(client_id="mirror")), "client mirror"),
+        (Security("SASL_SSL", "OAUTHBEARER", oauth=OAuth(SecretRef("file", "/t"))), "the owner of token file:/t"),
+    ],
+)
+def test_messages_say_as_whom_clients_log_in(security: Security, said: str) -> None:
+    assert of(security).user == said
+
+
+def test_every_reference_is_known() -> None:
+    token, secret, ca = SecretRef("env", "T"), SecretRef("env", "S"), SecretRef("file", "/ca")
+    oauth = OAuth(token, "https://login.example", "c", secret)
+    assert set(Security("SASL_SSL", "OAUTHBEARER", ca=ca, oauth=oauth).references) == {token, secret, ca}
 
 
 def test_without_security_both_clients_speak_plaintext() -> None:

@@ -12,7 +12,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.flow import DELIVERIES, FILLS, OFFSETS_MODES, ON_DATA_LOSS, ON_RECREATE, Flow
 from reconciler.model.policy import OTHERWISE, POLICY_KINDS, ReplicationPolicy
 from reconciler.model.renames import RenameRule
-from reconciler.model.security import SecretRef, Security
+from reconciler.model.security import MECHANISMS, PROTOCOLS, OAuth, SecretRef, Security
 from reconciler.model.selection import Selection
 from reconciler.model.spec import DEFAULT_ROUND, FlowSpec
 from reconciler.model.start import Start
@@ -25,10 +25,11 @@ secrets = st.builds(SecretRef, st.just("env"), st.from_regex(r"[A-Z_][A-Z0-9_]{0
 )
 securities = st.builds(
     Security,
-    st.sampled_from(["PLAINTEXT", "SASL_PLAINTEXT"]),
-    st.none() | st.just("PLAIN"),
+    st.sampled_from(PROTOCOLS),
+    st.none() | st.sampled_from(MECHANISMS),
     st.none() | names,
-    st.none() | secrets,
+    *[st.none() | secrets] * 5,
+    st.none() | st.builds(OAuth, st.none() | secrets, st.none() | names, st.none() | names, st.none() | secrets, names),
 )
 clusters = st.builds(Cluster, names, st.lists(names, min_size=1, max_size=3).map(tuple), names, securities)
 flows = st.builds(

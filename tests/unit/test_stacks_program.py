@@ -19,12 +19,15 @@ from pulumi.runtime import mocks, rpc
 from ruamel.yaml import YAML
 
 from reconciler.declare import load
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import EnvironmentFault
 from reconciler.model.observed import ObservedCluster
+from reconciler.model.security import OAuth, SecretRef, Security
 from reconciler.model.topology import Topology
 from reconciler.observe.record import read_observed, write_observed
 from reconciler.plan.desired import desired_topics
 from stacks import program
-from stacks.providers import DEPRECATED
+from stacks.providers import DEPRECATED, provider_for
 from tests.unit.facts import EAST, WEST, cluster, record, topic
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -293,3 +296,27 @@ def test_what_pulumi_runs_is_this_program(monkeypatch: pytest.MonkeyPatch) -> No
     runpy.run_path(str(ROOT / "stacks"), run_name="__main__")
     assert started == [ROOT]
     assert (ROOT / "Pulumi.yaml").read_text().splitlines()[-2:] == ["main: stacks", "stackConfigDir: stacks"]
+
+
+def test_a_provider_gets_what_the_cluster_declares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("ca", "certificate", "key")
+    for name in names:
+        (tmp_path / name).write_text(f"PEM of {name}")
+    ca, certificate, key = (SecretRef("file", str(tmp_path / name)) for name in names)
+    monkeypatch.setenv("CLIENT_SECRET", PASSWORD)
+    oauth = OAuth(None, "https://login.example/token", "mirror", SecretRef("env", "CLIENT_SECRET"), "kafka more")
+    security = Security("SASL_SSL", "OAUTHBEARER", ca=ca, certificate=certificate, key=key, oauth=oauth)
+    (provider,) = run(lambda: provider_for(Cluster(WEST, ("b1:9092",), security=security)))[PROVIDER]
+    inputs = provider.inputs
+    assert (inputs["tlsEnabled"], inputs["caCert"], inputs["clientCert"]) == ("true", "PEM of ca", "PEM of certificate")
+    assert SECRET in provider.raw["clientKey"].values()
+    assert (inputs["saslMechanism"], inputs["saslTokenUrl"]) == ("oauthbearer", "https://login.example/token")
+    assert (inputs["saslUsername"], inputs["saslPassword"]) == ("mirror", PASSWORD)
+    assert json.loads(inputs["saslOauthScopes"]) == ["kafka", "more"]
+
+
+def test_a_provider_cannot_take_a_kept_token() -> None:
+    security = Security("SASL_SSL", "OAUTHBEARER", oauth=OAuth(SecretRef("file", "/token")))
+    with pytest.raises(EnvironmentFault) as caught:
+        provider_for(Cluster(WEST, ("b1:9092",), security=security))
+    assert [problem.code for problem in caught.value.problems] == ["AB306"]

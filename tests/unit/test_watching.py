@@ -19,7 +19,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError
 from reconciler.model.status import Metrics, PartitionState, PartitionStatus, TaskStatus
 from reconciler.report.live import Screen
-from reconciler.state.journal import unreachable
+from reconciler.state.faults import unreachable
 
 DECLARED = """\
 version: 1

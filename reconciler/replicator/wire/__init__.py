@@ -2,9 +2,9 @@
 
 `requests` is what the replicator calls, with the values of `values` on the event loop of `loop`; `questions` is what an
 opening asks, and `gather` asks it once for many of them. `commits` is what commits positions, `transactions` what is
-asked seldom, and `group` what the members of a group do. `connection` makes kafka-python's connections fit for bulk
-data; `fetching` and `producing` encode what is asked all the time (`classic` for old brokers); `sessions` keeps a fetch
-short; `records` decodes batches for comparing them.
+asked seldom, and `group` what the members of a group do. `manager` makes connections; `connection` makes kafka-python's
+fit for bulk data; `fetching` and `producing` encode what is asked all the time (`classic` for old brokers); `sessions`
+keeps a fetch short; `records` decodes batches for comparing them.
 """
 
 from reconciler.replicator.wire.ends import stable_ends
@@ -20,6 +20,7 @@ from reconciler.replicator.wire.values import (
     FetchAnswer,
     FetchAsk,
     Leader,
+    NotLetIn,
     ProduceAnswer,
     ProduceAsk,
     ProducerState,
@@ -45,6 +46,7 @@ __all__ = [
     "Listed",
     "Loop",
     "Membership",
+    "NotLetIn",
     "ProduceAnswer",
     "ProduceAsk",
     "ProducerState",

@@ -1,11 +1,10 @@
 """kafka-python's connections, made fit for bulk data: whole answers read into one buffer, requests sent in pieces.
 
-Only `requests` uses this. Connecting, TLS, SASL, framing and time-outs stay the library's.
+Only `manager` uses this. TLS, SASL, framing and time-outs stay the library's.
 """
 
 from __future__ import annotations
 
-import socket
 import ssl
 import struct
 import time
@@ -15,8 +14,6 @@ from itertools import islice
 from typing import Any, cast
 
 import kafka.errors as kafka_errors
-from kafka.net.inet import create_connection
-from kafka.net.manager import KafkaConnectionManager
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from kafka.protocol.frame import KafkaBytes
 from kafka.protocol.parser import KafkaProtocol
@@ -29,15 +26,36 @@ _LARGEST_KEPT = 24 * 2**20
 # How many buffers one call hands to the kernel, which takes 1,024 at most.
 _PIECES = 256
 _SIZE = struct.Struct(">i")
-_SHORTEST_PAUSE = 0.001
+# The most that one TLS record holds.
+_TLS_RECORD = 16 * 1024
+# How the record of an alert begins: its type and the major version (RFC 8446, 5.1).
+_TLS_ALERT = b"\x15\x03"
 _CLOSED = "closed by the broker"
 _MAY_NOT_SEND = "nothing may be sent any more"
-# What the kernel still holds of a connection dies with it, instead of being sent for minutes (socket(7)).
-_NO_LINGER = struct.pack("ii", 1, 0)
 _CLOSED_HERE = "closed while sending"
 _UNREADABLE = "the broker's answer cannot be read"
 _NO_FRAME = "the broker sent no Kafka frame"
 _WOULD_BLOCK = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+class NotLetInError(kafka_errors.KafkaConnectionError):
+    """There is no connection for want of other credentials or certificates; the text says it all."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class _ClosedError(ConnectionError):
+    """The other side has ended the connection."""
+
+
+_ENDED_THERE = (ssl.SSLError, _ClosedError, ConnectionResetError, BrokenPipeError)
+# What brokers answer to a login; the same to all who try.
+LOGIN_REFUSED = (
+    kafka_errors.SaslAuthenticationFailedError,
+    kafka_errors.UnsupportedSaslMechanismError,
+    kafka_errors.IllegalSaslStateError,
+)
 
 
 class RawHeader:
@@ -94,6 +112,8 @@ class _Framing:
     _sock: Any
     _protocol: Any
     may_send: Callable[[], bool] | None = None
+    # Says what it means that the connection ends, or begins with a TLS alert (None), before the first answer.
+    explain: Callable[[OSError | None], str | None] | None = None
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -115,17 +135,26 @@ class _Framing:
 
     def _read_ready(self) -> Exception | None:
         """Read what there is; return why the connection must end, if it must."""
+        has_read = False
         try:
             while self._read_some():
-                pass
+                has_read = True
         except _WOULD_BLOCK:
             return None
         except kafka_errors.KafkaError as error:
             return cast("Exception", error)
         except Exception as error:
+            if has_read and isinstance(error, _ClosedError):
+                # What was read before may say why, and is dealt with first; the end is read again.
+                return None
             # Whatever it is, this connection is of no use any more; its requests must fail now, not at their time-outs.
-            return cast("Exception", kafka_errors.KafkaConnectionError(error))
+            return self._ended(error)
         return None
+
+    def _ended(self, error: Exception) -> Exception:
+        """Return the error that ends a connection; a broker that wants another certificate ends it so (TLS 1.3)."""
+        said = self.explain(error) if self.explain is not None and isinstance(error, _ENDED_THERE) else None
+        return NotLetInError(said) if said else cast("Exception", kafka_errors.KafkaConnectionError(error))
 
     def _read_some(self) -> bool:
         """Read once; True when the socket may hold more."""
@@ -133,7 +162,7 @@ class _Framing:
         room = self._scratch if frame is None else frame[self._filled :]
         count = self._sock.recv_into(room)
         if not count:
-            raise ConnectionError(_CLOSED)
+            raise _ClosedError(_CLOSED)
         if frame is None:
             self._take(room[:count])
         else:
@@ -152,6 +181,9 @@ class _Framing:
                 data = data[missing:]
                 if len(self._head) < _SIZE.size:
                     return
+                if self._head.startswith(_TLS_ALERT) and self.explain is not None:
+                    raise NotLetInError(self.explain(None))
+                self.explain = None
                 (size,) = _SIZE.unpack(self._head)
                 if size < 0:
                     raise ConnectionError(_NO_FRAME)
@@ -213,7 +245,7 @@ class _Framing:
         except _WOULD_BLOCK:
             return total, None
         except Exception as error:
-            return total, kafka_errors.KafkaConnectionError(error)
+            return total, self._ended(error)
         return total, None
 
     def _send_once(self: Any) -> int:
@@ -222,7 +254,7 @@ class _Framing:
             raise ConnectionError(_MAY_NOT_SEND)
         buffer: deque[bytes | memoryview] = self._write_buffer
         if isinstance(self._sock, ssl.SSLSocket):
-            sent = count = self._sock.send(buffer[0])
+            sent = count = self._sock.send(whole_record(buffer))
         else:
             sent = count = self._sock.sendmsg(islice(buffer, _PIECES))
         while count:
@@ -243,72 +275,28 @@ def _is_free(buffer: bytearray) -> bool:
     return True
 
 
-class _BulkTransport(_Framing, KafkaTCPTransport):
+def whole_record(pieces: deque[bytes | memoryview]) -> bytes | memoryview:
+    """Return what a TLS record takes: a large piece as it is, small ones joined, which stay one piece from now on.
+
+    OpenSSL wants to be handed the same bytes again when the socket had no room for them.
+    """
+    first = pieces.popleft()
+    if pieces and len(first) < _TLS_RECORD:
+        joined = bytearray(first)
+        while pieces and len(joined) < _TLS_RECORD:
+            piece = memoryview(pieces.popleft())
+            room = _TLS_RECORD - len(joined)
+            joined += piece[:room]
+            if len(piece) > room:
+                pieces.appendleft(piece[room:])
+        first = memoryview(joined)
+    pieces.appendleft(first)
+    return first
+
+
+class BulkTransport(_Framing, KafkaTCPTransport):
     """A plain connection that reads whole frames."""
 
 
-class _BulkTlsTransport(_Framing, KafkaSSLTransport):
+class BulkTlsTransport(_Framing, KafkaSSLTransport):
     """A TLS connection that reads whole frames."""
-
-
-class BulkManager(KafkaConnectionManager):
-    """A connection manager whose transports read whole frames.
-
-    Attributes:
-        failure: why the first connection since it was cleared could not be made; a bootstrap only says that none was.
-        may_send: asked right before each write to a socket, where there is anything to ask; a connection that may not
-            send breaks.
-    """
-
-    failure: BaseException | None = None
-    may_send: Callable[[], bool] | None = None
-
-    async def _connect(self, node: Any, conn: Any, *arguments: Any, **options: Any) -> None:
-        """Do what the library does, and remember what it keeps to its log."""
-        await super()._connect(node, conn, *arguments, **options)
-        if self.failure is None and conn.init_future.failed():
-            self.failure = conn.init_future.exception
-
-    def throttled(self, node: int) -> float:
-        """Return for how many seconds a broker wants to be left alone, 0 when it does not.
-
-        The library refuses to send meanwhile, which would look like a lost connection.
-        """
-        connection = self._conns.get(node)
-        if connection is None or "throttle" not in connection.paused:
-            return 0.0
-        return max(_SHORTEST_PAUSE, float(connection._throttle_time) - time.monotonic())
-
-    def drop(self, error: BaseException) -> None:
-        """Break all connections at once; what waits to be sent is lost, and what waits for answers fails."""
-        for connection in list(self._conns.values()):
-            connection.close(error)
-
-    def forget_bootstrap(self) -> None:
-        """Begin at the declared addresses again when next connecting; who does so already is not disturbed.
-
-        The library cannot stand two at a time: the second one fails with an error of its own.
-        """
-        if self.bootstrapped:
-            self._bootstrap_future = None
-
-    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
-        """Do what the library does, with other transports."""
-        sock = await create_connection(
-            self._net, node.host, node.port, self.config["socket_options"], timeout_at=timeout_at
-        )
-        if self.may_send is not None:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
-        if self.ssl_enabled:
-            options = {key: value for key, value in self.config.items() if key.startswith("ssl_")}
-            transport: Any = _BulkTlsTransport(self._net, sock, host=node.host, **options)
-        else:
-            transport = _BulkTransport(self._net, sock, host=node.host)
-        transport.may_send = self.may_send
-        try:
-            await transport.handshake()
-        except Exception as error:
-            transport.close()
-            message = f"handshake failed: {error}"
-            raise kafka_errors.KafkaConnectionError(message) from error
-        return transport

@@ -13,7 +13,8 @@ import kafka.net.selector as library
 from kafka.future import Future
 from kafka.net.selector import KernelEvent, NetworkSelector, TaskState
 
-from reconciler.replicator.wire.connection import BulkManager
+from reconciler.model.cluster import Cluster
+from reconciler.replicator.wire.manager import BulkManager
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
@@ -115,9 +116,13 @@ class Loop:
         """Run the loop until `work` is done, and raise what it raised."""
         self._net.run(work)
 
-    def manager(self, settings: dict[str, object]) -> BulkManager:
-        """Return a connection manager on this loop."""
-        return BulkManager(self._net, **settings)
+    def manager(self, cluster: Cluster, settings: dict[str, object]) -> BulkManager:
+        """Return a connection manager on this loop.
+
+        Raises:
+            EnvironmentFault: AB304, a secret cannot be resolved.
+        """
+        return BulkManager(self._net, cluster, settings)
 
     def close(self) -> None:
         """End the loop and whatever still runs on it."""

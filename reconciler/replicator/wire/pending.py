@@ -8,26 +8,31 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import AnabranchError
 from reconciler.replicator.wire import classic
+from reconciler.replicator.wire.connection import LOGIN_REFUSED, NotLetInError
 from reconciler.replicator.wire.producing import Produced
-from reconciler.replicator.wire.values import ConnectionLost, ProduceAnswer
+from reconciler.replicator.wire.values import ConnectionLost, NotLetIn, ProduceAnswer
 
 
 class Answers:
     """The answers to a produce request.
 
     Args:
+        cluster: whom it was sent to.
         pending: the library's future.
     """
 
-    def __init__(self, pending: Any) -> None:
+    def __init__(self, cluster: Cluster, pending: Any) -> None:
+        self._cluster = cluster
         self._pending = pending
 
     def __await__(self) -> Generator[Any, Any, list[ProduceAnswer]]:
         try:
             answer = yield from self._pending.__await__()
         except Exception as error:
-            raise ConnectionLost(in_words(error)) from None
+            raise connection_lost(self._cluster, error) from None
         return answers_of(answer)
 
 
@@ -36,7 +41,11 @@ def answers_of(answer: Any) -> list[ProduceAnswer]:
     return (answer if isinstance(answer, Produced) else classic.produced(answer)).answers
 
 
-def in_words(error: BaseException) -> str:
-    """Return what an error says; its name where it says nothing."""
-    text = str(error)
-    return text if text else type(error).__name__
+def connection_lost(cluster: Cluster, error: BaseException) -> ConnectionLost:
+    """Return what an error of the library, or of a connection, means to whoever waits for an answer."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, NotLetInError | AnabranchError):
+        return NotLetIn(text)
+    if isinstance(error, LOGIN_REFUSED):
+        return NotLetIn(f"{cluster.where} does not let {cluster.user} in: {text}; check security and what it refers to")
+    return ConnectionLost(text)

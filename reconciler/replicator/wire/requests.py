@@ -20,7 +20,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.replicator.wire import classic, fetching, producing
 from reconciler.replicator.wire.fetching import Bounds, Fetched, RawFetch, Turn
 from reconciler.replicator.wire.loop import Loop
-from reconciler.replicator.wire.pending import Answers, answers_of, in_words
+from reconciler.replicator.wire.pending import Answers, answers_of, connection_lost
 from reconciler.replicator.wire.producing import RawProduce
 from reconciler.replicator.wire.questions import Questions
 from reconciler.replicator.wire.sessions import FetchSession
@@ -64,8 +64,8 @@ class Wire(Questions):
         self.cluster = cluster
         super().__init__(loop, int(timeout * 1000))
         self._manager = loop.manager(
-            cluster.kafka_python()
-            | {
+            cluster,
+            {
                 "client_id": client_id,
                 "request_timeout_ms": self._timeout_ms,
                 "receive_message_max_bytes": 2**31 - 1,
@@ -75,7 +75,7 @@ class Wire(Questions):
                 # A host that says nothing must not hold a request up for longer than a request may take.
                 "socket_connection_setup_timeout_ms": self._timeout_ms,
                 "socket_connection_setup_timeout_max_ms": self._timeout_ms,
-            }
+            },
         )
         self._versions: tuple[Any, dict[tuple[Any, int], int]] = (None, {})
         self._manager.cluster.set_topics([])
@@ -94,7 +94,7 @@ class Wire(Questions):
             except ConnectionLost:
                 if self._manager.failure is None:
                     raise
-                raise ConnectionLost(in_words(self._manager.failure)) from None
+                raise connection_lost(self.cluster, self._manager.failure) from None
 
     def close(self) -> None:
         """Close all connections."""
@@ -177,10 +177,10 @@ class Wire(Questions):
         """
         pending = self._begin_produce(node, asks, transactional_id)
         if lost is not None:
-            pending.add_errback(lambda error: lost(ConnectionLost(in_words(error))))
+            pending.add_errback(lambda error: lost(connection_lost(self.cluster, error)))
         if answered is not None:
             pending.add_callback(lambda answer: answered(answers_of(answer)))
-        return Answers(pending)
+        return Answers(self.cluster, pending)
 
     def throttled(self, node: int) -> float:
         """Return for how many seconds the broker wants to be left alone (a quota); 0 when it does not."""
@@ -261,7 +261,7 @@ class Wire(Questions):
         try:
             pending = self._manager.send(request, node, request_timeout_ms=timeout_ms)
         except kafka_errors.KafkaError as error:
-            raise ConnectionLost(in_words(error)) from None
+            raise connection_lost(self.cluster, error) from None
         return await self._answer(pending)
 
     async def _answer(self, pending: Any) -> Any:
@@ -271,4 +271,4 @@ class Wire(Questions):
             raise ErrorCode(UNSUPPORTED_VERSION, str(error)) from None
         except Exception as error:
             # The library hands on whatever broke the connection, its own errors and others.
-            raise ConnectionLost(in_words(error)) from None
+            raise connection_lost(self.cluster, error) from None

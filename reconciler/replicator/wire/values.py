@@ -12,7 +12,19 @@ import kafka.errors as kafka_errors
 
 
 class ConnectionLost(Exception):
-    """No answer: what the request did at the broker is not known."""
+    """No answer: what the request did at the broker is not known.
+
+    Attributes:
+        code: of docs/reference/errors.md, the reason for a partition that waits for an answer.
+    """
+
+    code = "AB220"
+
+
+class NotLetIn(ConnectionLost):
+    """There is no connection, as the cluster refuses our credentials, or we its certificate: nothing was sent."""
+
+    code = "AB232"
 
 
 class ErrorCode(Exception):

@@ -1,0 +1,104 @@
+"""Which fields under `security:` go together.
+
+The loader calls `check` for what has passed the schema, `clusters` calls `build` to make values of the model.
+References are taken as they are: nothing is looked up here, and no value is repeated in a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, cast
+
+from reconciler.declare import codes, words
+from reconciler.declare.located import Located, Place
+from reconciler.model.security import PASSWORD_MECHANISMS, OAuth, SecretRef, Security
+
+Found = tuple[str, Located | None]
+"""A field, and what is wrong with it; None where it is missing."""
+
+_SASL = ("SASL_PLAINTEXT", "SASL_SSL")
+_TLS = ("SSL", "SASL_SSL")
+_OF_SASL = ("mechanism", "username", "password", "oauth")
+_OF_TLS = ("ca", "certificate", "key", "key-password")
+_CREDENTIALS = ("username", "password")
+_OF_ENDPOINT = ("token-endpoint", "client-id", "client-secret")
+# Of two fields: the first needs the second.
+_PAIRS = (("certificate", "key"), ("key", "certificate"), ("key-password", "key"))
+
+
+def check(place: Place, usable: Callable[[Place], bool]) -> Iterator[Located]:
+    """Yield every field of the mapping at `place` that is missing, or does not go with the others.
+
+    Args:
+        place: of `security`, whether it is there or not.
+        usable: whether the schema found nothing wrong with a value.
+    """
+    if isinstance(place.value, dict) and all(usable(place / key) for key in ("protocol", "mechanism")):
+        # What is there and broken, or misspelt, has been told.
+        found = [(key, problem) for key, problem in _problems(place, place.value) if usable(place / key)]
+        if missing := [key for key, problem in found if problem is None]:
+            yield _missing(place, missing)
+        yield from (problem for _, problem in found if problem is not None)
+
+
+def _problems(place: Place, fields: dict[str, Any]) -> Iterator[Found]:
+    """Yield fields that are missing or do not go with the others."""
+    protocol = fields["protocol"]
+    if protocol in _SASL:
+        yield from _login(place, fields, fields.get("mechanism"))
+    else:
+        yield from _strangers(place, _OF_SASL, f"protocol {protocol}", f"protocol {words.either(_SASL)}")
+    if protocol not in _TLS:
+        yield from _strangers(place, _OF_TLS, f"protocol {protocol}", f"protocol {words.either(_TLS)}")
+        return
+    for one, other in _PAIRS:
+        if one in fields and other not in fields:
+            yield other, _missing(place, [other], f" beside {one}")
+
+
+def build(fields: dict[str, Any]) -> Security:
+    """Return what the mapping declares; it has passed the schema and `check`."""
+    oauth = fields.get("oauth")
+    return Security(**_values(fields) | {"oauth": None if oauth is None else OAuth(**_values(oauth))})
+
+
+def _values(fields: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key.replace("-", "_"): SecretRef.parse(value) if words.is_reference(("security", key)) else value
+        for key, value in fields.items()
+    }
+
+
+def _login(place: Place, fields: dict[str, Any], mechanism: str | None) -> Iterator[Found]:
+    """Yield what is wrong with how clients log in."""
+    takes_tokens = mechanism == "OAUTHBEARER" or (mechanism is None and "oauth" in fields)
+    needed = (*(() if mechanism else ("mechanism",)), *(("oauth",) if takes_tokens else _CREDENTIALS))
+    yield from ((key, None) for key in needed if key not in fields)
+    if takes_tokens:
+        others = f"mechanism {words.either(PASSWORD_MECHANISMS)}"
+        yield from _strangers(place, _CREDENTIALS, "OAUTHBEARER", others)
+        if "oauth" in fields:
+            yield from (("oauth", found) for found in _source_of_tokens(place / "oauth", fields["oauth"]))
+    elif mechanism:
+        yield from _strangers(place, ("oauth",), f"mechanism {mechanism}", "mechanism OAUTHBEARER")
+
+
+def _source_of_tokens(place: Place, fields: dict[str, Any]) -> Iterator[Located]:
+    if "token" in fields:
+        instead = "token-endpoint in place of token"
+        yield from (problem for _, problem in _strangers(place, (*_OF_ENDPOINT, "scope"), "token", instead))
+    elif missing := [key for key in _OF_ENDPOINT if key not in fields]:
+        yield _missing(place, missing)
+
+
+def _strangers(place: Place, keys: Iterable[str], other: str, instead: str) -> Iterator[tuple[str, Located]]:
+    for key in keys:
+        if key in cast("dict[str, Any]", place.value):
+            remedy = f"remove it, or use {instead}"
+            yield key, (place / key).problem(codes.WRONG_VALUE, f"{key} does not go with {other}", remedy, at_key=True)
+
+
+def _missing(place: Place, keys: Sequence[str], beside: str = "") -> Located:
+    said = words.either(keys, "and")
+    message = f"{said} {'are' if len(keys) > 1 else 'is'} missing{beside}"
+    return place.problem(codes.MISSING, message, f"add {said}")

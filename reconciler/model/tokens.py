@@ -1,0 +1,133 @@
+"""Tokens for SASL OAUTHBEARER: read where somebody keeps one, or asked for at an endpoint; the same for both clients.
+
+`cluster` hands `current` to whoever opens connections. Tokens live in this process alone, and in no message.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import ssl
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass, field
+from typing import Any
+
+from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.security import OAuth, Security
+
+# A task's loop stands still meanwhile.
+_ENDPOINT_SECONDS = 3.0
+_LARGEST_ANSWER = 2**20
+# Of a token that does not say how long it is valid.
+_UNKNOWN_LIFE = 300.0
+# A token is used for this part of its life; librdkafka asks for the next one after 80 %.
+_USED = 0.75
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token, and when it ends.
+
+    Attributes:
+        text: what is sent to brokers.
+        expires: seconds since 1970.
+        renew: when the next one is asked for, seconds since 1970.
+    """
+
+    text: str = field(repr=False)
+    expires: float
+    renew: float
+
+
+_guard = threading.Lock()
+_fetched: dict[Security, Token] = {}
+
+
+def current(security: Security, where: str) -> Token:
+    """Return a token that is valid for a while.
+
+    Args:
+        security: with `oauth`.
+        where: whose it is, for the error.
+
+    Raises:
+        EnvironmentFault: AB307 no token can be had, AB304 a reference cannot be resolved.
+    """
+    oauth = security.oauth
+    assert oauth is not None, "only OAUTHBEARER has tokens"
+    if oauth.token is not None:
+        # Whoever keeps it fresh may have done so by now.
+        return _kept(oauth.token.resolve(where).strip(), f"the token in {oauth.token}", where)
+    with _guard:
+        known = _fetched.get(security)
+        if known is None or time.time() >= known.renew:
+            known = _fetched[security] = _ask(security, oauth, where)
+        return known
+
+
+def _kept(text: str, name: str, where: str) -> Token:
+    now = time.time()
+    expires = _expiry(text) or now + _UNKNOWN_LIFE
+    if not text or expires <= now:
+        found = "has expired" if text else "is empty"
+        raise _fault(where, f"{name} {found}", "see to whatever keeps it fresh")
+    return Token(text, expires, now)
+
+
+def _expiry(text: str) -> float | None:
+    """Return when a JSON web token says that it ends (RFC 7519, 4.1.4); None for other tokens."""
+    parts = text.split(".")
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        return float(claims["exp"])
+    except (IndexError, KeyError, TypeError, ValueError, binascii.Error):
+        return None
+
+
+def _ask(security: Security, oauth: OAuth, where: str) -> Token:
+    """Ask the endpoint for a token with the client's credentials (RFC 6749, 4.4)."""
+    endpoint, client = oauth.token_endpoint or "", oauth.client_id or ""
+    secret = oauth.client_secret.resolve(where) if oauth.client_secret else ""
+    form = {"grant_type": "client_credentials"} | ({"scope": oauth.scope} if oauth.scope else {})
+    basic = base64.b64encode(f"{client}:{secret}".encode()).decode()
+    headers = {"Authorization": f"Basic {basic}", "Accept": "application/json"}
+    request = urllib.request.Request(endpoint, urllib.parse.urlencode(form).encode(), headers)
+    now = time.time()
+    try:
+        answer = _answer(request, security)
+        text = str(answer["access_token"])
+        life = float(answer.get("expires_in") or (_expiry(text) or now + _UNKNOWN_LIFE) - now)
+    except urllib.error.HTTPError as error:
+        # What else it says may repeat what it was told.
+        reason = f"HTTP status {error.code}"
+    except urllib.error.URLError as error:
+        reason = str(error.reason)
+    except (OSError, TimeoutError) as error:
+        reason = str(error) or type(error).__name__
+    except (KeyError, TypeError, ValueError):
+        reason = "its answer is no JSON with an access_token"
+    else:
+        return Token(text, now + life, now + _USED * life)
+    remedy = "check security.oauth: token-endpoint, client-id, client-secret and scope"
+    raise _fault(where, f"{endpoint} gives client {client} no token: {reason}", remedy) from None
+
+
+def _answer(request: urllib.request.Request, security: Security) -> dict[str, Any]:
+    context = None
+    if request.type == "https":
+        context = ssl.create_default_context()
+        if security.ca is not None:
+            # An endpoint may have a certificate of the same authority, or of a public one.
+            context.load_verify_locations(security.ca.name)
+    with urllib.request.urlopen(request, timeout=_ENDPOINT_SECONDS, context=context) as answer:
+        found: dict[str, Any] = json.loads(answer.read(_LARGEST_ANSWER))
+        return found
+
+
+def _fault(where: str, message: str, remedy: str) -> EnvironmentFault:
+    return EnvironmentFault(Problem("AB307", where, message, remedy))

@@ -1,0 +1,151 @@
+"""Makes connections to the brokers of one cluster, with its secrets as they are by then.
+
+Only `loop` makes one, for `requests`. Which brokers there are, when to wait before the next attempt, and how to log in,
+stay the library's.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import kafka.errors as kafka_errors
+from kafka.net.inet import create_connection
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import AnabranchError, Problem
+from reconciler.replicator.wire.connection import LOGIN_REFUSED, BulkTlsTransport, BulkTransport, NotLetInError
+from reconciler.state import tls
+
+_SHORTEST_PAUSE = 0.001
+# What the kernel still holds of a connection dies with it, instead of being sent for minutes (socket(7)).
+_NO_LINGER = struct.pack("ii", 1, 0)
+
+
+class _Tokens(AbstractTokenProvider):
+    """Hands tokens for OAUTHBEARER to the library, which asks at each login."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__()
+        self._cluster = cluster
+
+    def token(self) -> str:
+        return self._cluster.token().text
+
+
+class BulkManager(KafkaConnectionManager):
+    """A connection manager whose transports read whole frames; each connection is made with the secrets of its time.
+
+    Args:
+        net: the library's loop.
+        cluster: whom to connect to.
+        settings: the library's, beside those that the cluster declares.
+
+    Raises:
+        EnvironmentFault: AB304, a secret cannot be resolved.
+
+    Attributes:
+        failure: why the first connection since it was cleared could not be made; a bootstrap only says that none was.
+        may_send: asked right before each write to a socket, where there is anything to ask; a connection that may not
+            send breaks.
+    """
+
+    failure: BaseException | None = None
+    may_send: Callable[[], bool] | None = None
+
+    def __init__(self, net: Any, cluster: Cluster, settings: dict[str, object]) -> None:
+        self._declared = cluster
+        tokens = {} if cluster.security.oauth is None else {"sasl_oauth_token_provider": _Tokens(cluster)}
+        super().__init__(net, **cluster.kafka_python() | settings | tokens)
+
+    def get_connection(self, node_id: Any, *arguments: Any, **options: Any) -> Any:
+        """Do what the library does; a new connection is made with credentials as they are now."""
+        if node_id not in self._conns:
+            if isinstance(self.failure, LOGIN_REFUSED) and self.cluster.is_bootstrap(node_id):
+                # The library would try again and again, and some brokers lock out whoever does.
+                raise self.failure
+            # They may have changed since they were refused.
+            self._auth_failures.clear()
+            try:
+                self.config.update(self._declared.kafka_python())
+            except AnabranchError as error:
+                raise NotLetInError(str(error)) from None
+        return super().get_connection(node_id, *arguments, **options)
+
+    async def _connect(self, node: Any, conn: Any, *arguments: Any, **options: Any) -> None:
+        """Do what the library does, and remember what it keeps to its log."""
+        await super()._connect(node, conn, *arguments, **options)
+        if self.failure is None and conn.init_future.failed():
+            self.failure = conn.init_future.exception
+
+    def throttled(self, node: int) -> float:
+        """Return for how many seconds a broker wants to be left alone, 0 when it does not.
+
+        The library refuses to send meanwhile, which would look like a lost connection.
+        """
+        connection = self._conns.get(node)
+        if connection is None or "throttle" not in connection.paused:
+            return 0.0
+        return max(_SHORTEST_PAUSE, float(connection._throttle_time) - time.monotonic())
+
+    def drop(self, error: BaseException) -> None:
+        """Break all connections at once; what waits to be sent is lost, and what waits for answers fails."""
+        for connection in list(self._conns.values()):
+            connection.close(error)
+
+    def forget_bootstrap(self) -> None:
+        """Begin at the declared addresses again when next connecting; who does so already is not disturbed.
+
+        The library cannot stand two at a time: the second one fails with an error of its own.
+        """
+        if self.bootstrapped:
+            self._bootstrap_future = None
+
+    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
+        """Do what the library does, with other transports."""
+        sock = await create_connection(
+            self._net, node.host, node.port, self.config["socket_options"], timeout_at=timeout_at
+        )
+        if self.may_send is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        address = f"{node.host}:{node.port}"
+        if not self.ssl_enabled:
+            transport = BulkTransport(self._net, sock, host=node.host)
+            transport.explain = partial(self._why_not_plain, address)
+            transport.may_send = self.may_send
+            return transport
+        options = {key: value for key, value in self.config.items() if key.startswith("ssl_")}
+        try:
+            secured = BulkTlsTransport(self._net, sock, host=node.host, **options)
+        except (OSError, ValueError) as error:
+            sock.close()
+            raise NotLetInError(_said(tls.unusable(self._declared, error))) from None
+        secured.may_send = self.may_send
+        try:
+            await self.wait_for(self.call_soon(secured.handshake), self.config["request_timeout_ms"])
+        except Exception as error:
+            secured.close()
+            if isinstance(error, OSError):
+                raise NotLetInError(_said(tls.problem(self._declared, address, error))) from None
+            message = f"handshake with {address} failed: {error}"
+            raise kafka_errors.KafkaConnectionError(message) from error
+        secured.explain = partial(self._why_closed, address)
+        return secured
+
+    def _why_not_plain(self, address: str, error: OSError | None) -> str | None:
+        return _said(tls.plaintext_refused(self._declared, address)) if error is None else None
+
+    def _why_closed(self, address: str, error: OSError | None) -> str:
+        if error is not None and tls.is_alert(error):
+            return _said(tls.problem(self._declared, address, error))
+        return _said(tls.closed(self._declared, address))
+
+
+def _said(problem: Problem) -> str:
+    return f"{problem.where}: {problem.message}; {problem.remedy}"

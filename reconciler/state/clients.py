@@ -1,0 +1,176 @@
+"""Clients of confluent-kafka: how they are made from a cluster's declaration, and asked for the first time.
+
+Everybody in the house who holds such a client has it from here, so that what is wrong with `security` is told alike.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ClusterMetadata
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import EnvironmentFault
+from reconciler.state import tls
+from reconciler.state.faults import is_not_let_in, no_connection, wrong_protocol
+
+Client = TypeVar("Client")
+Answer = TypeVar("Answer")
+
+# librdkafka logs lost connections to stderr by itself; the callers report them in their own words.
+_QUIET = {"log_level": "2"}
+_FIRST_SECONDS = 0.5
+_PAUSE_SECONDS = 0.05
+# Connections may be lost once in a while; for so long nobody asks whether certificates or protocols are wrong.
+_LOOK_SECONDS = 1.0
+_KEPT = 20
+# How long a client that was not let in is kept until another one is tried.
+_RENEW_SECONDS = 2.0
+
+
+class Reports:
+    """What librdkafka tells of a client's connections while the client is polled; the newest are kept."""
+
+    def __init__(self) -> None:
+        self.errors: deque[KafkaError] = deque(maxlen=_KEPT)
+
+    @property
+    def not_let_in(self) -> bool:
+        """Whether the cluster refused our credentials, or we its certificate."""
+        return any(is_not_let_in(error) for error in self.errors)
+
+
+def make(
+    kind: Callable[..., Client],
+    cluster: Cluster,
+    settings: Mapping[str, object] | None = None,
+    reports: Reports | None = None,
+    **options: Any,
+) -> Client:
+    """Return a new client of a cluster, its secrets looked up now.
+
+    Args:
+        kind: AdminClient, Consumer or Producer.
+        cluster: which one.
+        settings: further settings.
+        reports: told of troubles with connections.
+        options: further arguments of `kind`.
+
+    Raises:
+        EnvironmentFault: AB304 a secret cannot be resolved, AB306 `security` cannot be used on this machine.
+    """
+    told: dict[str, Any] = {} if reports is None else {"error_cb": reports.errors.append}
+    try:
+        client = kind(cluster.librdkafka() | _QUIET | told | dict(settings or {}), **options)
+    except KafkaException as error:
+        raise EnvironmentFault(tls.unusable(cluster, RuntimeError(error.args[0].str()))) from None
+    if cluster.security.oauth is not None:
+        # It asks for its first token only when it is polled, and waits for ever otherwise.
+        client.poll(0)  # type: ignore[attr-defined]
+    return client
+
+
+def ask(
+    cluster: Cluster,
+    client: Any,
+    reports: Reports,
+    question: Callable[[float], Answer],
+    seconds: float,
+    longest: float | None = None,
+) -> Answer:
+    """Ask a cluster something until there is an answer, and give up early where it is plain that there will be none.
+
+    Args:
+        cluster: which one.
+        client: of the cluster, made with `reports`.
+        reports: what it tells of its connections.
+        question: asks once, for as many seconds as it is given; raises KafkaException without an answer.
+        seconds: how long it may take.
+        longest: how long it may take while nothing is wrong with a connection.
+
+    Raises:
+        Unreachable: AB310, nobody answers.
+        EnvironmentFault: AB307 no token can be had, AB312 it does not let us in, AB318 a certificate is refused,
+            AB319 it speaks another protocol.
+    """
+    start = time.monotonic()
+    patience = min(_FIRST_SECONDS, seconds)
+    has_looked = False
+    while True:
+        try:
+            return question(patience)
+        except KafkaException as error:
+            failure = error.args[0]
+        client.poll(0)
+        left = start + (seconds if reports.errors else longest or seconds) - time.monotonic()
+        if left <= 0 or reports.not_let_in:
+            raise no_connection(cluster, failure, tuple(reports.errors))
+        if reports.errors and not has_looked and time.monotonic() - start > _LOOK_SECONDS:
+            has_looked = True
+            if (found := wrong_protocol(cluster, tuple(reports.errors))) is not None:
+                raise found
+        time.sleep(_PAUSE_SECONDS)
+        patience = min(2 * patience, max(left, _FIRST_SECONDS))
+
+
+def metadata(cluster: Cluster, seconds: float, longest: float | None = None) -> tuple[AdminClient, ClusterMetadata]:
+    """Make a client and ask for all topics; arguments and errors are those of `ask` and `make`."""
+    reports = Reports()
+    client = make(AdminClient, cluster, {"socket.connection.setup.timeout.ms": 3000}, reports)
+    return client, ask(
+        cluster, client, reports, lambda patience: client.list_topics(timeout=patience), seconds, longest
+    )
+
+
+class Renewed(Generic[Client]):
+    """A client that lives long: it is made anew after it was not let in, with credentials as they are by then.
+
+    Args:
+        kind: Consumer or Producer.
+        cluster: of which cluster.
+        settings: further settings.
+
+    Attributes:
+        client: the newest, if one was made.
+        reports: what it tells of its connections.
+    """
+
+    def __init__(self, kind: Callable[..., Client], cluster: Cluster, settings: Mapping[str, object]) -> None:
+        self._kind = kind
+        self._cluster = cluster
+        self._settings = settings
+        self._renew_at = 0.0
+        self.client: Client | None = None
+        self.reports = Reports()
+
+    def get(self) -> Client:
+        """Return the client, or a new one; what the old one had queued is lost.
+
+        Raises:
+            EnvironmentFault: AB304 or AB306, there is none and none can be made.
+        """
+        now = time.monotonic()
+        if self.client is not None and not (self.reports.not_let_in and now >= self._renew_at):
+            return self.client
+        self._renew_at = now + _RENEW_SECONDS
+        reports = Reports()
+        try:
+            new = make(self._kind, self._cluster, self._settings, reports)
+        except EnvironmentFault:
+            # Files that are just being replaced are there the next time.
+            if self.client is None:
+                raise
+            return self.client
+        self.close()
+        self.client, self.reports = new, reports
+        return new
+
+    def close(self) -> None:
+        """Close the connection."""
+        if isinstance(self.client, Consumer):
+            self.client.close()
+        self.client = None

@@ -1,0 +1,154 @@
+"""What is wrong with a TLS connection, in words: the clients' own say too little, or nothing.
+
+`faults` asks when there was no connection, the replicator's wire when it makes none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+from collections.abc import Iterator
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import EnvironmentFault, Problem
+
+_CONNECT_SECONDS = 1.0
+_ANSWER_SECONDS = 1.0
+# A broker tells only after the handshake that it refuses a certificate (TLS 1.3).
+_SILENCE_SECONDS = 0.3
+_ADDRESSES = 3
+
+# OpenSSL's X509_V_ERR_… (`man x509_verify`).
+_NOT_YET, _EXPIRED = 9, 10
+_OTHER_NAME = (62, 64)
+_OTHER_CERTIFICATE = "set security.certificate and security.key to what an authority has signed that the broker trusts"
+
+
+def examine(cluster: Cluster) -> EnvironmentFault | None:
+    """Shake hands with a broker and return why that fails, or why the other protocol is spoken; None when neither.
+
+    Nothing is sent but the handshake.
+    """
+    security = cluster.security
+    for host, port in _addresses(cluster):
+        try:
+            context = _context(cluster) if security.has_tls else _trusting()
+        except (OSError, ValueError) as error:
+            return EnvironmentFault(unusable(cluster, error))
+        try:
+            _shake_hands(host, port, context)
+        except ssl.SSLError as error:
+            if security.has_tls:
+                return EnvironmentFault(problem(cluster, f"{host}:{port}", error))
+            # An alert is TLS, too.
+            return _other_protocol(cluster, f"{host}:{port}") if is_alert(error) else None
+        except ConnectionRefusedError:
+            continue
+        except ConnectionError as error:
+            return EnvironmentFault(problem(cluster, f"{host}:{port}", error)) if security.has_tls else None
+        except OSError:
+            continue
+        return None if security.has_tls else _other_protocol(cluster, f"{host}:{port}")
+    return None
+
+
+def unusable(cluster: Cluster, error: Exception) -> Problem:
+    """Return the problem that certificates and keys cannot be used as they are declared."""
+    message = f"{cluster.user} cannot connect with what `security` names: {_reason(error)}"
+    remedy = "check that the files are PEM, that key and certificate belong together, and the key's password"
+    return Problem("AB306", cluster.where, message, remedy)
+
+
+def closed(cluster: Cluster, address: str) -> Problem:
+    """Return what it means that a broker ends a connection between the TLS handshake and its first answer."""
+    shown = f"certificate {cluster.security.certificate.name}" if cluster.security.certificate else "no certificate"
+    message = f"{cluster.user} cannot connect to {address} with {shown}: it is closed after the TLS handshake"
+    return Problem("AB318", cluster.where, message, _OTHER_CERTIFICATE)
+
+
+def problem(cluster: Cluster, address: str, error: OSError) -> Problem:
+    """Return what a failed handshake with `address` means, in words that a person can act on."""
+    security = cluster.security
+    who = f"{cluster.user} cannot connect to {address}"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        message = f"{who}: the broker's certificate is not accepted: {error.verify_message}"
+        if error.verify_code in (_EXPIRED, _NOT_YET):
+            remedy = "renew the broker's certificate, and see whether the clocks are right"
+        elif error.verify_code in _OTHER_NAME:
+            remedy = "name brokers in bootstrap and advertised.listeners as their certificates do"
+        else:
+            trusted = f"{security.ca} does not have it" if security.ca else "it is none of the system's"
+            remedy = f"set security.ca to a PEM file with the authority that signed it: {trusted}"
+        return Problem("AB318", cluster.where, message, remedy)
+    if is_alert(error):
+        shown = f"certificate {security.certificate.name}" if security.certificate else "no certificate"
+        message = f"{who} with {shown}: it ends the TLS handshake with {_reason(error)}"
+        return Problem("AB318", cluster.where, message, _OTHER_CERTIFICATE)
+    message = f"{who} with TLS: it does not answer as a TLS server does ({_reason(error)})"
+    remedy = f"name the port of a TLS listener, or set security.protocol to {_without_tls(cluster)}"
+    return Problem("AB319", cluster.where, message, remedy)
+
+
+def plaintext_refused(cluster: Cluster, address: str) -> Problem:
+    """Return the problem that a port which speaks TLS was spoken to without."""
+    message = f"{cluster.user} cannot connect to {address} with {cluster.security.protocol}: it speaks TLS"
+    protocol = "SASL_SSL" if cluster.security.has_sasl else "SSL"
+    return Problem("AB319", cluster.where, message, f"set security.protocol to {protocol}, or name another port")
+
+
+def _other_protocol(cluster: Cluster, address: str) -> EnvironmentFault:
+    return EnvironmentFault(plaintext_refused(cluster, address))
+
+
+def _without_tls(cluster: Cluster) -> str:
+    return "SASL_PLAINTEXT" if cluster.security.has_sasl else "PLAINTEXT"
+
+
+def _addresses(cluster: Cluster) -> Iterator[tuple[str, int]]:
+    for address in cluster.bootstrap[:_ADDRESSES]:
+        host, _, port = address.rpartition(":")
+        yield host.strip("[]"), int(port)
+
+
+def _context(cluster: Cluster) -> ssl.SSLContext:
+    """Return what connections to a cluster are made with, as kafka-python does."""
+    security = cluster.security
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if security.ca is not None:
+        context.load_verify_locations(security.ca.name)
+    else:
+        context.load_default_certs()
+    if security.certificate is not None:
+        password = None if security.key_password is None else security.key_password.resolve(cluster.where)
+        key = None if security.key is None else security.key.name
+        context.load_cert_chain(security.certificate.name, key, password)
+    return context
+
+
+def _trusting() -> ssl.SSLContext:
+    """Return what only finds out whether TLS is spoken."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _shake_hands(host: str, port: int, context: ssl.SSLContext) -> None:
+    with socket.create_connection((host, port), timeout=_CONNECT_SECONDS) as plain:
+        plain.settimeout(_ANSWER_SECONDS)
+        with context.wrap_socket(plain, server_hostname=host) as secured:
+            secured.settimeout(_SILENCE_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                secured.recv(1)
+
+
+def is_alert(error: OSError | None) -> bool:
+    """Tell whether the other side has said what it does not accept."""
+    return isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or "")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ssl.SSLError) and error.reason:
+        return error.reason.lower().replace("_", " ")
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -1,0 +1,60 @@
+"""Clients of confluent-kafka: certificates that cannot be used are named, and refused ones lead to a new client."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaError, Producer
+from confluent_kafka.admin import AdminClient
+
+from reconciler.embedded.certificates import Authority
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import EnvironmentFault
+from reconciler.model.security import SecretRef, Security
+from reconciler.state import clients
+from tests.support.tls import reference
+
+
+def with_certificate(folder: Path) -> tuple[Cluster, Path]:
+    """Return a cluster with a certificate, and the file of its key."""
+    certificate, key = Authority("ours").issue("mirror").write(folder, "mirror")
+    security = Security("SSL", certificate=reference(certificate), key=reference(key))
+    return Cluster("east", ("127.0.0.1:1",), security=security), key
+
+
+@pytest.mark.parametrize("content", ["no PEM: hunter2-Sq7", Authority("others").issue("other").key])
+def test_a_key_that_cannot_be_used_is_named(tmp_path: Path, content: str) -> None:
+    cluster, key = with_certificate(tmp_path)
+    key.write_text(content)
+    with pytest.raises(EnvironmentFault) as caught:
+        clients.make(AdminClient, cluster)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.where) == ("AB306", cluster.where)
+    assert "the owner of certificate" in problem.message
+    assert "hunter2" not in str(problem)
+
+
+def test_a_client_that_was_not_let_in_is_made_anew_with_what_is_there_by_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clients, "_RENEW_SECONDS", 0.0)
+    password = tmp_path / "password"
+    password.write_text("old")
+    security = Security("SASL_PLAINTEXT", "PLAIN", "mirror", SecretRef("file", str(password)))
+    kept: clients.Renewed[Producer] = clients.Renewed(
+        Producer, Cluster("east", ("127.0.0.1:1",), security=security), {}
+    )
+    first = kept.get()
+    kept.reports.errors.append(KafkaError(KafkaError._TRANSPORT))
+    assert kept.get() is first
+    kept.reports.errors.append(KafkaError(KafkaError._AUTHENTICATION))
+    password.unlink()
+    # Nothing better can be made.
+    assert kept.get() is first
+    password.write_text("new")
+    second = kept.get()
+    assert second is not first
+    assert kept.get() is second
+    kept.close()
+    assert kept.client is None

@@ -1,0 +1,165 @@
+"""Which fields under `security:` go together: every impossible combination is told, all at once, without values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.model.security import OAuth, SecretRef, Security
+from tests.unit.declaring import load, refused
+
+HEAD = "version: 1\nname: shop\nclusters:\n"
+PASSWORD = "mechanism: PLAIN, username: u, password: 'env:P'"
+ENDPOINT = "token-endpoint: 'https://login.example/token', client-id: c, client-secret: 'env:S'"
+
+
+def declared(security: str) -> str:
+    return f"{HEAD}  a: {{bootstrap: 'b:1', security: {{{security}}}}}\n"
+
+
+def problems(folder: Path, security: str) -> list[str]:
+    """Return code, last key of the path, and message of each problem."""
+    found = refused(folder, declared(security))
+    return [f"{one.code} {one.where.rpartition('.')[2].strip(')')}: {one.message}" for one in found]
+
+
+def security_of(folder: Path, security: str) -> Security:
+    flow = "  b: {bootstrap: 'b:2'}\nflows: [{from: a, to: b}]\n"
+    return load(folder, declared(security) + flow).clusters["a"].security
+
+
+@pytest.mark.parametrize(
+    ("security", "expected"),
+    [
+        ("protocol: SSL", Security("SSL")),
+        ("protocol: SSL, ca: 'file:/ca'", Security("SSL", ca=SecretRef("file", "/ca"))),
+        (
+            "protocol: SSL, certificate: 'file:/c', key: 'file:/k', key-password: 'env:K'",
+            Security(
+                "SSL",
+                certificate=SecretRef("file", "/c"),
+                key=SecretRef("file", "/k"),
+                key_password=SecretRef("env", "K"),
+            ),
+        ),
+        (
+            "protocol: SASL_SSL, mechanism: SCRAM-SHA-512, username: u, password: 'env:P'",
+            Security("SASL_SSL", "SCRAM-SHA-512", "u", SecretRef("env", "P")),
+        ),
+        (
+            f"protocol: SASL_SSL, mechanism: OAUTHBEARER, oauth: {{{ENDPOINT}, scope: kafka}}",
+            Security(
+                "SASL_SSL",
+                "OAUTHBEARER",
+                oauth=OAuth(None, "https://login.example/token", "c", SecretRef("env", "S"), "kafka"),
+            ),
+        ),
+        (
+            "protocol: SASL_PLAINTEXT, mechanism: OAUTHBEARER, oauth: {token: 'file:/t'}",
+            Security("SASL_PLAINTEXT", "OAUTHBEARER", oauth=OAuth(SecretRef("file", "/t"))),
+        ),
+    ],
+)
+def test_what_goes_together_is_taken(tmp_path: Path, security: str, expected: Security) -> None:
+    assert security_of(tmp_path, security) == expected
+
+
+@pytest.mark.parametrize(
+    ("security", "expected"),
+    [
+        (
+            f"protocol: SSL, {PASSWORD}",
+            [
+                "AB104 mechanism: mechanism does not go with protocol SSL",
+                "AB104 username: username does not go with protocol SSL",
+                "AB104 password: password does not go with protocol SSL",
+            ],
+        ),
+        (
+            "protocol: PLAINTEXT, ca: 'file:/ca', certificate: 'file:/c', oauth: {token: 'env:T'}",
+            [
+                "AB104 ca: ca does not go with protocol PLAINTEXT",
+                "AB104 certificate: certificate does not go with protocol PLAINTEXT",
+                "AB104 oauth: oauth does not go with protocol PLAINTEXT",
+            ],
+        ),
+        (
+            f"protocol: SASL_PLAINTEXT, {PASSWORD}, ca: 'file:/ca'",
+            ["AB104 ca: ca does not go with protocol SASL_PLAINTEXT"],
+        ),
+        ("protocol: SASL_SSL", ["AB114 security: mechanism, username and password are missing"]),
+        ("protocol: SASL_SSL, mechanism: SCRAM-SHA-256, username: u", ["AB114 security: password is missing"]),
+        ("protocol: SASL_SSL, mechanism: OAUTHBEARER", ["AB114 security: oauth is missing"]),
+        ("protocol: SASL_SSL, oauth: {token: 'env:T'}", ["AB114 security: mechanism is missing"]),
+        ("protocol: SSL, certificate: 'file:/c'", ["AB114 security: key is missing beside certificate"]),
+        ("protocol: SSL, key: 'file:/k'", ["AB114 security: certificate is missing beside key"]),
+        ("protocol: SSL, key-password: 'env:K'", ["AB114 security: key is missing beside key-password"]),
+        (
+            f"protocol: SASL_SSL, {PASSWORD}, oauth: {{token: 'env:T'}}",
+            ["AB104 oauth: oauth does not go with mechanism PLAIN"],
+        ),
+        (
+            "protocol: SASL_SSL, mechanism: OAUTHBEARER, username: u, oauth: {token: 'env:T'}",
+            ["AB104 username: username does not go with OAUTHBEARER"],
+        ),
+        (
+            "protocol: SASL_SSL, mechanism: OAUTHBEARER, oauth: {client-id: c}",
+            ["AB114 oauth: token-endpoint and client-secret are missing"],
+        ),
+        (
+            f"protocol: SASL_SSL, mechanism: OAUTHBEARER, oauth: {{token: 'env:T', {ENDPOINT}}}",
+            [
+                "AB104 token-endpoint: token-endpoint does not go with token",
+                "AB104 client-id: client-id does not go with token",
+                "AB104 client-secret: client-secret does not go with token",
+            ],
+        ),
+        (
+            "protocol: SASL_SSL, mechanism: PLAIN, password: hunter2, ca: 'env:CA', certificate: 'file:/c'",
+            [
+                "AB114 security: username is missing",
+                "AB114 security: key is missing beside certificate",
+                "AB110 password: expected env:NAME or file:/absolute/path; found text",
+                "AB110 ca: expected file:/absolute/path of a PEM file; found text",
+            ],
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_told_all_at_once(tmp_path: Path, security: str, expected: list[str]) -> None:
+    assert problems(tmp_path, security) == expected
+
+
+def test_a_misspelt_field_is_not_told_as_missing_too(tmp_path: Path) -> None:
+    (one,) = refused(
+        tmp_path, declared("protocol: SASL_SSL, mechanism: PLAIN, usernam: u, password: 'env:P', ca: 'file:/ca'")
+    )
+    assert (one.code, one.remedy) == ("AB103", "did you mean username?")
+
+
+@pytest.mark.parametrize("key", ["truststore", "keystore", "keystore-password"])
+def test_java_stores_are_explained(tmp_path: Path, key: str) -> None:
+    (one,) = refused(tmp_path, declared(f"protocol: SSL, {key}: 'file:/secret-name.jks'"))
+    assert one.code == "AB103"
+    assert "keytool -importkeystore" in one.remedy
+    assert "openssl pkcs12" in one.remedy
+    assert "secret-name" not in str(one)
+
+
+@pytest.mark.parametrize(
+    "security",
+    [
+        "protocol: SASL_SSL, mechanism: OAUTHBEARER, oauth: {token: hunter2-Sq7}",
+        "protocol: SASL_SSL, mechanism: OAUTHBEARER, oauth: {client-secret: hunter2-Sq7, client-id: c}",
+        "protocol: SASL_SSL, mechanism: OAUTHBEARER, oauth: {token-endpoint: 'https://me:hunter2-Sq7@login.example'}",
+        "protocol: SASL_SSL, mechanism: OAUTHBEARER, oauth: hunter2-Sq7",
+        "protocol: SASL_SSL, mechanism: OAUTHBEARER, oauth: {hunter2-Sq7: x}",
+        "protocol: SSL, key-password: hunter2-Sq7, key: hunter2-Sq7",
+        "protocol: SSL, keystore-password: hunter2-Sq7",
+        "protocol: PLAINTEXT, password: 'file:/hunter2-Sq7'",
+    ],
+)
+def test_no_message_repeats_what_may_be_a_secret(tmp_path: Path, security: str) -> None:
+    found = refused(tmp_path, declared(security))
+    assert found
+    assert not [one for one in found if "hunter2" in str(one)]

@@ -1,0 +1,159 @@
+"""Tokens for OAUTHBEARER: from an endpoint, kept for most of their life, or from where somebody keeps them fresh."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import pytest
+
+from reconciler.model import tokens
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import EnvironmentFault
+from reconciler.model.security import OAuth, SecretRef, Security
+
+CLIENT_SECRET = "hunter2-Sq7"
+
+
+class Endpoint(HTTPServer):
+    """Gives tokens; `answer` is what it says next."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.asked: list[tuple[str | None, dict[str, list[str]]]] = []
+        self.answer: tuple[int, bytes] = (200, b"{}")
+
+    def gives(self, text: str, life: float) -> None:
+        self.answer = 200, json.dumps({"access_token": text, "expires_in": life}).encode()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Endpoint
+
+    def do_POST(self) -> None:
+        form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        self.server.asked.append((self.headers["Authorization"], form))
+        status, body = self.server.answer
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
+    monkeypatch.setenv("CLIENT_SECRET", CLIENT_SECRET)
+    # Another test's endpoint may have had the same port.
+    monkeypatch.setattr(tokens, "_fetched", {})
+    with Endpoint() as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def of_endpoint(server: Endpoint) -> Cluster:
+    return at_port(server.server_port)
+
+
+def at_port(port: int) -> Cluster:
+    url = f"http://127.0.0.1:{port}/token"
+    oauth = OAuth(None, url, "mirror", SecretRef("env", "CLIENT_SECRET"), "kafka")
+    return Cluster("east", ("b1:9092",), security=Security("SASL_SSL", "OAUTHBEARER", oauth=oauth))
+
+
+def kept_in(path: Path) -> Cluster:
+    oauth = OAuth(SecretRef("file", str(path)))
+    return Cluster("east", ("b1:9092",), security=Security("SASL_SSL", "OAUTHBEARER", oauth=oauth))
+
+
+def web_token(expires: float) -> str:
+    parts = ({"alg": "none"}, {"sub": "mirror", "exp": expires})
+    return ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts) + "."
+
+
+def test_a_token_is_asked_for_with_the_clients_credentials_and_used_for_most_of_its_life(endpoint: Endpoint) -> None:
+    endpoint.gives("first-token", 60)
+    cluster = of_endpoint(endpoint)
+    token = cluster.token()
+    assert token.text == "first-token"
+    assert 55 < token.expires - time.time() <= 60
+    assert 40 < token.renew - time.time() <= 45
+    endpoint.gives("second-token", 60)
+    assert cluster.token() is token
+    basic = base64.b64encode(f"mirror:{CLIENT_SECRET}".encode()).decode()
+    assert endpoint.asked == [(f"Basic {basic}", {"grant_type": ["client_credentials"], "scope": ["kafka"]})]
+    assert "first-token" not in repr(token)
+
+
+def test_a_token_near_its_end_is_not_used_again(endpoint: Endpoint) -> None:
+    endpoint.gives("old-token", -1)
+    cluster = of_endpoint(endpoint)
+    cluster.token()
+    endpoint.gives("new-token", 60)
+    assert cluster.token().text == "new-token"
+
+
+def test_both_clients_get_it(endpoint: Endpoint) -> None:
+    endpoint.gives("the-token", 60)
+    cluster = of_endpoint(endpoint)
+    settings = cluster.librdkafka()
+    text, expires = settings["oauth_cb"]("")
+    assert (text, expires > time.time()) == ("the-token", True)
+    assert settings["sasl.mechanism"] == cluster.kafka_python()["sasl_mechanism"] == "OAUTHBEARER"
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((401, CLIENT_SECRET.encode()), "HTTP status 401"),
+        ((200, b"<html>"), "its answer is no JSON with an access_token"),
+        ((200, b'{"token": "x"}'), "its answer is no JSON with an access_token"),
+        ((200, b"[]"), "its answer is no JSON with an access_token"),
+    ],
+)
+def test_no_token_is_named_without_a_secret(endpoint: Endpoint, answer: tuple[int, bytes], said: str) -> None:
+    endpoint.answer = answer
+    with pytest.raises(EnvironmentFault) as caught:
+        of_endpoint(endpoint).token()
+    (problem,) = caught.value.problems
+    assert problem.code == "AB307"
+    assert problem.message == f"http://127.0.0.1:{endpoint.server_port}/token gives client mirror no token: {said}"
+    assert CLIENT_SECRET not in str(caught.value)
+
+
+def test_an_endpoint_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLIENT_SECRET", CLIENT_SECRET)
+    with pytest.raises(EnvironmentFault, match="Connection refused") as caught:
+        at_port(1).token()
+    assert caught.value.problems[0].code == "AB307"
+
+
+def test_a_kept_token_is_read_each_time(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("opaque\n")
+    cluster = kept_in(file)
+    assert cluster.token().text == "opaque"
+    expires = time.time() + 1_000
+    file.write_text(web_token(expires))
+    token = cluster.token()
+    assert (token.text, token.expires) == (web_token(expires), expires)
+
+
+@pytest.mark.parametrize(("text", "said"), [("", "is empty"), (web_token(1.0), "has expired")])
+def test_a_kept_token_that_nobody_keeps_fresh_is_named(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "token"
+    file.write_text(text)
+    with pytest.raises(EnvironmentFault, match=said) as caught:
+        kept_in(file).token()
+    assert caught.value.problems[0].code == "AB307"
+    assert str(file) in str(caught.value)
