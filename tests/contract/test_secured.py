@@ -230,7 +230,7 @@ def test_both_clients_name_what_is_wrong(
     assert words in problem.message
     began = time.monotonic()
     with pytest.raises(NotLetIn) as lost:
-        ask(cluster, lambda wire: wire.topics([]), timeout=1.0)
+        ask(cluster, lambda wire: wire.topics(["orders"]), timeout=1.0)
     assert time.monotonic() - began < SECONDS
     assert cluster.where in str(lost.value)
     assert words in str(lost.value)
@@ -317,18 +317,18 @@ def test_a_certificate_may_be_replaced(west: EmbeddedCluster) -> None:
 
     async def talk() -> None:
         await wire.connect()
-        answers.append(len(await wire.topics([])))
+        answers.append(len(await wire.topics(["orders"])))
         west.certificate("changing", timedelta(days=-1))
         wire.drop("the certificate is another")
         with pytest.raises(NotLetIn, match="alert"):
             while True:
-                await wire.topics([])
+                await wire.topics(["orders"])
         west.certificate("changing")
         deadline = time.monotonic() + SECONDS
         while len(answers) < 2:
             assert time.monotonic() < deadline
             try:
-                answers.append(len(await wire.topics([])))
+                answers.append(len(await wire.topics(["orders"])))
             except NotLetIn:
                 await loop.sleep(0.05)
 

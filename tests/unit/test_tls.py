@@ -45,7 +45,7 @@ def found(cluster: Cluster) -> Problem | None:
 def told(cluster: Cluster) -> str:
     """Return what the wire says."""
     with pytest.raises(NotLetIn) as refused:
-        ask(cluster, lambda wire: wire.topics([]), timeout=0.3)
+        ask(cluster, lambda wire: wire.topics(["orders"]), timeout=0.3)
     return str(refused.value)
 
 
