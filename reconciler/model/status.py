@@ -6,7 +6,7 @@ value, and a reader ignores what it does not know: tasks and readers of neighbou
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, fields
 from enum import StrEnum
 from functools import cached_property
@@ -218,6 +218,20 @@ class TaskStatus:
         known["partitions"] = tuple(PartitionStatus.from_json(row) for row in value["partitions"])
         known["latency"] = _histogram(value["latency"]) if value.get("latency") else None
         return cls(**known)
+
+
+def words(statuses: Iterable[TaskStatus], now: float) -> list[tuple[TaskStatus, PartitionStatus]]:
+    """Return one word for each partition of each flow, with the task that said it.
+
+    Of several runs that share a flow, the one that has the partition: who waits for it says so, too. Else the newest.
+
+    Args:
+        statuses: the newest word of each task.
+        now: seconds since 1970.
+    """
+    said = [(status, one) for status in statuses for one in status.partitions]
+    said.sort(key=lambda word: (word[0].is_live(now), word[1].state is not PartitionState.WAITING, word[0].time))
+    return list({(status.flow, one.topic, one.partition): (status, one) for status, one in said}.values())
 
 
 def _known(kind: type[Any], value: Mapping[str, Any]) -> dict[str, Any]:

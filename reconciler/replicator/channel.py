@@ -140,6 +140,11 @@ class Channel:
         """Whether somebody waits for an answer on its behalf."""
         return bool(self.busy or self.filling or self.in_flight or self.putting_aside)
 
+    @property
+    def has_settled(self) -> bool:
+        """Whether nothing of it is on its way or to be said later: then somebody else may go on with it."""
+        return not self.is_at_work
+
     def wants_opening(self, now: float) -> bool:
         """Tell whether it is time to take over."""
         return (
@@ -385,8 +390,6 @@ class Channel:
         self.in_flight.remove(parcel)
         if parcel.opening == self.opening:
             self.reopen(reason, now)
-
-    # --- for people --------------------------------------------------------------------------------------------------
 
     def status(self) -> PartitionStatus:
         """Return what to say of this partition."""

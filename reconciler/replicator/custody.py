@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.deal import Log
 from reconciler.replicator.lease import Lease
 from reconciler.replicator.takeover import Takeover
+
+_LET_GO_PATIENCE = 5.0
 
 
 class Custody:
@@ -31,6 +33,7 @@ class Custody:
         self._known = -1
         self._changes = -1
         self._losses = lease.losses
+        self._letting_go_since: float | None = None
         lease.begin()
 
     def look(self) -> None:
@@ -54,6 +57,22 @@ class Custody:
         for channel in self._channels if is_new else [c for c in self._channels if c.state is PartitionState.OPENING]:
             if not channel.busy and not self.covers(channel):
                 self._withhold(channel)
+
+        if lease.surplus:
+            self._let_go(lease.surplus)
+
+    def _let_go(self, surplus: Collection[Log]) -> None:
+        """Let what another run is to get go, all of it at once: each deal holds the group up for a moment.
+
+        Where that takes long for one, the others do not wait for it.
+        """
+        now = time.monotonic()
+        since, self._letting_go_since = self._letting_go_since, self._letting_go_since or now
+        chosen = [channel for channel in self._channels if _log(channel) in surplus]
+        settled = [_log(channel) for channel in chosen if channel.has_settled]
+        if len(settled) == len(chosen) or (since is not None and now - since > _LET_GO_PATIENCE):
+            self._lease.let_go(settled)
+            self._letting_go_since = None
 
     def covers(self, channel: Channel) -> bool:
         """Tell whether `channel` may be opened."""

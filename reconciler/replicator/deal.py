@@ -1,14 +1,16 @@
 """The deal: which member of a flow's group may write which partition. Values and one pure rule, without I/O.
 
-`lease` tells the group what its member wants and holds, and calls `deal` when its member is the one that deals. A
-partition never moves while its holder lives; a free one goes to the oldest run that wants it.
+`lease` tells the group what its member wants and holds, and calls `deal` when its member is the one that deals. Runs
+that want the same partitions share them: a free one goes to the run that has the fewest, and who has more than its part
+is asked to let some go. None moves before its holder has let go of it, or is no member any more.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,10 +78,12 @@ class Share:
     Attributes:
         granted: what it may write.
         taken: what it wants and another holds.
+        surplus: what it may write and is to let go, as soon as nothing of it is on its way: another run has too few.
     """
 
     granted: frozenset[Log]
     taken: Mapping[Log, Holder]
+    surplus: frozenset[Log] = _NOTHING
 
     def to_bytes(self) -> bytes:
         """Return the value as bytes; `from_bytes` is its inverse."""
@@ -87,7 +91,9 @@ class Share:
         for log, holder in self.taken.items():
             by_holder.setdefault(holder, set()).add(log)
         taken = [[h.run, h.task, h.since, _by_topic(logs)] for h, logs in by_holder.items()]
-        return _pack({"granted": _by_topic(self.granted), "taken": taken})
+        said = {"granted": _by_topic(self.granted), "taken": taken}
+        # Neighbouring releases do not know it, and keep what they have.
+        return _pack({**said, "surplus": _by_topic(self.surplus)} if self.surplus else said)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Share:
@@ -105,7 +111,7 @@ class Share:
                 for run, task, since, logs in value["taken"]
                 for log in _logs(logs)
             }
-            return cls(_logs(value["granted"]), taken)
+            return cls(_logs(value["granted"]), taken, _logs(value.get("surplus", {})))
         except (zlib.error, KeyError, TypeError, AttributeError) as error:
             message = f"not a share: {error}"
             raise ValueError(message) from None
@@ -114,32 +120,52 @@ class Share:
 def deal(members: Mapping[str, Member]) -> dict[str, Share]:
     """Give each log that anybody wants or holds to exactly one member, and return the shares by member id.
 
-    Whoever holds a log keeps it, wanted or not: only its holder can say that it has let go. The rest goes to the
-    oldest run that wants it. The order of `members` does not matter.
+    Whoever holds a log keeps it, wanted or not: only its holder can say that it has let go. The rest goes to the runs
+    that have the fewest, the oldest first. The order of `members` does not matter.
     """
+    in_order = sorted(members, key=_by_age(members))
+    owners: dict[Log, str] = {}
+    for name in in_order:
+        for log in members[name].holds:
+            owners.setdefault(log, name)
+    wanting: dict[Log, list[str]] = {}
+    for name in in_order:
+        for log in members[name].wants:
+            wanting.setdefault(log, []).append(name)
+    run_of = {name: member.who.run for name, member in members.items()}
+    counts = Counter(run_of[name] for name in owners.values())
+    # Where the counts are equal the first counts: the oldest.
+    for log in sorted(wanting.keys() - owners.keys()):
+        owners[log] = min(wanting[log], key=lambda name: counts[run_of[name]])
+        counts[run_of[owners[log]]] += 1
+    surplus: dict[str, set[Log]] = {}
+    for log in sorted(wanting):
+        rich, poor = owners[log], min(wanting[log], key=lambda name: counts[run_of[name]])
+        if rich in wanting[log] and counts[run_of[rich]] - counts[run_of[poor]] > 1:
+            counts[run_of[rich]] -= 1
+            counts[run_of[poor]] += 1
+            surplus.setdefault(rich, set()).add(log)
+    shares = {}
+    for name, member in members.items():
+        asked = member.wants | member.holds
+        granted = frozenset(log for log in asked if owners[log] == name)
+        taken = {log: members[owners[log]].who for log in asked - granted}
+        shares[name] = Share(granted, taken, frozenset(surplus.get(name, ())))
+    return shares
+
+
+def _by_age(members: Mapping[str, Member]) -> Callable[[str], tuple[float, str, float, str]]:
+    """Return what members are sorted by: the oldest run first, and in it the oldest member."""
     oldest: dict[str, float] = {}
     for member in members.values():
         run = member.who.run
         oldest[run] = min(oldest.get(run, member.who.since), member.who.since)
 
-    def by_age(item: tuple[str, Member]) -> tuple[float, str, float, str]:
-        name, member = item
-        return oldest[member.who.run], member.who.run, member.who.since, name
+    def key(name: str) -> tuple[float, str, float, str]:
+        who = members[name].who
+        return oldest[who.run], who.run, who.since, name
 
-    owners: dict[Log, str] = {}
-    in_order = sorted(members.items(), key=by_age)
-    for name, member in in_order:
-        for log in member.holds:
-            owners.setdefault(log, name)
-    for name, member in in_order:
-        for log in member.wants:
-            owners.setdefault(log, name)
-    shares = {}
-    for name, member in members.items():
-        asked = member.wants | member.holds
-        granted = frozenset(log for log in asked if owners[log] == name)
-        shares[name] = Share(granted, {log: members[owners[log]].who for log in asked - granted})
-    return shares
+    return key
 
 
 def _by_topic(logs: Iterable[Log]) -> dict[str, list[int]]:

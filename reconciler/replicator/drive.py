@@ -272,8 +272,8 @@ class Drive:
         while not signals.asked:
             session.check()
             self._pass_on()
-            statuses = self._statuses()
-            self._watcher.seen(statuses)
+            statuses = self._heard()
+            self._watcher.seen([status for status in statuses if status.run == self._run])
             if self._goals is not None:
                 left_out = {
                     (refresh.flow, topic): why for refresh in self._refreshes for topic, why in refresh.left_out.items()
@@ -294,12 +294,20 @@ class Drive:
                 tell(text)
 
     def _statuses(self) -> list[TaskStatus]:
-        """Return the words of this run's tasks; a target that does not answer just says nothing new."""
+        """Return the words of this run's tasks."""
+        return [status for status in self._heard() if status.run == self._run]
+
+    def _heard(self) -> list[TaskStatus]:
+        """Return the words of this run's tasks, and those of runs that live and may share its flows.
+
+        A target that does not answer just says nothing new.
+        """
         statuses: list[TaskStatus] = []
         for alias, target in self._targets.items():
             reader = self._readers.setdefault(alias, StatusReader(target))
             try:
-                statuses += [status for status in reader.current() if status.run == self._run]
+                now = time.time()
+                statuses += [one for one in reader.current() if one.run == self._run or one.is_live(now)]
             except AnabranchError:
                 continue
         return statuses

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -11,7 +12,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState, PartitionStatus, Reason, TaskStatus
+from reconciler.model.status import PartitionState, PartitionStatus, Reason, TaskStatus, words
 from reconciler.replicator.place import Place
 from reconciler.state import clients
 from reconciler.state.faults import in_words, is_refusal, unreachable
@@ -67,12 +68,10 @@ class Goals:
         """Compare the goals with what the tasks say.
 
         Args:
-            statuses: the tasks' newest words.
+            statuses: the newest words of the tasks, also of other runs that share the flows.
             left_out: by flow and topic, why no task has it; it counts as parked.
         """
-        # The newest word of a partition counts: the tasks may have been fewer since.
-        by_age = sorted(statuses, key=lambda status: status.time)
-        known = {(s.flow, p.topic, p.partition): p for s in by_age for p in s.partitions}
+        known = {(s.flow, one.topic, one.partition): one for s, one in words(statuses, time.time())}
         missing = 0
         parked = []
         for key, end in self._ends.items():

@@ -103,7 +103,7 @@ class Lease:
         self._turn = 0
         self._watch: Job | None = None
         self._wants = _NOTHING
-        self._granted = _NOTHING
+        self._granted = self._surplus = _NOTHING
         self._taken: dict[Log, Holder] = {}
         self._refused: reasons.Verdict | None = None
         self._trouble = ""
@@ -126,6 +126,7 @@ class Lease:
         if wants != self._wants or task != self._who.task:
             self._wants = wants
             self._granted &= wants
+            self._surplus &= wants
             self._who = Holder(self._who.run, task, self._who.since)
             self._in_step = False
             self.changes += 1
@@ -155,13 +156,30 @@ class Lease:
         return self._me
 
     def holds(self, log: Log) -> bool:
-        """Tell whether this member may write to `log`."""
-        return log in self._granted and self.is_valid()
+        """Tell whether this member may write to `log`, and go on with it."""
+        return log in self._granted and log not in self._surplus and self.is_valid()
+
+    @property
+    def surplus(self) -> frozenset[Log]:
+        """What this member is to let go, as another run has too little: nothing new may be begun there."""
+        return self._surplus
+
+    def let_go(self, logs: Iterable[Log]) -> None:
+        """Give some of what this member holds to others; nothing of it may be in flight, or count later."""
+        gone = frozenset(logs)
+        if gone:
+            self._granted -= gone
+            self._surplus -= gone
+            self._in_step = False
+            self.changes += 1
+            self._bell.ring()
 
     def why_not(self, log: Log) -> reasons.Verdict | None:
         """Return why `log` is not held, in words for people; None while the group is just being joined."""
         if self._refused is not None:
             return self._refused
+        if log in self._surplus:
+            return PartitionState.WAITING, reasons.HANDED_OVER
         holder = self._taken.get(log)
         if holder is not None and self._me.member:
             return PartitionState.WAITING, reasons.held_elsewhere(holder.run, holder.task, holder.since)
@@ -312,6 +330,7 @@ class Lease:
 
     def _take(self, share: Share) -> None:
         self._granted = share.granted & self._wants
+        self._surplus = share.surplus & self._granted
         self._taken = dict(share.taken)
         self._refused = None
         self._trouble = ""
@@ -319,7 +338,7 @@ class Lease:
 
     def _lose(self, why: str) -> None:
         """Hold nothing any more: everything must be granted and taken over anew."""
-        held, self._granted = self._granted, _NOTHING
+        held, self._granted, self._surplus = self._granted, _NOTHING, _NOTHING
         self._until = 0.0
         if held:
             self.losses += 1

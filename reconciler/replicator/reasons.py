@@ -220,3 +220,6 @@ def held_elsewhere(run: str, task: int, since: float) -> Reason:
     began = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(since))
     text = f"run {run} (task {task}, since {began}) copies this partition; this one goes on when that one ends"
     return Reason("AB223", text)
+
+
+HANDED_OVER = Reason("AB223", "another run of this flow has fewer partitions, and gets this one")

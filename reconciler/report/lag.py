@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from reconciler.model.flow import Flow
-from reconciler.model.status import PartitionStatus, TaskStatus
+from reconciler.model.status import PartitionStatus, TaskStatus, words
 from reconciler.report.columns import aligned
 from reconciler.report.status import STANDING, standing
 
@@ -35,7 +35,7 @@ def lag_rows(flows: Iterable[Flow], statuses: Iterable[TaskStatus], now: float, 
     """Return the partitions of `flows`, those first of which most is missing.
 
     First those whose lag nobody knows, then by the age of the oldest record still to copy, then by the number of
-    records. Of several words on one partition the newest counts.
+    records.
 
     Args:
         flows: which flows.
@@ -44,12 +44,12 @@ def lag_rows(flows: Iterable[Flow], statuses: Iterable[TaskStatus], now: float, 
         topic: only this original or remote topic.
     """
     names = {flow.name for flow in flows}
-    newest: dict[tuple[str, str, int], Row] = {}
-    for status in sorted(statuses, key=lambda status: status.time):
-        for one in status.partitions:
-            if status.flow in names and topic in (None, one.topic, one.remote):
-                newest[status.flow, one.topic, one.partition] = Row(status.flow, status.is_live(now), one)
-    return sorted(newest.values(), key=_worst_first)
+    rows = [
+        Row(status.flow, status.is_live(now), one)
+        for status, one in words(statuses, now)
+        if status.flow in names and topic in (None, one.topic, one.remote)
+    ]
+    return sorted(rows, key=_worst_first)
 
 
 def _worst_first(row: Row) -> tuple[bool, float, int, str, str, int]:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from reconciler.model.flow import Flow
 from reconciler.model.latency import Latency, merged
-from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
+from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus, words
 from reconciler.report.columns import aligned
 from reconciler.report.measures import bytes_per_second, count, milliseconds, seconds
 
@@ -98,7 +98,7 @@ def summarise(flows: Iterable[Flow], statuses: Sequence[TaskStatus], now: float)
 
 
 def _summary(flow: Flow, tasks: Sequence[TaskStatus], now: float) -> FlowSummary:
-    partitions = tuple(partition for task in tasks for partition in task.partitions)
+    partitions = tuple(partition for _, partition in words(tasks, now))
     lags = [partition.lag for partition in partitions if partition.lag is not None]
     silent = now - max(task.time for task in tasks) if tasks else None
     live = [task for task in tasks if task.is_live(now)]

@@ -99,15 +99,16 @@ def wait_until_copying(target: Cluster, replicator: Replicator, since: float, se
     )
 
 
-def wait_until_all_say(target: Cluster, replicator: Replicator, code: str, seconds: float = 120) -> list[TaskStatus]:
-    """Wait until all partitions of a run give the same reason for not running."""
-    return _wait(
-        target,
-        replicator,
-        0.0,
-        lambda mine: {p.reason and p.reason.code for status in mine for p in status.partitions} == {code},
-        seconds,
-    )
+def wait_until_sharing(target: Cluster, replicator: Replicator, seconds: float = 120) -> list[TaskStatus]:
+    """Wait until a run copies half of its flow's partitions, and says of the others that another run does."""
+
+    def has_half(mine: list[TaskStatus]) -> bool:
+        partitions = [partition for status in mine for partition in status.partitions]
+        waiting = [one for one in partitions if one.reason is not None and one.reason.code == "AB223"]
+        running = [one for one in partitions if one.state is PartitionState.RUNNING]
+        return 2 * len(waiting) == 2 * len(running) == len(partitions)
+
+    return _wait(target, replicator, 0.0, has_half, seconds)
 
 
 def _states(statuses: list[TaskStatus]) -> set[PartitionState]:

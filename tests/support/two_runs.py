@@ -1,4 +1,4 @@
-"""What becomes of a run that dies or stands still while another one of its flow waits, whatever its copies are."""
+"""What becomes of a run that dies or stands still while another one shares its flow, whatever its copies are."""
 
 from __future__ import annotations
 
@@ -24,6 +24,12 @@ def all_wait(status: TaskStatus) -> bool:
     return all((p.state, code(p)) == (PartitionState.WAITING, "AB223") for p in status.partitions)
 
 
+def has_half(status: TaskStatus) -> bool:
+    """Tell whether a task has half of its flow's partitions, and waits for those of another run."""
+    waiting = [p for p in status.partitions if (p.state, code(p)) == (PartitionState.WAITING, "AB223")]
+    return all_running(p for p in status.partitions if p not in waiting) and 2 * len(waiting) == len(status.partitions)
+
+
 def copy_while_one_dies(spec: FlowSpec, traffic: Mapping[str, Traffic]) -> None:
     """Copy everything with a run that is killed on the way, and another one that takes over."""
     for thread in traffic.values():
@@ -31,7 +37,8 @@ def copy_while_one_dies(spec: FlowSpec, traffic: Mapping[str, Traffic]) -> None:
     with Owner(spec) as one:
         one.wait(lambda status: status.records > 1_000)
         with Running(another(spec)) as two:
-            two.wait(all_wait)
+            for run in (one, two):
+                run.wait(has_half)
             one.process.kill()
             two.wait(lambda status: all_running(status.partitions))
             for thread in traffic.values():
@@ -55,14 +62,18 @@ def copy_while_one_stands_still(
     with Owner(spec) as one:
         one.wait(lambda status: status.records > 1_000)
         with Running(another(spec)) as two:
-            two.wait(all_wait)
+            for run in (one, two):
+                run.wait(has_half)
             one.process.send_signal(signal.SIGSTOP)
             two.wait(lambda status: all_running(status.partitions))
             fill(source, f"{prefix}-fresh", 400, 4)
             fill(source, f"{prefix}-old", 400, 4, age=WEEK_MS)
             two.wait(lambda status: status.records > 0)
             one.process.send_signal(signal.SIGCONT)
-            one.wait(all_wait)
+            for run in (one, two):
+                run.wait(has_half)
             for thread in traffic.values():
                 thread.finish()
+            one.process.kill()
+            two.wait(lambda status: all_running(status.partitions))
             two.settled_again()

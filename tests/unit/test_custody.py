@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Iterable
 
+import pytest
+
 from reconciler.model.status import PartitionState, Reason
+from reconciler.replicator import custody as custody_module
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.custody import Custody
 from reconciler.replicator.deal import Log
 from reconciler.replicator.place import Place, Standing
 from reconciler.replicator.reasons import Verdict
-from tests.support.channels import PRODUCER_ID, SIDES, feed, log, send_all
+from tests.support.channels import PRODUCER_ID, SIDES, feed, land, log, send_all
 
 TAKEN: Verdict = (PartitionState.WAITING, Reason("AB223", "another run copies this partition"))
 
@@ -22,6 +25,7 @@ class FakeLease:
     def __init__(self, held: Iterable[Log] = ()) -> None:
         self.held = set(held)
         self.wanted: tuple[int, set[Log]] = (-1, set())
+        self.surplus: frozenset[Log] = frozenset()
         self.changes = self.losses = 0
 
     def begin(self) -> None:
@@ -34,11 +38,20 @@ class FakeLease:
         self.wanted = task, set(logs)
 
     def holds(self, one: Log) -> bool:
-        return one in self.held
+        return one in self.held - self.surplus
 
     def why_not(self, one: Log) -> Verdict:
-        assert one not in self.held
+        assert not self.holds(one)
         return TAKEN
+
+    def release(self, *logs: Log) -> None:
+        self.surplus = frozenset(logs)
+        self.changes += 1
+
+    def let_go(self, logs: Iterable[Log]) -> None:
+        self.held -= set(logs)
+        self.surplus -= set(logs)
+        self.changes += 1
 
     def lose(self) -> None:
         self.held.clear()
@@ -159,3 +172,50 @@ def test_a_paused_partition_stays_paused() -> None:
     one.resume()
     made.look()
     assert (one.state, one.reason) == TAKEN
+
+
+def test_what_another_run_is_to_get_is_let_go_when_its_answers_are_in_and_the_rest_goes_on() -> None:
+    lease, kept, given = FakeLease([A, B]), channel(0), channel(1)
+    made = open_all(lease, kept, given)
+    for one in (kept, given):
+        feed(one, log(0, 1, 1, 1))
+    (parcel,) = send_all(given)
+    lease.release(B)
+    made.look()
+    assert (given.state, given.reason) == TAKEN
+    assert kept.state is PartitionState.RUNNING
+    assert not send_all(given)
+    made.look()
+    assert B in lease.held
+    land(given, parcel)
+    made.look()
+    assert lease.held == {A}
+    assert not given.wants_opening(time.monotonic()) or not made.covers(given)
+    assert send_all(kept)
+
+
+def test_what_is_not_to_be_let_go_any_more_is_opened_again() -> None:
+    """Its new owner is gone before it has got it."""
+    lease, one = FakeLease([A]), channel()
+    made = open_all(lease, one)
+    feed(one, log(0, 1))
+    send_all(one)
+    lease.release(A)
+    made.look()
+    lease.release()
+    made.look()
+    assert lease.held == {A}
+    assert made.covers(one)
+
+
+def test_of_several_one_that_takes_long_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    lease, stuck, given = FakeLease([A, B]), channel(0), channel(1)
+    made = open_all(lease, stuck, given)
+    feed(stuck, log(0, 1))
+    send_all(stuck)
+    lease.release(A, B)
+    made.look()
+    assert lease.held == {A, B}
+    monkeypatch.setattr(custody_module, "_LET_GO_PATIENCE", 0.0)
+    made.look()
+    assert lease.held == {A}

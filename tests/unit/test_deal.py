@@ -1,4 +1,4 @@
-"""The deal: one owner for each log, holders keep theirs, the oldest run gets the rest, in any order."""
+"""The deal: one owner for each log, holders keep theirs until they let go, runs get equal parts, in any order."""
 
 from __future__ import annotations
 
@@ -25,10 +25,27 @@ def test_a_lone_member_gets_what_it_wants() -> None:
     assert deal({"m": member("one", 1.0, {A, B})}) == {"m": Share(frozenset({A, B}), {})}
 
 
-def test_what_is_free_goes_to_the_oldest_run_that_wants_it() -> None:
+def test_runs_share_what_is_free_and_the_oldest_gets_the_odd_one() -> None:
+    members = {"m": member("young", 2.0, {A, B, C}), "n": member("old", 1.0, {A, B, C})}
+    assert granted(members) == {"m": {B}, "n": {A, C}}
+    assert deal(members)["m"].taken == {A: Holder("old", 0, 1.0), C: Holder("old", 0, 1.0)}
+
+
+def test_what_only_one_wants_counts_for_its_part() -> None:
     members = {"m": member("young", 2.0, {A, B, C}), "n": member("old", 1.0, {A, B})}
-    assert granted(members) == {"m": {C}, "n": {A, B}}
-    assert deal(members)["m"].taken == {A: Holder("old", 0, 1.0), B: Holder("old", 0, 1.0)}
+    assert granted(members) == {"m": {B, C}, "n": {A}}
+
+
+def test_who_has_more_than_its_part_is_asked_to_let_some_go() -> None:
+    members = {"m": member("old", 1.0, {A, B, C}, {A, B, C}), "n": member("young", 2.0, {A, B, C})}
+    shares = deal(members)
+    # Until it has, it keeps them.
+    assert shares["m"] == Share(frozenset({A, B, C}), {}, frozenset({A}))
+    assert shares["n"].granted == frozenset()
+    members["m"] = member("old", 1.0, {A, B, C}, {B, C})
+    assert granted(members) == {"m": {B, C}, "n": {A}}
+    members["n"] = member("young", 2.0, {A, B, C}, {A})
+    assert not any(share.surplus for share in deal(members).values())
 
 
 def test_a_holder_keeps_what_it_has_though_an_older_run_wants_it() -> None:
@@ -36,14 +53,14 @@ def test_a_holder_keeps_what_it_has_though_an_older_run_wants_it() -> None:
     assert granted(members) == {"m": {A}, "n": {B}}
 
 
-def test_a_run_is_as_old_as_its_oldest_member() -> None:
-    """A worker that was started again does not lose its run's turn."""
+def test_tasks_of_one_run_are_no_rivals() -> None:
     members = {
         "m": member("first", 1.0, {A}, {A}),
-        "n": member("first", 9.0, {B}, task=1),
-        "o": member("second", 5.0, {A, B}),
+        "n": member("first", 9.0, {B, C}, {B, C}, task=1),
+        "o": member("second", 5.0, {A, B, C}),
     }
-    assert granted(members) == {"m": {A}, "n": {B}, "o": set()}
+    assert granted(members) == {"m": {A}, "n": {B, C}, "o": set()}
+    assert sorted(log for share in deal(members).values() for log in share.surplus) == [A]
 
 
 def test_what_is_held_and_not_wanted_any_more_is_not_given_away_yet() -> None:
@@ -72,9 +89,35 @@ def test_every_log_has_one_owner_and_the_order_of_members_does_not_matter(
         others = [m for other, m in members.items() if other != name]
         # Nothing moves away from the only holder.
         assert {log for log in said.holds if not any(log in m.holds for m in others)} <= share.granted
+        assert share.surplus <= share.granted & said.wants
     shuffled = list(members.items())
     chance.shuffle(shuffled)
     assert deal(dict(shuffled)) == shares
+
+
+@given(st.integers(1, 40), st.lists(st.integers(1, 3), min_size=1, max_size=4), st.randoms())
+def test_runs_that_want_the_same_come_to_equal_parts(partitions: int, tasks: list[int], chance: random.Random) -> None:
+    """Whoever is asked to let go does so, whoever is granted holds: after a few deals nobody is asked any more."""
+    logs = [("orders", number) for number in range(partitions)]
+    members: dict[str, Member] = {}
+    for number, count in enumerate(tasks):
+        for task in range(count):
+            wants = {log for log in logs if log[1] % count == task}
+            held = {log for log in wants if not any(log in m.holds for m in members.values()) and chance.random() < 0.7}
+            members[f"{number}-{task}"] = member(f"run {number}", float(number), wants, held, task)
+    for _ in range(5):
+        shares = deal(members)
+        members = {
+            name: Member(m.who, m.wants, shares[name].granted - shares[name].surplus) for name, m in members.items()
+        }
+    shares = deal(members)
+    assert not any(share.surplus for share in shares.values())
+    parts = [
+        sum(len(share.granted) for name, share in shares.items() if name.startswith(f"{number}-"))
+        for number in range(len(tasks))
+    ]
+    assert sum(parts) == partitions
+    assert max(parts) - min(parts) <= 1
 
 
 @given(st.builds(Member, HOLDERS, LOGS, LOGS))
@@ -82,7 +125,7 @@ def test_a_members_words_come_back(said: Member) -> None:
     assert Member.from_bytes(said.to_bytes()) == said
 
 
-@given(st.builds(Share, LOGS, st.dictionaries(st.sampled_from([A, B, C]), HOLDERS)))
+@given(st.builds(Share, LOGS, st.dictionaries(st.sampled_from([A, B, C]), HOLDERS), LOGS))
 def test_a_share_comes_back(share: Share) -> None:
     assert Share.from_bytes(share.to_bytes()) == share
 

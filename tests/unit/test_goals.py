@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -84,3 +85,11 @@ def test_a_topic_that_is_left_out_is_stuck_with_its_reason() -> None:
 
 def test_without_goals_nothing_is_missing() -> None:
     assert Goals().progress([said([partition(0, 0)])]).missing == 0
+
+
+def test_what_another_run_has_counts_as_it_says_and_not_as_those_who_wait_for_it() -> None:
+    waiting = said([partition(0, -1, PartitionState.WAITING)])
+    other = replace(said([partition(0, 10)]), run="other")
+    assert goals(p0=10).progress([other, waiting]).missing == 0
+    assert goals(p0=11).progress([other, waiting]).missing == 1
+    assert goals(p0=10).progress([waiting]).missing == 1
