@@ -79,9 +79,10 @@ class Gate:
             self._tell(objections)
             self._passed = _passing(objections)
             if self._passed:
-                for alias in self._passed:
+                passed = tuple(alias for alias in self.targets if alias in self._passed)
+                for alias in passed:
                     self._tell_passed(alias)
-                return self.topology, tuple(alias for alias in self.targets if alias in self._passed)
+                return self.topology, passed
             time.sleep(_LOOK_EVERY)
 
     def is_superseded(self) -> bool:
