@@ -1,4 +1,4 @@
-"""`anabranch apply`: show the plan, ask, carry it out, and say what became of every step."""
+"""`anabranch apply`: show the plan, ask, carry it out, put the declaration in force, and say what became of it all."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def apply(
     output: Annotated[PlanFormat, typer.Option("--format", help="How plan and outcome are written.")] = "text",
     clusters: Clusters = None,
 ) -> None:
-    """Make the target clusters what the declaration says: show the plan, ask, carry it out."""
+    """Make the target clusters what the declaration says, and put it in force there: show the plan, ask, do it."""
     topology = load_topology(files)
     targets = chosen_targets(topology, clusters)
     if not yes and not sys.stdin.isatty():
@@ -30,7 +30,7 @@ def apply(
     plan, _ = observe_and_plan(topology, targets)
     if output != "json":
         print_plan(plan, output)
-    if not plan.is_empty and not yes:
+    if not plan.changes_nothing and not yes:
         _ask()
         _refuse_when_moved_on(plan, observe_and_plan(topology, targets)[0])
     outcome = _carry_out(topology, plan)
@@ -71,7 +71,7 @@ def _carry_out(topology: Topology, plan: Plan) -> Outcome:
 
     from reconciler.provision.direct import DirectProvisioner
 
-    if plan.is_empty:
+    if plan.changes_nothing:
         return Outcome()
     console = stderr_console()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -85,6 +85,6 @@ def _print_outcome(plan: Plan, outcome: Outcome, output: PlanFormat) -> None:
 
     if output == "json":
         print_json({"plan": plan_json(plan), "outcome": outcome_json(outcome)})
-    elif not plan.is_empty:
+    elif not plan.changes_nothing:
         stdout_console().print("", *outcome_lines(outcome), sep="\n")
-    print_problems(failure.problem for failure in outcome.failed)
+    print_problems([*(failure.problem for failure in outcome.failed), *outcome.not_in_force])

@@ -35,5 +35,5 @@ def plan(
         for path in write_observed(observed_folder, topology, observed, targets):
             stderr_console().print(f"wrote {path}", style="dim")
     print_plan(planned, output)
-    if detailed_exitcode and not planned.is_empty:
+    if detailed_exitcode and not planned.changes_nothing:
         raise typer.Exit(CHANGES)

@@ -1,26 +1,32 @@
-"""`anabranch replicate`: run the flows into some clusters on this machine until stopped, or until caught up."""
+"""`anabranch replicate`: run the flows into some clusters on this machine until stopped, or until caught up.
+
+A run ends when another declaration is put in force; the next one begins as soon as the gate lets it pass.
+"""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from reconciler.cli.common import Files, load_topology, print_problems, stderr_console
-from reconciler.cli.planning import Clusters, chosen_targets
+from reconciler.cli.common import Files, print_problems, stderr_console
+from reconciler.cli.planning import Clusters
 from reconciler.model.errors import Problem, together
 from reconciler.model.flow import Flow
 from reconciler.model.spec import DEFAULT_ROUND, FlowSpec
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
+from reconciler.model.topology import Topology
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from reconciler.cli.gate import Gate
+    from reconciler.replicator.drive import Outcome
     from reconciler.replicator.session import LedgerFiles
 
 _SPEAK_EVERY = 5.0
@@ -58,12 +64,43 @@ def replicate(
     ] = True,
 ) -> None:
     """Copy records: all enabled flows into the named clusters, by default into all."""
+    from reconciler.cli.gate import Gate
     from reconciler.cli.reconcile import growing
-    from reconciler.observe.reach import unreachable_among
     from reconciler.replicator.drive import Drive, Ending, Watcher, new_run
 
-    topology = load_topology(files)
-    targets = chosen_targets(topology, clusters)
+    gate = Gate(files, clusters, waits=not until_caught_up)
+    _check_flows(gate.topology, gate.targets)
+    ledgers = _ledger_files(ledger, ledger_format) if ledger else None
+    console = stderr_console()
+    say = partial(console.print, style="dim")
+
+    def drive(topology: Topology, targets: Sequence[str]) -> Outcome:
+        flows, run = topology.flows_into(targets), new_run()
+        progress = _Progress(console, flows)
+        watcher = Watcher(warn=_warn, seen=progress.seen, phase=say, note=say)
+        specs = [FlowSpec.compile(topology, flow, run, round_seconds) for flow in flows]
+        folder = (state_dir or _default_state_dir()) / topology.name / run
+        grow = growing(topology, make=reconcile)
+        outcome = Drive(specs, folder, until_caught_up, watcher, ledgers, grow).run(gate.is_superseded)
+        progress.show()
+        return outcome
+
+    outcome = _drive_on(gate, drive)
+    if outcome.ending is Ending.PARKED:
+        print_problems(dict.fromkeys(_parked(flow, partition) for flow, partition in outcome.parked))
+        raise typer.Exit(1)
+    console.print(outcome.ending.value, style="dim")
+
+
+def _check_flows(topology: Topology, targets: Sequence[str]) -> None:
+    """Make sure that there is something to copy, and that all its clusters answer.
+
+    Raises:
+        typer.BadParameter: no enabled flow leads into the targets.
+        Unreachable: AB310, some clusters do not answer.
+    """
+    from reconciler.observe.reach import unreachable_among
+
     flows = topology.flows_into(targets)
     if not flows:
         message = f"no enabled flow leads into {', '.join(targets) or 'any cluster'}"
@@ -71,21 +108,22 @@ def replicate(
     sides = dict.fromkeys(alias for flow in flows for alias in (flow.source, flow.target))
     if failures := unreachable_among([topology.clusters[alias] for alias in sides]):
         raise together(list(failures.values()))
-    run = new_run()
-    specs = [FlowSpec.compile(topology, flow, run, round_seconds) for flow in flows]
-    console = stderr_console()
-    progress = _Progress(console, flows)
-    say = partial(console.print, style="dim")
-    watcher = Watcher(warn=_warn, seen=progress.seen, phase=say, note=say)
-    folder = (state_dir or _default_state_dir()) / topology.name / run
-    ledgers = _ledger_files(ledger, ledger_format) if ledger else None
-    grow = growing(topology, make=reconcile)
-    outcome = Drive(specs, folder, until_caught_up, watcher, ledgers, grow).run()
-    progress.show()
-    if outcome.ending is Ending.PARKED:
-        print_problems(dict.fromkeys(_parked(flow, partition) for flow, partition in outcome.parked))
-        raise typer.Exit(1)
-    console.print(outcome.ending.value, style="dim")
+
+
+def _drive_on(gate: Gate, drive: Callable[[Topology, Sequence[str]], Outcome]) -> Outcome:
+    """Drive what the gate lets pass, anew whenever another declaration is in force; return how the last run ended."""
+    from reconciler.replicator.drive import Ending, Outcome, StoppedEarly, StopSignals
+
+    with StopSignals() as signals:
+        try:
+            while (outcome := drive(*gate.passed())).ending is Ending.SUPERSEDED:
+                pass
+        except StoppedEarly:
+            outcome = Outcome(Ending.STOPPED)
+        finally:
+            signals.may_raise = False
+            gate.close()
+    return outcome
 
 
 def _default_state_dir() -> Path:

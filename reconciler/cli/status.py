@@ -23,11 +23,11 @@ def status(
     from reconciler.report.status_json import status_json
 
     def summaries(look: Look) -> list[FlowSummary]:
-        return summarise(look.flows, look.statuses, look.now)
+        return summarise(look.flows, look.statuses, look.now, look.in_force)
 
     topology = load_topology(files)
     show = Show(
         lines=lambda look: status_lines(summaries(look), whole=partitions),
         value=lambda look: status_json(summaries(look), look.now, sorted(look.failures)),
     )
-    tell(Lookout(topology, chosen_targets(topology, clusters)), show, output, watch)
+    tell(Lookout(topology, chosen_targets(topology, clusters), with_in_force=True), show, output, watch)

@@ -95,7 +95,8 @@ def _line(scopes: Sequence[Scope], words: Words, live: int, deaf: int) -> str:
 
 def _live(flow: Flow, statuses: Iterable[TaskStatus]) -> list[TaskStatus]:
     now = time.time()
-    return [status for status in statuses if status.flow == flow.name and status.is_live(now)]
+    words = (status for status in statuses if status.flow == flow.name and status.is_live(now))
+    return [word for word in words if not word.is_held]
 
 
 def _deaf(flow: Flow, statuses: Iterable[TaskStatus], mark: int) -> list[TaskStatus]:

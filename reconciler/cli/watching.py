@@ -8,7 +8,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,6 +22,8 @@ from reconciler.model.topology import Topology
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from reconciler.model.declaration import InForce
+    from reconciler.state.declarations import Declarations
     from reconciler.state.status import StatusReader
 
 _OPTION = "--watch"
@@ -65,12 +67,14 @@ class Look:
         flows: those whose target was asked.
         statuses: the newest word of each of their tasks.
         failures: by alias, why a target was not.
+        in_force: by alias, which declaration is in force there, where one is and was asked for.
     """
 
     now: float
     flows: tuple[Flow, ...]
     statuses: tuple[TaskStatus, ...]
     failures: dict[str, AnabranchError]
+    in_force: dict[str, InForce] = field(default_factory=dict)
 
 
 class Lookout:
@@ -79,12 +83,15 @@ class Lookout:
     Args:
         topology: the declared topology.
         targets: aliases of the targets.
+        with_in_force: whether it also asks which declaration is in force.
     """
 
-    def __init__(self, topology: Topology, targets: Sequence[str]) -> None:
+    def __init__(self, topology: Topology, targets: Sequence[str], with_in_force: bool = False) -> None:
         self._topology = topology
         self._targets = targets
         self._readers: dict[str, StatusReader] = {}
+        self._with_in_force = with_in_force
+        self._declarations: dict[str, Declarations] = {}
 
     def look(self) -> Look:
         """Ask all targets."""
@@ -107,12 +114,28 @@ class Lookout:
                 self._readers[alias] = reader
         flows = tuple(flow for flow in self._topology.flows_into(self._targets) if flow.target not in failures)
         now = time.time()
-        return Look(now, flows, tuple(newest_runs(statuses, now)), failures)
+        in_force = self._in_force() if self._with_in_force else {}
+        return Look(now, flows, tuple(newest_runs(statuses, now)), failures, in_force)
+
+    def _in_force(self) -> dict[str, InForce]:
+        from reconciler.state.declarations import Declarations
+
+        found: dict[str, InForce] = {}
+        for alias in self._readers:
+            cluster = self._topology.clusters[alias]
+            asked = self._declarations.setdefault(alias, Declarations(cluster, self._topology.name))
+            # Whoever may read the status topic alone still sees what flows do.
+            with contextlib.suppress(AnabranchError):
+                if entry := asked.current().in_force:
+                    found[alias] = entry
+        return found
 
     def close(self) -> None:
         """Close all connections."""
         for reader in self._readers.values():
             reader.close()
+        for asked in self._declarations.values():
+            asked.close()
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from reconciler.model.access import Access
+from reconciler.model.declaration import InForce
 from reconciler.model.ownership import OwnedTopic
 
 EFFECTIVE_KEYS = ("cleanup.policy", "max.message.bytes", "retention.bytes", "retention.ms")
@@ -105,6 +106,7 @@ class ObservedCluster:
         topic_keys: the topic-level configuration keys that its brokers know; empty when they would not say.
         timestamp_keys: those of them that bound timestamps.
         owned: ownership records by topic name; of targets only.
+        in_force: which declaration of the topology is in force there; of targets only.
         access: what we may do there.
     """
 
@@ -117,6 +119,7 @@ class ObservedCluster:
     timestamp_keys: tuple[str, ...] = TIMESTAMP_KEYS
     owned: Mapping[str, OwnedTopic] = field(default_factory=dict)
     access: Access = field(default_factory=Access)
+    in_force: InForce | None = None
 
     def knows_key(self, key: str) -> bool:
         """Tell whether the brokers take this topic-level key, as far as they said."""
@@ -151,4 +154,5 @@ class ObservedCluster:
             timestamp_keys=tuple(data["timestamp_keys"]),
             owned={name: OwnedTopic(**record) for name, record in data["owned"].items()},
             access=Access.from_json(data["access"]),
+            in_force=InForce(**data["in_force"]) if data.get("in_force") else None,
         )

@@ -36,16 +36,20 @@ class Outcome:
         done: carried out, in the order in which they were finished.
         failed: tried in vain; what came of them at the cluster is unknown or nothing.
         skipped: not tried.
+        in_force: aliases of the targets where the declaration was put in force, which is tried when all steps are done.
+        not_in_force: why it was not, where it was tried in vain.
     """
 
     done: list[Step] = field(default_factory=list)
     failed: list[Failure] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
+    in_force: list[str] = field(default_factory=list)
+    not_in_force: list[Problem] = field(default_factory=list)
 
     @property
     def is_complete(self) -> bool:
-        """Whether every step was carried out."""
-        return not self.failed and not self.skipped
+        """Whether every step was carried out, and the declaration put in force."""
+        return not self.failed and not self.skipped and not self.not_in_force
 
     def add(self, other: Outcome) -> None:
         """Take over what became of other steps."""

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from reconciler.model.cluster import Cluster
+from reconciler.model.declaration import digest_into
 from reconciler.model.flow import Flow
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.security import Security
@@ -32,6 +33,7 @@ class FlowSpec:
         target: its target cluster.
         aliases: all clusters of the topology, to recognise where remote topics came from.
         round_seconds: how long one round lasts.
+        digest: of the declaration for this target.
     """
 
     topology: str
@@ -41,12 +43,14 @@ class FlowSpec:
     target: Cluster
     aliases: tuple[str, ...]
     round_seconds: float = DEFAULT_ROUND
+    digest: str = ""
 
     @classmethod
     def compile(cls, topology: Topology, flow: Flow, run: str, round_seconds: float = DEFAULT_ROUND) -> FlowSpec:
         """Return the specification of `flow` in `topology`."""
         source, target = topology.clusters[flow.source], topology.clusters[flow.target]
-        return cls(topology.name, run, flow, source, target, topology.aliases, round_seconds)
+        digest = digest_into(topology, flow.target)
+        return cls(topology.name, run, flow, source, target, topology.aliases, round_seconds, digest)
 
     def to_json(self) -> str:
         """Return the specification as JSON text; `from_json` is its inverse."""

@@ -166,7 +166,7 @@ class TaskStatus:
         target: alias.
         run: which start of `replicate` it belongs to.
         task: number of the task, from 0.
-        tasks: how many tasks the flow has in this run.
+        tasks: how many tasks the flow has in this run; 0 where it runs none, as its declaration is not in force.
         time: seconds since 1970 when it was said.
         stopped: whether this is the task's last word.
         waiting: what it waits for while it has no partitions, otherwise None.
@@ -177,6 +177,7 @@ class TaskStatus:
         partitions: what it replicates.
         latency: of all its partitions together, as `Metrics.latency`; None when nothing was copied lately.
         heard: the place in the control topic up to which it has listened and obeyed.
+        digest: of the declaration that its process has; empty in words of releases that knew none.
     """
 
     flow: str
@@ -195,6 +196,12 @@ class TaskStatus:
     partitions: tuple[PartitionStatus, ...]
     latency: Histogram | None = None
     heard: int = 0
+    digest: str = ""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this is the word of a process that runs no task, as its declaration is not in force."""
+        return self.tasks == 0
 
     def is_live(self, now: float) -> bool:
         """Tell whether the task runs at `now` (seconds since 1970): it spoke lately, and not its last word."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from reconciler.model.declaration import Declared
 from reconciler.model.desired import DesiredTopic
 
 ChangeReason = Literal["source-change", "target-change", "missing", "obsolete"]
@@ -221,6 +222,7 @@ class ClusterPlan:
         not_started: topics of these flows that this version cannot copy.
         left_alone: what is ours here, and stays as it is.
         warnings: what the user should know.
+        declared: what is put in force when everything else is done; None where nothing is, as while only topics grow.
     """
 
     alias: str
@@ -230,6 +232,7 @@ class ClusterPlan:
     not_started: tuple[NotStarted, ...] = ()
     left_alone: tuple[Notice, ...] = ()
     warnings: tuple[Notice, ...] = ()
+    declared: Declared | None = None
 
 
 @dataclass(frozen=True)
@@ -253,8 +256,19 @@ class Plan:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to do."""
+        """Whether there is no step to carry out."""
         return not self.steps
+
+    @property
+    def to_put_in_force(self) -> tuple[tuple[str, str], ...]:
+        """Targets, by alias, with the digests that are not in force there yet."""
+        told = ((cluster.alias, cluster.declared) for cluster in self.clusters)
+        return tuple((alias, one.digest) for alias, one in told if one is not None and not one.is_in_force)
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether an apply would change nothing at all."""
+        return self.is_empty and not self.to_put_in_force
 
     @property
     def to_add(self) -> int:

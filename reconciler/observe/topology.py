@@ -15,6 +15,7 @@ from typing import TypeVar
 from confluent_kafka.admin import ConfigEntry, ConfigSource, TopicDescription
 
 from reconciler.model.cluster import Cluster
+from reconciler.model.declaration import InForce
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem, Unreachable
 from reconciler.model.observed import (
     EFFECTIVE_KEYS,
@@ -28,6 +29,7 @@ from reconciler.model.ownership import OwnedTopic
 from reconciler.model.topology import Topology
 from reconciler.observe.access import observe_access
 from reconciler.observe.connection import Configs, Connection, operations_of
+from reconciler.state.declarations import Declarations
 from reconciler.state.journal import OWNED
 from reconciler.state.ownership import INTERNAL_TOPICS, Ownership
 
@@ -54,6 +56,8 @@ def observe(topology: Topology, targets: Collection[str]) -> dict[str, ObservedC
 
     def look(alias: str) -> ObservedCluster:
         seen = _observe_cluster(clusters[alias], connections[alias], touched[alias], is_target=alias in targets)
+        if alias in targets and OWNED.name in seen.names:
+            seen = replace(seen, in_force=_in_force(clusters[alias], topology.name))
         into = [flow for flow in flows if flow.target == alias]
         if not into:
             return seen
@@ -130,6 +134,14 @@ def _owned(cluster: Cluster, connection: Connection) -> dict[str, OwnedTopic]:
     """Return the ownership records, and make sure first that they are not hidden: without them all seems foreign."""
     visible = connection.describe_topics(tuple(INTERNAL_TOPICS))
     return Ownership(cluster).read() if OWNED.name in visible else {}
+
+
+def _in_force(cluster: Cluster, topology: str) -> InForce | None:
+    declarations = Declarations(cluster, topology)
+    try:
+        return declarations.current().in_force
+    finally:
+        declarations.close()
 
 
 def _topic(described: TopicDescription, configs: Configs) -> ObservedTopic:

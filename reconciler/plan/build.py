@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from reconciler.model.declaration import Declared, digest_into
 from reconciler.model.desired import DesiredTopic
 from reconciler.model.errors import EnvironmentFault, Refused, together
 from reconciler.model.observed import ObservedCluster
@@ -68,9 +69,14 @@ def build_plan(
                 not_started=tuple(not_started([choice for choice in chosen if choice.flow.target == alias])),
                 left_alone=tuple(left_alone(chosen, observed[alias], topology)),
                 warnings=tuple(warnings(topics, alias, topology, observed)),
+                declared=_declared(topology, observed[alias]) if flows or observed[alias].in_force else None,
             )
         )
     return Plan(topology.name, topology.digest, tuple(clusters))
+
+
+def _declared(topology: Topology, target: ObservedCluster) -> Declared:
+    return Declared(digest_into(topology, target.alias), target.in_force)
 
 
 def _raise_problems(

@@ -1,8 +1,9 @@
 """Carry a plan out with Kafka's admin requests: no state file, nothing beside the clusters.
 
 Clusters are worked on side by side; on each, steps of a kind travel in batches. An error stops what depends on it and
-nothing else. Running it again after a kill at any moment is safe: the ownership record of a topic is written before
-the topic is made, and confirmed with its id after.
+nothing else. The declaration is put in force last, and only when everything else was done. Running it again after a
+kill at any moment is safe: the ownership record of a topic is written before the topic is made, and confirmed with its
+id after.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from reconciler.model.steps import (
 )
 from reconciler.model.topology import Topology
 from reconciler.provision.admin import Admin
+from reconciler.state.declarations import Declarations
 from reconciler.state.journal import Journal
 from reconciler.state.ownership import INTERNAL_TOPICS, Ownership
 
@@ -56,7 +58,19 @@ class DirectProvisioner:
         with ThreadPoolExecutor(max_workers=max(1, len(workers))) as pool:
             for part in pool.map(_ClusterWork.run, workers):
                 outcome.add(part)
+        if outcome.is_complete:
+            self._put_in_force(plan, outcome)
         return outcome
+
+    def _put_in_force(self, plan: Plan, outcome: Outcome) -> None:
+        """Say at each target that this declaration is in force: who replicates another one ends it."""
+        for alias, digest in plan.to_put_in_force:
+            try:
+                Declarations(self._topology.clusters[alias], plan.topology).put_in_force(digest)
+            except AnabranchError as error:
+                outcome.not_in_force += error.problems
+            else:
+                outcome.in_force.append(alias)
 
 
 class _ClusterWork:

@@ -42,6 +42,7 @@ class Ending(Enum):
     """How a run ended."""
 
     STOPPED = "stopped"
+    SUPERSEDED = "another declaration is in force"
     CAUGHT_UP = "caught up"
     PARKED = "only parked or paused partitions are left"
 
@@ -182,8 +183,11 @@ class Drive:
             for spec in specs
         ]
 
-    def run(self) -> Outcome:
-        """Run until stopped by a signal or caught up.
+    def run(self, superseded: Callable[[], bool] = lambda: False) -> Outcome:
+        """Run until stopped by a signal, caught up, or superseded.
+
+        Args:
+            superseded: asked several times a second whether other flows should run than these.
 
         Raises:
             AnabranchError: a cluster does not answer, a required topic is missing, or Spark fails.
@@ -203,9 +207,11 @@ class Drive:
                 shutil.rmtree(self._folder, ignore_errors=True)
                 return Outcome(Ending.STOPPED)
             try:
-                outcome = self._watch(session, signals)
+                outcome = self._watch(session, signals, superseded)
             finally:
                 self._stop(session)
+            if outcome.ending is Ending.SUPERSEDED and signals.asked:
+                outcome = Outcome(Ending.STOPPED)
         shutil.rmtree(self._folder, ignore_errors=True)
         return outcome
 
@@ -267,9 +273,11 @@ class Drive:
 
     # --- meanwhile ---------------------------------------------------------------------------------------------------
 
-    def _watch(self, session: Session, signals: StopSignals) -> Outcome:
+    def _watch(self, session: Session, signals: StopSignals, superseded: Callable[[], bool]) -> Outcome:
         self._watcher.phase("replicating")
         while not signals.asked:
+            if superseded():
+                return Outcome(Ending.SUPERSEDED)
             session.check()
             self._pass_on()
             statuses = self._heard()

@@ -15,9 +15,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import Literal
 
 from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -33,6 +35,7 @@ _QUERY_FAILURES = 5
 _QUERY_FAILURES_SECONDS = 300.0
 # How long the last ledgers may take to be written; nothing else rests on them.
 _LEDGER_PATIENCE = 15.0
+_JVM_PATIENCE = 5.0
 _TICK = 0.1
 _LOG_FILE = "spark.log"
 _LOG_CONFIG = """\
@@ -144,7 +147,7 @@ class Session:
         self._queries[flow] = self._begin(self._spark, self._specs[flow])
 
     def stop(self) -> None:
-        """End the queries and Spark; what does not end by itself is left to the end of the process.
+        """End the queries, Spark and its JVM, so that the process may begin a run anew.
 
         The tasks must have been told to stop: the ledgers that they yield then are still written.
         """
@@ -157,6 +160,8 @@ class Session:
                 self._spark.stop()
         except (Py4JError, PySparkException, ConnectionError):
             return
+        finally:
+            _end_jvm()
 
     def _await_ledgers(self) -> bool:
         """Wait until every query has ended one more round: that of the tasks' last words is written by then.
@@ -202,6 +207,22 @@ class Session:
 
     def _fault(self, what: str) -> EnvironmentFault:
         return EnvironmentFault(Problem("AB320", "Spark", what, f"see {self.log}"))
+
+
+def _end_jvm() -> None:
+    """End the JVM, if it is ours: it would use the folder of the run that it was started for in later ones, too."""
+    gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
+    if gateway is None or gateway.proc is None:
+        return
+    with contextlib.suppress(Py4JError, OSError):
+        gateway.shutdown()
+    # It ends when its input does.
+    gateway.proc.stdin.close()
+    try:
+        gateway.proc.wait(_JVM_PATIENCE)
+    except TimeoutExpired:
+        gateway.proc.kill()
+        gateway.proc.wait()
 
 
 def abandon_start() -> None:

@@ -13,13 +13,14 @@ import logging
 
 from pyspark.sql import DataFrame, SparkSession
 
-from reconciler.model.errors import AnabranchError
+from reconciler.model.errors import AnabranchError, Refused
 from reconciler.model.spec import DEFAULT_ROUND, FlowSpec
 from reconciler.model.topology import Topology
 from reconciler.replicator.drive import new_run, prepare
 from reconciler.replicator.refresh import Refresh
 from reconciler.replicator.session import ledger_frame
 from reconciler.state import control
+from reconciler.state.declarations import Declarations
 
 _LOG = logging.getLogger("anabranch")
 
@@ -38,6 +39,7 @@ def ledger(spark: SparkSession, topology: Topology, flow: str, round_seconds: fl
 
     Raises:
         ValueError: the topology has no such flow.
+        Refused: AB411, another declaration is in force at the target.
         AnabranchError: the target does not answer, refuses us, or cannot hold identical offsets.
     """
     found = next((one for one in topology.flows if one.name == flow), None)
@@ -45,6 +47,11 @@ def ledger(spark: SparkSession, topology: Topology, flow: str, round_seconds: fl
         message = f"no flow {flow} in {topology.name}; there are {', '.join(one.name for one in topology.flows)}"
         raise ValueError(message)
     spec = FlowSpec.compile(topology, found, new_run(), round_seconds)
+    declarations = Declarations(spec.target, spec.topology)
+    objection = declarations.current().objection(spec.digest, spec.target.where)
+    declarations.close()
+    if objection is not None:
+        raise Refused(objection)
     prepare(spec.target, [found], _LOG.warning)
     refresh = Refresh(spec, None, warn=_LOG.warning, note=_LOG.info)
     refresh.look()

@@ -74,7 +74,7 @@ class Connections:
     def __init__(self, spec: FlowSpec, task: int) -> None:
         client = f"anabranch-{spec.flow.name}-{task}"
         self.listener = Listener(spec.target, spec.run, spec.flow.name)
-        self.status = StatusWriter(spec.target)
+        self.status = StatusWriter(spec.target, spec.digest)
         self.totals = Totals()
         self.meters = Meters()
         # How far each source's log was read in earlier rounds: identical offsets store no position that could say it.

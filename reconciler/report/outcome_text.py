@@ -9,7 +9,7 @@ from reconciler.model.steps import AddPartitions, AlterConfig, CreateInternalTop
 
 
 def outcome_lines(outcome: Outcome) -> Iterator[str]:
-    """Yield a line for each step, and a sum."""
+    """Yield a line for each step, a sum, and where the declaration was put in force."""
     for step in outcome.done:
         yield f"  done      {step.cluster}  {_task(step)}"
     for failure in outcome.failed:
@@ -17,6 +17,10 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
     for skipped in outcome.skipped:
         yield f"  not done  {skipped.step.cluster}  {_task(skipped.step)}: {skipped.why}"
     yield f"{len(outcome.done)} done, {len(outcome.failed)} failed, {len(outcome.skipped)} not done."
+    if outcome.in_force:
+        yield f"This declaration is now in force at {', '.join(outcome.in_force)}."
+    elif not outcome.is_complete:
+        yield "What was in force stays in force."
 
 
 def _task(step: Step) -> str:

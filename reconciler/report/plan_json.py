@@ -27,9 +27,10 @@ FORMAT = 1
 def plan_json(plan: Plan) -> dict[str, Any]:
     """Return the plan: `format`, `topology`, `digest`, `summary` (`add`, `change`, `delete`) and `clusters`.
 
-    Each cluster has `alias`, `datacenter`, `steps`, `flows`, `not_started`, `left_alone` and `warnings`; each step has
-    an `action` (`create-internal-topic`, `create-topic`, `add-partitions`, `alter-config`, `record-ownership`), a
-    `topic`, and what belongs to the action.
+    Each cluster has `alias`, `datacenter`, `steps`, `flows`, `not_started`, `left_alone`, `warnings` and `declared`
+    (null, or the `digest` of this declaration for the cluster, and what is `in_force` there: null, or `digest`, `since`
+    and `by`); each step has an `action` (`create-internal-topic`, `create-topic`, `add-partitions`, `alter-config`,
+    `record-ownership`), a `topic`, and what belongs to the action.
     """
     return {
         "format": FORMAT,
@@ -41,11 +42,16 @@ def plan_json(plan: Plan) -> dict[str, Any]:
 
 
 def outcome_json(outcome: Outcome) -> dict[str, Any]:
-    """Return what became of the steps: `done`, `failed` (with `problem`) and `skipped` (with `why`)."""
+    """Return what became of the steps: `done`, `failed` (with `problem`) and `skipped` (with `why`).
+
+    `in_force` are the clusters where the declaration was put in force, `not_in_force` the problems where that failed.
+    """
     return {
         "done": [_where(step) for step in outcome.done],
         "failed": [_where(failure.step) | {"problem": asdict(failure.problem)} for failure in outcome.failed],
         "skipped": [_where(skipped.step) | {"why": skipped.why} for skipped in outcome.skipped],
+        "in_force": list(outcome.in_force),
+        "not_in_force": [asdict(problem) for problem in outcome.not_in_force],
     }
 
 
@@ -58,6 +64,7 @@ def _cluster(cluster: ClusterPlan) -> dict[str, Any]:
         "not_started": [asdict(topic) for topic in cluster.not_started],
         "left_alone": [asdict(notice) for notice in cluster.left_alone],
         "warnings": [asdict(notice) for notice in cluster.warnings],
+        "declared": asdict(cluster.declared) if cluster.declared else None,
     }
 
 

@@ -19,6 +19,7 @@ from reconciler.report.words import (
     OWNERSHIP_REASONS,
     SETTING_REASONS,
     counted,
+    in_force,
     padding,
     summary,
 )
@@ -53,6 +54,7 @@ def _cluster(cluster: ClusterPlan) -> Iterator[str]:
         ),
         *(f"- left alone: {_code(notice.subject)}, {_plain(notice.message)}" for notice in cluster.left_alone),
         *(f"- ⚠ {_code(notice.subject)}: {_plain(notice.message)}" for notice in cluster.warnings),
+        *([f"- declaration: {_plain(in_force(cluster.declared))}"] if cluster.declared else []),
     ]
     if notes:
         yield from ["", *notes]

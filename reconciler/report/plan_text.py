@@ -29,6 +29,7 @@ from reconciler.report.words import (
     OWNERSHIP_REASONS,
     SETTING_REASONS,
     counted,
+    in_force,
     padding,
     shared_settings,
     summary,
@@ -78,6 +79,9 @@ def _cluster(cluster: ClusterPlan) -> Iterator[Text]:
         yield _notice("·", "dim", "left", notice)
     for notice in cluster.warnings:
         yield _notice("!", "yellow", "note", notice)
+    if cluster.declared is not None:
+        mark, style = ("=", "dim") if cluster.declared.is_in_force else ("~", "yellow")
+        yield _head(mark, style, "force", in_force(cluster.declared))
 
 
 def _change(name: str, steps: Sequence[TopicChange]) -> Iterator[Text]:

@@ -5,12 +5,13 @@ Everything here comes from `TaskStatus` values; nothing is asked of a cluster. `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from rich.text import Text
 
+from reconciler.model.declaration import InForce
 from reconciler.model.flow import Flow
 from reconciler.model.latency import Latency, merged
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus, words
@@ -64,6 +65,8 @@ class FlowSummary:
         tasks: how many tasks speak.
         silent_tasks: how many fell silent without a last word.
         partitions: all of them, with what each says.
+        in_force: which declaration is in force at the target; None where none is, or nobody asked.
+        digests: of the declarations that live processes have, by run.
     """
 
     name: str
@@ -84,30 +87,38 @@ class FlowSummary:
     tasks: int
     silent_tasks: int
     partitions: tuple[PartitionStatus, ...]
+    in_force: InForce | None
+    digests: Mapping[str, str]
 
 
-def summarise(flows: Iterable[Flow], statuses: Sequence[TaskStatus], now: float) -> list[FlowSummary]:
+def summarise(
+    flows: Iterable[Flow], statuses: Sequence[TaskStatus], now: float, in_force: Mapping[str, InForce] | None = None
+) -> list[FlowSummary]:
     """Put the tasks' words together, flow by flow, in the order of `flows`.
 
     Args:
         flows: the flows to tell of.
         statuses: the newest word of each task; several runs of one flow are counted together.
         now: seconds since 1970.
+        in_force: by target, which declaration is in force there.
     """
-    return [_summary(flow, [s for s in statuses if s.flow == flow.name], now) for flow in flows]
+    here = in_force or {}
+    return [_summary(flow, [s for s in statuses if s.flow == flow.name], now, here.get(flow.target)) for flow in flows]
 
 
-def _summary(flow: Flow, tasks: Sequence[TaskStatus], now: float) -> FlowSummary:
+def _summary(flow: Flow, said: Sequence[TaskStatus], now: float, in_force: InForce | None) -> FlowSummary:
+    held = [word for word in said if word.is_held and word.is_live(now)]
+    tasks = [word for word in said if not word.is_held]
     partitions = tuple(partition for _, partition in words(tasks, now))
     lags = [partition.lag for partition in partitions if partition.lag is not None]
-    silent = now - max(task.time for task in tasks) if tasks else None
+    silent = now - max(word.time for word in (*held, *tasks)) if held or tasks else None
     live = [task for task in tasks if task.is_live(now)]
     histogram = merged(task.latency for task in live)
     return FlowSummary(
         name=flow.name,
         source=flow.source,
         target=flow.target,
-        state=_state(tasks, live, partitions, now),
+        state="waiting" if held and not live else _state(tasks, live, partitions, now),
         records_per_second=sum(task.records_per_second for task in live),
         bytes_per_second=sum(task.bytes_per_second for task in live),
         records=sum(task.records for task in tasks),
@@ -117,11 +128,13 @@ def _summary(flow: Flow, tasks: Sequence[TaskStatus], now: float) -> FlowSummary
         parked=sum(partition.state is PartitionState.PARKED for partition in partitions),
         paused=sum(partition.state is PartitionState.PAUSED for partition in partitions),
         troubled=_troubled(partitions),
-        waiting=next((task.waiting for task in tasks if task.waiting), None),
+        waiting=next((word.waiting for word in (tasks if live else [*held, *tasks]) if word.waiting), None),
         silent_seconds=silent,
         tasks=len(live),
         silent_tasks=sum(not task.stopped and not task.is_live(now) for task in tasks),
         partitions=partitions,
+        in_force=in_force,
+        digests={word.run: word.digest for word in (*live, *held) if word.digest},
     )
 
 
@@ -161,6 +174,7 @@ def status_lines(summaries: Sequence[FlowSummary], whole: bool = False) -> list[
     lines: list[Text] = []
     for summary in summaries:
         lines.append(_flow_line(summary, width))
+        lines += _digest_lines(summary)
         if whole:
             rows = [_cells(partition) for partition in summary.partitions]
             lines += aligned(_TITLES, rows, right=_TITLES[2:-1], indent=2)
@@ -189,6 +203,13 @@ def _flow_line(summary: FlowSummary, width: int) -> Text:
     elif summary.silent_seconds is not None:
         line.append(f"   last heard {seconds(summary.silent_seconds)} ago", style="none")
     return line
+
+
+def _digest_lines(summary: FlowSummary) -> Iterator[Text]:
+    """Yield a line for each run whose declaration is not the one in force."""
+    for run, digest in summary.digests.items():
+        if summary.in_force is not None and digest != summary.in_force.digest:
+            yield Text(f"  run {run} has digest {digest}; {summary.in_force}", style="yellow")
 
 
 def _lag(summary: FlowSummary) -> str:

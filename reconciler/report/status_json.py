@@ -47,6 +47,8 @@ def _flow(summary: FlowSummary) -> dict[str, Any]:
         "silentSeconds": summary.silent_seconds,
         "tasks": summary.tasks,
         "silentTasks": summary.silent_tasks,
+        "inForce": asdict(summary.in_force) if summary.in_force else None,
+        "runs": [{"run": run, "digest": digest} for run, digest in summary.digests.items()],
         "partitions": [_partition(partition) for partition in summary.partitions],
     }
 

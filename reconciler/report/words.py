@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from reconciler.model.declaration import Declared
 from reconciler.model.desired import DesiredTopic, Reason, Setting
 from reconciler.model.steps import ChangeReason, OwnershipReason, Plan, PlannedFlow
 
@@ -39,6 +40,14 @@ def padding(flow: PlannedFlow) -> tuple[str, str]:
     return f"{flow.padding.offsets:,} offsets", f"{where}: {cost}"
 
 
+def in_force(declared: Declared) -> str:
+    """Return which declaration is in force at a target, and which one apply would put in force."""
+    if declared.is_in_force:
+        return str(declared.in_force)
+    now = declared.in_force or "none is in force"
+    return f"{now}; apply puts this declaration in force, digest {declared.digest}"
+
+
 def _lasting(seconds: float) -> str:
     whole = max(1, round(seconds))
     return f"{whole} s" if whole < _TWO_MINUTES else f"{round(whole / 60)} min"
@@ -56,7 +65,7 @@ def summary(plan: Plan) -> str:
     """Return the one line that sums a plan up."""
     changes = f"{plan.to_add} to add, {plan.to_change} to change, 0 to delete."
     left_out = sum(len(cluster.not_started) for cluster in plan.clusters)
-    said = f"Nothing to do: {changes}" if plan.is_empty else changes
+    said = f"Nothing to do: {changes}" if plan.changes_nothing else changes
     return f"{said} {counted(left_out, 'topic')} not started." if left_out else said
 
 

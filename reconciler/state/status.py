@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.status import TaskStatus
@@ -21,18 +22,29 @@ def _key(status: TaskStatus) -> str:
 
 
 class StatusWriter:
-    """Posts what a task says of itself."""
+    """Posts what a task says of itself.
 
-    def __init__(self, cluster: Cluster) -> None:
+    Args:
+        cluster: the target.
+        digest: of the declaration that its process has, where words do not say it themselves.
+    """
+
+    def __init__(self, cluster: Cluster, digest: str = "") -> None:
         self._journal = Journal(cluster, STATUS)
+        self._digest = digest
 
     def post(self, status: TaskStatus) -> None:
         """Send one status without waiting for it to be stored."""
-        self._journal.post(_key(status), status.to_json())
+        self._journal.post(_key(status), replace(status, digest=self._digest or status.digest).to_json())
 
     def post_last(self, status: TaskStatus) -> None:
         """Send the last status and wait until it is stored or given up."""
         self.post(status)
+        self._journal.flush()
+
+    def withdraw(self, status: TaskStatus) -> None:
+        """Take back what was said, and wait until that is stored or given up."""
+        self._journal.post(_key(status), None)
         self._journal.flush()
 
 
@@ -73,12 +85,19 @@ class StatusReader:
 
 
 def newest_runs(statuses: Iterable[TaskStatus], now: float) -> list[TaskStatus]:
-    """Return the tasks of the runs that live, and for flows without any those of the run that spoke last."""
+    """Return the tasks of the runs that live, and for flows without any those of the run that spoke last.
+
+    Beside them stand the words of live processes that run no task.
+    """
     by_flow: dict[str, list[TaskStatus]] = {}
     for status in statuses:
         by_flow.setdefault(status.flow, []).append(status)
     chosen: list[TaskStatus] = []
-    for tasks in by_flow.values():
+    for words in by_flow.values():
+        chosen += [word for word in words if word.is_held and word.is_live(now)]
+        tasks = [word for word in words if not word.is_held]
+        if not tasks:
+            continue
         newest_first = sorted(tasks, key=lambda status: status.time, reverse=True)
         live = {status.run: status.tasks for status in reversed(newest_first) if status.is_live(now)}
         # A silent task of a living run is part of the picture: it may be the one that is in trouble.

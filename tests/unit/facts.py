@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.model.cluster import Cluster
+from reconciler.model.declaration import InForce
 from reconciler.model.desired import DesiredTopic
 from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster, ObservedTopic
@@ -94,4 +95,6 @@ def carried_out(plan: Plan, before: ObservedCluster) -> ObservedCluster:
             configs = {key: value for key, value in configs.items() if key not in gone}
             topics[step.name] = replace(topics[step.name], configs=configs)
         owned[step.name] = step.topic.owned(plan.topology, plan.digest, topics[step.name].topic_id)
-    return replace(before, topics=topics, owned=owned, names=frozenset(names))
+    declared = next((one.declared for one in plan.clusters if one.alias == before.alias), None)
+    in_force = before.in_force if declared is None else InForce(declared.digest, 1_800_000_000.0, "ops@host")
+    return replace(before, topics=topics, owned=owned, names=frozenset(names), in_force=in_force)

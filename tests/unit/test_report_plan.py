@@ -10,8 +10,10 @@ import pytest
 from rich.console import Console
 
 from reconciler.model.access import Access
+from reconciler.model.declaration import InForce, digest_into
 from reconciler.model.desired import DesiredTopic
 from reconciler.model.errors import Problem
+from reconciler.model.observed import ObservedCluster
 from reconciler.model.outcome import Failure, Outcome, Skipped
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.steps import CreateTopic, Padding, Plan, RecordOwnership, Step
@@ -48,7 +50,13 @@ def example() -> Plan:
 
 def nothing() -> Plan:
     owned = [record(one, DECLARED) for one in west_now()]
-    return plan_of(DECLARED, EAST_NOW, cluster(WEST, *(made(one) for one in west_now()), owned=owned))
+    west = cluster(WEST, *(made(one) for one in west_now()), owned=owned)
+    return plan_of(DECLARED, *(in_force(one) for one in (EAST_NOW, west)))
+
+
+def in_force(here: ObservedCluster, digest: str | None = None) -> ObservedCluster:
+    """Have a declaration put in force at a cluster, by default the one that is tested."""
+    return replace(here, in_force=InForce(digest or digest_into(DECLARED, here.alias), 1_800_000_000.0, "ops@host"))
 
 
 def as_text(plan: Plan, colour: bool = False) -> str:
@@ -69,6 +77,7 @@ us-east (dc-us-east)
              offsets  identical   each copy has one original and only we write there
              fill     transactions   {TRANSACTIONS}; markers need ALTER on the cluster
   ! note   flow eu-west-us-east   no topic of eu-west matches; it waits for one
+  ~ force  none is in force; apply puts this declaration in force, digest {digest_into(DECLARED, EAST)}
 
 eu-west (dc-eu-west)
   + state  anabranch-owned.internal, anabranch-status.internal
@@ -94,6 +103,7 @@ eu-west (dc-eu-west)
              offsets  identical   each copy has one original and only we write there
              fill     markers   exact
   · left   us-east.former   flow us-east-eu-west no longer takes us-east's former
+  ~ force  none is in force; apply puts this declaration in force, digest {digest_into(DECLARED, WEST)}
 
 4 to add, 1 to change, 0 to delete.
 """
@@ -104,9 +114,27 @@ def test_text() -> None:
 
 
 def test_text_of_a_plan_with_nothing_to_do() -> None:
-    assert nothing().is_empty
+    assert nothing().changes_nothing
     assert as_text(nothing()).count("    no changes\n") == 2
     assert as_text(nothing()).endswith("\nNothing to do: 0 to add, 0 to change, 0 to delete.\n")
+
+
+def test_which_declaration_is_in_force_is_shown_by_every_printer() -> None:
+    mine, since = digest_into(DECLARED, WEST), "is in force since 2027-01-15 08:00:00 UTC, applied by ops@host"
+    same = nothing()
+    assert f"  = force  digest {mine} {since}\n" in as_text(same)
+    assert f"- declaration: digest {mine} {since}" in plan_markdown(same)
+    told = {"digest": mine, "since": 1_800_000_000.0, "by": "ops@host"}
+    assert plan_json(same)["clusters"][1]["declared"] == {"digest": mine, "in_force": told}
+
+    west = cluster(WEST, *(made(one) for one in west_now()), owned=[record(one, DECLARED) for one in west_now()])
+    other = plan_of(DECLARED, in_force(EAST_NOW), in_force(west, "another"))
+    said = f"digest another {since}; apply puts this declaration in force, digest {mine}"
+    assert (other.is_empty, other.changes_nothing, other.to_put_in_force) == (True, False, ((WEST, mine),))
+    assert f"  ~ force  {said}\n" in as_text(other)
+    assert f"- declaration: {said}" in plan_markdown(other)
+    assert plan_json(other)["clusters"][1]["declared"] == {"digest": mine, "in_force": told | {"digest": "another"}}
+    assert as_text(other).endswith("\n\n0 to add, 0 to change, 0 to delete.\n")
 
 
 def test_colour_is_the_consoles_business() -> None:
@@ -241,7 +269,11 @@ def test_what_became_of_a_plan() -> None:
     assert "  done      eu-west  set retention.ms of us-east.audit" in lines
     assert "  done      eu-west  record that us-east.orders is ours" in lines
     assert "  failed    eu-west  make anabranch-owned.internal for our own state" in lines
-    assert lines[-1] == "5 done, 1 failed, 1 not done."
+    assert lines[-2:] == ["5 done, 1 failed, 1 not done.", "What was in force stays in force."]
+    assert (
+        list(outcome_lines(Outcome(in_force=[EAST, WEST])))[-1]
+        == "This declaration is now in force at us-east, eu-west."
+    )
 
     value = outcome_json(outcome)
     assert [one["action"] for one in value["done"]] == [action(step) for step in steps[2:]]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.model.declaration import InForce
 from reconciler.model.flow import Flow
 from reconciler.model.latency import Histogram, Latency, bucket_of
 from reconciler.model.selection import Selection
@@ -254,5 +255,42 @@ def keys(value: object) -> object:
 def test_json_has_the_documented_shape() -> None:
     page = Path(__file__).parents[2] / "docs" / "reference" / "status.md"
     (documented,) = re.findall(r"^```json\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    word = replace(said(measured(0, 4, 9, lag=1.0)), latency=histogram(20, 98))
-    assert keys(json.loads(documented)) == keys(status_json([summary(word)], NOW))
+    word = replace(said(measured(0, 4, 9, lag=1.0)), latency=histogram(20, 98), digest="one")
+    assert keys(json.loads(documented)) == keys(status_json(summarise([flow()], [word], NOW, {"west": IN_FORCE}), NOW))
+
+
+IN_FORCE = InForce("one", 1_800_000_000.0, "ops@host")
+
+
+def held(digest: str, ago: float = 0.0) -> TaskStatus:
+    word = replace(said(), run=f"run-of-{digest}", tasks=0, waiting="until it is in force", digest=digest)
+    return replace(word, time=word.time - ago)
+
+
+def told(*statuses: TaskStatus, in_force: InForce | None = IN_FORCE) -> list[str]:
+    here = {"west": in_force} if in_force else {}
+    return [line.plain.rstrip() for line in status_lines(summarise([flow()], statuses, NOW, here))]
+
+
+def test_a_run_with_another_declaration_than_the_one_in_force_is_named() -> None:
+    running = replace(said(partition(0, 1, 5)), digest="one")
+    another = "has digest {}; digest one is in force since 2027-01-15 08:00:00 UTC, applied by ops@host"
+    assert len(told(running)) == 1
+    assert told(replace(running, digest="two"))[1:] == [f"  run {running.run} {another.format('two')}"]
+    assert len(told(replace(running, digest=""))) == 1, "a release that knows no digests"
+    assert len(told(replace(running, digest="two"), in_force=None)) == 1
+    assert told(running, held("two"))[1:] == [f"  run run-of-two {another.format('two')}"]
+    assert told(running, held("two"))[0] == told(running)[0], "who waits does not count as a task"
+
+
+def test_a_flow_whose_processes_all_wait_says_so() -> None:
+    first, second = told(held("two"))
+    assert first == "east → west   waiting     until it is in force"
+    assert second.startswith("  run run-of-two has digest two; digest one is in force")
+    assert told(held("two", ago=60.0)) == ["east → west   not running"]
+    stopped = replace(said(partition(0, 1, 5)), stopped=True)
+    assert told(stopped, held("two"))[0] == first, "whatever ran before"
+    (value,) = status_json(summarise([flow()], [stopped, held("two")], NOW, {"west": IN_FORCE}), NOW)["flows"]
+    assert (value["tasks"], value["silentTasks"], len(value["partitions"])) == (0, 0, 1)
+    assert value["runs"] == [{"run": "run-of-two", "digest": "two"}]
+    assert value["inForce"] == {"digest": "one", "since": 1_800_000_000.0, "by": "ops@host"}

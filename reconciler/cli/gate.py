@@ -1,0 +1,271 @@
+"""Which flows `replicate` may run: those into targets where its declaration is in force, or where nothing ever was.
+
+The gate looks every second, also while flows run. Where another declaration is in force, these flows wait; the files
+are read anew when they change, and the process says what it waits for, on stderr and in the status topic.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import typer
+
+from reconciler.cli.common import load_topology, print_problems, stderr_console
+from reconciler.cli.planning import chosen_targets
+from reconciler.model.cluster import Cluster
+from reconciler.model.declaration import History, digest_into
+from reconciler.model.errors import AnabranchError, DeclaredInputError, Problem, Refused
+from reconciler.model.flow import Flow
+from reconciler.model.status import TaskStatus
+from reconciler.model.topology import Topology
+from reconciler.replicator.drive import new_run
+from reconciler.state.declarations import Declarations
+from reconciler.state.status import StatusReader, StatusWriter
+
+_LOOK_EVERY = 1.0
+_SAY_EVERY = 60.0
+_SAID_IN_STATUS = "until its declaration is in force [AB411]"
+
+
+class Gate:
+    """Compares the declaration of some files with what is in force at its targets.
+
+    Args:
+        files: the topology files.
+        clusters: what `--clusters` names.
+        waits: whether flows that may not run are waited for; else they are an error.
+
+    Attributes:
+        topology: the declaration that this process has.
+
+    Raises:
+        DeclaredInputError: with every problem of every file.
+    """
+
+    def __init__(self, files: Sequence[Path], clusters: Sequence[str] | None, waits: bool) -> None:
+        self._files = tuple(files)
+        self._clusters = clusters
+        self._waits = waits
+        self._versions = _versions(self._files)
+        self.topology = load_topology(self._files)
+        self._newest = self.topology
+        self._passed: set[str] = set()
+        self._next_look = 0.0
+        self._run = new_run()
+        self._posts: dict[Cluster, _Post] = {}
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Aliases of the targets into which this process is to run flows."""
+        return chosen_targets(self.topology, self._clusters)
+
+    def passed(self) -> tuple[Topology, tuple[str, ...]]:
+        """Wait until some flows may run; return their declaration, and the targets that they lead into.
+
+        Raises:
+            Refused: AB411, another declaration is in force, and nobody is to wait.
+            Unreachable: AB310, a target does not answer.
+            EnvironmentFault: AB311, a target refuses to be asked.
+        """
+        while True:
+            self._take_newest()
+            objections = self._objections(self.topology)
+            against = [objection for objection in objections.values() if objection is not None]
+            if against and not self._waits:
+                raise Refused(against)
+            self._tell(objections)
+            self._passed = _passing(objections)
+            if self._passed:
+                passed = tuple(alias for alias in self.targets if alias in self._passed)
+                for alias in passed:
+                    self._tell_passed(alias)
+                return self.topology, passed
+            time.sleep(_LOOK_EVERY)
+
+    def is_superseded(self) -> bool:
+        """Tell whether other flows may run now than those that were let pass; looks once a second."""
+        if time.monotonic() < self._next_look:
+            return False
+        self._next_look = time.monotonic() + _LOOK_EVERY
+        before = self.topology
+        try:
+            if len(self._passed) < len(self._objections(self.topology)):
+                self._take_newest()
+            objections = self._objections(self.topology)
+        except AnabranchError:
+            # What cannot be asked changes nothing yet.
+            return False
+        if self.topology is before and self._passed == _passing(objections):
+            self._tell(objections)
+            return False
+        for alias in sorted(self._passed):
+            if objection := objections.get(alias):
+                stderr_console().print(f"{alias}: {objection.message}: its flows are drained", style="dim")
+        return True
+
+    def close(self) -> None:
+        """Take back what was said in status topics, and close all connections."""
+        for post in self._posts.values():
+            post.close()
+
+    # --- what is in force, and what the files say --------------------------------------------------------------------
+
+    def _objections(self, topology: Topology) -> dict[str, Problem | None]:
+        """Return, for each target that flows lead into, what stands against running them."""
+        return {
+            alias: self._post(topology, alias)
+            .history()
+            .objection(digest_into(topology, alias), topology.clusters[alias].where)
+            for alias in chosen_targets(topology, self._clusters)
+            if topology.flows_into((alias,))
+        }
+
+    def _post(self, topology: Topology, alias: str) -> _Post:
+        cluster = topology.clusters[alias]
+        if cluster not in self._posts:
+            self._posts[cluster] = _Post(cluster, topology.name)
+        return self._posts[cluster]
+
+    def _take_newest(self) -> None:
+        """Read files that have changed, and go by them where otherwise nothing could run, or less."""
+        versions = _versions(self._files)
+        if versions != self._versions:
+            self._versions = versions
+            try:
+                newest = load_topology(self._files)
+                flows = newest.flows_into(chosen_targets(newest, self._clusters))
+            except DeclaredInputError as error:
+                print_problems(error.problems, severity="warning")
+            except typer.BadParameter as error:
+                stderr_console().print(error.message, style="yellow")
+            else:
+                # Files without a flow for this process are as good as none.
+                self._newest = newest if flows else self._newest
+        if self._newest is not self.topology:
+            now, then = (_passing(self._objections(one)) for one in (self.topology, self._newest))
+            if not now or now < then:
+                self.topology = self._newest
+
+    # --- what is said ------------------------------------------------------------------------------------------------
+
+    def _tell_passed(self, alias: str) -> None:
+        post, digest = self._post(self.topology, alias), digest_into(self.topology, alias)
+        in_force = post.history().in_force or "nothing was ever put in force by `anabranch apply`"
+        console = stderr_console()
+        console.print(f"{alias}: {in_force}; what the files declare runs, digest {digest}", style="dim")
+        for holder in post.holders(self.topology.flows_into((alias,)), digest):
+            console.print(f"{alias}: {holder}; its partitions are taken over when it ends", style="dim")
+
+    def _tell(self, objections: Mapping[str, Problem | None]) -> None:
+        """Say which flows wait and why: in their status topics, and on stderr when it is news or was long ago."""
+        waiting = {self.topology.clusters[alias]: alias for alias, objection in objections.items() if objection}
+        for cluster, post in self._posts.items():
+            if cluster not in waiting:
+                post.say(())
+                continue
+            alias = waiting[cluster]
+            flows, digest = self.topology.flows_into((alias,)), digest_into(self.topology, alias)
+            post.say([_word(flow, self._run, digest) for flow in flows])
+            objection = objections[alias]
+            assert objection is not None, "it waits"
+            if post.is_news(objection):
+                held = "".join(f"; {holder}" for holder in post.holders(flows, digest))
+                print_problems((replace(objection, message=objection.message + held),), severity="warning")
+
+
+class _Post:
+    """The gate at one target: what is in force there, who runs its flows, and what is said of those that wait."""
+
+    def __init__(self, cluster: Cluster, topology: str) -> None:
+        self._cluster = cluster
+        self._declarations = Declarations(cluster, topology)
+        self._writer = StatusWriter(cluster)
+        self._words: dict[str, TaskStatus] = {}
+        self._told: Problem | None = None
+        self._told_at = 0.0
+
+    def history(self) -> History:
+        """Return what was put in force.
+
+        Raises:
+            Unreachable: AB310, at the first use, when the cluster does not answer.
+            EnvironmentFault: AB311, reading is refused.
+        """
+        return self._declarations.current()
+
+    def holders(self, flows: Iterable[Flow], digest: str) -> list[str]:
+        """Return in words which runs of these flows live with another digest."""
+        names, now = {flow.name for flow in flows}, time.time()
+        # Asked once a minute at most: a reader that follows would have to take in every word of every task meanwhile.
+        reader = StatusReader(self._cluster)
+        try:
+            words = [one for one in reader.current() if one.flow in names and one.is_live(now)]
+        except AnabranchError:
+            return []
+        finally:
+            reader.close()
+        others = [one for one in words if not one.is_held and one.digest != digest]
+        told = (f"run {one.run} copies flow {one.flow} with digest {one.digest or 'unknown'}" for one in others)
+        return list(dict.fromkeys(told))
+
+    def say(self, words: Iterable[TaskStatus]) -> None:
+        """Say of some flows that they wait, and take back what was said of others."""
+        said = {word.flow: word for word in words}
+        for flow in self._words.keys() - said.keys():
+            self._writer.withdraw(self._words[flow])
+        for word in said.values():
+            self._writer.post(word)
+        self._words = said
+
+    def is_news(self, objection: Problem) -> bool:
+        """Tell whether an objection was not told within the last minute."""
+        now = time.monotonic()
+        if objection == self._told and now < self._told_at + _SAY_EVERY:
+            return False
+        self._told, self._told_at = objection, now
+        return True
+
+    def close(self) -> None:
+        """Take back what was said, and close all connections."""
+        self.say(())
+        self._declarations.close()
+
+
+def _word(flow: Flow, run: str, digest: str) -> TaskStatus:
+    return TaskStatus(
+        flow=flow.name,
+        source=flow.source,
+        target=flow.target,
+        run=run,
+        task=0,
+        tasks=0,
+        time=time.time(),
+        stopped=False,
+        waiting=_SAID_IN_STATUS,
+        records=0,
+        bytes=0,
+        records_per_second=0.0,
+        bytes_per_second=0.0,
+        partitions=(),
+        digest=digest,
+    )
+
+
+def _passing(objections: Mapping[str, Problem | None]) -> set[str]:
+    return {alias for alias, objection in objections.items() if objection is None}
+
+
+def _versions(files: Iterable[Path]) -> tuple[tuple[int, int], ...]:
+    """Return what changes when a file is written; standard input and a file that is gone are never new."""
+    found = []
+    for file in files:
+        try:
+            about = file.stat()
+        except OSError:
+            found.append((0, 0))
+        else:
+            found.append((about.st_mtime_ns, about.st_size))
+    return tuple(found)

@@ -1,0 +1,164 @@
+"""Which declaration is in force at a target: its digest, and the history of what `apply` put in force there.
+
+`apply` puts a digest in force, `state` keeps the history, `replicate` asks whether its own digest is the one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from enum import Enum
+from typing import Any
+
+from reconciler.model.errors import Problem
+from reconciler.model.flow import Flow
+from reconciler.model.topology import Topology
+
+# Raised when a release gives a field another default: what is left out then means something else.
+_FORM = 1
+_KEPT = 50
+
+
+def digest_into(topology: Topology, target: str) -> str:
+    """Return the digest, 16 hexadecimal digits, of what a topology declares for one target.
+
+    It says what is copied to where and how: the topology's name, the enabled flows into the target with all their
+    fields, the addresses of their clusters, and all aliases, as these decide which names are copies. Fields with their
+    defaults are left out, so that a field that a later release knows changes nothing. How clients authenticate is no
+    part of it, as whoever applies often is not whoever replicates; nor are data centres, places in files, and any order
+    that means nothing.
+    """
+    flows = topology.flows_into((target,))
+    used = {target, *(flow.source for flow in flows)}
+    declared = {
+        "form": _FORM,
+        "topology": topology.name,
+        "target": target,
+        "aliases": sorted(topology.aliases),
+        "clusters": {alias: sorted(topology.clusters[alias].bootstrap) for alias in used},
+        "flows": {flow.name: _told(_ordered(flow)) for flow in flows},
+    }
+    return hashlib.sha256(json.dumps(declared, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _ordered(flow: Flow) -> Flow:
+    """Return the flow without the places that it was declared at, and with one order where order means nothing."""
+    topics, policy, start = flow.topics, flow.policy, flow.start
+    rules = tuple(replace(rule, place="") for rule in policy.rules)
+    return replace(
+        flow,
+        origin="",
+        topics=replace(topics, include=_each_once(topics.include), exclude=_each_once(topics.exclude)),
+        policy=replace(policy, rules=rules, options=tuple(sorted(policy.options)), place=""),
+        start=replace(start, offsets=tuple(sorted(start.offsets))),
+    )
+
+
+def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted(set(names)))
+
+
+def _told(value: Any) -> Any:
+    """Return a value as JSON types, the fields that have their defaults left out."""
+    if isinstance(value, tuple):
+        return [_told(one) for one in value]
+    if not is_dataclass(value):
+        return value
+    told = {}
+    for field in fields(value):
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        if (found := getattr(value, field.name)) != default:
+            told[field.name] = _told(found)
+    return told
+
+
+@dataclass(frozen=True)
+class InForce:
+    """A digest that was put in force.
+
+    Attributes:
+        digest: of the declaration, for the target where this stands.
+        since: seconds since 1970.
+        by: whose `apply` it was, as `user@host`.
+    """
+
+    digest: str
+    since: float
+    by: str
+
+    def __str__(self) -> str:
+        when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.since))
+        return f"digest {self.digest} is in force since {when}, applied by {self.by}"
+
+
+class Standing(Enum):
+    """How a digest stands to the one in force."""
+
+    IN_FORCE = "in force"
+    OLDER = "older"  # it was in force before
+    NEWER = "not applied"  # it never was, as far as the history goes
+    ALONE = "nothing was ever put in force"
+
+
+@dataclass(frozen=True)
+class History:
+    """What was put in force for one topology at one target, the last 50 times.
+
+    Attributes:
+        entries: the newest last.
+    """
+
+    entries: tuple[InForce, ...] = ()
+
+    @property
+    def in_force(self) -> InForce | None:
+        """The newest entry; None when nothing was ever put in force."""
+        return self.entries[-1] if self.entries else None
+
+    def standing(self, digest: str) -> Standing:
+        """Tell how a digest stands to the one in force."""
+        if self.in_force is None:
+            return Standing.ALONE
+        if digest == self.in_force.digest:
+            return Standing.IN_FORCE
+        return Standing.OLDER if any(one.digest == digest for one in self.entries) else Standing.NEWER
+
+    def objection(self, digest: str, where: str) -> Problem | None:
+        """Return why flows with this digest must not run; None where they may: it is in force, or nothing ever was.
+
+        Args:
+            digest: of the declaration that whoever asks has.
+            where: names the target.
+        """
+        standing = self.standing(digest)
+        if standing in (Standing.IN_FORCE, Standing.ALONE):
+            return None
+        if standing is Standing.OLDER:
+            why, remedy = "was in force before", "bring its files up to date; apply them to go back to them"
+        else:
+            why, remedy = "was never put in force", "put it in force with `anabranch apply`, or correct its files"
+        return Problem("AB411", where, f"{self.in_force}; this process has digest {digest}, which {why}", remedy)
+
+    def followed_by(self, entry: InForce) -> History:
+        """Return the history in which `entry` is in force; the oldest are forgotten."""
+        return History((*self.entries, entry)[-_KEPT:])
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a plan declares for a target, beside what is in force there.
+
+    Attributes:
+        digest: of the declaration that was planned.
+        in_force: what is in force; None when nothing ever was.
+    """
+
+    digest: str
+    in_force: InForce | None = None
+
+    @property
+    def is_in_force(self) -> bool:
+        """Whether the two are one."""
+        return self.in_force is not None and self.in_force.digest == self.digest

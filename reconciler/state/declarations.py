@@ -1,0 +1,88 @@
+"""Which declaration is in force on a target cluster, kept in the journal `anabranch-owned.internal`.
+
+`provision` puts one in force, `observe`, `replicate` and `status` ask; what it means is in `model.declaration`.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import time
+from dataclasses import asdict
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.declaration import History, InForce, Standing
+from reconciler.state.journal import OWNED, Follower, Journal, Value
+
+_KIND = "declaration"
+
+
+class Declarations:
+    """What was put in force for one topology on one cluster.
+
+    Args:
+        cluster: the target.
+        topology: name of the topology.
+        timeout: seconds to wait for the cluster in each call.
+    """
+
+    def __init__(self, cluster: Cluster, topology: str, timeout: float = 10.0) -> None:
+        self._journal = Journal(cluster, OWNED, timeout)
+        # One cluster may be declared twice, and then each alias has flows of its own.
+        self._key = f"{_KIND}/{topology}/{cluster.alias}"
+        self._follower: Follower | None = None
+        self._value: Value | None = None
+
+    def current(self) -> History:
+        """Return the history; only the first call waits for the cluster, later ones take in what has arrived.
+
+        Raises:
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: AB311, reading is refused.
+        """
+        if self._follower is None:
+            follower = self._journal.follow()
+            try:
+                self._value = follower.catch_up().get(self._key)
+            except BaseException:
+                follower.close()
+                raise
+            self._follower = follower
+        # What comes at once is only a part of what a large apply has written.
+        while arrived := list(self._follower.poll(0.0)):
+            self._value = dict(arrived).get(self._key, self._value)
+        return _history(self._value)
+
+    def put_in_force(self, digest: str) -> None:
+        """Put a digest in force, now and in the name of this user, unless it is; wait until that is stored.
+
+        Raises:
+            EnvironmentFault: AB311, the cluster did not take it.
+            Unreachable: AB310, the cluster does not answer.
+        """
+        history = _history(self._journal.read().get(self._key))
+        if history.standing(digest) is Standing.IN_FORCE:
+            return
+        entries = history.followed_by(InForce(digest, time.time(), _user())).entries
+        self._journal.ensure()
+        self._journal.write(self._key, {"kind": _KIND, "history": [asdict(entry) for entry in entries]})
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._follower is not None:
+            self._follower.close()
+
+
+def _history(value: Value | None) -> History:
+    entries = (value or {}).get("history", ())
+    return History(tuple(InForce(entry["digest"], entry["since"], entry["by"]) for entry in entries))
+
+
+def _user() -> str:
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        # In a container a user may have no name.
+        name = f"uid-{os.getuid()}"
+    return f"{name}@{socket.gethostname()}"

@@ -1,0 +1,273 @@
+"""Which declaration is in force, on a real broker: kept, put there by apply, and the gate that goes by it."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli import gate as gates
+from reconciler.cli.gate import Gate
+from reconciler.declare import load
+from reconciler.embedded import EmbeddedCluster
+from reconciler.model.cluster import Cluster
+from reconciler.model.declaration import Standing, digest_into
+from reconciler.model.errors import Refused
+from reconciler.model.status import TaskStatus
+from reconciler.model.steps import Plan
+from reconciler.model.topology import Topology
+from reconciler.observe.topology import observe
+from reconciler.plan.build import build_plan
+from reconciler.provision.direct import DirectProvisioner
+from reconciler.state.declarations import Declarations
+from reconciler.state.journal import STATUS, Journal
+from reconciler.state.ownership import INTERNAL_TOPICS, Ownership
+from reconciler.state.status import StatusReader, StatusWriter, newest_runs
+from tests.contract.kafka import create, declared
+
+SECONDS = 30.0
+ME = f"{getpass.getuser()}@{socket.gethostname()}"
+
+
+def eventually(what: str, look: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not look():
+        assert time.monotonic() < deadline, f"not within {SECONDS} s: {what}"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def cluster(target_cluster: EmbeddedCluster) -> Cluster:
+    return declared("west", target_cluster)
+
+
+def test_a_history_is_kept_by_topology(cluster: Cluster, topic_name: str) -> None:
+    follower, other = Declarations(cluster, topic_name), Declarations(cluster, f"{topic_name}-other")
+    try:
+        assert follower.current().standing("one") is Standing.ALONE
+        writer = Declarations(cluster, topic_name)
+        for digest in ("one", "two", "two"):
+            writer.put_in_force(digest)
+        eventually("it is heard", lambda: follower.current().standing("one") is Standing.OLDER)
+        eventually("the newest too", lambda: follower.current().standing("two") is Standing.IN_FORCE)
+        entries = follower.current().entries
+        assert [(entry.digest, entry.by) for entry in entries] == [("one", ME), ("two", ME)], "nothing is put twice"
+        assert abs(entries[-1].since - time.time()) < SECONDS
+        writer.put_in_force("one")
+        eventually("going back is heard", lambda: follower.current().standing("one") is Standing.IN_FORCE)
+        assert follower.current().standing("two") is Standing.OLDER
+        assert other.current().in_force is None
+        assert Ownership(cluster).read().keys().isdisjoint({"one", "two", topic_name})
+    finally:
+        follower.close()
+        other.close()
+
+
+FILE = """\
+version: 1
+name: {name}
+clusters:
+  east: {{bootstrap: ["{east}"]}}
+  west: {{bootstrap: ["{west}"]}}
+  north: {{bootstrap: ["{west}"]}}
+flows:
+  - {{from: east, to: west, tasks: {tasks}, topics: {{include: [{topic}]}}}}
+"""
+NORTH = '  - {{from: east, to: north, tasks: {tasks}, policy: {{separator: "-to-"}}, topics: {{include: [{topic}]}}}}\n'
+
+
+class Files:
+    """A topology file that changes, and its topology applied as `anabranch apply` does it."""
+
+    def __init__(self, east: EmbeddedCluster, west: EmbeddedCluster, topic: str, path: Path) -> None:
+        self._facts = {
+            "name": topic[-40:].strip("-"),
+            "east": east.bootstrap,
+            "west": west.bootstrap,
+            "topic": topic,
+        }
+        self.path = path
+        self.west = declared("west", west)
+        self.write(1)
+
+    def write(self, tasks: int, north: int = 0) -> str:
+        """Write the file anew, with these numbers of tasks; return the digest that it now has for west."""
+        text = FILE.format(**self._facts, tasks=tasks)
+        self.path.write_text(text + (NORTH.format(**self._facts, tasks=north) if north else ""))
+        return digest_into(self.topology, "west")
+
+    @property
+    def topology(self) -> Topology:
+        return load((self.path,))
+
+    def apply(self, *targets: str) -> None:
+        plan = self.plan(*targets)
+        outcome = DirectProvisioner(self.topology).apply(plan)
+        assert (outcome.is_complete, outcome.in_force) == (True, [alias for alias, _ in plan.to_put_in_force])
+        assert self.plan(*targets).changes_nothing
+
+    def plan(self, *targets: str) -> Plan:
+        one, aliases = self.topology, targets or ("west",)
+        return build_plan(one, observe(one, aliases), aliases, tuple(INTERNAL_TOPICS))
+
+    def in_force(self) -> str | None:
+        asked = Declarations(self.west, self.topology.name)
+        entry = asked.current().in_force
+        asked.close()
+        return entry.digest if entry else None
+
+
+@pytest.fixture
+def files(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str, tmp_path: Path
+) -> Iterator[Files]:
+    create(source_cluster, topic_name)
+    Journal(declared("west", target_cluster), STATUS).ensure()
+    yield Files(source_cluster, target_cluster, topic_name, tmp_path / "one.yaml")
+
+
+def test_an_apply_without_any_step_puts_another_declaration_in_force(files: Files) -> None:
+    assert files.in_force() is None
+    first = files.write(1)
+    files.apply()
+    assert files.in_force() == first
+    second = files.write(2)
+    files.apply()
+    assert files.in_force() == second
+    files.write(1)
+    files.apply()
+    assert files.in_force() == first, "going back is as good"
+
+
+def test_an_apply_that_fails_leaves_what_is_in_force(files: Files, target_cluster: EmbeddedCluster) -> None:
+    one, plan = files.topology, files.plan()
+    (remote,) = (step.name for step in plan.steps if step.name not in INTERNAL_TOPICS)
+    create(target_cluster, remote)
+    outcome = DirectProvisioner(one).apply(plan)
+    assert [failure.problem.code for failure in outcome.failed] == ["AB315"]
+    assert (outcome.in_force, files.in_force()) == ([], None)
+
+
+@pytest.fixture(autouse=True)
+def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gates, "_LOOK_EVERY", 0.05)
+
+
+def opened(files: Files, waits: bool = True) -> Gate:
+    return Gate((files.path,), None, waits)
+
+
+def looked_again(gate: Gate) -> bool:
+    """Ask the gate once more, however short ago it looked."""
+    gate._next_look = 0.0
+    return gate.is_superseded()
+
+
+def test_the_gate_ends_a_run_when_another_declaration_is_in_force_and_reads_the_files_anew(
+    files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gate = opened(files)
+    try:
+        assert gate.passed() == (files.topology, ("west",)), "nothing was ever put in force"
+        assert "nothing was ever put in force by `anabranch apply`" in capsys.readouterr().err
+        files.apply()
+        assert not looked_again(gate), "it is its own"
+        second = files.write(2)
+        assert not looked_again(gate), "a file that changes is no declaration in force"
+        files.apply()
+        eventually("it hears of it", lambda: looked_again(gate))
+        assert f"digest {second} is in force since" in capsys.readouterr().err
+        assert gate.passed() == (files.topology, ("west",))
+        assert gate.topology.flows[0].tasks == 2
+    finally:
+        gate.close()
+
+
+def test_the_gate_holds_a_declaration_until_it_is_applied_and_says_what_is_in_force(
+    files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    second = files.write(2)
+    files.apply()
+    third = files.write(3)
+    gate, reader = opened(files), StatusReader(files.west)
+
+    def held() -> list[TaskStatus]:
+        return [one for one in newest_runs(reader.current(), time.time()) if one.is_held and one.digest == third]
+
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            passed = pool.submit(gate.passed)
+            eventually("status tells", lambda: len(held()) == 1)
+            assert held()[0].waiting == "until its declaration is in force [AB411]"
+            eventually("it looks again and again", lambda: held()[0].time > time.time() - SECONDS)
+            assert not passed.done()
+            files.apply()
+            assert passed.result(SECONDS)[0].flows[0].tasks == 3
+        said = " ".join(capsys.readouterr().err.split())
+        for text in (
+            f"digest {second} is in force since",
+            f"applied by {ME}",
+            f"digest {third}, which was never put in",
+        ):
+            assert text in said
+        assert said.count("AB411") == 1, "the same is not said again at once"
+        eventually("what was said is taken back", lambda: held() == [])
+    finally:
+        gate.close()
+        reader.close()
+
+
+def test_the_gate_refuses_an_older_declaration_where_nobody_is_to_wait(files: Files) -> None:
+    first = files.write(1)
+    files.apply()
+    files.write(2)
+    files.apply()
+    files.write(1)
+    gate = opened(files, waits=False)
+    try:
+        with pytest.raises(Refused) as caught:
+            gate.passed()
+    finally:
+        gate.close()
+    (problem,) = caught.value.problems
+    assert (problem.code, caught.value.exit_code) == ("AB411", 4)
+    assert f"digest {first}, which was in force before" in problem.message
+
+
+def test_the_gate_lets_flows_into_other_targets_pass_and_goes_by_no_broken_file(
+    files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files.write(1, north=1)
+    files.apply("west", "north")
+    files.write(1, north=2)
+    gate = opened(files)
+    try:
+        assert gate.passed()[1] == ("west",)
+        whole = files.path.read_text()
+        files.path.write_text(f"{whole}  broken")
+        assert not looked_again(gate)
+        assert "[AB1" in capsys.readouterr().err
+        files.write(2, north=1)
+        assert not looked_again(gate), "that would only exchange one for the other"
+        files.write(1, north=1)
+        assert looked_again(gate), "with the files of now both may run"
+        assert gate.passed()[1] == ("west", "north")
+    finally:
+        gate.close()
+
+
+def test_the_gate_tells_who_runs_a_flow_with_another_digest(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    word = gates._word(files.topology.flows[0], "a-run", "another")
+    StatusWriter(files.west).post_last(replace(word, tasks=1))
+    gate = Gate((files.path,), None, waits=True)
+    try:
+        gate.passed()
+    finally:
+        gate.close()
+    assert "run a-run copies flow east-west with digest another" in " ".join(capsys.readouterr().err.split())

@@ -1,0 +1,214 @@
+"""Which declaration is which, and how one stands to the one in force."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.declaration import Declared, History, InForce, Standing, digest_into
+from reconciler.model.flow import Flow
+from reconciler.model.policy import ReplicationPolicy
+from reconciler.model.renames import RenameRule
+from reconciler.model.security import SecretRef, Security
+from reconciler.model.selection import Selection
+from reconciler.model.start import Start
+from reconciler.model.topology import Topology
+from tests.unit.declaring import load
+
+FLOW = Flow("east-west", "east", "west", Selection(("orders", "users"), ("a", "b")))
+CLUSTERS = {alias: Cluster(alias, (f"{alias}-1:9092", f"{alias}-2:9092")) for alias in ("east", "west", "north")}
+TOPOLOGY = Topology("payments", CLUSTERS, (FLOW, Flow("west-east", "west", "east", Selection((".*",)))))
+# Every release must come to the same, or neighbouring ones would not run side by side.
+KNOWN = "134bcff13a27840b"
+
+# Another value of each field that decides how a flow runs.
+CHANGED: dict[str, Any] = {
+    "name": "other",
+    "source": "north",
+    "topics": Selection(("orders",), ("a", "b")),
+    "policy": ReplicationPolicy("identity"),
+    "offsets": "translated",
+    "delivery": "at-least-once",
+    "start": Start("latest"),
+    "isolation_level": "read_uncommitted",
+    "fill": "markers",
+    "on_data_loss": "continue",
+    "on_recreate": "restart",
+    "quota": 1000,
+    "batch_size": 0,
+    "compression": "zstd",
+    "linger": 0.001,
+    "commit_interval": 1.0,
+    "dlq": "dead",
+    "tasks": 2,
+    "replication_factor": 2,
+    "refresh_interval": 1.0,
+    "enabled": False,
+    "target": "north",
+}
+
+
+def with_flow(**changes: Any) -> Topology:
+    return replace(TOPOLOGY, flows=(replace(FLOW, **changes), *TOPOLOGY.flows[1:]))
+
+
+def with_cluster(alias: str, **changes: Any) -> Topology:
+    return replace(TOPOLOGY, clusters=CLUSTERS | {alias: replace(CLUSTERS[alias], **changes)})
+
+
+def test_it_is_the_same_in_every_release() -> None:
+    assert digest_into(TOPOLOGY, "west") == KNOWN
+
+
+def test_every_field_of_a_flow_is_tried() -> None:
+    assert CHANGED.keys() | {"origin"} == {field.name for field in fields(Flow)}
+
+
+@pytest.mark.parametrize("field", CHANGED)
+def test_every_field_of_a_flow_counts(field: str) -> None:
+    assert digest_into(with_flow(**{field: CHANGED[field]}), "west") != KNOWN
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(TOPOLOGY, name="other"),
+        replace(TOPOLOGY, clusters=CLUSTERS | {"south": CLUSTERS["north"]}),
+        with_cluster("east", bootstrap=("elsewhere:9092",)),
+        with_cluster("west", bootstrap=("elsewhere:9092",)),
+        with_flow(topics=Selection(("orders", "users"), ("a", "b"), required=True)),
+    ],
+)
+def test_what_else_counts(other: Topology) -> None:
+    assert digest_into(other, "west") != KNOWN
+
+
+SECURED = Security("SASL_PLAINTEXT", "PLAIN", "mirror", SecretRef("env", "PASSWORD"))
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        replace(TOPOLOGY, flows=TOPOLOGY.flows[::-1]),
+        replace(TOPOLOGY, flows=TOPOLOGY.flows[:1]),
+        replace(TOPOLOGY, flows=(*TOPOLOGY.flows, replace(FLOW, name="idle", enabled=False))),
+        replace(TOPOLOGY, clusters=dict(reversed(CLUSTERS.items()))),
+        with_cluster("north", bootstrap=("elsewhere:9092",)),
+        with_cluster("west", bootstrap=CLUSTERS["west"].bootstrap[::-1]),
+        with_cluster("west", datacenter="dc2"),
+        with_cluster("west", security=SECURED),
+        with_flow(origin="flows[7]", policy=ReplicationPolicy(place="payments.yaml:1:1")),
+        with_flow(topics=Selection(("users", "orders", "users"), ("b", "a"))),
+    ],
+)
+def test_what_does_not_count(same: Topology) -> None:
+    assert digest_into(same, "west") == KNOWN
+
+
+@pytest.mark.parametrize(
+    ("field", "one", "other", "are_same"),
+    [
+        (
+            "start",
+            Start("offsets", 0, (("a", (1, 2)), ("b", (3,)))),
+            Start("offsets", 0, (("b", (3,)), ("a", (1, 2)))),
+            True,
+        ),
+        ("start", Start("offsets", 0, (("a", (1, 2)),)), Start("offsets", 0, (("a", (2, 1)),)), False),
+        ("policy", *(ReplicationPolicy("class", options=(("k", "v"), ("a", "b"))[::step]) for step in (1, -1)), True),
+        (
+            "policy",
+            *(
+                ReplicationPolicy("rename", rules=(RenameRule("a", "x"), RenameRule(".*", "y"))[::step])
+                for step in (1, -1)
+            ),
+            False,
+        ),
+        (
+            "policy",
+            *(ReplicationPolicy("rename", rules=(RenameRule("a", "x", place),)) for place in ("here", "there")),
+            True,
+        ),
+    ],
+)
+def test_order_counts_where_it_means_something(field: str, one: object, other: object, are_same: bool) -> None:
+    digests = {digest_into(with_flow(**{field: value}), "west") for value in (one, other)}
+    assert (len(digests) == 1) is are_same
+
+
+WRITTEN = """\
+version: 1
+name: payments
+clusters:
+  east: {bootstrap: ["e1:9092", "e2:9092"]}
+  west: {bootstrap: ["w:9092"]}
+flows:
+  - {from: east, to: west, tasks: 2, topics: {include: [orders, users]}}
+"""
+REWRITTEN = """\
+# The same, written by somebody else.
+name: payments
+version: 1
+defaults:
+  tasks: 2   # for each
+  offsets: auto
+clusters:
+  west:
+    bootstrap: "w:9092"
+    datacenter: dc9
+  east:
+    bootstrap: "e2:9092,e1:9092"
+replication:
+  - fan-out: {from: east, to: [west]}
+    topics:
+      include:
+        - users
+        - orders
+"""
+
+
+def test_how_it_is_written_does_not_count(tmp_path: Path) -> None:
+    one, other = load(tmp_path, WRITTEN), load(tmp_path, REWRITTEN)
+    assert digest_into(one, "west") == digest_into(other, "west")
+    assert digest_into(one, "west") != digest_into(load(tmp_path, WRITTEN.replace("tasks: 2", "tasks: 3")), "west")
+
+
+def history(*digests: str) -> History:
+    made = History()
+    for since, digest in enumerate(digests):
+        made = made.followed_by(InForce(digest, since, "ops@host"))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("digests", "expected"),
+    [
+        ((), Standing.ALONE),
+        (("mine",), Standing.IN_FORCE),
+        (("one", "mine"), Standing.IN_FORCE),
+        (("mine", "two"), Standing.OLDER),
+        (("mine", "two", "mine"), Standing.IN_FORCE),
+        (("mine", "two", "mine", "three"), Standing.OLDER),
+        (("one", "two"), Standing.NEWER),
+    ],
+)
+def test_how_a_digest_stands_to_the_one_in_force(digests: tuple[str, ...], expected: Standing) -> None:
+    assert history(*digests).standing("mine") is expected
+
+
+def test_a_history_is_bounded() -> None:
+    long = history(*(f"digest-{number}" for number in range(60)))
+    assert [entry.digest for entry in long.entries] == [f"digest-{number}" for number in range(10, 60)]
+    assert long.standing("digest-10") is Standing.OLDER
+    assert long.standing("digest-9") is Standing.NEWER
+
+
+def test_what_is_in_force_is_told_with_when_and_whose_it_is() -> None:
+    entry = InForce("abc", 1_800_000_000.0, "ops@host")
+    assert str(entry) == "digest abc is in force since 2027-01-15 08:00:00 UTC, applied by ops@host"
+    told = [Declared("abc", entry), Declared("abd", entry), Declared("abc")]
+    assert [one.is_in_force for one in told] == [True, False, False]
