@@ -152,6 +152,25 @@ def test_a_second_run_waits_and_says_for_whom_and_goes_on_when_the_first_leaves(
     assert (one.losses, two.losses) == (1, 0)
 
 
+def test_runs_that_want_the_same_share_it_and_a_third_gets_its_part(crowd: Crowd) -> None:
+    one = crowd.member("first", {A, B, C})
+    crowd.wait(lambda: holds(one, A, B, C))
+    two = crowd.member("second", {A, B, C})
+    crowd.wait(lambda: one.surplus == {A})
+    # Until it has let go the other does not get it.
+    assert not two.holds(A)
+    assert one.is_valid()
+    one.let_go({A})
+    crowd.wait(lambda: holds(one, B, C) and holds(two, A))
+    three = crowd.member("third", {A, B, C})
+    crowd.wait(lambda: one.surplus == {B})
+    one.let_go({B})
+    crowd.wait(lambda: holds(one, C) and holds(two, A) and holds(three, B))
+    assert [run.losses for run in (one, two, three)] == [0, 0, 0]
+    crowd.leave(two)
+    crowd.wait(lambda: holds(one, A, C) and holds(three, B))
+
+
 def test_what_a_member_wants_grows_and_shrinks_without_a_break(crowd: Crowd) -> None:
     one = crowd.member("first", {A})
     # Whoever is dealt to alone gets all that it wants.
@@ -195,8 +214,9 @@ def test_a_member_whose_process_is_gone_is_not_waited_for(crowd: Crowd, monkeypa
 def test_who_stood_still_for_too_long_holds_nothing_and_the_next_waited_for_that(
     crowd: Crowd, target_cluster: EmbeddedCluster, topic_name: str
 ) -> None:
-    one = crowd.member("first", {A})
-    crowd.wait(lambda: holds(one, A))
+    # Each of them wants one that the other does not: what both want, neither is asked to let go.
+    one = crowd.member("first", {A, C})
+    crowd.wait(lambda: holds(one, A, C))
     with Crowd(declared("west", target_cluster), f"anabranch.{topic_name}") as other:
         two = other.member("second", {A, B})
         # The first one's loop does not run, as if its machine stood still: it neither beats nor takes note.
@@ -209,7 +229,7 @@ def test_who_stood_still_for_too_long_holds_nothing_and_the_next_waited_for_that
             still = pool.submit(other.pass_time, 3.0, lambda: holds(two, A, B))
             crowd.wait(lambda: code(one, A) == "AB223")
             still.result(SECONDS)
-        assert (holds(one), one.losses, two.losses) == (True, 1, 0)
+        assert (holds(one, C), one.losses, two.losses) == (True, 1, 0)
         assert (len(crowd.lost), len(other.lost)) == (1, 0)
 
 

@@ -16,6 +16,7 @@ from rich.text import Text
 from reconciler.cli.main import main
 from reconciler.cli.watching import with_seconds
 from reconciler.model.cluster import Cluster
+from reconciler.model.declaration import History
 from reconciler.model.errors import AnabranchError
 from reconciler.model.status import Metrics, PartitionState, PartitionStatus, TaskStatus
 from reconciler.report.live import Screen
@@ -58,6 +59,17 @@ class FakeReader:
         self.closed = True
 
 
+class NothingInForce:
+    """Declarations of a target where nobody has put any in force."""
+
+    def __init__(self, _cluster: Cluster, _topology: str) -> None: ...
+
+    def current(self) -> History:
+        return History()
+
+    def close(self) -> None: ...
+
+
 class World:
     """Which clusters do not answer, and how often the command looks before somebody presses Ctrl-C."""
 
@@ -67,6 +79,7 @@ class World:
         self.slept: list[float] = []
         self.between: Callable[[], None] = lambda: None
         monkeypatch.setattr("reconciler.state.status.StatusReader", FakeReader)
+        monkeypatch.setattr("reconciler.state.declarations.Declarations", NothingInForce)
         monkeypatch.setattr("reconciler.observe.reach.unreachable_among", self._failures)
         monkeypatch.setattr("reconciler.cli.watching.time.sleep", self._sleep)
 
