@@ -212,8 +212,10 @@ def test_copying_needs_no_more_than_what_is_printed(secured: EmbeddedCluster, to
 
 @pytest.mark.parametrize(
     ("mode", "kept"),
-    [("markers", ""), ("translated", "mm2-offset-syncs transactional-id")],
-    ids=["markers", "translated"],
+    [
+        pytest.param("markers", "", id="markers", marks=pytest.mark.long),
+        pytest.param("translated", "mm2-offset-syncs transactional-id", id="translated"),
+    ],
 )
 def test_copying_needs_each_of_its_acls(secured: EmbeddedCluster, topic_name: str, mode: str, kept: str) -> None:
     """Those that other modes need as well are taken away in one mode alone."""

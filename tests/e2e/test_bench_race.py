@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bench.follower import Follower
 from bench.load import Load
 from bench.mm2 import MirrorMaker2
@@ -11,6 +13,7 @@ from bench.race import race
 from bench.report import ratios, report
 
 
+@pytest.mark.long
 def test_a_small_race_is_measured_from_end_to_end() -> None:
     said: list[str] = []
     profile = Profile("small", "few records", Load(300_000, odd=True))
