@@ -53,7 +53,7 @@ class Gate:
         self.topology = load_topology(self._files)
         self._newest = self.topology
         self._passed: set[str] = set()
-        self._next_look = 0.0
+        self._next_look = self._next_newest = 0.0
         self._run = new_run()
         self._posts: dict[Cluster, _Post] = {}
 
@@ -133,7 +133,7 @@ class Gate:
         """Read files that have changed, and go by them where otherwise nothing could run, or less."""
         versions = _versions(self._files)
         if versions != self._versions:
-            self._versions = versions
+            self._versions, self._next_newest = versions, 0.0
             try:
                 newest = load_topology(self._files)
                 flows = newest.flows_into(chosen_targets(newest, self._clusters))
@@ -144,8 +144,15 @@ class Gate:
             else:
                 # Files without a flow for this process are as good as none.
                 self._newest = newest if flows else self._newest
-        if self._newest is not self.topology:
-            now, then = (_passing(self._objections(one)) for one in (self.topology, self._newest))
+        if self._newest is not self.topology and time.monotonic() >= self._next_newest:
+            now = _passing(self._objections(self.topology))
+            try:
+                then = _passing(self._objections(self._newest))
+            except AnabranchError as error:
+                # A target that only the newer files name must not stop the look at what runs, nor end who waits.
+                print_problems(error.problems, severity="warning")
+                self._next_newest = time.monotonic() + _SAY_EVERY
+                return
             if not now or now < then:
                 self.topology = self._newest
 

@@ -10,6 +10,7 @@ opened anew from what the target's log says.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable
 
@@ -54,6 +55,7 @@ class Channel:
         reads_committed: whether records of open and aborted transactions are left out.
         filling: whether somebody fills a gap now.
         putting_aside: whether somebody puts a record aside now.
+        lost_at: when an answer was given up last (monotonic seconds).
         filled_offsets: offsets that were filled with markers in this round.
         newest_read: timestamp of the batch read last (ms), and when that was (monotonic seconds).
         read: how far the source's log was read, and in which epoch; it outlives openings (`truncation`).
@@ -83,6 +85,7 @@ class Channel:
         self.fetch_at = -1
         self.opening = 0
         self.retry_at = 0.0
+        self.lost_at = -math.inf
         self.busy = False
         self.behind_since: float | None = None
         self.filling = False
@@ -139,11 +142,6 @@ class Channel:
     def is_at_work(self) -> bool:
         """Whether somebody waits for an answer on its behalf."""
         return bool(self.busy or self.filling or self.in_flight or self.putting_aside)
-
-    @property
-    def has_settled(self) -> bool:
-        """Whether nothing of it is on its way or to be said later: then somebody else may go on with it."""
-        return not self.is_at_work
 
     def wants_opening(self, now: float) -> bool:
         """Tell whether it is time to take over."""
@@ -388,6 +386,7 @@ class Channel:
     def lost(self, parcel: Parcel, reason: Reason, now: float) -> None:
         """Note that no answer for `parcel` will come: it may or may not be in the log."""
         self.in_flight.remove(parcel)
+        self.lost_at = now
         if parcel.opening == self.opening:
             self.reopen(reason, now)
 

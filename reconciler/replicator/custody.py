@@ -11,8 +11,9 @@ from collections.abc import Collection, Sequence
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.deal import Log
-from reconciler.replicator.lease import Lease
+from reconciler.replicator.lease import ON_THE_WAY, Lease
 from reconciler.replicator.takeover import Takeover
+from reconciler.replicator.translated import TranslatedChannel
 
 _LET_GO_PATIENCE = 5.0
 
@@ -42,7 +43,9 @@ class Custody:
         if len(self._channels) != self._known:
             self._known = len(self._channels)
             self._changes = -1
-            lease.want(self._task, map(_log, self._channels))
+            # What a channel with offsets of its own has written counts with its task's commits: it stays with them.
+            keeps = [_log(channel) for channel in self._channels if isinstance(channel, TranslatedChannel)]
+            lease.want(self._task, map(_log, self._channels), keeps)
         lease.check()
         if lease.losses != self._losses:
             self._losses = lease.losses
@@ -60,6 +63,8 @@ class Custody:
 
         if lease.surplus:
             self._let_go(lease.surplus)
+        else:
+            self._letting_go_since = None
 
     def _let_go(self, surplus: Collection[Log]) -> None:
         """Let what another run is to get go, all of it at once: each deal holds the group up for a moment.
@@ -69,7 +74,8 @@ class Custody:
         now = time.monotonic()
         since, self._letting_go_since = self._letting_go_since, self._letting_go_since or now
         chosen = [channel for channel in self._channels if _log(channel) in surplus]
-        settled = [_log(channel) for channel in chosen if channel.has_settled]
+        # What was lost may still be on its way, as when a lease runs out.
+        settled = [_log(one) for one in chosen if not one.is_at_work and now - one.lost_at > ON_THE_WAY]
         if len(settled) == len(chosen) or (since is not None and now - since > _LET_GO_PATIENCE):
             self._lease.let_go(settled)
             self._letting_go_since = None

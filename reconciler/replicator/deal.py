@@ -2,7 +2,7 @@
 
 `lease` tells the group what its member wants and holds, and calls `deal` when its member is the one that deals. Runs
 that want the same partitions share them: a free one goes to the run that has the fewest, and who has more than its part
-is asked to let some go. None moves before its holder has let go of it, or is no member any more.
+is asked to let some go, if it can. None moves before its holder has let go of it, or is no member any more.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from typing import Any
 Log = tuple[str, int]
 
 _NOTHING: frozenset[Log] = frozenset()
+# With a difference of one, handing over would only turn it round.
+_MUCH = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +39,19 @@ class Member:
         who: its run and task.
         wants: all that it would write.
         holds: what it writes now, with a lease that has not run out.
+        keeps: what it would not hand over while it lives: what is in its transactions, and behind its commits.
     """
 
     who: Holder
     wants: frozenset[Log]
     holds: frozenset[Log] = _NOTHING
+    keeps: frozenset[Log] = _NOTHING
 
     def to_bytes(self) -> bytes:
         """Return the value as bytes; `from_bytes` is its inverse."""
-        return _pack(
-            {
-                "run": self.who.run,
-                "task": self.who.task,
-                "since": self.who.since,
-                "wants": _by_topic(self.wants),
-                "holds": _by_topic(self.holds),
-            }
-        )
+        said = {"run": self.who.run, "task": self.who.task, "since": self.who.since}
+        logs = {"wants": self.wants, "holds": self.holds, "keeps": self.keeps}
+        return _pack(said | {name: _by_topic(some) for name, some in logs.items() if some or name != "keeps"})
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Member:
@@ -65,7 +63,7 @@ class Member:
         try:
             value = _unpack(data)
             who = Holder(str(value["run"]), int(value["task"]), float(value["since"]))
-            return cls(who, _logs(value["wants"]), _logs(value["holds"]))
+            return cls(who, _logs(value["wants"]), _logs(value["holds"]), _logs(value.get("keeps", {})))
         except (zlib.error, KeyError, TypeError, AttributeError) as error:
             message = f"not what a member says of itself: {error}"
             raise ValueError(message) from None
@@ -124,10 +122,11 @@ def deal(members: Mapping[str, Member]) -> dict[str, Share]:
     that have the fewest, the oldest first. The order of `members` does not matter.
     """
     in_order = sorted(members, key=_by_age(members))
-    owners: dict[Log, str] = {}
+    held: dict[Log, str] = {}
     for name in in_order:
         for log in members[name].holds:
-            owners.setdefault(log, name)
+            held.setdefault(log, name)
+    owners = dict(held)
     wanting: dict[Log, list[str]] = {}
     for name in in_order:
         for log in members[name].wants:
@@ -141,10 +140,18 @@ def deal(members: Mapping[str, Member]) -> dict[str, Share]:
     surplus: dict[str, set[Log]] = {}
     for log in sorted(wanting):
         rich, poor = owners[log], min(wanting[log], key=lambda name: counts[run_of[name]])
-        if rich in wanting[log] and counts[run_of[rich]] - counts[run_of[poor]] > 1:
-            counts[run_of[rich]] -= 1
-            counts[run_of[poor]] += 1
+        if (
+            rich not in wanting[log]
+            or log in members[rich].keeps
+            or counts[run_of[rich]] - counts[run_of[poor]] < _MUCH
+        ):
+            continue
+        counts[run_of[rich]] -= 1
+        counts[run_of[poor]] += 1
+        if log in held:
             surplus.setdefault(rich, set()).add(log)
+        else:
+            owners[log] = poor
     shares = {}
     for name, member in members.items():
         asked = member.wants | member.holds

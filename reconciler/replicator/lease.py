@@ -102,7 +102,7 @@ class Lease:
         self._in_step = False
         self._turn = 0
         self._watch: Job | None = None
-        self._wants = _NOTHING
+        self._wants = self._keeps = _NOTHING
         self._granted = self._surplus = _NOTHING
         self._taken: dict[Log, Holder] = {}
         self._refused: reasons.Verdict | None = None
@@ -115,14 +115,16 @@ class Lease:
 
     # --- for the task ------------------------------------------------------------------------------------------------
 
-    def want(self, task: int, logs: Iterable[Log]) -> None:
+    def want(self, task: int, logs: Iterable[Log], keeps: Iterable[Log] = ()) -> None:
         """Say what this member would write; what it held and wants no more must have nothing in flight.
 
         Args:
             task: number of the task.
             logs: all of them.
+            keeps: those that it does not hand over to another run while it lives.
         """
         wants = frozenset(logs)
+        self._keeps = frozenset(keeps)
         if wants != self._wants or task != self._who.task:
             self._wants = wants
             self._granted &= wants
@@ -274,7 +276,7 @@ class Lease:
         self.check()
         self._asked = boot_time()
         patience = 2 * self._session
-        words = Member(self._who, self._wants, self._granted).to_bytes()
+        words = Member(self._who, self._wants, self._granted, self._keeps).to_bytes()
         answer = await self._joins.join(self._me, words, self._session, patience)
         if self._ended:
             return None

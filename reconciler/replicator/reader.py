@@ -118,14 +118,17 @@ class Reader:
         for channel in self._channels if everybody else self._stirred:
             if channel.reads_committed is not self._committed:
                 continue
-            if channel.wants_data() and channel.sides is not None and channel.sides.source.node == self._node:
+            if channel.wants_data() and self._leads(channel):
                 self._want(channel)
             elif channel in self._asks:
                 self._forget(channel)
             if channel.queued_bytes and not channel.wants_data():
                 full = True
-        self._stirred = {channel for channel in self._stirred if channel.queued_bytes}
+        self._stirred = {channel for channel in self._stirred if channel.queued_bytes and self._leads(channel)}
         return full
+
+    def _leads(self, channel: Channel) -> bool:
+        return channel.sides is not None and channel.sides.source.node == self._node
 
     async def _fetch(self, full: bool) -> int:
         """Fetch once and hand over what came; return how many bytes that were."""

@@ -110,11 +110,6 @@ class TranslatedChannel(Channel):
         return self.position > self.committed >= 0 or (self.is_new and self.position >= 0)
 
     @property
-    def has_settled(self) -> bool:
-        """Whether also the transaction that holds of it is over."""
-        return super().has_settled and not self.written
-
-    @property
     def wants_admission(self) -> bool:
         """Whether it has something to send and is in no transaction."""
         return self.state is PartitionState.RUNNING and not self.admitted and isinstance(self.queue.first, Batch)
@@ -244,11 +239,6 @@ class RepeatingChannel(TranslatedChannel):
         Nothing is written before it is committed where the copy begins: tomorrow that may be another place.
         """
         return super().can_send() and not self.is_new and (self._standing.producer_id >= 0 or not self.in_flight)
-
-    @property
-    def has_settled(self) -> bool:
-        """Whether also its position is committed: whoever goes on with it commits later ones."""
-        return super().has_settled and not self.is_behind
 
     def last_word(self) -> Note:
         """Return what to say with the position: of the source's epoch, and of no transaction."""

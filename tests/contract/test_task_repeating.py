@@ -22,7 +22,7 @@ from tests.contract.test_task_translated import SECONDS, make
 from tests.support.copying import Running, all_running, at, code, copy, fill, spec_of
 from tests.support.owner import Owner
 from tests.support.translated import assert_in_order, assert_synced, contents
-from tests.support.two_runs import another, has_half
+from tests.support.two_runs import all_wait, another
 
 _UNSUPPORTED_VERSION = 35
 
@@ -187,8 +187,7 @@ def test_a_dead_runs_partitions_are_taken_over(
     with Owner(spec) as one:
         one.wait(lambda status: status.records > 1_000)
         with Running(another(spec)) as two:
-            for run in (one, two):
-                run.wait(has_half)
+            two.wait(all_wait)
             fill(source_cluster, topic_name, 10_000, 2)
             one.process.kill()
             two.wait(lambda status: all_running(status.partitions))
@@ -206,19 +205,15 @@ def test_a_process_that_stood_still_loses_nothing_and_commits_nothing_any_more(
     with Owner(spec) as one:
         one.wait(lambda status: status.records > 1_000)
         with Running(another(spec)) as two:
-            for run in (one, two):
-                run.wait(has_half)
+            two.wait(all_wait)
             fill(source_cluster, topic_name, 20_000, 2)
             one.process.send_signal(signal.SIGSTOP)
             two.wait(lambda status: all_running(status.partitions))
             fill(source_cluster, topic_name, 2_000, 2)
             two.wait(lambda status: status.records > 0)
             one.process.send_signal(signal.SIGCONT)
-            for run in (one, two):
-                run.wait(has_half)
+            one.wait(all_wait)
             fill(source_cluster, topic_name, 2_000, 2)
-            one.process.kill()
-            two.wait(lambda status: all_running(status.partitions))
             two.settled_again()
     repeats(spec, topic_name, 2)
 

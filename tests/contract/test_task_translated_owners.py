@@ -39,7 +39,7 @@ def test_a_process_that_stood_still_commits_nothing_any_more(
     """What it had written under its lost lease is aborted, though it is a member of the group again."""
     traffic = feed(source_cluster, forgetful, topic_name, 20_000)
     spec = translated(source, forgetful, f"{topic_name}-.*")
-    copy_while_one_stands_still(spec, traffic, source_cluster, topic_name)
+    copy_while_one_stands_still(spec, traffic, source_cluster, topic_name, shares=False)
     assert sum(assert_in_order(spec, topic, 4) for topic in traffic) == 40_800
 
 
@@ -48,7 +48,7 @@ def test_a_dead_runs_partitions_are_taken_over(
 ) -> None:
     traffic = feed(source_cluster, forgetful, topic_name, 10_000)
     spec = translated(source, forgetful, f"{topic_name}-.*")
-    copy_while_one_dies(spec, traffic)
+    copy_while_one_dies(spec, traffic, shares=False)
     assert sum(assert_in_order(spec, topic, 4) for topic in traffic) == 20_000
 
 

@@ -30,15 +30,20 @@ def has_half(status: TaskStatus) -> bool:
     return all_running(p for p in status.partitions if p not in waiting) and 2 * len(waiting) == len(status.partitions)
 
 
-def copy_while_one_dies(spec: FlowSpec, traffic: Mapping[str, Traffic]) -> None:
-    """Copy everything with a run that is killed on the way, and another one that takes over."""
+def copy_while_one_dies(spec: FlowSpec, traffic: Mapping[str, Traffic], shares: bool = True) -> None:
+    """Copy everything with a run that is killed on the way, and another one that takes over.
+
+    Args:
+        spec: of the first run.
+        traffic: to its topics.
+        shares: whether the second has half of the partitions before; else it waits for all.
+    """
     for thread in traffic.values():
         thread.start()
     with Owner(spec) as one:
         one.wait(lambda status: status.records > 1_000)
         with Running(another(spec)) as two:
-            for run in (one, two):
-                run.wait(has_half)
+            two.wait(has_half if shares else all_wait)
             one.process.kill()
             two.wait(lambda status: all_running(status.partitions))
             for thread in traffic.values():
@@ -47,7 +52,7 @@ def copy_while_one_dies(spec: FlowSpec, traffic: Mapping[str, Traffic]) -> None:
 
 
 def copy_while_one_stands_still(
-    spec: FlowSpec, traffic: Mapping[str, Traffic], source: EmbeddedCluster, prefix: str
+    spec: FlowSpec, traffic: Mapping[str, Traffic], source: EmbeddedCluster, prefix: str, shares: bool = True
 ) -> None:
     """Copy everything, and 800 records more, with a run that stands still until another one has taken over.
 
@@ -56,22 +61,21 @@ def copy_while_one_stands_still(
         traffic: to the topics `<prefix>-fresh` and `<prefix>-old`, of four partitions.
         source: where they are.
         prefix: of their names.
+        shares: whether two runs have half of the partitions each; else one waits for all.
     """
     for thread in traffic.values():
         thread.start()
     with Owner(spec) as one:
         one.wait(lambda status: status.records > 1_000)
         with Running(another(spec)) as two:
-            for run in (one, two):
-                run.wait(has_half)
+            two.wait(has_half if shares else all_wait)
             one.process.send_signal(signal.SIGSTOP)
             two.wait(lambda status: all_running(status.partitions))
             fill(source, f"{prefix}-fresh", 400, 4)
             fill(source, f"{prefix}-old", 400, 4, age=WEEK_MS)
             two.wait(lambda status: status.records > 0)
             one.process.send_signal(signal.SIGCONT)
-            for run in (one, two):
-                run.wait(has_half)
+            one.wait(has_half if shares else all_wait)
             for thread in traffic.values():
                 thread.finish()
             one.process.kill()

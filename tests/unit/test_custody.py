@@ -14,7 +14,8 @@ from reconciler.replicator.custody import Custody
 from reconciler.replicator.deal import Log
 from reconciler.replicator.place import Place, Standing
 from reconciler.replicator.reasons import Verdict
-from tests.support.channels import PRODUCER_ID, SIDES, feed, land, log, send_all
+from reconciler.replicator.translated import TranslatedChannel
+from tests.support.channels import OUTAGE, PRODUCER_ID, SIDES, feed, land, log, send_all
 
 TAKEN: Verdict = (PartitionState.WAITING, Reason("AB223", "another run copies this partition"))
 
@@ -25,6 +26,7 @@ class FakeLease:
     def __init__(self, held: Iterable[Log] = ()) -> None:
         self.held = set(held)
         self.wanted: tuple[int, set[Log]] = (-1, set())
+        self.keeps: set[Log] = set()
         self.surplus: frozenset[Log] = frozenset()
         self.changes = self.losses = 0
 
@@ -34,8 +36,9 @@ class FakeLease:
     def check(self) -> None:
         pass
 
-    def want(self, task: int, logs: Iterable[Log]) -> None:
+    def want(self, task: int, logs: Iterable[Log], keeps: Iterable[Log]) -> None:
         self.wanted = task, set(logs)
+        self.keeps = set(keeps)
 
     def holds(self, one: Log) -> bool:
         return one in self.held - self.surplus
@@ -219,3 +222,24 @@ def test_of_several_one_that_takes_long_does_not_hold_up_the_others(monkeypatch:
     monkeypatch.setattr(custody_module, "_LET_GO_PATIENCE", 0.0)
     made.look()
     assert lease.held == {A}
+
+
+def test_what_was_lost_may_still_arrive_and_is_not_let_go_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    lease, one = FakeLease([A]), channel()
+    made = open_all(lease, one)
+    feed(one, log(0, 1))
+    (parcel,) = send_all(one)
+    one.lost(parcel, OUTAGE, time.monotonic())
+    lease.release(A)
+    made.look()
+    assert lease.held == {A}
+    monkeypatch.setattr(custody_module, "ON_THE_WAY", 0.0)
+    made.look()
+    assert lease.held == set()
+
+
+def test_copies_with_offsets_of_their_own_stay_with_who_commits_them() -> None:
+    own = TranslatedChannel(Place("users", 0, "east.users", "translated"), lambda _: None)
+    lease = FakeLease()
+    custody(lease, [channel(0), own]).look()
+    assert lease.keeps == {("east.users", 0)}
