@@ -107,13 +107,19 @@ class Hard:
         self.topics = (self.trimmed, self.stamped, self.transacted, self.filled, self.empty, self.compacted)
 
     def compact(self, source: Cluster) -> None:
-        """Write keys again and again, and tombstones, until the cleaner has taken records out of a batch."""
+        """Write keys again and again, and tombstones, until the cleaner has taken records out of a batch.
+
+        Each record has a time of its own: of two that are alike the cleaners of both sides may leave one and two.
+        """
+        stamp = 0
         producer = Producer(self.source.client_config() | {"linger.ms": 60_000, "log_level": "2"})
         deadline = time.monotonic() + 120
         while True:
             for number in range(60):
                 key = b"once-%d" % number if number % 5 == 2 else b"again-%d" % (number % 3)
-                producer.produce(self.compacted, key=key, value=None if number % 7 == 3 else b"value-%d" % number)
+                stamp = max(stamp + 1, int(time.time() * 1000))
+                value = None if number % 7 == 3 else b"value-%d" % number
+                producer.produce(self.compacted, key=key, value=value, timestamp=stamp)
                 if number % 20 == 19:
                     assert producer.flush(60) == 0
             first = batch_of(source, self.compacted, committed(source, self.compacted)[0].offset())
