@@ -176,6 +176,8 @@ def test_a_record_too_large_parks_its_partition_until_the_limit_is_raised(
         assert len(contents(target, remote)) == before
         assert contents(target, remote, 1) == contents(source, topic_name, 1)
         set_config(target_cluster, remote, "max.message.bytes", "4000000")
-        control.restart(target, [Scope(spec.flow.name)], parked_only=True)
+        heard = control.restart(target, [Scope(spec.flow.name)], parked_only=True)
+        # Only then: a partition that is still parked counts as settled.
+        copying.wait(lambda status: status.heard >= heard and all_running(status.partitions))
         copying.settled_again()
     assert assert_in_order(spec, topic_name, 2) == 2 * before + 21 + 600
