@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import Producer
 
 from bench.bars import Bar, bars_table
 from bench.competitor import Scene, fault
@@ -105,7 +105,7 @@ def _one(setting: Setting, tasks: int, scene: Scene) -> Crowd:
     process = peer.start(scene)
     try:
         tree = ProcessTree(process.pid)
-        while _copied(scene, count) < count:
+        while sum(ends(scene.target, scene.remote, count)) < count:
             if (code := process.poll()) is not None:
                 raise fault(scene, f"ended with exit code {code}")
             if time.monotonic() - began > _START_SECONDS:
@@ -120,14 +120,6 @@ def _one(setting: Setting, tasks: int, scene: Scene) -> Crowd:
         return Crowd(start, start_cpu, idle, floor, sight)
     finally:
         peer.stop()
-
-
-def _copied(scene: Scene, partitions: int) -> int:
-    """Return how many records the copy has; 0 while one of its partitions has just got its leader."""
-    try:
-        return sum(ends(scene.target, scene.remote, partitions))
-    except KafkaException:
-        return 0
 
 
 def _plant(cluster: EmbeddedCluster, topic: str, partitions: int) -> None:

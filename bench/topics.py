@@ -42,7 +42,7 @@ def remove(cluster: EmbeddedCluster, topic: str) -> None:
 
 
 def await_topic(cluster: EmbeddedCluster, topic: str, partitions: int, seconds: float) -> None:
-    """Wait until a topic has all its partitions, each with a leader.
+    """Wait until a topic has all its partitions, each with a leader that answers.
 
     Raises:
         EnvironmentFault: AB351, it has not in time.
@@ -50,11 +50,21 @@ def await_topic(cluster: EmbeddedCluster, topic: str, partitions: int, seconds: 
     client, deadline = admin(cluster), time.monotonic() + seconds
     while time.monotonic() < deadline:
         found = client.list_topics(timeout=_ANSWER_SECONDS).topics.get(topic)
-        if found and sum(place.leader >= 0 for place in found.partitions.values()) == partitions:
+        led = found and sum(place.leader >= 0 for place in found.partitions.values()) == partitions
+        if led and _all_answer(cluster, topic, partitions):
             return
         time.sleep(_PAUSE)
     message = f"expected {partitions} partitions within {seconds:g} s"
     raise EnvironmentFault(Problem("AB351", f"topic {topic}", message, "run it again"))
+
+
+def _all_answer(cluster: EmbeddedCluster, topic: str, partitions: int) -> bool:
+    """Whether all leaders know that they lead: metadata may name them a moment before."""
+    try:
+        ends(cluster, topic, partitions)
+    except KafkaException:
+        return False
+    return True
 
 
 def ends(cluster: EmbeddedCluster, topic: str, partitions: int) -> list[int]:
