@@ -1,24 +1,58 @@
 """The status topic: each task's word of every second, and its last word.
 
 Tasks post; `status`, the demo's view and `replicate --until-caught-up` read. The key names flow, task and run, so two
-runs of one flow are both seen.
+runs of one flow are both seen. What a task says of many partitions stands on pages of their own, with keys of their
+own, and a page is posted only when there is news on it: most of thousands of partitions have none.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.status import TaskStatus
+from reconciler.model.status import PartitionStatus, TaskStatus
 from reconciler.state.journal import STATUS, Follower, Journal, Value
 
 _FORGET_SECONDS = 3600.0
+# The partitions of one page. Whoever has no more than these says everything in one word.
+_PAGE = 100
+# Nobody waits for a word to be stored, so what an outage swallowed is said again.
+_REPEAT_SECONDS = 30.0
+
+Page = tuple[PartitionStatus, ...]
 
 
 def _key(status: TaskStatus) -> str:
     return f"{status.flow}/{status.task}/{status.run}"
+
+
+def _page_key(key: str, number: int) -> str:
+    return f"{key}/{number}"
+
+
+def _key_of_page(page_key: str) -> str:
+    return page_key.rpartition("/")[0]
+
+
+@dataclass
+class _Pages:
+    """What one task has posted: by page, what it said and when (monotonic seconds)."""
+
+    posted: list[tuple[Page, float]] = field(default_factory=list)
+
+    def news(self, pages: list[Page], now: float) -> dict[int, Page | None]:
+        """Take note that `pages` are posted; return those that must be, None for one that must go."""
+        news: dict[int, Page | None] = dict.fromkeys(range(len(pages), len(self.posted)))
+        del self.posted[len(pages) :]
+        for number, page in enumerate(pages):
+            before = self.posted[number] if number < len(self.posted) else None
+            if before is not None and before[0] == page and now < before[1] + _REPEAT_SECONDS:
+                continue
+            self.posted[number : number + 1] = [(page, now)]
+            news[number] = page
+        return news
 
 
 class StatusWriter:
@@ -32,10 +66,18 @@ class StatusWriter:
     def __init__(self, cluster: Cluster, digest: str = "") -> None:
         self._journal = Journal(cluster, STATUS)
         self._digest = digest
+        self._pages: dict[str, _Pages] = {}
 
     def post(self, status: TaskStatus) -> None:
         """Send one status without waiting for it to be stored."""
-        self._journal.post(_key(status), replace(status, digest=self._digest or status.digest).to_json())
+        key, rows = _key(status), status.partitions
+        pages = [rows[at : at + _PAGE] for at in range(0, len(rows), _PAGE)] if len(rows) > _PAGE else []
+        for number, page in self._pages.setdefault(key, _Pages()).news(pages, time.monotonic()).items():
+            value = None if page is None else {"of": key, "partitions": [row.to_json() for row in page]}
+            self._journal.post(_page_key(key, number), value)
+        word = replace(status, digest=self._digest or status.digest, partitions=() if pages else rows)
+        # Behind its pages: whoever reads it has read them.
+        self._journal.post(key, word.to_json() | ({"pages": len(pages)} if pages else {}))
 
     def post_last(self, status: TaskStatus) -> None:
         """Send the last status and wait until it is stored or given up."""
@@ -58,7 +100,7 @@ class StatusReader:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._follower: Follower | None = None
-        self._values: dict[str, Value] = {}
+        self._heard = _Heard()
 
     def current(self) -> list[TaskStatus]:
         """Return the newest status of each task of each run, in the order of flows, tasks and runs.
@@ -69,19 +111,53 @@ class StatusReader:
         """
         if self._follower is None:
             self._follower = Journal(self._cluster, STATUS).follow()
-            self._values = self._follower.catch_up()
+            for key, value in self._follower.catch_up().items():
+                self._heard.take(key, value)
         else:
             for key, value in self._follower.poll(0.0):
-                if value is None:
-                    self._values.pop(key, None)
-                else:
-                    self._values[key] = value
-        return [TaskStatus.from_json(self._values[key]) for key in sorted(self._values)]
+                self._heard.take(key, value)
+        return self._heard.words()
 
     def close(self) -> None:
         """Close the connection."""
         if self._follower is not None:
             self._follower.close()
+
+
+class _Heard:
+    """What was read of the status topic. Whoever asks several times a second gets what was made of it at first."""
+
+    def __init__(self) -> None:
+        self._heads: dict[str, tuple[TaskStatus, int]] = {}
+        self._pages: dict[str, Page] = {}
+        self._words: dict[str, TaskStatus] = {}
+
+    def take(self, key: str, value: Value | None) -> None:
+        """Take one value of the topic, None for what was taken back."""
+        for word in (key, _key_of_page(key)):
+            self._words.pop(word, None)
+        if value is None:
+            self._heads.pop(key, None)
+            self._pages.pop(key, None)
+        elif "of" in value:
+            self._pages[key] = tuple(map(PartitionStatus.from_json, value["partitions"]))
+        else:
+            self._heads[key] = TaskStatus.from_json(value), value.get("pages", 0)
+
+    def words(self) -> list[TaskStatus]:
+        """Return the newest word of each task, in the order of their keys."""
+        return [self._word(key) for key in sorted(self._heads)]
+
+    def _word(self, key: str) -> TaskStatus:
+        word = self._words.get(key)
+        if word is None:
+            word, count = self._heads[key]
+            if count:
+                # A page that is not there yet says nothing.
+                pages = [self._pages.get(_page_key(key, number), ()) for number in range(count)]
+                word = replace(word, partitions=tuple(row for page in pages for row in page))
+            self._words[key] = word
+        return word
 
 
 def newest_runs(statuses: Iterable[TaskStatus], now: float) -> list[TaskStatus]:
@@ -116,6 +192,8 @@ def forget_old(cluster: Cluster, flows: Iterable[str]) -> None:
     journal = Journal(cluster, STATUS)
     names = set(flows)
     horizon = time.time() - _FORGET_SECONDS
-    old = [key for key, value in journal.read().items() if value["flow"] in names and value["time"] < horizon]
+    found = journal.read()
+    old = [key for key, value in found.items() if value.get("flow") in names and value["time"] < horizon]
+    old += [key for key, value in found.items() if value.get("of") in old]
     if old:
         journal.write_all(dict.fromkeys(old))
