@@ -23,6 +23,7 @@ def build(alias: str, place: Place) -> Cluster:
         bootstrap=tuple(address for address, _ in _addresses(place)),
         datacenter=str(fields.get("datacenter") or DEFAULT_DATACENTER),
         security=security.build(cast("dict[str, Any]", fields.get("security") or {})),
+        rack=cast("str | None", fields.get("rack")),
     )
 
 

@@ -77,6 +77,7 @@ class ClusterOptions:
             stands beside one with a password.
         tls: whether clients connect with TLS; a private authority is made at the start.
         mutual: whether clients must have a certificate of that authority.
+        racks: where the nodes stand, one after the other; consumers that say where they are read from a replica there.
         jvm: options of the Java virtual machine.
         start_seconds: how long the start may take.
         stop_seconds: how long an orderly stop may take before SIGKILL.
@@ -88,6 +89,7 @@ class ClusterOptions:
     mechanisms: Sequence[str] = ("PLAIN",)
     tls: bool = False
     mutual: bool = False
+    racks: Sequence[str] = ()
     jvm: Sequence[str] = QUICK_JVM
     start_seconds: float = 90.0
     stop_seconds: float = 20.0
@@ -106,6 +108,9 @@ class ClusterOptions:
                 raise ValueError(message)
         if self.users and not set(self.mechanisms) - {"OAUTHBEARER"}:
             message = "mechanisms: expected one with a password among them, found none"
+            raise ValueError(message)
+        if len(self.racks) not in (0, self.nodes):
+            message = f"racks: expected one for each of {self.nodes} nodes, found {len(self.racks)}"
             raise ValueError(message)
         if self.mutual and not self.tls:
             message = "mutual: goes with tls alone"
@@ -182,6 +187,7 @@ def server_properties(
         "share.coordinator.state.topic.replication.factor": replicas,
         "share.coordinator.state.topic.min.isr": in_sync,
         **(_security(options) if options.users else {}),
+        **(_rack(options.racks[node_id - 1]) if options.racks else {}),
         **tls,
         **options.overrides,
     }
@@ -273,6 +279,11 @@ def _security(options: ClusterOptions) -> dict[str, str]:
         module = f"org.apache.kafka.common.security.{_LOGIN_MODULES[mechanism]} required"
         settings[f"listener.name.client.{mechanism.lower()}.sasl.jaas.config"] = f"{module} {entries};"
     return settings
+
+
+def _rack(name: str) -> dict[str, str]:
+    selector = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+    return {"broker.rack": name, "replica.selector.class": selector}
 
 
 def _quoted(text: str) -> str:

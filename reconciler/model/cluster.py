@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reconciler.model import tokens
-from reconciler.model.security import Security, kafka_python_settings, librdkafka_settings
+from reconciler.model.security import SecretRef, Security, kafka_python_settings, librdkafka_settings
 from reconciler.model.tokens import Token
 
 DEFAULT_DATACENTER = "default"
@@ -21,12 +21,24 @@ class Cluster:
         bootstrap: `host:port` of one or more brokers.
         datacenter: where it stands.
         security: how clients authenticate.
+        rack: near which of its racks records are read, or `env:NAME` of who says that; None reads from the leaders.
     """
 
     alias: str
     bootstrap: tuple[str, ...]
     datacenter: str = DEFAULT_DATACENTER
     security: Security = field(default_factory=Security)
+    rack: str | None = None
+
+    def client_rack(self) -> str:
+        """Return near which of its brokers' racks this process is; empty where nobody says.
+
+        Raises:
+            EnvironmentFault: AB304, the variable that says it is not set.
+        """
+        if self.rack is None or not self.rack.startswith("env:"):
+            return self.rack or ""
+        return SecretRef.parse(self.rack).resolve(f"rack of {self.where}")
 
     def librdkafka(self) -> dict[str, Any]:
         """Return the connection settings for confluent-kafka, secrets resolved.

@@ -221,6 +221,8 @@ class Drive:
         errors: list[AnabranchError] = []
         for spec in self._specs:
             try:
+                # Tasks ask for it; said here it is said at once.
+                spec.source.client_rack()
                 places = discover.matching(spec)
                 self._check_topics(spec, {place.topic for place in places})
                 if self._goals is not None:

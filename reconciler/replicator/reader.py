@@ -13,6 +13,7 @@ from typing import NamedTuple
 from reconciler.model.status import Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.channel import SLOW_BYTES, Channel
+from reconciler.replicator.nearest import Nearest
 from reconciler.replicator.pace import Pace, RequestSize, Rest
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, FetchAnswer, FetchAsk, FetchSession, Loop, Wire
 
@@ -32,6 +33,7 @@ _BREATH = 0.001
 _LOOK_EVERY = 1.0
 # After an answer with less than this a rest: what trickles in would be asked for record by record.
 _LITTLE = 16 * 1024
+_NOBODY = -1
 
 
 class Beat(NamedTuple):
@@ -51,6 +53,7 @@ class Reader:
         channels: all channels of the task, also those that come later; those that this broker leads are read.
         pace: what may be sent in a second, which bounds what is read in advance, and how long trickles rest.
         arrived: called with the channels that got something.
+        nearest: who is asked for whose records; the leaders, if nobody says otherwise.
 
     Attributes:
         bell: rung by whoever makes room.
@@ -65,6 +68,7 @@ class Reader:
         channels: Sequence[Channel],
         pace: Pace,
         arrived: Callable[[Collection[Channel]], None],
+        nearest: Nearest | None = None,
     ) -> None:
         self._loop = loop
         self._wire = wire
@@ -72,6 +76,7 @@ class Reader:
         self._channels = channels
         self._committed = beat.committed
         self._arrived = arrived
+        self._nearest = nearest or Nearest("", lambda _: None)
         self._most = pace.quota.ahead(_BUFFER_BYTES)
         self._size = RequestSize(min(_REQUEST_BYTES, self._most))
         self._session = FetchSession(*beat)
@@ -118,6 +123,8 @@ class Reader:
         for channel in self._channels if everybody else self._stirred:
             if channel.reads_committed is not self._committed:
                 continue
+            if everybody and self._leads(channel):
+                self._nearest.look(channel, now)
             if channel.wants_data() and self._leads(channel):
                 self._want(channel)
             elif channel in self._asks:
@@ -128,25 +135,16 @@ class Reader:
         return full
 
     def _leads(self, channel: Channel) -> bool:
-        return channel.sides is not None and channel.sides.source.node == self._node
+        return self._nearest.node(channel) == self._node
 
     async def _fetch(self, full: bool) -> int:
         """Fetch once and hand over what came; return how many bytes that were."""
         wait_ms = _WAIT_WHILE_FULL_MS if full else _WAIT_MS
+        self._session.rack = self._nearest.rack(time.monotonic())
         try:
             answers = await self._wire.fetch_more(self._session, wait_ms, self._size.bytes)
         except (ConnectionLost, ErrorCode) as error:
-            self._size.shrink()
-            what = f"fetching from {self._wire.cluster.where}, node {self._node}"
-            if isinstance(error, ConnectionLost):
-                reason = reasons.no_answer(error, what)
-            else:
-                reason = Reason("AB220", f"{what}: {error}")
-            now = time.monotonic()
-            for channel, _, opening in self._asked.values():
-                if channel.opening == opening:
-                    channel.reopen(reason, now)
-            self._look_at = 0.0
+            self._give_up(error)
             return _LITTLE
         self._size.grow()
         if self.stopped:
@@ -167,12 +165,39 @@ class Reader:
         self._arrived(served)
         return size
 
+    def _give_up(self, error: ConnectionLost | ErrorCode) -> None:
+        """Take note that the broker does not answer, or refuses the whole request."""
+        self._size.shrink()
+        what = f"fetching from {self._wire.cluster.where}, node {self._node}"
+        if isinstance(error, ConnectionLost):
+            reason = reasons.no_answer(error, what)
+        else:
+            reason = Reason("AB220", f"{what}: {error}")
+        now = time.monotonic()
+        for channel, _, opening in self._asked.values():
+            if channel.opening != opening:
+                continue
+            if self._reads_replica_of(channel):
+                self._nearest.failed(channel, now)
+            else:
+                channel.reopen(reason, now)
+        self._look_at = 0.0
+
+    def _reads_replica_of(self, channel: Channel) -> bool:
+        return self._leads(channel) and self._nearest.is_replica(channel)
+
     def _hand_over(self, answer: FetchAnswer, channel: Channel, asked_at: int, opening: int) -> None:
         now = time.monotonic()
         if not answer.error:
+            if answer.nearest not in (_NOBODY, self._node) and channel.opening == opening:
+                self._nearest.named(channel, answer.nearest, now)
             channel.receive(answer, asked_at, opening, now)
         elif channel.opening == opening:
-            channel.end_opening(*reasons.why_no_data(answer.error, answer.topic), now)
+            if self._reads_replica_of(channel):
+                # It lags behind, or is no replica any more; whatever is amiss with the log itself, the leader tells.
+                self._nearest.failed(channel, now)
+            else:
+                channel.end_opening(*reasons.why_no_data(answer.error, answer.topic), now)
 
     def _want(self, channel: Channel) -> None:
         """Ask for what a channel wants next."""

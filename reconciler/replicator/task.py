@@ -31,6 +31,7 @@ from reconciler.replicator.ledger import Ledger, Row
 from reconciler.replicator.letters import DeadLetters
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.meter import Meters, Totals
+from reconciler.replicator.nearest import Nearest
 from reconciler.replicator.pace import Pace, Quota
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.place import Place, ReadUpto
@@ -68,10 +69,11 @@ class Connections:
 
     Raises:
         Unreachable: AB310, the target does not answer.
-        EnvironmentFault: AB304, a secret cannot be resolved.
+        EnvironmentFault: AB304, a secret or the rack cannot be resolved.
     """
 
     def __init__(self, spec: FlowSpec, task: int) -> None:
+        self.rack = spec.source.client_rack()
         client = f"anabranch-{spec.flow.name}-{task}"
         self.listener = Listener(spec.target, spec.run, spec.flow.name)
         self.status = StatusWriter(spec.target, spec.digest)
@@ -158,6 +160,7 @@ class Task:
         self._assignment = assignment
         self._with = connections
         self._readers: dict[Beat, Reader] = {}
+        self._nearest = Nearest(connections.rack, self._read)
         identity = Identity(spec.topology, spec.flow.name)
         self._committer = self._committing_as(identity)
         self._committing: Job | None = None
@@ -269,16 +272,21 @@ class Task:
         await self._custody.open(channel, self._takeover)
         if channel.sides is None or self._draining:
             return
-        source, target = channel.sides.source.node, channel.sides.target.node
-        self._writer(target, isinstance(channel, TranslatedChannel))
-        self._reader(Beat(source, channel.reads_committed)).look_again()
+        self._writer(channel.sides.target.node, isinstance(channel, TranslatedChannel))
+        self._read(channel)
+
+    def _read(self, channel: Channel) -> None:
+        """Have a channel read from whom it is to be read from now on."""
+        if (node := self._nearest.node(channel)) is not None:
+            self._reader(Beat(node, channel.reads_committed)).look_again()
 
     def _reader(self, beat: Beat) -> Reader:
         """Have a reader for a broker of the source, and for what of transactions is to be read."""
         if beat not in self._readers:
             wire = self._with.fetch if beat.committed else self._with.fetch_all
             pace = Pace(self._quota, self._spec.flow.linger)
-            reader = self._readers[beat] = Reader(self._with.loop, wire, beat, self._channels, pace, self._offer)
+            loop, channels = self._with.loop, self._channels
+            reader = self._readers[beat] = Reader(loop, wire, beat, channels, pace, self._offer, self._nearest)
             reader.peers = self._readers.values()
             self._start(reader.run)
         return self._readers[beat]

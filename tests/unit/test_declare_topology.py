@@ -188,7 +188,7 @@ clusters:
     bootstrap: b1.a.example:9092, [2001:db8::1]:9093
     datacenter: dc1
     security: {protocol: SASL_PLAINTEXT, mechanism: PLAIN, username: mirror, password: "file:/run/secrets/a"}
-  b: {bootstrap: ["b1.b.example:9092"]}
+  b: {bootstrap: ["b1.b.example:9092"], rack: use1-az1}
 flows: [{from: a, to: b}]
 """
     clusters = load(tmp_path, text).clusters
@@ -200,8 +200,15 @@ flows: [{from: a, to: b}]
             "dc1",
             Security("SASL_PLAINTEXT", "PLAIN", "mirror", password),
         ),
-        "b": Cluster("b", ("b1.b.example:9092",), "default", Security()),
+        "b": Cluster("b", ("b1.b.example:9092",), "default", Security(), "use1-az1"),
     }
+
+
+@pytest.mark.parametrize("rack", ["", " a", "a ", "env:", "env:1X", "env:A B"])
+def test_a_rack_that_is_no_name(tmp_path: Path, rack: str) -> None:
+    (problem,) = refused(tmp_path, HEAD.replace("{bootstrap", f'{{rack: "{rack}", bootstrap', 1) + "flows: [{from: a, to: b}]\n")
+    assert problem.code == "AB104"
+    assert "expected a rack's name, or env:NAME" in problem.message
 
 
 @pytest.mark.parametrize(

@@ -88,9 +88,10 @@ def test_a_listener_with_tls_has_its_certificate(mutual: bool) -> None:
         ({"mechanisms": ["GSSAPI"]}, "mechanisms: expected some of PLAIN"),
         ({"users": {"a": "b"}, "mechanisms": ["OAUTHBEARER"]}, "mechanisms: expected one with a password"),
         ({"mutual": True}, "mutual: goes with tls alone"),
+        ({"nodes": 3, "racks": ["a", "b"]}, "racks: expected one for each of 3 nodes, found 2"),
     ],
 )
-def test_security_that_cannot_be_is_refused(options: dict[str, Any], said: str) -> None:
+def test_options_that_cannot_be_are_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         ClusterOptions(**options)
 

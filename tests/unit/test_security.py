@@ -189,3 +189,17 @@ def test_a_secret_is_looked_up_only_when_a_connection_is_opened(monkeypatch: pyt
 
 def test_messages_name_a_cluster_by_alias_and_addresses() -> None:
     assert Cluster("west", ("b1:9092", "b2:9092")).where == "cluster west (b1:9092,b2:9092)"
+
+
+def test_a_rack_is_a_name_or_stands_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Cluster("east", ("b1:9092",)).client_rack() == ""
+    assert Cluster("east", ("b1:9092",), rack="use1-az1").client_rack() == "use1-az1"
+    somewhere = Cluster("east", ("b1:9092",), rack="env:OUR_RACK")
+    monkeypatch.setenv("OUR_RACK", "use1-az2")
+    assert somewhere.client_rack() == "use1-az2"
+    monkeypatch.delenv("OUR_RACK")
+    with pytest.raises(EnvironmentFault) as caught:
+        somewhere.client_rack()
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.where) == ("AB304", "rack of cluster east (b1:9092)")
+    assert "OUR_RACK is not set" in problem.message

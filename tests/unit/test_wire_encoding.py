@@ -65,7 +65,7 @@ produce_asks = st.builds(
     st.sampled_from(FETCH_VERSIONS),
     st.lists(asks, max_size=5),
     st.lists(asks, max_size=3),
-    st.builds(Bounds, int32s, int32s, st.booleans()),
+    st.builds(Bounds, int32s, int32s, st.booleans(), st.sampled_from(["", "b", "züri-1"])),
     st.tuples(int32s, int32s),
 )
 @settings(deadline=None)
@@ -102,7 +102,7 @@ def test_a_fetch_request_has_the_librarys_bytes(
             FetchRequest.ForgottenTopic(**named(topic, version), partitions=[ask.partition for ask in rows])
             for topic, rows in by_topic(unwanted)
         ],
-        rack_id="",
+        rack_id=bounds.rack,
     )
     ours = RawFetch(version, bounds, Turn(*session, wanted, unwanted), {})
     assert frame(ours) == frame(theirs)
@@ -140,6 +140,7 @@ fetch_answers = st.builds(
     int64s,
     records,
     st.lists(st.tuples(int64s, int64s), max_size=3).map(tuple),
+    int32s,
 )
 
 
@@ -169,7 +170,7 @@ def test_a_fetch_answer_is_read_as_the_library_wrote_it(
                             for producer, first in one.aborted
                         ]
                         or None,
-                        preferred_read_replica=-1,
+                        preferred_read_replica=one.nearest,
                         records=bytes(one.records) or None,
                     )
                     for one in rows

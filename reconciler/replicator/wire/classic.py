@@ -15,6 +15,7 @@ from reconciler.replicator.wire.producing import Produced
 from reconciler.replicator.wire.values import FetchAnswer, FetchAsk, ProduceAnswer, ProduceAsk
 
 _ACKS_ALL = -1
+_NOBODY = -1
 _NO_TOPIC_ID = uuid.UUID(int=0)
 
 
@@ -44,7 +45,7 @@ def fetch_request(bounds: Bounds, asks: Sequence[FetchAsk]) -> Any:
         session_epoch=-1,
         topics=list(topics.values()),
         forgotten_topics_data=[],
-        rack_id="",
+        rack_id=bounds.rack,
         max_version=fetching.FIRST_RAW - 1,
     )
 
@@ -61,6 +62,7 @@ def fetched(answer: Any) -> Fetched:
             p.log_start_offset,
             p.records or b"",
             tuple((one.producer_id, one.first_offset) for one in p.aborted_transactions or ()),
+            _NOBODY if p.preferred_read_replica is None else p.preferred_read_replica,
         )
         for topic in answer.responses
         for p in topic.partitions

@@ -31,7 +31,6 @@ FIRST_WITH_IDS = 13
 
 _FIRST_WITHOUT_REPLICA = 15
 _NO_REPLICA = b"\xff\xff\xff\xff"
-_NO_RACK = uvarint(1)
 _INT = struct.Struct(">i")
 # Longest wait, fewest bytes, most bytes, isolation level, session id, session epoch.
 _OPENING = struct.Struct(">iiibii")
@@ -48,11 +47,19 @@ Name = tuple[str, uuid.UUID | None]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a fetch as a whole asks for: how long to wait for data, how many bytes, and whether only committed ones."""
+    """What a fetch as a whole asks for.
+
+    Attributes:
+        wait_ms: how long to wait for data.
+        max_bytes: how many bytes.
+        committed: whether only committed records.
+        rack: where whoever asks is, so that a replica near it may be named; empty to have the leader's records.
+    """
 
     wait_ms: int
     max_bytes: int
     committed: bool
+    rack: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +138,7 @@ class RawFetch:
         pieces.append(uvarint(len(topics) + 1))
         for topic, asks in topics:
             pieces += (self._name(topic), uvarint(len(asks) + 1), *(_INT.pack(a.partition) for a in asks), NO_TAGS)
-        pieces += (_NO_RACK, NO_TAGS)
+        pieces += (string(bounds.rack), NO_TAGS)
         body = b"".join(pieces)
         return _INT.pack(len(body)) + body
 
@@ -176,8 +183,9 @@ def _read_partition(data: memoryview, at: int, topic: str, answers: list[FetchAn
             # The struct ends with the empty tags that brokers send here.
             at = skip_tags(data, at + _ABORTED.size - 1)
         aborted = tuple(found)
-    # The preferred replica: not ours to follow yet.
+    (nearest,) = _INT.unpack_from(data, at)
     size, at = read_uvarint(data, at + _INT.size)
     end = at + max(0, size - 1)
-    answers.append(FetchAnswer(topic, index, error, high_watermark, last_stable, log_start, data[at:end], aborted))
+    records = data[at:end]
+    answers.append(FetchAnswer(topic, index, error, high_watermark, last_stable, log_start, records, aborted, nearest))
     return skip_tags(data, end)

@@ -128,7 +128,7 @@ class Wire(Questions):
             ConnectionLost: no answer.
             ErrorCode: the whole request was refused.
         """
-        bounds = Bounds(wait_ms, max_bytes, session.committed)
+        bounds = Bounds(wait_ms, max_bytes, session.committed, session.rack)
         for _ in range(_SESSION_TRIES):
             try:
                 turn = session.turn()

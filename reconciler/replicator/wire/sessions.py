@@ -34,12 +34,14 @@ class FetchSession:
         committed: whether it answers with committed records alone.
 
     Attributes:
+        rack: as in `Bounds`; it may change between two requests.
         by_id: whether all its topics are known by their ids; a session cannot mix ids and names.
     """
 
     def __init__(self, node: int, committed: bool) -> None:
         self.node = node
         self.committed = committed
+        self.rack = ""
         self.by_id = True
         self._id = 0
         self._epoch = 0

@@ -87,7 +87,8 @@ class FetchAsk(NamedTuple):
 class FetchAnswer(NamedTuple):
     """One partition of a fetch answer; `records` are whole batches, the last one possibly cut.
 
-    `aborted` names the aborted transactions that reach into `records`: producer id and first offset of each.
+    `aborted` names the aborted transactions that reach into `records`: producer id and first offset of each. A broker
+    that would rather have another one asked names that in `nearest`, and sends no records; -1 is none.
     """
 
     topic: str
@@ -98,6 +99,7 @@ class FetchAnswer(NamedTuple):
     log_start: int
     records: memoryview | bytes
     aborted: tuple[tuple[int, int], ...] = ()
+    nearest: int = -1
 
     def raise_error(self) -> None:
         """Raise ErrorCode when the broker answered with an error."""
