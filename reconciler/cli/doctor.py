@@ -68,7 +68,9 @@ def _of_clusters(topology: Topology, targets: tuple[str, ...]) -> Iterator[Check
     from reconciler.plan import health
 
     flows = topology.flows_into(targets)
-    yield health.slots(flows, _machine().cores)
+    for spark in dict.fromkeys(topology.spark(alias) for alias in targets):
+        there = [flow for flow in flows if topology.spark(flow.target) == spark]
+        yield health.slots(there, _machine().cores, spark.master)
     sides = {alias for flow in flows for alias in (flow.source, flow.target)}
     aliases = [alias for alias in topology.aliases if alias in sides]
     with ThreadPoolExecutor(max(1, len(aliases))) as pool:

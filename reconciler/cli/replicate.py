@@ -16,6 +16,7 @@ import typer
 
 from reconciler.cli.common import Files, print_problems, stderr_console
 from reconciler.cli.planning import Clusters
+from reconciler.model.datacenter import Spark
 from reconciler.model.errors import Problem, together
 from reconciler.model.flow import Flow
 from reconciler.model.spec import DEFAULT_ROUND, FlowSpec
@@ -70,6 +71,7 @@ def replicate(
 
     gate = Gate(files, clusters, waits=not until_caught_up)
     _check_flows(gate.topology, gate.targets)
+    spark_of(gate.topology, gate.targets)
     ledgers = _ledger_files(ledger, ledger_format) if ledger else None
     console = stderr_console()
     say = partial(console.print, style="dim")
@@ -81,7 +83,8 @@ def replicate(
         specs = [FlowSpec.compile(topology, flow, run, round_seconds) for flow in flows]
         folder = (state_dir or _default_state_dir()) / topology.name / run
         grow = growing(topology, make=reconcile)
-        outcome = Drive(specs, folder, until_caught_up, watcher, ledgers, grow).run(gate.is_superseded)
+        spark = spark_of(topology, targets)
+        outcome = Drive(specs, folder, until_caught_up, watcher, ledgers, grow, spark).run(gate.is_superseded)
         progress.show()
         return outcome
 
@@ -108,6 +111,22 @@ def _check_flows(topology: Topology, targets: Sequence[str]) -> None:
     sides = dict.fromkeys(alias for flow in flows for alias in (flow.source, flow.target))
     if failures := unreachable_among([topology.clusters[alias] for alias in sides]):
         raise together(list(failures.values()))
+
+
+def spark_of(topology: Topology, targets: Sequence[str]) -> Spark:
+    """Return where the flows into some clusters run.
+
+    Raises:
+        typer.BadParameter: on several Spark clusters.
+    """
+    found: dict[Spark, str] = {}
+    for alias in targets:
+        found.setdefault(topology.spark(alias), alias)
+    if len(found) > 1:
+        told = ", ".join(f"{alias} ({topology.clusters[alias].datacenter})" for alias in found.values())
+        message = f"the flows into {told} run on different Spark clusters: run a process for each data centre"
+        raise typer.BadParameter(message, param_hint="--clusters")
+    return next(iter(found), Spark())
 
 
 def _drive_on(gate: Gate, drive: Callable[[Topology, Sequence[str]], Outcome]) -> Outcome:

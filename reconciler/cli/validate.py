@@ -45,6 +45,10 @@ def _resolve_secrets(topology: Topology) -> None:
                 reference.resolve(cluster.where)
             except EnvironmentFault as error:
                 problems += error.problems
+        try:
+            cluster.client_rack()
+        except EnvironmentFault as error:
+            problems += error.problems
     if problems:
         raise EnvironmentFault(problems)
 

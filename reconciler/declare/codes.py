@@ -34,3 +34,4 @@ ONE_NAME: Final = "AB122"
 # Warnings: the topology is accepted.
 UNUSED_CLUSTER: Final = "AB190"
 SAME_BROKERS: Final = "AB191"
+UNUSED_DATACENTER: Final = "AB192"

@@ -11,7 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from reconciler.declare import clusters, codes, crossings, policies, renames, security, selections, shape, words
+from reconciler.declare import (
+    clusters,
+    codes,
+    crossings,
+    datacenters,
+    policies,
+    renames,
+    security,
+    selections,
+    shape,
+    words,
+)
 from reconciler.declare.expand import expand, references
 from reconciler.declare.located import Document, Located, Mark, Position
 from reconciler.declare.merge import Declaration, Source, merge
@@ -52,13 +63,17 @@ def load(paths: Sequence[Path], warn: Callable[[Problem], None] = _ignore) -> To
     if problems:
         raise DeclaredInputError(_in_order(problems, paths))
     used = {alias for draft in drafts for alias in (draft.flow.source, draft.flow.target)}
-    for warning in _in_order(clusters.warnings(declaration.clusters, used), paths):
-        warn(warning)
-    return Topology(
+    topology = Topology(
         name=declaration.name,
         clusters={alias: clusters.build(alias, place) for alias, place in declaration.clusters.items()},
         flows=tuple(draft.flow for draft in drafts),
+        datacenters={name: datacenters.build(name, place) for name, place in declaration.datacenters.items()},
     )
+    stands = {cluster.datacenter for cluster in topology.clusters.values()}
+    suspect = [*clusters.warnings(declaration.clusters, used), *datacenters.warnings(declaration.datacenters, stands)]
+    for warning in _in_order(suspect, paths):
+        warn(warning)
+    return topology
 
 
 def _named_twice(paths: Sequence[Path]) -> Iterable[Located]:
@@ -80,6 +95,7 @@ def _source(path: Path, problems: list[Located]) -> Source | None:
     problems += [finding.located for finding in findings]
     source = _without(reading.document, findings)
     problems += _bad_clusters(source)
+    problems += _bad_datacenters(source)
     return source
 
 
@@ -94,6 +110,14 @@ def _bad_clusters(source: Source) -> Iterable[Located]:
         if source.usable(place):
             yield from clusters.check(place)
         yield from security.check(place / "security", source.usable)
+
+
+def _bad_datacenters(source: Source) -> Iterable[Located]:
+    declared = source.document.value.get("datacenters")
+    for name in declared if isinstance(declared, dict) else ():
+        place = source.document.at("datacenters", name)
+        if source.usable(place):
+            yield from datacenters.check(place)
 
 
 def _missing(sources: Sequence[Source]) -> Iterable[Located]:

@@ -39,6 +39,7 @@ class Declaration:
     Attributes:
         name: the topology's name; empty where it is missing.
         clusters: the place of each cluster by alias, usable or not.
+        datacenters: likewise, by name.
         base: what holds for every flow: built-in, `policy`, `defaults`.
         patterns: usable items of `replication`.
         entries: usable items of `flows`.
@@ -47,6 +48,7 @@ class Declaration:
 
     name: str = ""
     clusters: dict[str, Place] = field(default_factory=dict)
+    datacenters: dict[str, Place] = field(default_factory=dict)
     base: Settings = field(default_factory=lambda: BUILT_IN)
     patterns: list[Place] = field(default_factory=list)
     entries: list[Place] = field(default_factory=list)
@@ -71,7 +73,8 @@ def merge(sources: Sequence[Source]) -> tuple[Declaration, list[Located]]:
     shared = ("policy", "defaults", "replication", "flows")
     declaration = Declaration(
         name=str(name.value) if name else "",
-        clusters=_clusters(sources, problems),
+        clusters=_by_name("clusters", "cluster", sources, problems),
+        datacenters=_by_name("datacenters", "data centre", sources, problems),
         base=base,
         patterns=[place for source in sources for place in source.items("replication") if source.usable(place)],
         entries=[place for source in sources for place in source.items("flows") if source.usable(place)],
@@ -92,14 +95,15 @@ def _only_one(key: str, sources: Sequence[Source], problems: list[Located]) -> P
     return places[0] if places else None
 
 
-def _clusters(sources: Sequence[Source], problems: list[Located]) -> dict[str, Place]:
-    clusters: dict[str, Place] = {}
+def _by_name(key: str, noun: str, sources: Sequence[Source], problems: list[Located]) -> dict[str, Place]:
+    """Return the places of the values of a mapping at the top, each of which is declared once."""
+    places: dict[str, Place] = {}
     for source in sources:
-        declared = source.document.value.get("clusters")
-        for alias in declared if isinstance(declared, dict) else ():
-            place = source.document.at("clusters", alias)
-            first = clusters.setdefault(alias, place)
+        declared = source.document.value.get(key)
+        for name in declared if isinstance(declared, dict) else ():
+            place = source.document.at(key, name)
+            first = places.setdefault(name, place)
             if first is not place:
-                message = f"cluster {alias} is declared twice, first in {first.line}"
+                message = f"{noun} {name} is declared twice, first in {first.line}"
                 problems.append(place.problem(codes.DUPLICATE, message, "keep one of the two", at_key=True))
-    return clusters
+    return places

@@ -88,7 +88,9 @@ def _unknown_key(violation: Violation, key: str) -> Finding:
     parent, known = violation.place, violation.known
     place = parent / key
     if not known:
-        message = f"expected a name of letters, digits, _ and -; found '{key}'"
+        names = violation.schema.get("propertyNames", {})
+        expected = names.get("title", "a name of letters, digits, _ and -")
+        message = f"expected {expected}; found '{key}'"
         located = place.problem(codes.WRONG_VALUE, message, "rename it here and where it is used", at_key=True)
         # The schema does not look at a value behind a name that it does not take.
         return Finding(located, place.path)

@@ -22,7 +22,8 @@ _PLANNED_OF_FLOWS = frozenset(
     )
 )
 _PLANNED_KEYS: dict[str, frozenset[str]] = {
-    "topology": _PLANNED_OF_FLOWS | {"datacenters"},
+    "topology": _PLANNED_OF_FLOWS,
+    "datacenter": frozenset(("serve",)),
     "cluster": frozenset(("overrides", "consumer", "producer", "admin")),
     "security": frozenset(("kerberos",)),
     "flow": _PLANNED_OF_FLOWS,
@@ -37,12 +38,14 @@ _STORES = frozenset(("truststore", "truststore-password", "keystore", "keystore-
 
 
 def kind(path: JsonPath) -> str:
-    """Return what the mapping at `path` describes: topology, cluster, security, flow, policy, or its last key."""
+    """Return what the mapping at `path` describes: topology, cluster, datacenter, flow, or its last key."""
     match path:
         case ():
             return "topology"
         case ("clusters", _):
             return "cluster"
+        case ("datacenters", _):
+            return "datacenter"
         case ("defaults",) | ("replication" | "flows", int()):
             return "flow"
         case _:

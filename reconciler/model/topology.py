@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from reconciler.model.cluster import Cluster
+from reconciler.model.datacenter import DataCenter, Spark
 from reconciler.model.flow import Flow
 
 
@@ -19,11 +20,13 @@ class Topology:
         name: the topology's name.
         clusters: by alias, in the order of declaration.
         flows: in the order of expansion; names are unique.
+        datacenters: those that something is declared of, by name.
     """
 
     name: str
     clusters: Mapping[str, Cluster]
     flows: tuple[Flow, ...]
+    datacenters: Mapping[str, DataCenter] = field(default_factory=dict)
 
     @property
     def aliases(self) -> tuple[str, ...]:
@@ -33,6 +36,11 @@ class Topology:
     def flows_into(self, aliases: Collection[str]) -> tuple[Flow, ...]:
         """Return the enabled flows whose target is one of `aliases`."""
         return tuple(flow for flow in self.flows if flow.enabled and flow.target in aliases)
+
+    def spark(self, alias: str) -> Spark:
+        """Return where the flows into a cluster run."""
+        declared = self.datacenters.get(self.clusters[alias].datacenter)
+        return declared.spark if declared else Spark()
 
     @property
     def digest(self) -> str:

@@ -38,9 +38,17 @@ def interpreter(machine: Machine) -> Check:
     return Check("interpreter", "ok", said)
 
 
-def slots(flows: Sequence[Flow], cores: int) -> Check:
-    """Judge how many tasks run at once: `replicate` gives each a slot of Spark's local mode, whatever the cores."""
+def slots(flows: Sequence[Flow], cores: int, master: str | None = None) -> Check:
+    """Judge how many tasks run at once: `replicate` gives each a slot of Spark's local mode, whatever the cores.
+
+    Args:
+        flows: those of one process.
+        cores: of this machine.
+        master: of the Spark cluster that they run on, if not here; it is asked when they start.
+    """
     tasks = sum(flow.tasks for flow in flows)
+    if master is not None:
+        return Check("slots", "ok", f"{tasks} tasks of {len(flows)} flows, on {master}; counted at the start")
     said = f"{tasks} tasks of {len(flows)} flows; replicate runs Spark as local[{tasks},8]; {cores} cores here"
     if tasks <= cores:
         return Check("slots", "ok", said)

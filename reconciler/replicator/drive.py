@@ -21,6 +21,7 @@ from queue import Empty, SimpleQueue
 from types import FrameType, TracebackType
 
 from reconciler.model.cluster import Cluster
+from reconciler.model.datacenter import Spark
 from reconciler.model.errors import AnabranchError, DeclaredInputError, Problem, together
 from reconciler.model.flow import Flow
 from reconciler.model.spec import FlowSpec
@@ -151,6 +152,7 @@ class Drive:
         watcher: whom to tell.
         ledgers: where the ledgers are kept; None when nobody wants them.
         reconcile: makes what remote topics lack, again and again; None when nobody wants that.
+        spark: where the tasks run; by default on this machine.
     """
 
     def __init__(
@@ -161,11 +163,13 @@ class Drive:
         watcher: Watcher,
         ledgers: LedgerFiles | None = None,
         reconcile: Reconcile | None = None,
+        spark: Spark | None = None,
     ) -> None:
         self._specs = specs
         self._folder = folder
         self._watcher = watcher
         self._ledgers = ledgers
+        self._spark = spark
         self._goals = Goals() if until_caught_up else None
         self._targets = {spec.target.alias: spec.target for spec in specs}
         self._run = specs[0].run
@@ -269,7 +273,7 @@ class Drive:
     def _start(self) -> Session:
         self._watcher.phase("starting Spark")
         self._folder.mkdir(parents=True)
-        session = Session(self._specs, self._folder, self._watcher.warn, self._ledgers)
+        session = Session(self._specs, self._folder, self._watcher.warn, self._ledgers, self._spark)
         session.start()
         return session
 

@@ -1,4 +1,4 @@
-"""Spark for one run of `replicate`: a local session, and one streaming query per flow, which is the flow's ledger.
+"""Spark for one run of `replicate`: a session, and one streaming query per flow, which is the flow's ledger.
 
 `drive` owns the only one of a process. Spark's own log goes to a file in the run's folder, never to the terminal.
 `ledger_frame` is the DataFrame behind each query, for `stream` and whoever has a Spark session of his own.
@@ -24,6 +24,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from reconciler.model.datacenter import Spark
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator.source import NAME, ReplicationSource
@@ -36,6 +37,8 @@ _QUERY_FAILURES_SECONDS = 300.0
 # How long the last ledgers may take to be written; nothing else rests on them.
 _LEDGER_PATIENCE = 15.0
 _JVM_PATIENCE = 5.0
+# How long the executors of a Spark cluster may take to be there.
+_SLOTS_PATIENCE = 30.0
 _TICK = 0.1
 _LOG_FILE = "spark.log"
 _LOG_CONFIG = """\
@@ -81,6 +84,7 @@ class Session:
         folder: the run's folder, for Spark's log and checkpoints; it must exist.
         warn: told of every query that had to be begun anew, and of ledgers that are not written.
         ledgers: where the ledgers are kept; None when nobody wants them.
+        cluster: where Spark runs; by default on this machine.
     """
 
     def __init__(
@@ -89,7 +93,9 @@ class Session:
         folder: Path,
         warn: Callable[[str], None],
         ledgers: LedgerFiles | None = None,
+        cluster: Spark | None = None,
     ) -> None:
+        self._cluster = cluster or Spark()
         self.log = folder / _LOG_FILE
         self._specs = {spec.flow.name: spec for spec in specs}
         self._warn = warn
@@ -103,19 +109,28 @@ class Session:
         """Start Spark and all queries.
 
         Raises:
-            EnvironmentFault: AB320, Spark does not start.
+            EnvironmentFault: AB320, Spark does not start; AB321, it has too few slots.
         """
+        settings = dict(self._cluster.conf)
         # Workers must run this very interpreter, or they find neither the package nor its dependencies.
-        os.environ["PYSPARK_PYTHON"] = sys.executable
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        os.environ["PYSPARK_PYTHON"] = settings.pop("spark.pyspark.python", sys.executable)
         config = self._folder / "log4j2.properties"
         config.write_text(_LOG_CONFIG.format(path=self.log), encoding="utf-8")
         slots = sum(spec.flow.tasks for spec in self._specs.values())
-        builder = SparkSession.Builder().appName("anabranch").master(f"local[{slots},{_TASK_FAILURES}]")
-        for key, value in self._settings(config).items():
+        if self._cluster.master is None:
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            master = f"local[{slots},{_TASK_FAILURES}]"
+            settings = self._local() | settings
+        else:
+            master = self._cluster.master
+            settings = {"spark.task.maxFailures": str(_TASK_FAILURES), "spark.cores.max": str(slots)} | settings
+        builder = SparkSession.Builder().appName("anabranch").master(master)
+        for key, value in (self._settings(config) | settings).items():
             builder = builder.config(key, value)
         try:
             self._spark = builder.getOrCreate()
+            if self._cluster.master is not None:
+                self._await_slots(self._spark, slots)
             for flow, spec in self._specs.items():
                 self._queries[flow] = self._begin(self._spark, spec)
         except (Py4JError, PySparkException, OSError, RuntimeError) as error:
@@ -135,6 +150,20 @@ class Session:
             raise self._fault(what="has ended: its process is gone") from None
         except (Py4JError, PySparkException) as error:
             raise self._fault(what=f"cannot begin a query anew: {_first_line(error)}") from None
+
+    def _await_slots(self, spark: SparkSession, wanted: int) -> None:
+        """Wait until all tasks of all flows could run at once: a flow with fewer would copy a part of its topics."""
+        # The context's own count; PySpark has no word for it.
+        context = spark.sparkContext._jsc.sc()
+        profile = context.resourceProfileManager().defaultResourceProfile()
+        deadline = time.monotonic() + _SLOTS_PATIENCE
+        while (found := int(context.maxNumConcurrentTasks(profile))) < wanted:
+            if time.monotonic() > deadline:
+                self.stop()
+                told = f"{self._cluster.master} gives {found} slots, and the flows have {wanted} tasks, all at once"
+                remedy = "start workers, raise spark.cores.max under conf, or declare fewer tasks"
+                raise EnvironmentFault(Problem("AB321", "Spark", told, remedy))
+            time.sleep(_TICK)
 
     def _begin_anew(self, flow: str, failure: str) -> None:
         assert self._spark is not None, "a query was begun by a session"
@@ -186,17 +215,19 @@ class Session:
             writer = writer.format(self._ledgers.format).option("path", str(path))
         return writer.option("checkpointLocation", str(self._folder / "checkpoints" / spec.flow.name)).start()
 
+    def _local(self) -> dict[str, str]:
+        scratch = str(self._folder / "local")
+        own = ("spark.driver.host", "spark.driver.bindAddress")
+        return {"spark.local.dir": scratch} | dict.fromkeys(own, "127.0.0.1")
+
     def _settings(self, log_config: Path) -> dict[str, str]:
         return {
             "spark.ui.enabled": "false",
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": "512m",
             # Spark only starts rounds here: a small heap and the quick compiler save CPU seconds.
             "spark.driver.extraJavaOptions": (
                 f"-Dlog4j2.configurationFile=file:{log_config} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
             ),
-            "spark.local.dir": str(self._folder / "local"),
             "spark.sql.warehouse.dir": str(self._folder / "warehouse"),
             "spark.speculation": "false",
             "spark.python.worker.reuse": "true",

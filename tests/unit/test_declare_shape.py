@@ -183,7 +183,7 @@ def test_a_violation_says_what_was_expected_and_found_and_what_to_do(
     "body",
     [
         "groups: {include: [x]}",
-        "datacenters: {dc1: {}}",
+        "datacenters: {dc1: {spark: {}, serve: {}}}",
         *(
             f"defaults: {{{key}: x}}"
             for key in (

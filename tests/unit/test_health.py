@@ -137,3 +137,9 @@ def test_a_target_must_do_what_identical_offsets_rest_on(
     check = health.capabilities(WEST, found, has_transactions)
     assert check.level == level
     assert said in check.found
+
+
+def test_slots_elsewhere_are_counted_when_tasks_start() -> None:
+    flows = [Flow("a", "east", "west", Selection(("x",)), tasks=9)]
+    check = health.slots(flows, 1, "spark://m:7077")
+    assert (check.level, check.found) == ("ok", "9 tasks of 1 flows, on spark://m:7077; counted at the start")
