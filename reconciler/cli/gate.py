@@ -175,7 +175,7 @@ class Gate:
                 continue
             alias = waiting[cluster]
             flows, digest = self.topology.flows_into((alias,)), digest_into(self.topology, alias)
-            post.say([_word(flow, self._run, digest) for flow in flows])
+            post.say([TaskStatus.of_process(flow, self._run, digest, waiting=_SAID_IN_STATUS) for flow in flows])
             objection = objections[alias]
             assert objection is not None, "it waits"
             if post.is_news(objection):
@@ -239,26 +239,6 @@ class _Post:
         """Take back what was said, and close all connections."""
         self.say(())
         self._declarations.close()
-
-
-def _word(flow: Flow, run: str, digest: str) -> TaskStatus:
-    return TaskStatus(
-        flow=flow.name,
-        source=flow.source,
-        target=flow.target,
-        run=run,
-        task=0,
-        tasks=0,
-        time=time.time(),
-        stopped=False,
-        waiting=_SAID_IN_STATUS,
-        records=0,
-        bytes=0,
-        records_per_second=0.0,
-        bytes_per_second=0.0,
-        partitions=(),
-        digest=digest,
-    )
 
 
 def _passing(objections: Mapping[str, Problem | None]) -> set[str]:

@@ -6,12 +6,14 @@ value, and a reader ignores what it does not know: tasks and readers of neighbou
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, fields
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+from reconciler.model.flow import Flow
 from reconciler.model.latency import Histogram, Latency
 
 
@@ -178,6 +180,7 @@ class TaskStatus:
         latency: of all its partitions together, as `Metrics.latency`; None when nothing was copied lately.
         heard: the place in the control topic up to which it has listened and obeyed.
         digest: of the declaration that its process has; empty in words of releases that knew none.
+        failing: why its process cannot keep the flow's tasks alive, in a word of that process; None when it can.
     """
 
     flow: str
@@ -197,10 +200,44 @@ class TaskStatus:
     latency: Histogram | None = None
     heard: int = 0
     digest: str = ""
+    failing: str | None = None
+
+    @classmethod
+    def of_process(
+        cls, flow: Flow, run: str, digest: str, waiting: str | None = None, failing: str | None = None
+    ) -> TaskStatus:
+        """Return what a process says of a flow while no task of it can.
+
+        Args:
+            flow: the flow.
+            run: which start of `replicate`.
+            digest: of its declaration.
+            waiting: what it waits for, or None.
+            failing: why no task lives, or None.
+        """
+        return cls(
+            flow=flow.name,
+            source=flow.source,
+            target=flow.target,
+            run=run,
+            # Of none of its tasks.
+            task=-1,
+            tasks=0,
+            time=time.time(),
+            stopped=False,
+            waiting=waiting,
+            records=0,
+            bytes=0,
+            records_per_second=0.0,
+            bytes_per_second=0.0,
+            partitions=(),
+            digest=digest,
+            failing=failing,
+        )
 
     @property
     def is_held(self) -> bool:
-        """Whether this is the word of a process that runs no task, as its declaration is not in force."""
+        """Whether this is the word of a process that runs no task of the flow: it must not, or cannot."""
         return self.tasks == 0
 
     def is_live(self, now: float) -> bool:

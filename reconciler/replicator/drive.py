@@ -22,11 +22,12 @@ from types import FrameType, TracebackType
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.datacenter import Spark
-from reconciler.model.errors import AnabranchError, DeclaredInputError, Problem, together
+from reconciler.model.errors import AnabranchError, DeclaredInputError, EnvironmentFault, Problem, together
 from reconciler.model.flow import Flow
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionStatus, TaskStatus
 from reconciler.replicator import discover, dlq, probe
+from reconciler.replicator.care import Care
 from reconciler.replicator.goals import Goals
 from reconciler.replicator.refresh import Reconcile, Refresh
 from reconciler.replicator.session import LedgerFiles, Session, abandon_start
@@ -210,9 +211,11 @@ class Drive:
                 self._withdraw(tuple(self._targets.values()) if self._has_announced else ())
                 shutil.rmtree(self._folder, ignore_errors=True)
                 return Outcome(Ending.STOPPED)
+            care = Care(self._specs, session)
             try:
-                outcome = self._watch(session, signals, superseded)
+                outcome = self._watch(session, care, signals, superseded)
             finally:
+                care.close()
                 self._stop(session)
             if outcome.ending is Ending.SUPERSEDED and signals.asked:
                 outcome = Outcome(Ending.STOPPED)
@@ -279,15 +282,20 @@ class Drive:
 
     # --- meanwhile ---------------------------------------------------------------------------------------------------
 
-    def _watch(self, session: Session, signals: StopSignals, superseded: Callable[[], bool]) -> Outcome:
+    def _watch(self, session: Session, care: Care, signals: StopSignals, superseded: Callable[[], bool]) -> Outcome:
         self._watcher.phase("replicating")
         while not signals.asked:
             if superseded():
                 return Outcome(Ending.SUPERSEDED)
-            session.check()
             self._pass_on()
             statuses = self._heard()
-            self._watcher.seen([status for status in statuses if status.run == self._run])
+            own = [status for status in statuses if status.run == self._run]
+            self._watcher.seen(own)
+            failing = care.look([status for status in own if not status.is_held], time.monotonic())
+            if self._goals is not None and failing:
+                # Whoever waits for the end is not to wait for ever.
+                told = "; ".join(f"flow {flow} fails: {why}" for flow, why in failing.items())
+                raise EnvironmentFault(Problem("AB320", "Spark", told, f"see {session.log}"))
             if self._goals is not None:
                 left_out = {
                     (refresh.flow, topic): why for refresh in self._refreshes for topic, why in refresh.left_out.items()

@@ -11,8 +11,8 @@ import os
 import signal
 import sys
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import TimeoutExpired
@@ -27,13 +27,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from reconciler.model.datacenter import Spark
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.spec import FlowSpec
+from reconciler.replicator.failures import Failures
 from reconciler.replicator.source import NAME, ReplicationSource
 
 # A task that dies is started again this often; `local[n]` alone would end the query with the first dead worker.
 _TASK_FAILURES = 8
-# A query that dies is begun anew, but not for ever when it always dies.
-_QUERY_FAILURES = 5
-_QUERY_FAILURES_SECONDS = 300.0
 # How long the last ledgers may take to be written; nothing else rests on them.
 _LEDGER_PATIENCE = 15.0
 _JVM_PATIENCE = 5.0
@@ -85,6 +83,9 @@ class Session:
         warn: told of every query that had to be begun anew, and of ledgers that are not written.
         ledgers: where the ledgers are kept; None when nobody wants them.
         cluster: where Spark runs; by default on this machine.
+
+    Attributes:
+        begun: how often the query of each flow was begun.
     """
 
     def __init__(
@@ -99,7 +100,9 @@ class Session:
         self.log = folder / _LOG_FILE
         self._specs = {spec.flow.name: spec for spec in specs}
         self._warn = warn
-        self._failures: dict[str, deque[float]] = {flow: deque(maxlen=_QUERY_FAILURES) for flow in self._specs}
+        self._failures = Failures()
+        self._ended: set[str] = set()
+        self.begun: Counter[str] = Counter()
         self._folder = folder
         self._ledgers = ledgers
         self._spark: SparkSession | None = None
@@ -136,16 +139,44 @@ class Session:
         except (Py4JError, PySparkException, OSError, RuntimeError) as error:
             raise self._fault(what=f"does not start: {error}") from None
 
-    def check(self) -> None:
+    def check(self, now: float) -> dict[str, str]:
         """Look whether all queries run, and begin those anew that do not: nothing depends on what they knew.
 
+        Args:
+            now: monotonic seconds.
+
+        Returns:
+            Why flows fail that were begun anew again and again, by their names; they are tried more seldom.
+
         Raises:
-            EnvironmentFault: AB320, Spark has ended, or queries end again and again.
+            EnvironmentFault: AB320, Spark has ended.
         """
-        try:
+        with self._talking():
             for flow, query in list(self._queries.items()):
-                if not query.isActive:
-                    self._begin_anew(flow, _first_line(query.exception()))
+                if query.isActive:
+                    continue
+                if flow not in self._ended:
+                    self._ended.add(flow)
+                    self._failures.note(flow, _first_line(query.exception()), now)
+                if self._failures.may_try(flow, now):
+                    self._begin_anew(flow)
+        return self._failures.lasting(now)
+
+    def replace(self, flow: str, why: str, now: float) -> None:
+        """End the query of a flow, whose tasks do not live, and begin it anew; their processes are killed.
+
+        Raises:
+            EnvironmentFault: AB320, Spark has ended.
+        """
+        with self._talking():
+            self._queries[flow].stop()
+            self._failures.note(flow, why, now)
+            self._begin_anew(flow)
+
+    @contextlib.contextmanager
+    def _talking(self) -> Iterator[None]:
+        try:
+            yield
         except (Py4JNetworkError, ConnectionError):
             raise self._fault(what="has ended: its process is gone") from None
         except (Py4JError, PySparkException) as error:
@@ -165,14 +196,9 @@ class Session:
                 raise EnvironmentFault(Problem("AB321", "Spark", told, remedy))
             time.sleep(_TICK)
 
-    def _begin_anew(self, flow: str, failure: str) -> None:
+    def _begin_anew(self, flow: str) -> None:
         assert self._spark is not None, "a query was begun by a session"
-        now = time.monotonic()
-        failures = self._failures[flow]
-        failures.append(now)
-        if len(failures) == _QUERY_FAILURES and now - failures[0] < _QUERY_FAILURES_SECONDS:
-            raise self._fault(what=f"ends the query of flow {flow} again and again: {failure}")
-        self._warn(f"flow {flow}: its Spark query ended and is begun anew: {failure}")
+        self._warn(f"flow {flow}: its Spark query is begun anew: {self._failures.last(flow)}")
         self._queries[flow] = self._begin(self._spark, self._specs[flow])
 
     def stop(self) -> None:
@@ -206,6 +232,8 @@ class Session:
         return False
 
     def _begin(self, spark: SparkSession, spec: FlowSpec) -> StreamingQuery:
+        self._ended.discard(spec.flow.name)
+        self.begun[spec.flow.name] += 1
         writer = ledger_frame(spark, spec).writeStream.queryName(spec.flow.name)
         if self._ledgers is None:
             writer = writer.format("noop")

@@ -49,8 +49,8 @@ class FlowSummary:
         name: the flow's name.
         source: alias.
         target: alias.
-        state: `degraded` when a partition is parked or a task is silent, `paused` when all partitions are, `lost` when
-            all tasks fell silent without a last word.
+        state: `degraded` when a partition is parked, a task is silent or none can be kept alive, `paused` when all
+            partitions are, `lost` when all tasks fell silent without a last word.
         records_per_second: of all tasks.
         bytes_per_second: likewise.
         records: copied since its tasks' processes began.
@@ -61,6 +61,7 @@ class FlowSummary:
         paused: likewise.
         troubled: partitions with a reason not to run, and those that are paused while others are not.
         waiting: what it waits for, if it has no partitions.
+        failing: why its process cannot keep its tasks alive, if it cannot.
         silent_seconds: since its last word.
         tasks: how many tasks speak.
         silent_tasks: how many fell silent without a last word.
@@ -83,6 +84,7 @@ class FlowSummary:
     paused: int
     troubled: tuple[PartitionStatus, ...]
     waiting: str | None
+    failing: str | None
     silent_seconds: float | None
     tasks: int
     silent_tasks: int
@@ -108,6 +110,7 @@ def summarise(
 
 def _summary(flow: Flow, said: Sequence[TaskStatus], now: float, in_force: InForce | None) -> FlowSummary:
     held = [word for word in said if word.is_held and word.is_live(now)]
+    failing = next((word.failing for word in held if word.failing), None)
     tasks = [word for word in said if not word.is_held]
     partitions = tuple(partition for _, partition in words(tasks, now))
     lags = [partition.lag for partition in partitions if partition.lag is not None]
@@ -118,7 +121,7 @@ def _summary(flow: Flow, said: Sequence[TaskStatus], now: float, in_force: InFor
         name=flow.name,
         source=flow.source,
         target=flow.target,
-        state="waiting" if held and not live else _state(tasks, live, partitions, now),
+        state="degraded" if failing else "waiting" if held and not live else _state(tasks, live, partitions, now),
         records_per_second=sum(task.records_per_second for task in live),
         bytes_per_second=sum(task.bytes_per_second for task in live),
         records=sum(task.records for task in tasks),
@@ -129,6 +132,7 @@ def _summary(flow: Flow, said: Sequence[TaskStatus], now: float, in_force: InFor
         paused=sum(partition.state is PartitionState.PAUSED for partition in partitions),
         troubled=_troubled(partitions),
         waiting=next((word.waiting for word in (tasks if live else [*held, *tasks]) if word.waiting), None),
+        failing=failing,
         silent_seconds=silent,
         tasks=len(live),
         silent_tasks=sum(not task.stopped and not task.is_live(now) for task in tasks),
@@ -174,6 +178,8 @@ def status_lines(summaries: Sequence[FlowSummary], whole: bool = False) -> list[
     lines: list[Text] = []
     for summary in summaries:
         lines.append(_flow_line(summary, width))
+        if summary.failing:
+            lines.append(Text(f"  failing: {summary.failing}", style="red"))
         lines += _digest_lines(summary)
         if whole:
             rows = [_cells(partition) for partition in summary.partitions]

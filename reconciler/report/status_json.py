@@ -44,6 +44,7 @@ def _flow(summary: FlowSummary) -> dict[str, Any]:
         "parked": summary.parked,
         "paused": summary.paused,
         "waiting": summary.waiting,
+        "failing": summary.failing,
         "silentSeconds": summary.silent_seconds,
         "tasks": summary.tasks,
         "silentTasks": summary.silent_tasks,

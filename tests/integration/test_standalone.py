@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 from reconciler.demo.compare import compare
 from reconciler.embedded import EmbeddedCluster
 from tests.contract.kafka import create, declared
@@ -44,6 +46,7 @@ def has_two(spark: Standalone) -> bool:
     return sum(map(len, spark.executors())) == 2
 
 
+@pytest.mark.long
 def test_a_lost_executor_costs_no_record(
     tmp_path: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
 ) -> None:

@@ -67,11 +67,14 @@ class Replicator:
         (java,) = self.jvm()
         java.kill()
 
-    def kill_worker(self) -> None:
-        """Kill the Python worker that has worked most: the one that replicates."""
+    def worker(self) -> psutil.Process:
+        """Return the Python worker that has worked most: the one that replicates."""
         workers = [p for p in self._descendants() if "pyspark.daemon" in " ".join(p.cmdline()) and not p.children()]
         # The daemon's other children only plan rounds.
-        max(workers, key=lambda p: sum(p.cpu_times()[:2])).kill()
+        return max(workers, key=lambda p: sum(p.cpu_times()[:2]))
+
+    def kill_worker(self) -> None:
+        self.worker().kill()
 
     def end(self) -> None:
         """End it and all its processes, whatever state they are in."""

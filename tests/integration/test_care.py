@@ -1,0 +1,104 @@
+"""A task that stands still is replaced, and a flow whose tasks cannot live says why."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from reconciler.demo.compare import compare
+from reconciler.embedded import EmbeddedCluster
+from tests.contract.kafka import create, declared
+from tests.integration.command import anabranch
+from tests.support.copying import fill
+from tests.support.replicating import Replicator, wait_until_copying
+
+SECONDS = 180.0
+ENVIRONMENT = 6
+PARTITIONS = 4
+DECLARATION = """\
+version: 1
+name: {name}
+clusters:
+  east: {{bootstrap: ["{source}"]}}
+  west: {{bootstrap: ["{target}"], datacenter: dc2}}
+datacenters: {{dc2: {{spark: {{conf: {{{conf}}}}}}}}}
+flows:
+  - {{from: east, to: west, topics: {{include: ["{name}"]}}}}
+"""
+
+
+class Scene:
+    def __init__(self, folder: Path, source: EmbeddedCluster, target: EmbeddedCluster, topic_name: str) -> None:
+        self.name = f"s{topic_name[-8:]}"
+        self.source, self.target = declared("east", source), declared("west", target)
+        self._cluster = source
+        self.file = folder / "topology.yaml"
+        create(source, self.name, PARTITIONS)
+        self.declare("")
+        assert anabranch("apply", self.file, "--yes").code == 0
+
+    def declare(self, conf: str) -> None:
+        bootstraps = {"source": self.source.bootstrap[0], "target": self.target.bootstrap[0]}
+        self.file.write_text(DECLARATION.format(name=self.name, conf=conf, **bootstraps))
+
+    def fill(self, records: int) -> None:
+        fill(self._cluster, self.name, records, PARTITIONS)
+
+    def state(self) -> tuple[str, str | None]:
+        answer = anabranch("status", self.file, "--format", "json")
+        assert answer.code == 0, answer.stderr
+        (flow,) = json.loads(answer.stdout)["flows"]
+        return flow["state"], flow["failing"]
+
+
+@pytest.fixture
+def scene(tmp_path: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str) -> Scene:
+    return Scene(tmp_path, source_cluster, target_cluster, topic_name)
+
+
+@pytest.mark.long
+def test_a_task_that_stands_still_is_replaced(scene: Scene, tmp_path: Path) -> None:
+    scene.fill(10_000)
+    running = Replicator(scene.file, tmp_path)
+    try:
+        wait_until_copying(scene.target, running, 0.0)
+        stopped = running.worker()
+        stopped.suspend()
+        scene.fill(10_000)
+        wait_until_copying(scene.target, running, time.time() + 10, SECONDS)
+        assert "its task 0 said nothing for 30 s" in " ".join(running.said().split())
+        assert not stopped.is_running()
+        running.terminate()
+        assert running.wait(SECONDS) == 0, running.said()
+        last = Replicator(scene.file, tmp_path, "--until-caught-up")
+        assert last.wait(SECONDS) == 0, last.said()
+    finally:
+        running.end()
+    found = compare(scene.source, scene.name, scene.target, f"east.{scene.name}", "read_uncommitted")
+    assert (found.is_identical, found.records) == (True, 20_000)
+
+
+@pytest.mark.long
+def test_a_flow_whose_tasks_cannot_live_says_why(scene: Scene, tmp_path: Path) -> None:
+    scene.declare("spark.pyspark.python: /nowhere/python")
+    running = Replicator(scene.file, tmp_path)
+    try:
+        deadline = time.monotonic() + SECONDS
+        while scene.state()[0] != "degraded":
+            assert running.is_running, running.said()
+            assert time.monotonic() < deadline, scene.state()
+            time.sleep(0.5)
+        why = str(scene.state()[1])
+        assert "ended 5 times within 5 minutes; it is begun anew every 60 s" in why
+        assert "/nowhere/python" in why
+        running.terminate()
+        assert running.wait(SECONDS) == 0, running.said()
+        assert scene.state() == ("not running", None)
+    finally:
+        running.end()
+    refused = anabranch("replicate", scene.file, "--until-caught-up", "--state-dir", tmp_path / "state")
+    assert refused.code == ENVIRONMENT
+    assert "[AB320]" in refused.stderr

@@ -1,0 +1,72 @@
+"""Who stands still, and what fails again and again: words and times made up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reconciler.model.flow import Flow
+from reconciler.model.selection import Selection
+from reconciler.model.status import TaskStatus
+from reconciler.replicator.failures import Failures
+from reconciler.replicator.watchdog import Silence, Watchdog
+
+
+def word(task: int, time: float, flow: str = "a") -> TaskStatus:
+    whole = TaskStatus.of_process(Flow(flow, "east", "west", Selection(("x",))), "run", "")
+    return replace(whole, task=task, tasks=2, time=time)
+
+
+def test_a_task_that_says_nothing_new_is_told_by_our_own_clock() -> None:
+    dog = Watchdog()
+    # Another machine's clock, far ahead.
+    assert dog.silent([word(0, 9e9), word(1, 9e9)], 100.0) == []
+    assert dog.silent([word(0, 9e9), word(1, 9e9 + 29)], 129.9) == []
+    assert dog.silent([word(0, 9e9), word(1, 9e9 + 29)], 130.0) == [Silence("a", 0, 30.0)]
+    assert dog.silent([word(0, 9e9 + 30), word(1, 9e9 + 29)], 131.0) == []
+
+
+def test_who_spoke_his_last_word_or_never_any_is_not_silent() -> None:
+    dog = Watchdog()
+    assert dog.silent([], 0.0) == []
+    last = replace(word(0, 1.0), stopped=True)
+    assert dog.silent([word(0, 0.5)], 1.0) == []
+    for now in (2.0, 100.0):
+        assert dog.silent([last], now) == []
+
+
+def test_silence_counts_also_when_no_word_is_read_at_all() -> None:
+    dog = Watchdog()
+    dog.silent([word(0, 1.0), word(0, 1.0, "b")], 0.0)
+    assert dog.silent([], 40.0) == [Silence("a", 0, 40.0), Silence("b", 0, 40.0)]
+    dog.pardon("a", 40.0)
+    assert dog.silent([], 69.0) == [Silence("b", 0, 69.0)]
+    assert dog.silent([word(0, 1.0)], 70.0) == [Silence("a", 0, 30.0), Silence("b", 0, 70.0)]
+
+
+def test_a_flow_that_fails_now_and_then_is_begun_anew_at_once() -> None:
+    failures = Failures()
+    for number in range(20):
+        failures.note("a", f"failure {number}", 100.0 * number)
+        assert failures.may_try("a", 100.0 * number)
+        assert failures.lasting(100.0 * number) == {}
+    assert failures.last("a") == "failure 19"
+
+
+def test_a_flow_that_fails_again_and_again_is_tried_every_minute_until_it_is_well() -> None:
+    failures = Failures()
+    failures.note("b", "once", 0.0)
+    for now in range(5):
+        assert failures.may_try("a", now) if now else True
+        failures.note("a", "no such interpreter", float(now))
+    assert not failures.may_try("a", 63.9)
+    assert failures.may_try("a", 64.0)
+    assert failures.may_try("b", 5.0)
+    (why,) = failures.lasting(64.0).values()
+    assert why == "its Spark query ended 5 times within 5 minutes; it is begun anew every 60 s: no such interpreter"
+    for now in range(65, 600, 61):
+        # Each try fails within a second.
+        failures.note("a", "no such interpreter", float(now))
+        assert not failures.may_try("a", now + 59.0)
+        assert list(failures.lasting(now + 60.0)) == ["a"]
+    assert failures.lasting(now + 121.0) == {}
+    assert failures.may_try("a", now + 121.0)
