@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bench.competitor import Replicator, Scene, end
+from reconciler.embedded import EmbeddedCluster
 from reconciler.embedded.jars import KAFKA_VERSION, LOGGING, Coordinate, class_path, fetch_jars, java_executable
 from reconciler.embedded.launch import start_child
 from reconciler.embedded.settings import logging_properties
@@ -126,6 +127,8 @@ class MirrorMaker2(Replicator):
             "offset.storage.partitions": "1",
             "status.storage.partitions": "1",
             **{key.replace("source.", f"{scene.alias}.", 1): value for key, value in self._tuning.items()},
+            **_security(scene.alias, scene.source),
+            **_security(target, scene.target),
             # Remote batches as large as the originals; by default it would store them uncompressed.
             f"{target}.producer.compression.type": scene.load.codec,
         }
@@ -133,6 +136,22 @@ class MirrorMaker2(Replicator):
             settings[f"{target}.exactly.once.source.support"] = "enabled"
             settings[f"{scene.alias}.consumer.isolation.level"] = "read_committed"
         return settings
+
+
+def _security(alias: str, cluster: EmbeddedCluster) -> dict[str, str]:
+    """Return how it connects to a cluster; nothing where that asks for nothing."""
+    client = cluster.client_config()
+    if "sasl.password" not in client:
+        return {}
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+    login = f'username="{client["sasl.username"]}" password="{client["sasl.password"]}"'
+    return {
+        f"{alias}.security.protocol": client["security.protocol"],
+        f"{alias}.sasl.mechanism": client["sasl.mechanism"],
+        f"{alias}.sasl.jaas.config": f"{module} {login};",
+        f"{alias}.ssl.truststore.type": "PEM",
+        f"{alias}.ssl.truststore.location": client["ssl.ca.location"],
+    }
 
 
 def fetch_mirror_maker() -> Path:

@@ -6,12 +6,14 @@ Nothing is tuned: the file holds what a user would write, with the number of tas
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 
 from bench.competitor import Replicator, Scene, end, fault
+from reconciler.embedded import EmbeddedCluster
 from reconciler.embedded.launch import start_child
 from reconciler.model.flow import OffsetsMode
 
@@ -51,10 +53,7 @@ class Anabranch(Replicator):
         topology = {
             "version": 1,
             "name": scene.alias,
-            "clusters": {
-                scene.alias: {"bootstrap": scene.source.bootstrap},
-                "target": {"bootstrap": scene.target.bootstrap},
-            },
+            "clusters": {scene.alias: _cluster(scene.source), "target": _cluster(scene.target)},
             "flows": [
                 {
                     "from": scene.alias,
@@ -97,3 +96,21 @@ class Anabranch(Replicator):
             raise fault(scene, f"caught up, but did not end within {_END_SECONDS:g} s") from None
         if code != 0:
             raise fault(scene, f"`anabranch replicate` ended with {code}")
+
+
+def _cluster(cluster: EmbeddedCluster) -> dict[str, object]:
+    """Return a cluster as a topology declares it; a password is handed to the process in its environment."""
+    declared: dict[str, object] = {"bootstrap": cluster.bootstrap}
+    client = cluster.client_config()
+    if "sasl.password" not in client:
+        return declared
+    variable = f"BENCH_PASSWORD_{cluster.name.upper()}"
+    os.environ[variable] = client["sasl.password"]
+    security = {
+        "protocol": client["security.protocol"],
+        "mechanism": client["sasl.mechanism"],
+        "username": client["sasl.username"],
+        "password": f"env:{variable}",
+        "ca": f"file:{client['ssl.ca.location']}",
+    }
+    return {**declared, "security": security}

@@ -22,6 +22,7 @@ class Profile:
         load: the topic, with the number of records that final figures need.
         nodes: nodes of each cluster, and replicas of each topic.
         compacted: whether the broker's cleaner has been through the topic: a copy cannot have its offsets then.
+        secured: whether clients of both clusters connect with TLS and log in with SCRAM-SHA-512.
     """
 
     name: str
@@ -29,11 +30,12 @@ class Profile:
     load: Load
     nodes: int = 1
     compacted: bool = False
+    secured: bool = False
 
     @property
     def has_floor(self) -> bool:
-        """Whether a follower's speed is a floor: it copies one replica, and there each copy is several."""
-        return self.nodes == 1
+        """Whether a follower's speed is a floor: a follower copies one replica, and speaks plaintext."""
+        return self.nodes == 1 and not self.secured
 
 
 PROFILES = {
@@ -56,6 +58,12 @@ PROFILES = {
             "records of 250 bytes, uncompressed, of which compaction took every second one",
             Load(16_000_000, overwritten=True),
             compacted=True,
+        ),
+        Profile(
+            "secured",
+            "records of 250 bytes, uncompressed, full batches; TLS and SCRAM-SHA-512 on both sides",
+            Load(16_000_000),
+            secured=True,
         ),
     )
 }

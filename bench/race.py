@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import secrets
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -30,6 +31,7 @@ from reconciler.embedded import STEADY_JVM, ClusterOptions, EmbeddedCluster, run
 from reconciler.model.errors import EnvironmentFault, Problem
 
 TOPIC = "orders"
+_USER = "bench"
 _WARM_UP_RECORDS = 8_000_000
 _REPLICAS_SECONDS = 30.0
 # Gigabytes of one-record batches are checked at the start after they were planted.
@@ -112,6 +114,8 @@ def _clusters(profile: Profile, competitors: Sequence[Competitor]) -> tuple[Embe
     options = ClusterOptions(
         nodes=profile.nodes, jvm=STEADY_JVM, overrides=_BROKER | in_sync | cleaner, start_seconds=_RECOVERY_SECONDS
     )
+    if profile.secured:
+        options = replace(options, users={_USER: secrets.token_hex(16)}, mechanisms=("SCRAM-SHA-512",), tls=True)
     # A follower takes part on a node of its own, which is there, and idle, while the others run.
     nodes = max(profile.nodes, FOLLOWER if any(isinstance(one, Follower) for one in competitors) else 1)
     return EmbeddedCluster("source", replace(options, nodes=nodes)), EmbeddedCluster("target", options)
