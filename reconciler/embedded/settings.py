@@ -78,6 +78,8 @@ class ClusterOptions:
         tls: whether clients connect with TLS; a private authority is made at the start.
         mutual: whether clients must have a certificate of that authority.
         racks: where the nodes stand, one after the other; consumers that say where they are read from a replica there.
+        advertised: the ports that the nodes tell clients, one after the other, where something stands between; by
+            default those that they listen on.
         jvm: options of the Java virtual machine.
         start_seconds: how long the start may take.
         stop_seconds: how long an orderly stop may take before SIGKILL.
@@ -90,6 +92,7 @@ class ClusterOptions:
     tls: bool = False
     mutual: bool = False
     racks: Sequence[str] = ()
+    advertised: Sequence[int] = ()
     jvm: Sequence[str] = QUICK_JVM
     start_seconds: float = 90.0
     stop_seconds: float = 20.0
@@ -109,9 +112,10 @@ class ClusterOptions:
         if self.users and not set(self.mechanisms) - {"OAUTHBEARER"}:
             message = "mechanisms: expected one with a password among them, found none"
             raise ValueError(message)
-        if len(self.racks) not in (0, self.nodes):
-            message = f"racks: expected one for each of {self.nodes} nodes, found {len(self.racks)}"
-            raise ValueError(message)
+        for name in ("racks", "advertised"):
+            if (found := len(getattr(self, name))) not in (0, self.nodes):
+                message = f"{name}: expected one for each of {self.nodes} nodes, found {found}"
+                raise ValueError(message)
         if self.mutual and not self.tls:
             message = "mutual: goes with tls alone"
             raise ValueError(message)
@@ -167,6 +171,7 @@ def server_properties(
         tls: what `tls_settings` returned, where clients connect with TLS.
     """
     own = ports[node_id]
+    told = options.advertised[node_id - 1] if options.advertised else own.client
     replicas = str(min(3, len(ports)))
     in_sync = str(min(2, len(ports)))
     settings = {
@@ -177,7 +182,7 @@ def server_properties(
         "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": "INTERNAL",
         "listeners": f"CLIENT://{HOST}:{own.client},INTERNAL://{HOST}:{own.internal},CONTROLLER://{HOST}:{own.controller}",
-        "advertised.listeners": f"CLIENT://{HOST}:{own.client},INTERNAL://{HOST}:{own.internal}",
+        "advertised.listeners": f"CLIENT://{HOST}:{told},INTERNAL://{HOST}:{own.internal}",
         "listener.security.protocol.map": f"CLIENT:{options.protocol},INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "log.dirs": str(data),
         "default.replication.factor": replicas,

@@ -42,9 +42,16 @@ def admin(broker: EmbeddedCluster) -> AdminClient:
     return AdminClient(broker.client_config() | {"log_level": "2"})
 
 
-def create(broker: EmbeddedCluster, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
+def create(
+    broker: EmbeddedCluster,
+    name: str,
+    partitions: int = 1,
+    configs: Mapping[str, str] | None = None,
+    replicas: int = 1,
+) -> None:
     client = admin(broker)
-    client.create_topics([NewTopic(name, partitions, 1, config=dict(configs or {}))])[name].result(ANSWER_SECONDS)
+    topic = NewTopic(name, partitions, replicas, config=dict(configs or {}))
+    client.create_topics([topic])[name].result(ANSWER_SECONDS)
     wait_until_seen(client, name, partitions)
 
 

@@ -54,7 +54,7 @@ def test_a_replica_in_our_rack_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (three,) = make_clusters("three", options=OPTIONS)
-    create(three, topic_name, PARTITIONS)
+    create(three, topic_name, PARTITIONS, replicas=3)
     create(target_cluster, f"east.{topic_name}", PARTITIONS, REMOTE)
     monkeypatch.setattr(nearest, "_SHUNNED", 1.0)
     monkeypatch.setenv("OUR_RACK", "b")
