@@ -30,7 +30,7 @@ from reconciler.replicator import discover, dlq, probe
 from reconciler.replicator.care import Care
 from reconciler.replicator.goals import Goals
 from reconciler.replicator.refresh import Reconcile, Refresh
-from reconciler.replicator.session import LedgerFiles, Session, abandon_start
+from reconciler.replicator.session import LedgerFiles, Session
 from reconciler.state import control
 from reconciler.state.journal import CONTROL, COPIES, STATUS, Journal, check_allowed
 from reconciler.state.status import StatusReader, forget_old
@@ -198,19 +198,22 @@ class Drive:
             AnabranchError: a cluster does not answer, a required topic is missing, or Spark fails.
         """
         with StopSignals() as signals:
+            session = self._open()
             try:
                 self._prepare()
                 self._refresh()
-                session = self._start()
+                self._watcher.phase("starting Spark")
+                session.start()
                 signals.hear_again()
                 signals.may_raise = False
             except StoppedEarly:
                 signals.may_raise = False
-                abandon_start()
-                self._end_refreshes()
-                self._withdraw(tuple(self._targets.values()) if self._has_announced else ())
-                shutil.rmtree(self._folder, ignore_errors=True)
+                self._abandon(session)
                 return Outcome(Ending.STOPPED)
+            except AnabranchError:
+                signals.may_raise = False
+                self._abandon(session)
+                raise
             care = Care(self._specs, session)
             try:
                 outcome = self._watch(session, care, signals, superseded)
@@ -273,12 +276,18 @@ class Drive:
         for refresh in self._refreshes:
             refresh.start()
 
-    def _start(self) -> Session:
-        self._watcher.phase("starting Spark")
+    def _open(self) -> Session:
+        """Have Spark start beside what is to be done before: that takes several seconds, mostly of waiting."""
         self._folder.mkdir(parents=True)
         session = Session(self._specs, self._folder, self._watcher.warn, self._ledgers, self._spark)
-        session.start()
+        session.open()
         return session
+
+    def _abandon(self, session: Session) -> None:
+        session.abandon()
+        self._end_refreshes()
+        self._withdraw(tuple(self._targets.values()) if self._has_announced else ())
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     # --- meanwhile ---------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -105,39 +106,68 @@ class Session:
         self.begun: Counter[str] = Counter()
         self._folder = folder
         self._ledgers = ledgers
+        self._slots = sum(spec.flow.tasks for spec in specs)
+        self._opening = threading.Thread(target=self._open, name="spark", daemon=True)
+        self._trouble: Exception | None = None
         self._spark: SparkSession | None = None
         self._queries: dict[str, StreamingQuery] = {}
 
+    def open(self) -> None:
+        """Begin to start Spark and return at once: that takes long, and there may be other things to do."""
+        self._opening.start()
+
     def start(self) -> None:
-        """Start Spark and all queries.
+        """Wait for Spark, and start all queries.
 
         Raises:
             EnvironmentFault: AB320, Spark does not start; AB321, it has too few slots.
         """
+        self._opening.join()
+        try:
+            if self._trouble is not None:
+                raise self._trouble
+            assert self._spark is not None, "it was opened"
+            if self._cluster.master is not None:
+                self._await_slots(self._spark)
+            for flow, spec in self._specs.items():
+                self._queries[flow] = self._begin(self._spark, spec)
+        except (Py4JError, PySparkException, OSError, RuntimeError) as error:
+            raise self._fault(what=f"does not start: {error}") from None
+
+    def abandon(self) -> None:
+        """Break the start off, and end the virtual machine: its only parent is this process, and it its only child.
+
+        PySpark removes the folder through which it would report; a machine that finds that gone stays for ever.
+        """
+        while self._opening.is_alive():
+            _kill_children()
+            self._opening.join(_TICK)
+        _kill_children()
+
+    def _open(self) -> None:
+        try:
+            self._spark = self._made()
+        except Exception as error:
+            # Told to whoever waits for it.
+            self._trouble = error
+
+    def _made(self) -> SparkSession:
         settings = dict(self._cluster.conf)
         # Workers must run this very interpreter, or they find neither the package nor its dependencies.
         os.environ["PYSPARK_PYTHON"] = settings.pop("spark.pyspark.python", sys.executable)
         config = self._folder / "log4j2.properties"
         config.write_text(_LOG_CONFIG.format(path=self.log), encoding="utf-8")
-        slots = sum(spec.flow.tasks for spec in self._specs.values())
         if self._cluster.master is None:
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            master = f"local[{slots},{_TASK_FAILURES}]"
+            master = f"local[{self._slots},{_TASK_FAILURES}]"
             settings = self._local() | settings
         else:
             master = self._cluster.master
-            settings = {"spark.task.maxFailures": str(_TASK_FAILURES), "spark.cores.max": str(slots)} | settings
+            settings = {"spark.task.maxFailures": str(_TASK_FAILURES), "spark.cores.max": str(self._slots)} | settings
         builder = SparkSession.Builder().appName("anabranch").master(master)
         for key, value in (self._settings(config) | settings).items():
             builder = builder.config(key, value)
-        try:
-            self._spark = builder.getOrCreate()
-            if self._cluster.master is not None:
-                self._await_slots(self._spark, slots)
-            for flow, spec in self._specs.items():
-                self._queries[flow] = self._begin(self._spark, spec)
-        except (Py4JError, PySparkException, OSError, RuntimeError) as error:
-            raise self._fault(what=f"does not start: {error}") from None
+        return builder.getOrCreate()
 
     def check(self, now: float) -> dict[str, str]:
         """Look whether all queries run, and begin those anew that do not: nothing depends on what they knew.
@@ -182,16 +212,16 @@ class Session:
         except (Py4JError, PySparkException) as error:
             raise self._fault(what=f"cannot begin a query anew: {_first_line(error)}") from None
 
-    def _await_slots(self, spark: SparkSession, wanted: int) -> None:
+    def _await_slots(self, spark: SparkSession) -> None:
         """Wait until all tasks of all flows could run at once: a flow with fewer would copy a part of its topics."""
         # The context's own count; PySpark has no word for it.
         context = spark.sparkContext._jsc.sc()
         profile = context.resourceProfileManager().defaultResourceProfile()
         deadline = time.monotonic() + _SLOTS_PATIENCE
-        while (found := int(context.maxNumConcurrentTasks(profile))) < wanted:
+        while (found := int(context.maxNumConcurrentTasks(profile))) < self._slots:
             if time.monotonic() > deadline:
                 self.stop()
-                told = f"{self._cluster.master} gives {found} slots, and the flows have {wanted} tasks, all at once"
+                told = f"{self._cluster.master} gives {found} slots, and the flows have {self._slots} tasks, all at once"
                 remedy = "start workers, raise spark.cores.max under conf, or declare fewer tasks"
                 raise EnvironmentFault(Problem("AB321", "Spark", told, remedy))
             time.sleep(_TICK)
@@ -284,11 +314,7 @@ def _end_jvm() -> None:
         gateway.proc.wait()
 
 
-def abandon_start() -> None:
-    """End the JVM of a session whose start was broken off: its only parent is this process, and it is its only child.
-
-    PySpark removes the folder through which the JVM would report; a JVM that finds it gone stays for ever.
-    """
+def _kill_children() -> None:
     for task in Path("/proc/self/task").iterdir():
         # A thread or a child may end while it is looked at.
         with contextlib.suppress(OSError):
