@@ -210,9 +210,10 @@ class Drive:
                 signals.may_raise = False
                 self._abandon(session)
                 return Outcome(Ending.STOPPED)
-            except AnabranchError:
+            except AnabranchError as error:
                 signals.may_raise = False
-                self._abandon(session)
+                # Spark's own troubles are in its log.
+                self._abandon(session, keeps_log=any(problem.where == "Spark" for problem in error.problems))
                 raise
             care = Care(self._specs, session)
             try:
@@ -283,11 +284,12 @@ class Drive:
         session.open()
         return session
 
-    def _abandon(self, session: Session) -> None:
+    def _abandon(self, session: Session, keeps_log: bool = False) -> None:
         session.abandon()
         self._end_refreshes()
         self._withdraw(tuple(self._targets.values()) if self._has_announced else ())
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if not keeps_log:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     # --- meanwhile ---------------------------------------------------------------------------------------------------
 
