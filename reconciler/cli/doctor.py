@@ -68,7 +68,7 @@ def _of_clusters(topology: Topology, targets: tuple[str, ...]) -> Iterator[Check
     from reconciler.plan import health
 
     flows = topology.flows_into(targets)
-    for spark in dict.fromkeys(topology.spark(alias) for alias in targets):
+    for spark in dict.fromkeys(topology.spark(flow.target) for flow in flows):
         there = [flow for flow in flows if topology.spark(flow.target) == spark]
         yield health.slots(there, _machine().cores, spark.master)
     sides = {alias for flow in flows for alias in (flow.source, flow.target)}

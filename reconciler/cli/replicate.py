@@ -67,7 +67,7 @@ def replicate(
     """Copy records: all enabled flows into the named clusters, by default into all."""
     from reconciler.cli.gate import Gate
     from reconciler.cli.reconcile import growing
-    from reconciler.replicator.drive import Drive, Ending, Watcher, new_run
+    from reconciler.replicator.drive import Drive, Ending, Watcher, Wishes, new_run
 
     gate = Gate(files, clusters, waits=not until_caught_up)
     _check_flows(gate.topology, gate.targets)
@@ -84,7 +84,9 @@ def replicate(
         folder = (state_dir or _default_state_dir()) / topology.name / run
         grow = growing(topology, make=reconcile)
         spark = spark_of(topology, targets)
-        outcome = Drive(specs, folder, until_caught_up, watcher, ledgers, grow, spark).run(gate.is_superseded)
+        if ledgers is not None and spark.master is not None:
+            _warn(f"{ledgers.folder} must be one folder for all machines of {spark.master}: its executors write there")
+        outcome = Drive(specs, folder, watcher, Wishes(until_caught_up, ledgers, grow, spark)).run(gate.is_superseded)
         progress.show()
         return outcome
 
@@ -120,8 +122,8 @@ def spark_of(topology: Topology, targets: Sequence[str]) -> Spark:
         typer.BadParameter: on several Spark clusters.
     """
     found: dict[Spark, str] = {}
-    for alias in targets:
-        found.setdefault(topology.spark(alias), alias)
+    for flow in topology.flows_into(targets):
+        found.setdefault(topology.spark(flow.target), flow.target)
     if len(found) > 1:
         told = ", ".join(f"{alias} ({topology.clusters[alias].datacenter})" for alias in found.values())
         message = f"the flows into {told} run on different Spark clusters: run a process for each data centre"

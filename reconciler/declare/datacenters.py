@@ -20,6 +20,10 @@ _OURS = {
     "spark.submit.deployMode": "the driver is `replicate` itself",
     "spark.speculation": "a task that ran twice would be two owners of its partitions",
     "spark.dynamicAllocation.enabled": "all tasks of all flows run at once, all the time",
+    "spark.task.cpus": "a task has one slot",
+    "spark.python.use.daemon": "a task that stands still could not be ended",
+    "spark.remote": "the driver is `replicate` itself",
+    "spark.api.mode": "the driver is `replicate` itself",
 }
 _SECRET = re.compile(r"secret|passw|token|credential|private|(access|account)\.?key", re.IGNORECASE)
 
@@ -39,7 +43,7 @@ def check(place: Place) -> Iterator[Located]:
         if key in _OURS:
             message = f"{key} cannot be chosen: {_OURS[key]}"
             yield (conf / key).problem(codes.WRONG_VALUE, message, "remove it", at_key=True)
-        elif _SECRET.search(key):
+        elif _SECRET.search(key) and not key.endswith(".enabled"):
             message = f"expected no secrets under conf; found {key}"
             remedy = "keep it in the spark-defaults.conf of whoever runs `replicate`"
             yield (conf / key).problem(codes.BAD_REFERENCE, message, remedy, at_key=True)

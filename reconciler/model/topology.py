@@ -47,7 +47,8 @@ class Topology:
         """A short digest of everything declared; secrets are references and so never part of it."""
         declared = {
             "name": self.name,
-            "clusters": {alias: asdict(cluster) for alias, cluster in self.clusters.items()},
+            # From which replica somebody reads changes nothing that is planned.
+            "clusters": {alias: asdict(replace(cluster, rack=None)) for alias, cluster in self.clusters.items()},
             # Where a flow was declared does not change what it is.
             "flows": [asdict(_nowhere(flow)) for flow in self.flows],
         }

@@ -14,7 +14,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -143,35 +143,39 @@ class StoppedEarly(BaseException):
     """A stop was asked before anything ran; not an Exception, so that no library on the way swallows it."""
 
 
+@dataclass(frozen=True)
+class Wishes:
+    """How a run is to go.
+
+    Attributes:
+        until_caught_up: end when the sources' ends of now are reached.
+        ledgers: where the ledgers are kept; None when nobody wants them.
+        reconcile: makes what remote topics lack, again and again; None when nobody wants that.
+        spark: where the tasks run.
+    """
+
+    until_caught_up: bool = False
+    ledgers: LedgerFiles | None = None
+    reconcile: Reconcile | None = None
+    spark: Spark = field(default_factory=Spark)
+
+
 class Drive:
     """One run of some flows.
 
     Args:
         specs: the flows, all of one run.
         folder: where this run keeps Spark's checkpoints and log; made anew and removed after a clean end.
-        until_caught_up: end when the sources' ends of now are reached.
         watcher: whom to tell.
-        ledgers: where the ledgers are kept; None when nobody wants them.
-        reconcile: makes what remote topics lack, again and again; None when nobody wants that.
-        spark: where the tasks run; by default on this machine.
+        wishes: how it is to go.
     """
 
-    def __init__(
-        self,
-        specs: Sequence[FlowSpec],
-        folder: Path,
-        until_caught_up: bool,
-        watcher: Watcher,
-        ledgers: LedgerFiles | None = None,
-        reconcile: Reconcile | None = None,
-        spark: Spark | None = None,
-    ) -> None:
+    def __init__(self, specs: Sequence[FlowSpec], folder: Path, watcher: Watcher, wishes: Wishes) -> None:
         self._specs = specs
         self._folder = folder
         self._watcher = watcher
-        self._ledgers = ledgers
-        self._spark = spark
-        self._goals = Goals() if until_caught_up else None
+        self._wishes = wishes
+        self._goals = Goals() if wishes.until_caught_up else None
         self._targets = {spec.target.alias: spec.target for spec in specs}
         self._run = specs[0].run
         self._readers: dict[str, StatusReader] = {}
@@ -181,7 +185,7 @@ class Drive:
         self._refreshes = [
             Refresh(
                 spec,
-                reconcile,
+                wishes.reconcile,
                 warn=lambda text: self._words.put((watcher.warn, text)),
                 note=lambda text: self._words.put((watcher.note, text)),
             )
@@ -198,8 +202,11 @@ class Drive:
             AnabranchError: a cluster does not answer, a required topic is missing, or Spark fails.
         """
         with StopSignals() as signals:
-            session = self._open()
+            session = Session(self._specs, self._folder, self._watcher.warn, self._wishes.ledgers, self._wishes.spark)
             try:
+                # Spark's start takes several seconds, mostly of waiting, and nothing here rests on it.
+                self._folder.mkdir(parents=True)
+                session.open()
                 self._prepare()
                 self._refresh()
                 self._watcher.phase("starting Spark")
@@ -219,8 +226,10 @@ class Drive:
             try:
                 outcome = self._watch(session, care, signals, superseded)
             finally:
-                care.close()
-                self._stop(session)
+                try:
+                    self._stop(session)
+                finally:
+                    care.close()
             if outcome.ending is Ending.SUPERSEDED and signals.asked:
                 outcome = Outcome(Ending.STOPPED)
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -232,8 +241,9 @@ class Drive:
         errors: list[AnabranchError] = []
         for spec in self._specs:
             try:
-                # Tasks ask for it; said here it is said at once.
-                spec.source.client_rack()
+                if self._wishes.spark.master is None:
+                    # The tasks ask for it in this very environment; said here it is said at once.
+                    spec.source.client_rack()
                 places = discover.matching(spec)
                 self._check_topics(spec, {place.topic for place in places})
                 if self._goals is not None:
@@ -277,13 +287,6 @@ class Drive:
         for refresh in self._refreshes:
             refresh.start()
 
-    def _open(self) -> Session:
-        """Have Spark start beside what is to be done before: that takes several seconds, mostly of waiting."""
-        self._folder.mkdir(parents=True)
-        session = Session(self._specs, self._folder, self._watcher.warn, self._ledgers, self._spark)
-        session.open()
-        return session
-
     def _abandon(self, session: Session, keeps_log: bool = False) -> None:
         session.abandon()
         self._end_refreshes()
@@ -302,7 +305,7 @@ class Drive:
             statuses = self._heard()
             own = [status for status in statuses if status.run == self._run]
             self._watcher.seen(own)
-            failing = care.look([status for status in own if not status.is_held], time.monotonic())
+            failing = care.look(own, time.monotonic())
             if self._goals is not None and failing:
                 # Whoever waits for the end is not to wait for ever.
                 told = "; ".join(f"flow {flow} fails: {why}" for flow, why in failing.items())

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 # So many failures within so many seconds are no accident.
 _MANY = 5
 _LATELY = 300.0
-# How long a flow rests then.
+# How long a flow rests then, and how long it must not have failed to be well again.
 _REST = 60.0
+_WELL = 180.0
 
 
 @dataclass
@@ -22,6 +23,7 @@ class _Record:
 
     times: deque[float] = field(default_factory=lambda: deque(maxlen=_MANY))
     why: str = ""
+    is_lasting: bool = False
 
 
 class Failures:
@@ -33,8 +35,11 @@ class Failures:
     def note(self, flow: str, why: str, now: float) -> None:
         """Take note that a flow's query has ended, or had to be ended, at `now` (monotonic seconds)."""
         record = self._of.setdefault(flow, _Record())
+        record.is_lasting = self._is_lasting(flow, now)
         record.times.append(now)
         record.why = why
+        often = len(record.times) == _MANY and now - record.times[0] < _LATELY
+        record.is_lasting = record.is_lasting or often
 
     def last(self, flow: str) -> str:
         """Return why a flow failed the last time."""
@@ -54,7 +59,5 @@ class Failures:
         }
 
     def _is_lasting(self, flow: str, now: float) -> bool:
-        times = self._of[flow].times
-        often = len(times) == _MANY and times[-1] - times[0] < _LATELY
-        # Tried every minute, it has failed less than two minutes ago as long as it fails.
-        return often and now < times[-1] + 2 * _REST
+        record = self._of[flow]
+        return record.is_lasting and now < record.times[-1] + _WELL

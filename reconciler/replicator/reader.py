@@ -53,10 +53,10 @@ class Reader:
         channels: all channels of the task, also those that come later; those that this broker leads are read.
         pace: what may be sent in a second, which bounds what is read in advance, and how long trickles rest.
         arrived: called with the channels that got something.
-        nearest: who is asked for whose records; the leaders, if nobody says otherwise.
 
     Attributes:
         bell: rung by whoever makes room.
+        nearest: who is asked for whose records; the leaders, if nobody says otherwise.
         peers: all readers that share what may be read in advance; itself alone, if nobody says otherwise.
     """
 
@@ -68,7 +68,6 @@ class Reader:
         channels: Sequence[Channel],
         pace: Pace,
         arrived: Callable[[Collection[Channel]], None],
-        nearest: Nearest | None = None,
     ) -> None:
         self._loop = loop
         self._wire = wire
@@ -76,7 +75,7 @@ class Reader:
         self._channels = channels
         self._committed = beat.committed
         self._arrived = arrived
-        self._nearest = nearest or Nearest("", lambda _: None)
+        self.nearest = Nearest("", lambda _: None)
         self._most = pace.quota.ahead(_BUFFER_BYTES)
         self._size = RequestSize(min(_REQUEST_BYTES, self._most))
         self._session = FetchSession(*beat)
@@ -124,7 +123,7 @@ class Reader:
             if channel.reads_committed is not self._committed:
                 continue
             if everybody and self._leads(channel):
-                self._nearest.look(channel, now)
+                self.nearest.look(channel, now)
             if channel.wants_data() and self._leads(channel):
                 self._want(channel)
             elif channel in self._asks:
@@ -135,12 +134,12 @@ class Reader:
         return full
 
     def _leads(self, channel: Channel) -> bool:
-        return self._nearest.node(channel) == self._node
+        return self.nearest.node(channel) == self._node
 
     async def _fetch(self, full: bool) -> int:
         """Fetch once and hand over what came; return how many bytes that were."""
         wait_ms = _WAIT_WHILE_FULL_MS if full else _WAIT_MS
-        self._session.rack = self._nearest.rack(time.monotonic())
+        self._session.rack = self.nearest.rack(time.monotonic())
         try:
             answers = await self._wire.fetch_more(self._session, wait_ms, self._size.bytes)
         except (ConnectionLost, ErrorCode) as error:
@@ -178,24 +177,24 @@ class Reader:
             if channel.opening != opening:
                 continue
             if self._reads_replica_of(channel):
-                self._nearest.failed(channel, now)
+                self.nearest.failed(channel, now)
             else:
                 channel.reopen(reason, now)
         self._look_at = 0.0
 
     def _reads_replica_of(self, channel: Channel) -> bool:
-        return self._leads(channel) and self._nearest.is_replica(channel)
+        return self._leads(channel) and self.nearest.is_replica(channel)
 
     def _hand_over(self, answer: FetchAnswer, channel: Channel, asked_at: int, opening: int) -> None:
         now = time.monotonic()
         if not answer.error:
             if answer.nearest not in (_NOBODY, self._node) and channel.opening == opening:
-                self._nearest.named(channel, answer.nearest, now)
+                self.nearest.named(channel, answer.nearest, now)
             channel.receive(answer, asked_at, opening, now)
         elif channel.opening == opening:
             if self._reads_replica_of(channel):
                 # It lags behind, or is no replica any more; whatever is amiss with the log itself, the leader tells.
-                self._nearest.failed(channel, now)
+                self.nearest.failed(channel, now)
             else:
                 channel.end_opening(*reasons.why_no_data(answer.error, answer.topic), now)
 

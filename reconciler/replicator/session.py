@@ -40,6 +40,7 @@ _JVM_PATIENCE = 5.0
 _SLOTS_PATIENCE = 30.0
 _TICK = 0.1
 _LOG_FILE = "spark.log"
+_LOCAL_IP = "SPARK_LOCAL_IP"
 _LOG_CONFIG = """\
 rootLogger.level = warn
 rootLogger.appenderRef.file.ref = file
@@ -127,8 +128,7 @@ class Session:
             if self._trouble is not None:
                 raise self._trouble
             assert self._spark is not None, "it was opened"
-            if self._cluster.master is not None:
-                self._await_slots(self._spark)
+            self._await_slots()
             for flow, spec in self._specs.items():
                 self._queries[flow] = self._begin(self._spark, spec)
         except (Py4JError, PySparkException, OSError, RuntimeError) as error:
@@ -139,6 +139,7 @@ class Session:
 
         PySpark removes the folder through which it would report; a machine that finds that gone stays for ever.
         """
+        # It may not even have begun.
         while self._opening.is_alive():
             _kill_children()
             self._opening.join(_TICK)
@@ -158,7 +159,6 @@ class Session:
         config = self._folder / "log4j2.properties"
         config.write_text(_LOG_CONFIG.format(path=self.log), encoding="utf-8")
         if self._cluster.master is None:
-            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             master = f"local[{self._slots},{_TASK_FAILURES}]"
             settings = self._local() | settings
         else:
@@ -167,7 +167,14 @@ class Session:
         builder = SparkSession.Builder().appName("anabranch").master(master)
         for key, value in (self._settings(config) | settings).items():
             builder = builder.config(key, value)
-        return builder.getOrCreate()
+        if self._cluster.master is not None or _LOCAL_IP in os.environ:
+            return builder.getOrCreate()
+        os.environ[_LOCAL_IP] = "127.0.0.1"
+        try:
+            return builder.getOrCreate()
+        finally:
+            # The next run of this process may be on a cluster.
+            del os.environ[_LOCAL_IP]
 
     def check(self, now: float) -> dict[str, str]:
         """Look whether all queries run, and begin those anew that do not: nothing depends on what they knew.
@@ -183,13 +190,14 @@ class Session:
         """
         with self._talking():
             for flow, query in list(self._queries.items()):
-                if query.isActive:
-                    continue
-                if flow not in self._ended:
-                    self._ended.add(flow)
-                    self._failures.note(flow, _first_line(query.exception()), now)
-                if self._failures.may_try(flow, now):
-                    self._begin_anew(flow)
+                with self._as_failure(flow, now):
+                    if query.isActive:
+                        continue
+                    if flow not in self._ended:
+                        self._ended.add(flow)
+                        self._failures.note(flow, _first_line(query.exception()), now)
+                    if self._failures.may_try(flow, now):
+                        self._begin_anew(flow)
         return self._failures.lasting(now)
 
     def replace(self, flow: str, why: str, now: float) -> None:
@@ -198,9 +206,10 @@ class Session:
         Raises:
             EnvironmentFault: AB320, Spark has ended.
         """
-        with self._talking():
-            self._queries[flow].stop()
+        with self._talking(), self._as_failure(flow, now):
             self._failures.note(flow, why, now)
+            self._ended.add(flow)
+            self._queries[flow].stop()
             self._begin_anew(flow)
 
     @contextlib.contextmanager
@@ -209,22 +218,44 @@ class Session:
             yield
         except (Py4JNetworkError, ConnectionError):
             raise self._fault(what="has ended: its process is gone") from None
-        except (Py4JError, PySparkException) as error:
-            raise self._fault(what=f"cannot begin a query anew: {_first_line(error)}") from None
 
-    def _await_slots(self, spark: SparkSession) -> None:
-        """Wait until all tasks of all flows could run at once: a flow with fewer would copy a part of its topics."""
-        # The context's own count; PySpark has no word for it.
-        context = spark.sparkContext._jsc.sc()
-        profile = context.resourceProfileManager().defaultResourceProfile()
+    def lacking_slots(self) -> str | None:
+        """Say how many slots a Spark cluster gives, where those are too few for all tasks of all flows at once.
+
+        Raises:
+            EnvironmentFault: AB320, Spark has ended.
+        """
+        if self._cluster.master is None or self._spark is None:
+            return None
+        with self._talking():
+            # The context's own count; PySpark has no word for it.
+            context = self._spark.sparkContext._jsc.sc()
+            profile = context.resourceProfileManager().defaultResourceProfile()
+            found = int(context.maxNumConcurrentTasks(profile))
+        if found >= self._slots:
+            return None
+        return f"{self._cluster.master} gives {found} slots, and the flows have {self._slots} tasks, all at once"
+
+    def _await_slots(self) -> None:
+        """Wait until all tasks could run at once: a flow with fewer slots would copy a part of its topics."""
         deadline = time.monotonic() + _SLOTS_PATIENCE
-        while (found := int(context.maxNumConcurrentTasks(profile))) < self._slots:
+        while lacking := self.lacking_slots():
             if time.monotonic() > deadline:
                 self.stop()
-                told = f"{self._cluster.master} gives {found} slots, and the flows have {self._slots} tasks, all at once"
                 remedy = "start workers, raise spark.cores.max under conf, or declare fewer tasks"
-                raise EnvironmentFault(Problem("AB321", "Spark", told, remedy))
+                raise EnvironmentFault(Problem("AB321", "Spark", lacking, remedy))
             time.sleep(_TICK)
+
+    @contextlib.contextmanager
+    def _as_failure(self, flow: str, now: float) -> Iterator[None]:
+        """Take what Spark refuses for a failure of one flow: the others go on."""
+        try:
+            yield
+        except Py4JNetworkError:
+            raise
+        except (Py4JError, PySparkException) as error:
+            self._ended.add(flow)
+            self._failures.note(flow, _first_line(error), now)
 
     def _begin_anew(self, flow: str) -> None:
         assert self._spark is not None, "a query was begun by a session"
@@ -291,6 +322,8 @@ class Session:
             "spark.python.worker.reuse": "true",
             "spark.sql.codegen.wholeStage": "false",
             "spark.sql.streaming.minBatchesToRetain": "2",
+            # A query whose thread does not end must not hold the driver up for ever.
+            "spark.sql.streaming.stopTimeout": "60s",
             "spark.ui.showConsoleProgress": "false",
         }
 

@@ -285,9 +285,8 @@ class Task:
         if beat not in self._readers:
             wire = self._with.fetch if beat.committed else self._with.fetch_all
             pace = Pace(self._quota, self._spec.flow.linger)
-            loop, channels = self._with.loop, self._channels
-            reader = self._readers[beat] = Reader(loop, wire, beat, channels, pace, self._offer, self._nearest)
-            reader.peers = self._readers.values()
+            reader = self._readers[beat] = Reader(self._with.loop, wire, beat, self._channels, pace, self._offer)
+            reader.peers, reader.nearest = self._readers.values(), self._nearest
             self._start(reader.run)
         return self._readers[beat]
 

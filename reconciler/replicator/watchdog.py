@@ -1,25 +1,30 @@
 """Which tasks live, as far as Spark knows, and say nothing: a process that stands still, or hangs in a call.
 
-`drive` asks it several times a second. Pure: words and times in, verdicts out.
+`care` asks it several times a second. Pure: words and times in, verdicts out.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from reconciler.model.status import TaskStatus
 
 PATIENCE = 30.0
-"""Seconds without a word after which a task is taken for stuck: it says one every second."""
+"""Seconds without a word after which a task is taken for silent: it says one every second."""
+# How much longer the first word may take, behind the start of a query.
+_START = 60.0
+# Nobody has spoken yet: different from all times.
+_NEVER = math.nan
 
 
 class Silence(NamedTuple):
-    """A task that has said nothing for long: of which flow, its number, and for how many seconds."""
+    """A task that has said nothing for long: of which flow, its number, and since when (monotonic seconds)."""
 
     flow: str
     task: int
-    seconds: float
+    since: float
 
 
 class Watchdog:
@@ -29,8 +34,8 @@ class Watchdog:
         # By flow and task, the time in its newest word, and when that came.
         self._heard: dict[tuple[str, int], tuple[float, float]] = {}
 
-    def silent(self, statuses: Iterable[TaskStatus], now: float) -> list[Silence]:
-        """Return the tasks that have spoken once and then not for long.
+    def silent(self, statuses: Iterable[TaskStatus], now: float) -> dict[str, Silence]:
+        """Return, by flow, the task that has said nothing for longest, where that is long.
 
         Args:
             statuses: the newest words of a run's tasks.
@@ -43,12 +48,13 @@ class Watchdog:
                 self._heard[key] = status.time, now
             if status.stopped:
                 del self._heard[key]
-        return [
-            Silence(flow, task, now - at) for (flow, task), (_, at) in self._heard.items() if now - at >= PATIENCE
-        ]
+        found: dict[str, Silence] = {}
+        for (flow, task), (_, at) in self._heard.items():
+            if now - at >= PATIENCE and (flow not in found or at < found[flow].since):
+                found[flow] = Silence(flow, task, at)
+        return found
 
-    def pardon(self, flow: str, now: float) -> None:
-        """Give the tasks of a flow as much time again: they were begun anew, or nobody could have heard them."""
-        for (name, task), (said, _) in list(self._heard.items()):
-            if name == flow:
-                self._heard[name, task] = said, now
+    def begun(self, flow: str, now: float) -> None:
+        """Take note that the tasks of a flow were begun at `now`: the first there is, and those that are known."""
+        for key in {(flow, 0), *(key for key in self._heard if key[0] == flow)}:
+            self._heard[key] = self._heard.get(key, (_NEVER, 0.0))[0], now + _START

@@ -84,10 +84,11 @@ class StatusWriter:
         self.post(status)
         self._journal.flush()
 
-    def withdraw(self, status: TaskStatus) -> None:
-        """Take back what was said, and wait until that is stored or given up."""
+    def withdraw(self, status: TaskStatus, waits: bool = True) -> None:
+        """Take back what was said, and wait until that is stored or given up, if asked to."""
         self._journal.post(_key(status), None)
-        self._journal.flush()
+        if waits:
+            self._journal.flush()
 
 
 class StatusReader:
@@ -194,6 +195,7 @@ def forget_old(cluster: Cluster, flows: Iterable[str]) -> None:
     horizon = time.time() - _FORGET_SECONDS
     found = journal.read()
     old = [key for key, value in found.items() if value.get("flow") in names and value["time"] < horizon]
-    old += [key for key, value in found.items() if value.get("of") in old]
+    # Pages first: without their word nobody would know them for old.
+    pages = [key for key, value in found.items() if value.get("of") in old]
     if old:
-        journal.write_all(dict.fromkeys(old))
+        journal.write_all(dict.fromkeys(pages + old))

@@ -263,8 +263,8 @@ def test_the_gate_lets_flows_into_other_targets_pass_and_goes_by_no_broken_file(
 
 
 def test_the_gate_tells_who_runs_a_flow_with_another_digest(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
-    word = gates._word(files.topology.flows[0], "a-run", "another")
-    StatusWriter(files.west).post_last(replace(word, tasks=1))
+    word = TaskStatus.of_process(files.topology.flows[0], "a-run", "another")
+    StatusWriter(files.west).post_last(replace(word, task=0, tasks=1))
     gate = Gate((files.path,), None, waits=True)
     try:
         gate.passed()

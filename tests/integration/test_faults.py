@@ -34,6 +34,7 @@ SECONDS = 240.0
 CUT_SECONDS = 30.0
 STILL_SECONDS = 60.0
 QUICK_RETURN = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500", "min.insync.replicas": "2"}
+_PREFERRED = 0
 ISOLATIONS: tuple[Isolation, ...] = ("read_uncommitted", "read_committed")
 
 DECLARATION = """\
@@ -73,8 +74,13 @@ class Scene:
         self.running = Replicator(self.file, folder)
 
     def goes_on(self, since: float) -> None:
-        """Wait until every partition runs, and something was copied, after a moment."""
-        wait_until_copying(self.target, self.running, since, SECONDS)
+        """Wait until every partition of both flows runs, and both have copied something, after a moment."""
+        deadline = time.monotonic() + SECONDS
+        while {status.flow for status in wait_until_copying(self.target, self.running, since, SECONDS)} != {
+            f"{self.name}-{mode}" for mode in "it"
+        }:
+            assert time.monotonic() < deadline, self.running.said()[-3000:]
+            time.sleep(0.2)
 
     def check(self) -> None:
         """Let everything be copied and compare it."""
@@ -178,9 +184,10 @@ def leaders_moved(scene: Scene, chance: random.Random) -> None:
             for topic in names[side]:
                 for number in range(PARTITIONS):
                     order[TopicPartition(topic, number)] = chance.sample((1, 2, 3), 3)
-            client.alter_partition_reassignments(order)
+            refused = [one for one in client.alter_partition_reassignments(order).values() if one is not None]
+            assert not refused, refused
             _await_replicas(cluster)
-            client.perform_leader_election("PREFERRED", list(order))
+            client.elect_leaders(_PREFERRED, {topic: list(range(PARTITIONS)) for topic in names[side]})
         finally:
             client.close()
 

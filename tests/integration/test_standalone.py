@@ -17,7 +17,7 @@ from tests.support.traffic import Traffic
 
 PARTITIONS = 4
 END_SECONDS = 90
-ENVIRONMENT = 6
+ENVIRONMENT = 1
 
 DECLARATION = """\
 version: 1

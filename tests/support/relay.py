@@ -21,6 +21,8 @@ _AGAIN = 0.2
 # Bytes of a packet, of which each may be lost.
 _PACKET = 1448
 _LOOK = 0.02
+# Chunks of a connection that may be on their way.
+_ON_THE_WAY = 256
 
 
 class Relay:
@@ -98,26 +100,12 @@ class Relay:
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Carry one way: what is read leaves `seconds` later, in order."""
-        on_its_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
-
-        async def deliver() -> None:
-            earliest = 0.0
-            while True:
-                arrives, data = await on_its_way.get()
-                earliest = max(earliest, arrives) + self._lost(len(data))
-                await asyncio.sleep(max(0.0, earliest - self._loop.time()))
-                while self._is_cut:
-                    await asyncio.sleep(_LOOK)
-                if not data:
-                    return
-                writer.write(data)
-                await writer.drain()
-
-        delivery = asyncio.ensure_future(deliver())
+        on_its_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_ON_THE_WAY)
+        delivery = asyncio.ensure_future(self._deliver(on_its_way, writer))
         try:
             while True:
                 data = await reader.read(_CHUNK)
-                on_its_way.put_nowait((self._loop.time() + self.seconds, data))
+                await on_its_way.put((self._loop.time() + self.seconds, data))
                 if not data:
                     break
             await delivery
@@ -125,6 +113,24 @@ class Relay:
             return
         finally:
             delivery.cancel()
+
+    async def _deliver(self, on_its_way: asyncio.Queue[tuple[float, bytes]], writer: asyncio.StreamWriter) -> None:
+        earliest = 0.0
+        while True:
+            arrives, data = await on_its_way.get()
+            earliest = max(earliest, arrives) + self._lost(len(data))
+            await asyncio.sleep(max(0.0, earliest - self._loop.time()))
+            while self._is_cut:
+                await asyncio.sleep(_LOOK)
+            if not data:
+                return
+            try:
+                writer.write(data)
+                await writer.drain()
+            except OSError:
+                # The other way ends, too, and with it all of this connection.
+                writer.transport.abort()
+                return
 
     def _lost(self, size: int) -> float:
         """Return for how long what is lost of some bytes holds up what stands behind it."""

@@ -8,7 +8,7 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -40,7 +40,11 @@ class Standalone:
             own = [*at, str(next(ports)), "--webui-port", str(next(ports)), "--work-dir", str(folder / f"w{number}")]
             size = ["--cores", str(CORES), "--memory", "2g"]
             self._processes.append(self._start("worker.Worker", f"worker-{number}", *own, *size, self.master))
-        self._await(workers)
+        try:
+            self._await(workers)
+        except BaseException:
+            self.stop()
+            raise
 
     def _start(self, name: str, log: str, *arguments: str) -> subprocess.Popen[bytes]:
         home = Path(pyspark.__file__).parent
@@ -80,7 +84,8 @@ class Standalone:
         """End all its processes."""
         for process in reversed(self._processes):
             for child in psutil.Process(process.pid).children(recursive=True):
-                child.kill()
+                with suppress(psutil.NoSuchProcess):
+                    child.kill()
             process.kill()
             process.wait()
         self._lease.release()

@@ -47,6 +47,8 @@ def documented_fields() -> Iterator[str]:
         for inner, known in resolved(schema).get("properties", {}).items():
             yield f"clusters.*.{name}.{inner}"
             yield from (f"clusters.*.{name}.{inner}.{key}" for key in known.get("properties", {}))
+    for name, schema in DEFINITIONS["datacenter"]["properties"].items():
+        yield from (f"datacenters.*.{name}.{inner}" for inner in resolved(schema).get("properties", {}))
     for name, schema in DEFINITIONS["pattern"]["properties"].items():
         yield name
         yield from (f"{name}.{inner}" for inner in resolved(schema).get("properties", {}))

@@ -19,28 +19,42 @@ def word(task: int, time: float, flow: str = "a") -> TaskStatus:
 def test_a_task_that_says_nothing_new_is_told_by_our_own_clock() -> None:
     dog = Watchdog()
     # Another machine's clock, far ahead.
-    assert dog.silent([word(0, 9e9), word(1, 9e9)], 100.0) == []
-    assert dog.silent([word(0, 9e9), word(1, 9e9 + 29)], 129.9) == []
-    assert dog.silent([word(0, 9e9), word(1, 9e9 + 29)], 130.0) == [Silence("a", 0, 30.0)]
-    assert dog.silent([word(0, 9e9 + 30), word(1, 9e9 + 29)], 131.0) == []
+    assert dog.silent([word(0, 9e9), word(1, 9e9)], 100.0) == {}
+    assert dog.silent([word(0, 9e9), word(1, 9e9 + 29)], 129.9) == {}
+    assert dog.silent([word(0, 9e9), word(1, 9e9 + 29)], 130.0) == {"a": Silence("a", 0, 100.0)}
+    assert dog.silent([word(0, 9e9 + 30), word(1, 9e9 + 29)], 131.0) == {}
 
 
 def test_who_spoke_his_last_word_or_never_any_is_not_silent() -> None:
     dog = Watchdog()
-    assert dog.silent([], 0.0) == []
+    assert dog.silent([], 0.0) == {}
     last = replace(word(0, 1.0), stopped=True)
-    assert dog.silent([word(0, 0.5)], 1.0) == []
+    assert dog.silent([word(0, 0.5)], 1.0) == {}
     for now in (2.0, 100.0):
-        assert dog.silent([last], now) == []
+        assert dog.silent([last], now) == {}
 
 
-def test_silence_counts_also_when_no_word_is_read_at_all() -> None:
+def test_of_a_flow_the_one_who_is_silent_for_longest_is_told() -> None:
     dog = Watchdog()
     dog.silent([word(0, 1.0), word(0, 1.0, "b")], 0.0)
-    assert dog.silent([], 40.0) == [Silence("a", 0, 40.0), Silence("b", 0, 40.0)]
-    dog.pardon("a", 40.0)
-    assert dog.silent([], 69.0) == [Silence("b", 0, 69.0)]
-    assert dog.silent([word(0, 1.0)], 70.0) == [Silence("a", 0, 30.0), Silence("b", 0, 70.0)]
+    dog.silent([word(1, 1.0)], 5.0)
+    assert dog.silent([], 40.0) == {"a": Silence("a", 0, 0.0), "b": Silence("b", 0, 0.0)}
+
+
+def test_who_was_begun_anew_has_longer_for_his_first_word() -> None:
+    dog = Watchdog()
+    dog.silent([word(0, 1.0), word(1, 1.0)], 0.0)
+    dog.begun("a", 40.0)
+    assert dog.silent([word(0, 1.0), word(1, 1.0)], 129.0) == {}
+    assert dog.silent([word(0, 1.0), word(1, 2.0)], 130.0) == {"a": Silence("a", 0, 100.0)}
+
+
+def test_the_first_task_of_a_flow_is_expected_before_it_ever_spoke() -> None:
+    dog = Watchdog()
+    dog.begun("a", 10.0)
+    assert dog.silent([], 99.0) == {}
+    assert dog.silent([], 100.0) == {"a": Silence("a", 0, 70.0)}
+    assert dog.silent([word(0, 1.0)], 101.0) == {}
 
 
 def test_a_flow_that_fails_now_and_then_is_begun_anew_at_once() -> None:
@@ -63,10 +77,13 @@ def test_a_flow_that_fails_again_and_again_is_tried_every_minute_until_it_is_wel
     assert failures.may_try("b", 5.0)
     (why,) = failures.lasting(64.0).values()
     assert why == "its Spark query ended 5 times within 5 minutes; it is begun anew every 60 s: no such interpreter"
-    for now in range(65, 600, 61):
-        # Each try fails within a second.
+    for now in range(65, 600, 100):
+        # Each try lives for a while.
         failures.note("a", "no such interpreter", float(now))
         assert not failures.may_try("a", now + 59.0)
         assert list(failures.lasting(now + 60.0)) == ["a"]
-    assert failures.lasting(now + 121.0) == {}
-    assert failures.may_try("a", now + 121.0)
+    assert list(failures.lasting(now + 179.0)) == ["a"]
+    assert failures.lasting(now + 180.0) == {}
+    assert failures.may_try("a", now + 180.0)
+    failures.note("a", "once more", now + 400.0)
+    assert failures.lasting(now + 400.0) == {}
