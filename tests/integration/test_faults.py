@@ -66,9 +66,7 @@ class Scene:
         applied = anabranch("apply", self.file, "--yes")
         assert applied.code == 0, applied.stderr
         self.traffic = [
-            Traffic(
-                source, topic, PARTITIONS, RECORDS, BACKLOG, per_second=PER_SECOND, age_ms=WEEK_MS * (age == "old")
-            )
+            Traffic(source, topic, PARTITIONS, RECORDS, BACKLOG, per_second=PER_SECOND, age_ms=WEEK_MS * (age == "old"))
             for topic, age in self.topics.items()
         ]
         self.running = Replicator(self.file, folder)

@@ -206,7 +206,9 @@ flows: [{from: a, to: b}]
 
 @pytest.mark.parametrize("rack", ["", " a", "a ", "env:", "env:1X", "env:A B"])
 def test_a_rack_that_is_no_name(tmp_path: Path, rack: str) -> None:
-    (problem,) = refused(tmp_path, HEAD.replace("{bootstrap", f'{{rack: "{rack}", bootstrap', 1) + "flows: [{from: a, to: b}]\n")
+    (problem,) = refused(
+        tmp_path, HEAD.replace("{bootstrap", f'{{rack: "{rack}", bootstrap', 1) + "flows: [{from: a, to: b}]\n"
+    )
     assert problem.code == "AB104"
     assert "expected a rack's name, or env:NAME" in problem.message
 
