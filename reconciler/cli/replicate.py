@@ -82,11 +82,8 @@ def replicate(
         watcher = Watcher(warn=_warn, seen=progress.seen, phase=say, note=say)
         specs = [FlowSpec.compile(topology, flow, run, round_seconds) for flow in flows]
         folder = (state_dir or _default_state_dir()) / topology.name / run
-        grow = growing(topology, make=reconcile)
-        spark = spark_of(topology, targets)
-        if ledgers is not None and spark.master is not None:
-            _warn(f"{ledgers.folder} must be one folder for all machines of {spark.master}: its executors write there")
-        outcome = Drive(specs, folder, watcher, Wishes(until_caught_up, ledgers, grow, spark)).run(gate.is_superseded)
+        wishes = Wishes(until_caught_up, ledgers, growing(topology, make=reconcile), spark_of(topology, targets))
+        outcome = Drive(specs, folder, watcher, wishes).run(gate.is_superseded)
         progress.show()
         return outcome
 

@@ -73,8 +73,8 @@ class StatusWriter:
         key, rows = _key(status), status.partitions
         pages = [rows[at : at + _PAGE] for at in range(0, len(rows), _PAGE)] if len(rows) > _PAGE else []
         for number, page in self._pages.setdefault(key, _Pages()).news(pages, time.monotonic()).items():
-            value = None if page is None else {"of": key, "partitions": [row.to_json() for row in page]}
-            self._journal.post(_page_key(key, number), value)
+            said = None if page is None else {"of": key, "partitions": [row.to_json() for row in page]}
+            self._journal.post(_page_key(key, number), said)
         word = replace(status, digest=self._digest or status.digest, partitions=() if pages else rows)
         # Behind its pages: whoever reads it has read them.
         self._journal.post(key, word.to_json() | ({"pages": len(pages)} if pages else {}))

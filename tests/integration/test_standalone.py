@@ -80,7 +80,7 @@ def test_a_lost_executor_costs_no_record(
         finally:
             running.end()
         for isolation in ("read_uncommitted", "read_committed"):
-            found = compare(source, name, target, f"east.{name}", isolation)  # type: ignore[arg-type]
+            found = compare(source, name, target, f"east.{name}", isolation)
             assert (found.is_identical, found.records) == (True, 60_000), found.different
         tasks = 2 * CORES + 1
         file.write_text(DECLARATION.format(**fields, master=spark.master, tasks=tasks))

@@ -37,7 +37,7 @@ def test_flows_run_where_their_targets_stand(tmp_path: Path) -> None:
     assert [topology.spark(alias) for alias in "abc"] == [there, Spark(), Spark()]
     assert spark_of(topology, ("a",)) == there
     assert spark_of(topology, ("b", "c")) == Spark()
-    with pytest.raises(typer.BadParameter, match=r"a \(dc1\), b \(dc2\) run on different Spark clusters"):
+    with pytest.raises(typer.BadParameter, match=r"b \(dc2\), a \(dc1\) run on different Spark clusters"):
         spark_of(topology, ("a", "b"))
 
 
