@@ -1,8 +1,8 @@
 """Every fault under load, between clusters of three brokers, in both modes of offsets, with fresh and week-old records.
 
-One flow for each mode, in one process. The faults come in an order that a seed decides, each while records flow; after
-each the copies go on by themselves. In the end nothing is lost, doubled or out of order, and with identical offsets
-every offset is the original's.
+One flow for each mode, in one process, whose user may do exactly what `explain --acls` names. The faults come in an
+order that a seed decides, each while records flow; after each the copies go on by themselves. In the end nothing is
+lost, doubled or out of order, and with identical offsets every offset is the original's.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import random
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,10 @@ from kafka.structs import TopicPartition
 from reconciler.demo.compare import Isolation, compare
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, start_all, stop_all
 from reconciler.model.cluster import Cluster
+from reconciler.model.security import SecretRef, Security
 from tests.contract.kafka import admin, create
 from tests.integration.command import anabranch
+from tests.support.acls import give, needed_by
 from tests.support.relay import Relay
 from tests.support.replicating import Replicator, wait_until_copying
 from tests.support.traffic import WEEK_MS, Traffic
@@ -33,6 +36,8 @@ RECORDS, BACKLOG, PER_SECOND = 200_000, 10_000, 150
 SECONDS = 240.0
 CUT_SECONDS = 30.0
 STILL_SECONDS = 60.0
+USERS = {"admin": "admin-secret", "mirror": "mirror-secret"}
+SECURITY = {"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN", "username": "mirror", "password": "env:MIRROR_PASSWORD"}
 QUICK_RETURN = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500", "min.insync.replicas": "2"}
 _PREFERRED = 0
 ISOLATIONS: tuple[Isolation, ...] = ("read_uncommitted", "read_committed")
@@ -41,8 +46,8 @@ DECLARATION = """\
 version: 1
 name: {name}
 clusters:
-  east: {{bootstrap: {source}}}
-  west: {{bootstrap: {target}}}
+  east: {{bootstrap: {source}, security: {security}}}
+  west: {{bootstrap: {target}, security: {security}}}
 replication:
   - {{from: east, to: west, name: {name}-i, offsets: identical, topics: {{include: ["{name}-i-.*"]}}}}
   - {{from: east, to: west, name: {name}-t, offsets: translated, topics: {{include: ["{name}-t-.*"]}}}}
@@ -55,14 +60,18 @@ class Scene:
     def __init__(self, folder: Path, source: EmbeddedCluster, target: EmbeddedCluster, relay: Relay, name: str) -> None:
         self.folder, self.name, self.relay = folder, name, relay
         self.clusters = {"source": source, "target": target}
-        self.source = Cluster("east", tuple(source.bootstrap.split(",")))
-        self.target = Cluster("west", tuple(f"127.0.0.1:{port}" for port in relay.ports))
+        # As the tests see them: who may do everything.
+        overseer = Security("SASL_PLAINTEXT", "PLAIN", "admin", SecretRef("env", "ADMIN_PASSWORD"))
+        self.source = Cluster("east", tuple(source.bootstrap.split(",")), security=overseer)
+        self.target = Cluster("west", tuple(f"127.0.0.1:{port}" for port in relay.ports), security=overseer)
         self.topics = {f"{name}-{mode}-{age}": age for mode in "it" for age in ("fresh", "old")}
         for topic in self.topics:
             create(source, topic, PARTITIONS, replicas=3)
         self.file = folder / "topology.yaml"
         sides = {"source": list(self.source.bootstrap), "target": list(self.target.bootstrap)}
-        self.file.write_text(DECLARATION.format(name=name, **sides).replace("'", '"'))
+        self.file.write_text(DECLARATION.format(name=name, security=SECURITY, **sides).replace("'", '"'))
+        for alias, cluster in (("east", source), ("west", target)):
+            give(cluster, "mirror", needed_by(self.file, alias))
         applied = anabranch("apply", self.file, "--yes")
         assert applied.code == 0, applied.stderr
         self.traffic = [
@@ -107,12 +116,13 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path, topic_name: str) -> Iterator[Scene]:
+def scene(tmp_path: Path, topic_name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+    for user, password in USERS.items():
+        monkeypatch.setenv(f"{user.upper()}_PASSWORD", password)
+    options = ClusterOptions(nodes=3, overrides=QUICK_RETURN, users=USERS)
     with Relay(3) as relay:
-        source = EmbeddedCluster("source", ClusterOptions(nodes=3, overrides=QUICK_RETURN))
-        target = EmbeddedCluster(
-            "target", ClusterOptions(nodes=3, overrides=QUICK_RETURN, advertised=tuple(relay.ports))
-        )
+        source = EmbeddedCluster("source", options)
+        target = EmbeddedCluster("target", replace(options, advertised=tuple(relay.ports)))
         # Whoever asks whether it is there is sent through the relay.
         target.launch()
         relay.upstream = [int(address.rpartition(":")[2]) for address in target.bootstrap.split(",")]
@@ -176,7 +186,13 @@ def leaders_moved(scene: Scene, chance: random.Random) -> None:
     """By reassignment, on both sides."""
     names = {"source": list(scene.topics), "target": [f"east.{topic}" for topic in scene.topics]}
     for side, cluster in scene.clusters.items():
-        client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap.split(","))
+        client = KafkaAdminClient(
+            bootstrap_servers=cluster.bootstrap.split(","),
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="PLAIN",
+            sasl_plain_username="admin",
+            sasl_plain_password=USERS["admin"],
+        )
         try:
             order = {}
             for topic in names[side]:
