@@ -174,6 +174,41 @@ def source_broker_killed(scene: Scene, chance: random.Random) -> None:
     _kill(scene.clusters["source"], chance.randint(1, 3))
 
 
+def most_of_the_target_killed(scene: Scene, chance: random.Random) -> None:
+    """Two of three brokers: there is no quorum, partitions have no leader, and neither has what we commit to."""
+    cluster = scene.clusters["target"]
+    nodes = chance.sample((1, 2, 3), 2)
+    for node in nodes:
+        cluster.kill_broker(node)
+    time.sleep(10)
+    for node in nodes:
+        cluster.start_broker(node)
+    _await_replicas(cluster)
+
+
+def follower_stopped(scene: Scene, chance: random.Random) -> None:
+    """While a takeover happens: the high watermarks stand behind the log ends."""
+    broker = scene.clusters["target"].broker(chance.randint(1, 3))
+    broker.signal(signal.SIGSTOP)
+    try:
+        time.sleep(1)
+        scene.running.kill_worker()
+        time.sleep(15)
+    finally:
+        broker.signal(signal.SIGCONT)
+    _await_replicas(scene.clusters["target"])
+
+
+def second_copy(scene: Scene, _chance: random.Random) -> None:
+    """Started by mistake, it takes half, and then is gone all at once."""
+    other = Replicator(scene.file, scene.folder / "other")
+    try:
+        wait_until_copying(scene.target, other, 0.0, SECONDS)
+        time.sleep(5)
+    finally:
+        other.end()
+
+
 def rolling_restart(scene: Scene, _chance: random.Random) -> None:
     for cluster in scene.clusters.values():
         for node in (1, 2, 3):
@@ -239,6 +274,9 @@ FAULTS: Sequence[Fault] = (
     worker_stopped,
     target_broker_killed,
     source_broker_killed,
+    most_of_the_target_killed,
+    follower_stopped,
+    second_copy,
     rolling_restart,
     leaders_moved,
     line_cut,
