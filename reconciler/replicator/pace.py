@@ -21,6 +21,9 @@ FEW_RECORDS = 16
 # Unless the window of a partition, five batches, has to last for that long.
 ANY_RECORDS = 2**31 - 1
 _LONG = 0.004
+# A fetch asks for what a long line carries in so many round trips; fewer leave it idle for longer.
+_TRIPS = 4
+_SHORTEST_TRANSFER = 0.001
 # For how many seconds at least the quickest answer counts, and for twice as many at most.
 _REMEMBERED = 5.0
 # A rest is so many times as long as the turn before it; a shorter one than that is not worth a timer.
@@ -49,7 +52,7 @@ class RequestSize:
 
 
 class RoundTrip:
-    """How far away the target is, and how large the batches are that are worth merging for that.
+    """How far away a broker is, and how large the batches are that are worth merging for that.
 
     The quickest of the last answers tells: the others waited in queues, and a broker that is slow because the machine
     is busy gets no quicker when merging keeps the machine busier.
@@ -66,9 +69,51 @@ class RoundTrip:
         self._quickest = min(self._quickest, seconds)
 
     @property
+    def seconds(self) -> float:
+        """How long the quickest of the last answers took; endless before the first."""
+        return min(self._quickest, self._before)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the other side is far away."""
+        return _LONG <= self.seconds < math.inf
+
+    @property
     def most_records(self) -> int:
         """Of how many records a batch may be to be merged with others."""
-        return ANY_RECORDS if _LONG <= min(self._quickest, self._before) < math.inf else FEW_RECORDS
+        return ANY_RECORDS if self.is_long else FEW_RECORDS
+
+
+class FetchSize(RequestSize):
+    """The bytes that one fetch may ask for: over a long line more, as it is idle while a request travels.
+
+    Args:
+        usual: the most where the line is short.
+        most: the most where it is long.
+    """
+
+    def __init__(self, usual: int, most: int) -> None:
+        super().__init__(usual)
+        self._usual = usual
+        self._most = most
+        self._trip = RoundTrip()
+
+    def answered(self, size: int, waited: float, took: float, now: float) -> None:
+        """Take note of an answer: the next request may carry more.
+
+        Args:
+            size: its bytes.
+            waited: seconds until it began to arrive.
+            took: seconds until it was there.
+            now: monotonic seconds.
+        """
+        if waited and 2 * size > min(self.bytes, self._usual):
+            # There was enough: the broker did not wait for more.
+            self._trip.took(waited, now)
+            rate = size / max(took - waited, _SHORTEST_TRANSFER)
+            wanted = int(rate * self._trip.seconds * _TRIPS) if self._trip.is_long else self._usual
+            self._largest = max(self._usual, min(self._most, wanted))
+        self.grow()
 
 
 class Pace(NamedTuple):

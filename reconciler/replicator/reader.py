@@ -14,7 +14,7 @@ from reconciler.model.status import Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.channel import SLOW_BYTES, Channel
 from reconciler.replicator.nearest import Nearest
-from reconciler.replicator.pace import Pace, RequestSize, Rest
+from reconciler.replicator.pace import FetchSize, Pace, Rest
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, FetchAnswer, FetchAsk, FetchSession, Loop, Wire
 
 # Waiting for new data may be long only when nothing else could come meanwhile.
@@ -22,7 +22,9 @@ _WAIT_MS = 500
 _WAIT_WHILE_FULL_MS = 20
 _PARTITION_BYTES = 2 * 2**20
 _REQUEST_BYTES = 4 * 2**20
-# Across all channels of a task: beyond this nobody is asked for more.
+# Over a long line; a worker has room for three of these.
+_FAR_BYTES = 24 * 2**20
+# Across all channels of a task: beyond this, or two requests, nobody is asked for more.
 _BUFFER_BYTES = 12 * 2**20
 _IDLE = 0.05
 _WAIT_WHILE_THROTTLED = 0.25
@@ -76,8 +78,8 @@ class Reader:
         self._committed = beat.committed
         self._arrived = arrived
         self.nearest = Nearest("", lambda _: None)
-        self._most = pace.quota.ahead(_BUFFER_BYTES)
-        self._size = RequestSize(min(_REQUEST_BYTES, self._most))
+        self._quota = pace.quota
+        self._size = FetchSize(self._quota.ahead(_REQUEST_BYTES), self._quota.ahead(_FAR_BYTES))
         self._session = FetchSession(*beat)
         self._asks: dict[Channel, FetchAsk] = {}
         self._asked: dict[tuple[str, int], tuple[Channel, int, int]] = {}
@@ -93,12 +95,17 @@ class Reader:
         """Fetch until `stopped`."""
         while not self.stopped:
             full = self._look(time.monotonic())
-            if not self._asks or sum(reader.queued_bytes for reader in self.peers) >= self._most:
+            if not self._asks or sum(reader.queued_bytes for reader in self.peers) >= self._room:
                 await self.bell.wait(_IDLE)
             elif pause := self._wire.throttled(self._node):
                 await self.bell.wait(min(pause, _WAIT_WHILE_THROTTLED))
             elif await self._fetch(full) < _LITTLE and (rest := self._rest.seconds(time.thread_time())):
                 await self._loop.sleep(rest)
+
+    @property
+    def _room(self) -> int:
+        """Bytes that may be read in advance."""
+        return self._quota.ahead(max(_BUFFER_BYTES, 2 * self._size.bytes))
 
     def look_again(self) -> None:
         """Look at all channels before the next request: one was opened."""
@@ -139,13 +146,14 @@ class Reader:
     async def _fetch(self, full: bool) -> int:
         """Fetch once and hand over what came; return how many bytes that were."""
         wait_ms = _WAIT_WHILE_FULL_MS if full else _WAIT_MS
-        self._session.rack = self.nearest.rack(time.monotonic())
+        began = time.monotonic()
+        self._session.rack = self.nearest.rack(began)
         try:
             answers = await self._wire.fetch_more(self._session, wait_ms, self._size.bytes)
         except (ConnectionLost, ErrorCode) as error:
             self._give_up(error)
             return _LITTLE
-        self._size.grow()
+        arrived = time.monotonic()
         if self.stopped:
             return _LITTLE
         served: list[Channel] = []
@@ -153,14 +161,15 @@ class Reader:
         for answer in answers:
             channel, asked_at, opening = self._asked[answer.topic, answer.partition]
             self._stirred.add(channel)
-            began = time.monotonic()
+            at = time.monotonic()
             self._hand_over(answer, channel, asked_at, opening)
-            if time.monotonic() - began > _LONG_WORK:
+            if time.monotonic() - at > _LONG_WORK:
                 self._laborious.add(channel)
                 await self._loop.sleep(_BREATH)
             if answer.records:
                 served.append(channel)
                 size += len(answer.records)
+        self._size.answered(size, self._session.waited, arrived - began, arrived)
         self._arrived(served)
         return size
 
@@ -206,7 +215,8 @@ class Reader:
         if ask is None or not same or ask.topic_id != sides.source_id:
             if ask is not None and ask.topic_id != sides.source_id:
                 self._session.forget(ask)
-            size = SLOW_BYTES if channel.is_slow or channel in self._laborious else _PARTITION_BYTES
+            usual = max(_PARTITION_BYTES, self._size.bytes // 2)
+            size = SLOW_BYTES if channel.is_slow or channel in self._laborious else usual
             ask = FetchAsk(place.topic, sides.source_id, place.partition, channel.fetch_at, sides.source.epoch, size)
             self._asks[channel] = ask
             self._session.want(ask)

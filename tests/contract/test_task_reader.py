@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from reconciler.embedded import EmbeddedCluster
+from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.replicator import reader
 from reconciler.replicator.channel import SLOW_BYTES, Channel
@@ -15,6 +15,7 @@ from reconciler.replicator.place import Place, Sides, Standing
 from reconciler.replicator.reader import Beat, Reader
 from reconciler.replicator.wire import (
     ConnectionLost,
+    FetchAnswer,
     FetchAsk,
     FetchSession,
     Loop,
@@ -26,6 +27,7 @@ from tests.contract.kafka import create, declared
 from tests.support.batches import Content, build
 from tests.support.channels import land
 from tests.support.copying import fill
+from tests.support.relay import Relay
 
 LARGE = 3 * 2**20
 BUSY, BUSY_BATCHES = 900_000, 40
@@ -120,3 +122,32 @@ def test_a_partition_whose_answers_take_long_is_asked_for_less(
     assert scene.channels[1].position == 20_000
     assert max(asked[:2]) > SLOW_BYTES
     assert set(asked[-4:]) == {SLOW_BYTES}
+
+
+def test_a_long_line_is_asked_for_more_at_once(topic_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or it would carry one usual answer each round trip, and nothing meanwhile."""
+    asked: list[int] = []
+    whole = Wire.fetch_more
+
+    async def noted(wire: Wire, session: FetchSession, wait_ms: int, max_bytes: int) -> list[FetchAnswer]:
+        asked.append(max_bytes)
+        return await whole(wire, session, wait_ms, max_bytes)
+
+    monkeypatch.setattr(Wire, "fetch_more", noted)
+    with Relay(1) as relay:
+        far = EmbeddedCluster("far", ClusterOptions(advertised=tuple(relay.ports)))
+        far.launch()
+        relay.upstream = [int(far.bootstrap.rpartition(":")[2])]
+        try:
+            far.await_ready()
+            topics = [f"{topic_name}-{n}" for n in range(4)]
+            for topic in topics:
+                create(far, topic)
+                fill(far, topic, 300_000)
+            relay.seconds = 0.02
+            scene = _Scene(declared("east", far), topics)
+            scene.read_until(scene.channels[0], 300_000)
+        finally:
+            far.stop()
+    assert scene.channels[0].position == 300_000
+    assert asked[0] <= 4 * 2**20 < max(asked)

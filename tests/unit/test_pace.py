@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.replicator.pace import ANY_RECORDS, FEW_RECORDS, Quota, RequestSize, Rest, RoundTrip
+from reconciler.replicator.pace import ANY_RECORDS, FEW_RECORDS, FetchSize, Quota, RequestSize, Rest, RoundTrip
 
 
 def test_it_halves_after_each_silence_but_never_to_nothing() -> None:
@@ -103,3 +103,39 @@ def test_a_quota_is_honoured_whatever_is_sent(rate: float, story: list[tuple[int
         sent += size
         # One request may be ahead, and a fifth of a second may be made up for.
         assert sent - size <= rate * (now - began + 0.2) * 1.001 + 1
+
+
+def fetched(size: FetchSize, trip: float, rate: float, answers: int, start: float = 0.0) -> int:
+    """Let a line answer in full, again and again; return what is asked for in the end."""
+    for number in range(answers):
+        size.answered(size.bytes, trip, trip + size.bytes / rate, start + number)
+    return size.bytes
+
+
+def test_a_short_line_is_asked_for_no_more_than_usual() -> None:
+    assert fetched(FetchSize(4_000_000, 24_000_000), 0.0005, 2e9, 100) == 4_000_000
+
+
+@pytest.mark.parametrize(("rate", "expected"), [(1e9, 24_000_000), (50e6, 20_000_000), (5e6, 4_000_000)])
+def test_a_long_line_is_asked_for_what_it_carries_in_a_few_round_trips(rate: float, expected: int) -> None:
+    size = FetchSize(4_000_000, 24_000_000)
+    assert fetched(size, 0.1, rate, 100) == pytest.approx(expected, rel=0.01)
+    size.shrink()
+    assert size.bytes == pytest.approx(expected / 2, rel=0.01)
+    # A replica nearby is read instead.
+    assert fetched(size, 0.0005, 2e9, 100, 1_000.0) == 4_000_000
+
+
+def test_brokers_that_wait_for_records_are_not_far() -> None:
+    size = FetchSize(4_000_000, 24_000_000)
+    for number in range(100):
+        size.answered(10_000, 0.4, 0.4001, float(number))
+    assert size.bytes == 4_000_000
+    # Nobody can tell when old brokers' answers began.
+    for number in range(100):
+        size.answered(4_000_000, 0.0, 0.2, 100.0 + number)
+    assert size.bytes == 4_000_000
+
+
+def test_a_quota_bounds_what_a_long_line_is_asked_for() -> None:
+    assert fetched(FetchSize(100_000, 100_000), 0.1, 1e9, 100) == 100_000

@@ -22,7 +22,7 @@ from reconciler.replicator.wire.compact import skip_tags
 
 _SCRATCH = 64 * 1024
 # A larger frame's buffer is given back at once.
-_LARGEST_KEPT = 24 * 2**20
+_LARGEST_KEPT = 28 * 2**20
 # How many buffers one call hands to the kernel, which takes 1,024 at most.
 _PIECES = 256
 _SIZE = struct.Struct(">i")
@@ -64,11 +64,18 @@ class RawHeader:
     Attributes:
         correlation_id: of the request.
         decode: makes a value of the answer's bytes behind its header; the value has a `throttle_time_ms`.
+        waited: seconds from the request until its answer began to arrive; 0 before.
     """
 
     def __init__(self, correlation_id: int, decode: Callable[[memoryview], Any]) -> None:
         self.correlation_id = correlation_id
         self.decode = decode
+        self.waited = 0.0
+        self._sent = time.monotonic()
+
+    def begins(self) -> None:
+        """Take note that the answer begins to arrive."""
+        self.waited = time.monotonic() - self._sent
 
 
 class _WholeFrames(KafkaProtocol):
@@ -189,12 +196,18 @@ class _Framing:
                     raise ConnectionError(_NO_FRAME)
                 self._head.clear()
                 self._frame, self._filled = self._room_for(size), 0
+                self._note_beginning()
             piece = data[: len(self._frame) - self._filled]
             self._frame[self._filled : self._filled + len(piece)] = piece
             self._filled += len(piece)
             data = data[len(piece) :]
             if self._filled == len(self._frame):
                 self._hand_over(self._frame)
+
+    def _note_beginning(self) -> None:
+        waiting = None if self._protocol is None else self._protocol.parser.in_flight_requests
+        if waiting and isinstance(waiting[0], RawHeader):
+            waiting[0].begins()
 
     def _room_for(self, size: int) -> memoryview:
         """Return room for a frame: the last large frame's when nobody looks at it any more, as new pages cost time."""

@@ -116,7 +116,7 @@ class Wire(Questions):
         names = {ask.topic_id.bytes: ask.topic for ask in asks if ask.topic_id is not None}
         turn = Turn(0, _NO_SESSION, asks)
         by_id = all(ask.topic_id is not None for ask in asks)
-        fetched = await self._fetch(node, Bounds(wait_ms, max_bytes, committed), turn, names, by_id)
+        fetched, _ = await self._fetch(node, Bounds(wait_ms, max_bytes, committed), turn, names, by_id)
         if fetched.error:
             raise ErrorCode(fetched.error)
         return fetched.answers
@@ -132,7 +132,7 @@ class Wire(Questions):
         for _ in range(_SESSION_TRIES):
             try:
                 turn = session.turn()
-                fetched = await self._fetch(session.node, bounds, turn, session.names, session.by_id)
+                fetched, session.waited = await self._fetch(session.node, bounds, turn, session.names, session.by_id)
             except BaseException:
                 session.broken()
                 raise
@@ -142,14 +142,18 @@ class Wire(Questions):
             raise ErrorCode(fetched.error)
         return fetched.answers
 
-    async def _fetch(self, node: int, bounds: Bounds, turn: Turn, names: dict[bytes, str], by_id: bool) -> Fetched:
+    async def _fetch(
+        self, node: int, bounds: Bounds, turn: Turn, names: dict[bytes, str], by_id: bool
+    ) -> tuple[Fetched, float]:
+        """Return the answer, and for how many seconds nothing of it was there; 0 where nobody can tell."""
         version = self._version(FetchRequest, fetching.LAST_RAW if by_id else fetching.FIRST_WITH_IDS - 1)
         if version is None:
             raise ConnectionLost(_NOT_CONNECTED)
         if version < fetching.FIRST_RAW:
-            return classic.fetched(await self._send(classic.fetch_request(bounds, turn.asks), node))
-        answer: Fetched = await self._send(RawFetch(version, bounds, turn, names), node)
-        return answer
+            return classic.fetched(await self._send(classic.fetch_request(bounds, turn.asks), node)), 0.0
+        request = RawFetch(version, bounds, turn, names)
+        answer: Fetched = await self._send(request, node)
+        return answer, request.header.waited
 
     def produce(
         self,

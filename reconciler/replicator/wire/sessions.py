@@ -35,6 +35,7 @@ class FetchSession:
 
     Attributes:
         rack: as in `Bounds`; it may change between two requests.
+        waited: seconds from the last request until its answer began to arrive; 0 where nobody can tell.
         by_id: whether all its topics are known by their ids; a session cannot mix ids and names.
     """
 
@@ -42,6 +43,7 @@ class FetchSession:
         self.node = node
         self.committed = committed
         self.rack = ""
+        self.waited = 0.0
         self.by_id = True
         self._id = 0
         self._epoch = 0
