@@ -112,8 +112,8 @@ class StatusReader:
         """
         if self._follower is None:
             self._follower = Journal(self._cluster, STATUS).follow()
-            for key, value in self._follower.catch_up().items():
-                self._heard.take(key, value)
+            for key, newest in self._follower.catch_up().items():
+                self._heard.take(key, newest)
         else:
             for key, value in self._follower.poll(0.0):
                 self._heard.take(key, value)

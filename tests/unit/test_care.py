@@ -1,4 +1,4 @@
-"""Who looks after tasks: whom it replaces, whom it leaves alone, and what it says meanwhile. Spark and topics made up."""
+"""Who looks after tasks: whom it replaces or leaves alone, and what it says meanwhile. Spark and topics made up."""
 
 from __future__ import annotations
 
