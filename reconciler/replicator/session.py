@@ -19,7 +19,7 @@ from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import Literal
 
-from py4j.protocol import Py4JError, Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -362,5 +362,7 @@ def _rounds(query: StreamingQuery) -> int:
 
 
 def _first_line(failure: object) -> str:
-    text = str(failure).strip()
+    # What Py4J says by itself is which method was called.
+    said = failure.java_exception.toString() if isinstance(failure, Py4JJavaError) else failure
+    text = str(said).strip()
     return text.splitlines()[0] if text else "no reason given"

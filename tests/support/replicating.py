@@ -69,9 +69,13 @@ class Replicator:
 
     def worker(self) -> psutil.Process:
         """Return the Python worker that has worked most: the one that replicates."""
-        workers = [p for p in self._descendants() if "pyspark.daemon" in " ".join(p.cmdline()) and not p.children()]
-        # The daemon's other children only plan rounds.
-        return max(workers, key=lambda p: sum(p.cpu_times()[:2]))
+        # The others only plan rounds.
+        return max(self.workers(), key=lambda p: sum(p.cpu_times()[:2]))
+
+    def workers(self) -> list[psutil.Process]:
+        """Return all Python workers, not the daemon that makes them."""
+        daemons = [p for p in self._descendants() if "pyspark.daemon" in " ".join(p.cmdline())]
+        return [p for p in daemons if p.ppid() in {other.pid for other in daemons}]
 
     def kill_worker(self) -> None:
         self.worker().kill()
