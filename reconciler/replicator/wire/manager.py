@@ -65,7 +65,7 @@ class BulkManager(KafkaConnectionManager):
         super().__init__(net, **cluster.kafka_python() | settings | tokens)
 
     def get_connection(self, node_id: Any, *arguments: Any, **options: Any) -> Any:
-        """Do what the library does; a new connection is made with credentials as they are now."""
+        """Do what the library does; a new connection is made with credentials as they are now, to a broker of now."""
         if node_id not in self._conns:
             if isinstance(self.failure, LOGIN_REFUSED) and self.cluster.is_bootstrap(node_id):
                 # The library would try again and again, and some brokers lock out whoever does.
@@ -76,7 +76,13 @@ class BulkManager(KafkaConnectionManager):
                 self.config.update(self._declared.kafka_python())
             except AnabranchError as error:
                 raise NotLetInError(str(error)) from None
-        return super().get_connection(node_id, *arguments, **options)
+        try:
+            return super().get_connection(node_id, *arguments, **options)
+        except kafka_errors.UnknownBrokerIdError:
+            # It was away when we asked who is there, and others know that it is back; the library would ask again only
+            # after minutes.
+            self.cluster.request_update()
+            raise
 
     async def _connect(self, node: Any, conn: Any, *arguments: Any, **options: Any) -> None:
         """Do what the library does, and remember what it keeps to its log."""
