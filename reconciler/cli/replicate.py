@@ -130,13 +130,16 @@ def spark_of(topology: Topology, targets: Sequence[str]) -> Spark:
 
 def _drive_on(gate: Gate, drive: Callable[[Topology, Sequence[str]], Outcome]) -> Outcome:
     """Drive what the gate lets pass, anew whenever another declaration is in force; return how the last run ended."""
-    from reconciler.replicator.drive import Ending, Outcome, StoppedEarly, StopSignals
+    from reconciler.replicator.drive import Ending, Outcome, StopSignals
 
     with StopSignals() as signals:
         try:
             while (outcome := drive(*gate.passed())).ending is Ending.SUPERSEDED:
                 pass
-        except StoppedEarly:
+        except BaseException as error:
+            # Only what happens before a run is heard here: a run has ears of its own.
+            if not signals.ended(error):
+                raise
             outcome = Outcome(Ending.STOPPED)
         finally:
             signals.may_raise = False

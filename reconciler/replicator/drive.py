@@ -133,6 +133,10 @@ class StopSignals:
         for number in self._before:
             signal.signal(number, self._hear)
 
+    def ended(self, error: BaseException) -> bool:
+        """Whether an error before Spark ran is a stop: C code makes its own error of what a handler raises in it."""
+        return isinstance(error, StoppedEarly) or (self.asked and isinstance(error, Exception))
+
     def _hear(self, _number: int, _frame: FrameType | None) -> None:
         self.asked = True
         if self.may_raise:
@@ -213,14 +217,13 @@ class Drive:
                 session.start()
                 signals.hear_again()
                 signals.may_raise = False
-            except StoppedEarly:
-                signals.may_raise = False
-                self._abandon(session)
-                return Outcome(Ending.STOPPED)
-            except AnabranchError as error:
+            except BaseException as error:
                 signals.may_raise = False
                 # Spark's own troubles are in its log.
-                self._abandon(session, keeps_log=any(problem.where == "Spark" for problem in error.problems))
+                troubles = error.problems if isinstance(error, AnabranchError) else ()
+                self._abandon(session, keeps_log=any(problem.where == "Spark" for problem in troubles))
+                if signals.ended(error):
+                    return Outcome(Ending.STOPPED)
                 raise
             care = Care(self._specs, session)
             try:
