@@ -46,6 +46,9 @@ TUNING = {
     "source.consumer.max.poll.records": "2000",
     # 1 MiB by default; the whole answer may have 50 MiB anyway.
     "source.consumer.max.partition.fetch.bytes": str(4 << 20),
+    # As large as the system lets them grow; 64 and 128 KiB by default, which is little for a long line.
+    "source.consumer.receive.buffer.bytes": "-1",
+    "target.producer.send.buffer.bytes": "-1",
 }
 
 # For records that come one by one: nothing waits for more, which is what is best for its latency; the rest as above.

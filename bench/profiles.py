@@ -23,6 +23,7 @@ class Profile:
         nodes: nodes of each cluster, and replicas of each topic.
         compacted: whether the broker's cleaner has been through the topic: a copy cannot have its offsets then.
         secured: whether clients of both clusters connect with TLS and log in with SCRAM-SHA-512.
+        line: seconds that a packet takes between the source and everybody else, one way.
     """
 
     name: str
@@ -31,11 +32,12 @@ class Profile:
     nodes: int = 1
     compacted: bool = False
     secured: bool = False
+    line: float = 0.0
 
     @property
     def has_floor(self) -> bool:
-        """Whether a follower's speed is a floor: a follower copies one replica, and speaks plaintext."""
-        return self.nodes == 1 and not self.secured
+        """Whether a follower's speed is a floor: a follower copies one replica, speaks plaintext, and stands near."""
+        return self.nodes == 1 and not self.secured and not self.line
 
 
 PROFILES = {
@@ -64,6 +66,12 @@ PROFILES = {
             "records of 250 bytes, uncompressed, full batches; TLS and SCRAM-SHA-512 on both sides",
             Load(16_000_000),
             secured=True,
+        ),
+        Profile(
+            "far",
+            "records of 250 bytes, uncompressed, full batches; 100 ms of round trip to the source",
+            Load(4_000_000),
+            line=0.05,
         ),
     )
 }

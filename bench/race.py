@@ -13,6 +13,7 @@ import secrets
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +22,7 @@ import psutil
 from bench import compaction
 from bench.competitor import Competitor, Scene
 from bench.follower import FOLLOWER, Follower
+from bench.line import FAR, NEAR, Line
 from bench.load import Load, produce, read
 from bench.plant import plant
 from bench.profiles import Profile
@@ -47,6 +49,8 @@ _BROKER = {
     # A remote topic gives its space back before the next one grows.
     "log.segment.delete.delay.ms": "1000",
 }
+
+_LONG_LINE = {"socket.send.buffer.bytes": "-1", "socket.receive.buffer.bytes": "-1"}
 
 
 @dataclass(frozen=True)
@@ -88,21 +92,27 @@ def race(profile: Profile, competitors: Sequence[Competitor], runs: int, say: Ca
     """
     load_before = os.getloadavg()[0]
     load = profile.load
+    line = Line() if profile.line else None
     measured: dict[str, list[Measurement]] = {competitor.name: [] for competitor in competitors}
     with (
         tempfile.TemporaryDirectory(prefix="anabranch-race-") as scratch,
+        line or nullcontext(),
         running(*_clusters(profile, competitors)) as (source, target),
     ):
         original = _fill(source, profile, say)
         _warm_up(source, target, profile, original)
+        if line is not None:
+            line.take(profile.line)
         for number in range(1, runs + 1):
             for competitor in competitors if number % 2 else tuple(reversed(competitors)):
                 folder = Path(scratch) / f"{competitor.name}-{number}"
                 folder.mkdir()
                 scene = Scene(source, target, f"{competitor.name}-{number}", TOPIC, load, folder)
                 say(f"{profile.name}, run {number} of {runs}: {competitor.title}")
-                measurement = _one(competitor, scene, original)
+                measurement = _one(competitor, scene, original, [] if line is None else [line.pid])
                 say(_in_short(measurement))
+                if line is not None:
+                    say(f"  the line has taken {line.cpu:.1f} CPU s until now")
                 measured[competitor.name].append(measurement)
     entries = tuple(Entry(competitor, tuple(measured[competitor.name])) for competitor in competitors)
     return Result(profile, original, entries, load_before)
@@ -118,7 +128,11 @@ def _clusters(profile: Profile, competitors: Sequence[Competitor]) -> tuple[Embe
         options = replace(options, users={_USER: secrets.token_hex(16)}, mechanisms=("SCRAM-SHA-512",), tls=True)
     # A follower takes part on a node of its own, which is there, and idle, while the others run.
     nodes = max(profile.nodes, FOLLOWER if any(isinstance(one, Follower) for one in competitors) else 1)
-    return EmbeddedCluster("source", replace(options, nodes=nodes)), EmbeddedCluster("target", options)
+    there = replace(options, nodes=nodes)
+    if profile.line:
+        # By default the kernel's buffers of a connection hold 100 KiB for Kafka, whatever the line.
+        there = replace(there, listen=NEAR, told=FAR, overrides={**there.overrides, **_LONG_LINE})
+    return EmbeddedCluster("source", there), EmbeddedCluster("target", options)
 
 
 def _fill(source: EmbeddedCluster, profile: Profile, say: Callable[[str], None]) -> LogFacts:
@@ -168,15 +182,15 @@ def _warm_up(source: EmbeddedCluster, target: EmbeddedCluster, profile: Profile,
     remove(target, TOPIC)
 
 
-def _one(competitor: Competitor, scene: Scene, original: LogFacts) -> Measurement:
-    """Start a competitor, measure it, end it, compare what it wrote and remove it."""
+def _one(competitor: Competitor, scene: Scene, original: LogFacts, also: Sequence[int]) -> Measurement:
+    """Start a competitor, measure it, end it, compare what it wrote and remove it; `also` counts to the brokers."""
     _settle(scene, original)
     competitor.prepare(scene)
     copy = competitor.copy(scene)
     try:
         process = competitor.start(scene)
         brokers = [pid for pid in broker_pids(scene) if pid != process.pid]
-        measurement = Watch(scene, process, brokers, original, copy).measure()
+        measurement = Watch(scene, process, [*brokers, *also], original, copy).measure()
         competitor.finish(scene)
         competitor.check(scene)
         return measurement

@@ -9,6 +9,7 @@ from dataclasses import replace
 from bench.commands.common import count, counts, new_command, publish, say
 from bench.competitor import Competitor
 from bench.follower import Follower
+from bench.line import leave_network
 from bench.load import CODECS, SMALLEST, Load
 from bench.mm2 import MirrorMaker2
 from bench.ours import Anabranch
@@ -58,6 +59,11 @@ def _run(asked: argparse.Namespace) -> None:
         profiles = [_adapted(profile, asked) for profile in asked.profile]
     except ValueError as error:
         sys.exit(f"--profile and its options: {error}")
+    if any(profile.line for profile in profiles):
+        try:
+            leave_network()
+        except AnabranchError as error:
+            sys.exit(str(error))
     failures = [profile.name for profile in profiles if not _raced(profile, asked)]
     if failures:
         sys.exit(f"no result: {', '.join(failures)}")

@@ -68,7 +68,7 @@ class EmbeddedCluster:
     @property
     def bootstrap(self) -> str:
         """The addresses for clients, `host:port` joined by commas; they stay the same from start to stop."""
-        return ",".join(f"{HOST}:{ports.client}" for ports in self._ports.values())
+        return ",".join(f"{self.options.listen}:{ports.client}" for ports in self._ports.values())
 
     @property
     def bootstrap_within(self) -> str:
@@ -141,7 +141,7 @@ class EmbeddedCluster:
             return {}
         self.ca.parent.mkdir(parents=True, exist_ok=True)
         self.ca.write_text(self._authority.pem)
-        own = self._authority.issue("broker", (HOST,))
+        own = self._authority.issue("broker", (HOST, self.options.listen))
         return tls_settings(self._authority.pem, own, self.options.mutual)
 
     def start(self) -> None:
@@ -240,7 +240,7 @@ class EmbeddedCluster:
                 self.set_password(user, password)
             self._has_passwords = True
         for node in nodes:
-            config = {**self.client_config(), "bootstrap.servers": f"{HOST}:{self._ports[node].client}"}
+            config = {**self.client_config(), "bootstrap.servers": f"{self.options.listen}:{self._ports[node].client}"}
             self._await_node(node, config, deadline)
 
     def _await_node(self, node: int, config: Mapping[str, str], deadline: float) -> None:

@@ -80,6 +80,8 @@ class ClusterOptions:
         racks: where the nodes stand, one after the other; consumers that say where they are read from a replica there.
         advertised: the ports that the nodes tell clients, one after the other, where something stands between; by
             default those that they listen on.
+        listen: the address at which the nodes listen for clients.
+        told: the address that they tell clients, where something stands between; by default the one they listen at.
         jvm: options of the Java virtual machine.
         start_seconds: how long the start may take.
         stop_seconds: how long an orderly stop may take before SIGKILL.
@@ -93,6 +95,8 @@ class ClusterOptions:
     mutual: bool = False
     racks: Sequence[str] = ()
     advertised: Sequence[int] = ()
+    listen: str = HOST
+    told: str = ""
     jvm: Sequence[str] = QUICK_JVM
     start_seconds: float = 90.0
     stop_seconds: float = 20.0
@@ -181,8 +185,10 @@ def server_properties(
         "controller.quorum.voters": ",".join(f"{node}@{HOST}:{at.controller}" for node, at in ports.items()),
         "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": "INTERNAL",
-        "listeners": f"CLIENT://{HOST}:{own.client},INTERNAL://{HOST}:{own.internal},CONTROLLER://{HOST}:{own.controller}",
-        "advertised.listeners": f"CLIENT://{HOST}:{told},INTERNAL://{HOST}:{own.internal}",
+        "listeners": (
+            f"CLIENT://{options.listen}:{own.client},INTERNAL://{HOST}:{own.internal},CONTROLLER://{HOST}:{own.controller}"
+        ),
+        "advertised.listeners": f"CLIENT://{options.told or options.listen}:{told},INTERNAL://{HOST}:{own.internal}",
         "listener.security.protocol.map": f"CLIENT:{options.protocol},INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "log.dirs": str(data),
         "default.replication.factor": replicas,

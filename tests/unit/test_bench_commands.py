@@ -19,7 +19,7 @@ def test_a_race_of_all_profiles_has_everybody_but_no_floor_where_copies_are_seve
     assert asked.profile == list(PROFILES.values())
     names = {profile.name: [one.name for one in competitors(profile, asked)] for profile in asked.profile}
     everybody = ["anabranch-1", "anabranch-2", "mm2-2", "mm2-2-eos"]
-    assert names.pop("rf3") == names.pop("secured") == everybody
+    assert names.pop("rf3") == names.pop("secured") == names.pop("far") == everybody
     # Where the original has holes, no copy can have its offsets.
     translated = ["anabranch-1-translated", "anabranch-2-translated", *everybody[2:]]
     assert names.pop("compacted") == [*translated, "follower"]
