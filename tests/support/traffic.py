@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import Callable
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 
 from reconciler.embedded import EmbeddedCluster
 
@@ -136,6 +137,16 @@ class Transactions(threading.Thread):
             raise self.error
 
     def _transact(self, number: int) -> None:
+        """Write one transaction; one that a broker breaks off is aborted, as an application would."""
+        try:
+            self._write(number)
+        except KafkaException as error:
+            (cause,) = error.args
+            if not cause.txn_requires_abort():
+                raise
+            self._producer.abort_transaction(60)
+
+    def _write(self, number: int) -> None:
         self._producer.begin_transaction()
         for partition in range(self._partitions):
             for part in range(1 + (number + partition) % 3):
@@ -150,4 +161,16 @@ class Transactions(threading.Thread):
         if number % 3 == 2:
             self._producer.abort_transaction(60)
         else:
-            self._producer.commit_transaction(60)
+            _patiently(lambda: self._producer.commit_transaction(60))
+
+
+def _patiently(ask: Callable[[], None]) -> None:
+    """Ask again while a broker only was too slow: a transaction is committed or not, and asking again is safe."""
+    deadline = time.monotonic() + 120
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            (cause,) = error.args
+            if not cause.retriable() or time.monotonic() > deadline:
+                raise

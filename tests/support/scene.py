@@ -1,0 +1,171 @@
+"""Two clusters of three brokers, the second behind a relay; six topics that grow all the time; a process to copy them.
+
+Three flows: identical offsets, translated ones, and identical ones of a source with transactions whose gaps are filled
+with transactions. Each has fresh and week-old records, and a user who may do exactly what `explain --acls` names.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reconciler.demo.compare import Isolation, compare
+from reconciler.embedded import ClusterOptions, EmbeddedCluster, start_all, stop_all
+from reconciler.model.cluster import Cluster
+from reconciler.model.security import SecretRef, Security
+from tests.contract.kafka import create
+from tests.integration.command import anabranch
+from tests.support.acls import give, needed_by
+from tests.support.relay import Relay
+from tests.support.replicating import Replicator, wait_until_copying
+from tests.support.traffic import WEEK_MS, Traffic, Transactions
+from tests.support.translated import assert_repeats_only, assert_translated, contents, runs_of
+
+PARTITIONS = 6
+BACKLOG, PER_SECOND = 10_000, 150
+SECONDS = 240.0
+USERS = {"admin": "admin-secret", "mirror": "mirror-secret"}
+SECURITY = {"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN", "username": "mirror", "password": "env:MIRROR_PASSWORD"}
+QUICK_RETURN = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500", "min.insync.replicas": "2"}
+ISOLATIONS: tuple[Isolation, ...] = ("read_uncommitted", "read_committed")
+# The flows: identical, translated, filled with transactions.
+MODES = "itf"
+
+DECLARATION = """\
+version: 1
+name: {name}
+clusters:
+  east: {{bootstrap: {source}, security: {security}}}
+  west: {{bootstrap: {target}, security: {security}}}
+replication:
+  - {{from: east, to: west, name: {name}-i, offsets: identical, topics: {{include: ["{name}-i-.*"]}}}}
+  - {{from: east, to: west, name: {name}-t, offsets: translated, topics: {{include: ["{name}-t-.*"]}}}}
+  - from: east
+    to: west
+    name: {name}-f
+    offsets: identical
+    fill: transactions
+    topics: {{include: ["{name}-f-.*"]}}
+"""
+
+
+class Scene:
+    """What goes on between two clusters.
+
+    Args:
+        folder: for the declaration and the runs.
+        source: where the topics are made.
+        target: what is reached through `relay`.
+        relay: the line.
+        name: of the topology, and how its topics begin.
+        records: of each topic that has no transactions.
+    """
+
+    def __init__(
+        self, folder: Path, source: EmbeddedCluster, target: EmbeddedCluster, relay: Relay, name: str, records: int
+    ) -> None:
+        self.folder, self.name, self.relay, self._records = folder, name, relay, records
+        self.clusters = {"source": source, "target": target}
+        # As the tests see them: who may do everything.
+        overseer = Security("SASL_PLAINTEXT", "PLAIN", "admin", SecretRef("env", "ADMIN_PASSWORD"))
+        self.source = Cluster("east", tuple(source.bootstrap.split(",")), security=overseer)
+        self.target = Cluster("west", tuple(f"127.0.0.1:{port}" for port in relay.ports), security=overseer)
+        ages = {"fresh": 0, "old": WEEK_MS}
+        self.topics = {f"{name}-{mode}-{age}": ms for mode in MODES for age, ms in ages.items()}
+        for topic in self.topics:
+            create(source, topic, PARTITIONS, replicas=3)
+        self.file = folder / "topology.yaml"
+        sides = {"source": list(self.source.bootstrap), "target": list(self.target.bootstrap)}
+        self.file.write_text(DECLARATION.format(name=name, security=SECURITY, **sides).replace("'", '"'))
+        for alias, cluster in (("east", source), ("west", target)):
+            give(cluster, "mirror", needed_by(self.file, alias))
+        applied = anabranch("apply", self.file, "--yes")
+        assert applied.code == 0, applied.stderr
+        self._traffic = [self._traffic_to(topic, age) for topic, age in self.topics.items()]
+        for thread in self._traffic:
+            thread.start()
+        self.running = Replicator(self.file, folder)
+
+    def _traffic_to(self, topic: str, age_ms: int) -> Traffic | Transactions:
+        source = self.clusters["source"]
+        if topic.startswith(f"{self.name}-f"):
+            return Transactions(source, topic, PARTITIONS, age_ms)
+        return Traffic(source, topic, PARTITIONS, self._records, BACKLOG, per_second=PER_SECOND, age_ms=age_ms)
+
+    def start_again(self) -> None:
+        """Start another process in place of one that is gone."""
+        self.running = Replicator(self.file, self.folder)
+
+    def goes_on(self, since: float) -> None:
+        """Wait until every partition of all flows runs, and all have copied something, after a moment."""
+        deadline = time.monotonic() + SECONDS
+        while {status.flow for status in wait_until_copying(self.target, self.running, since, SECONDS)} != {
+            f"{self.name}-{mode}" for mode in MODES
+        }:
+            assert time.monotonic() < deadline, self.running.said()[-3000:]
+            time.sleep(0.2)
+
+    def check(self) -> None:
+        """Let everything be copied, and compare it."""
+        for thread in self._traffic:
+            thread.finish()
+        self.running.terminate()
+        assert self.running.wait(SECONDS) == 0, self.running.said()[-3000:]
+        last = Replicator(self.file, self.folder, "--until-caught-up")
+        try:
+            assert last.wait(2 * SECONDS) == 0, last.said()[-3000:]
+        finally:
+            last.end()
+        checks = {"i": self._check_identical, "t": self._check_translated, "f": self._check_filled}
+        for topic in self.topics:
+            checks[topic.removeprefix(f"{self.name}-")[0]](topic)
+
+    def _check_identical(self, topic: str) -> None:
+        for isolation in ISOLATIONS:
+            found = compare(self.source, topic, self.target, f"east.{topic}", isolation)
+            assert (found.is_identical, found.records) == (True, self._records), (isolation, found.different)
+
+    def _check_translated(self, topic: str) -> None:
+        count = 0
+        for number in range(PARTITIONS):
+            theirs = contents(self.source, topic, number)
+            assert contents(self.target, f"east.{topic}", number) == theirs
+            assert_repeats_only(self.target, f"east.{topic}", number)
+            count += len(theirs)
+        assert count == self._records
+
+    def _check_filled(self, topic: str) -> None:
+        """Every offset is the original's, or inside of a shifted run that is recorded."""
+        runs = runs_of(self.target, f"{self.name}-f", f"east.{topic}", PARTITIONS)
+        shifted = assert_translated(self.source, topic, self.target, runs)
+        print(f"{topic}: {sum(len(one.runs) for one in runs)} runs recorded, {shifted} records shifted")
+        assert (shifted > 0) <= any(one.runs for one in runs)
+
+
+@contextmanager
+def opened(folder: Path, name: str, records: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+    """Open a scene for the length of a block, with records flowing."""
+    for user, password in USERS.items():
+        monkeypatch.setenv(f"{user.upper()}_PASSWORD", password)
+    options = ClusterOptions(nodes=3, overrides=QUICK_RETURN, users=USERS)
+    with Relay(3) as relay:
+        source = EmbeddedCluster("source", options)
+        target = EmbeddedCluster("target", replace(options, advertised=tuple(relay.ports)))
+        # Whoever asks whether it is there is sent through the relay.
+        target.launch()
+        relay.upstream = [int(address.rpartition(":")[2]) for address in target.bootstrap.split(",")]
+        try:
+            start_all([source])
+            target.await_ready()
+            made = Scene(folder, source, target, relay, name, records)
+            try:
+                yield made
+            finally:
+                made.running.end()
+        finally:
+            stop_all([source, target])
