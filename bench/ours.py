@@ -11,14 +11,22 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+
+import psutil
 
 from bench.competitor import Replicator, Scene, end, fault
 from reconciler.embedded import EmbeddedCluster
 from reconciler.embedded.launch import start_child
+from reconciler.embedded.ports import HOST, PortLease
 from reconciler.model.flow import OffsetsMode
 
 _COMMAND = (sys.executable, "-m", "reconciler.cli.main")
 _END_SECONDS = 60.0
+# A Spark cluster beside the command, which is of the same tree of processes then.
+_BESIDE_SPARK = (sys.executable, "-m", "bench.standalone")
+_WORKERS = "2"
+_CONF = {"spark.driver.host": HOST, "spark.executor.cores": 1, "spark.executor.memory": "512m"}
 
 
 class Anabranch(Replicator):
@@ -28,20 +36,27 @@ class Anabranch(Replicator):
         tasks: how many.
         options: further options of `anabranch replicate`; without any it ends when it has caught up.
         offsets: the mode that the flow declares.
+        executors: whether the tasks run on a standalone Spark cluster with two workers, an executor for each.
     """
 
     guarantee = "exactly once"
 
     def __init__(
-        self, tasks: int, options: Sequence[str] = ("--until-caught-up",), offsets: OffsetsMode = "auto"
+        self,
+        tasks: int,
+        options: Sequence[str] = ("--until-caught-up",),
+        offsets: OffsetsMode = "auto",
+        executors: bool = False,
     ) -> None:
         super().__init__()
+        self._executors = executors
+        self._lease: PortLease | None = None
         self._tasks = tasks
         self._offsets = offsets
         self.keeps_offsets = offsets != "translated"
         self._options = tuple(options)
-        kind = "" if self.keeps_offsets else ", translated"
-        self.name = f"anabranch-{tasks}{kind.replace(', ', '-')}"
+        kind = ("" if self.keeps_offsets else ", translated") + (", on executors" if executors else "")
+        self.name = f"anabranch-{tasks}{kind.replace(', ', '-').replace(' ', '-')}"
         self.title = f"Anabranch, {tasks} task{'s' if tasks > 1 else ''}{kind}"
 
     def prepare(self, scene: Scene) -> None:
@@ -53,7 +68,10 @@ class Anabranch(Replicator):
         topology = {
             "version": 1,
             "name": scene.alias,
-            "clusters": {scene.alias: _cluster(scene.source), "target": _cluster(scene.target)},
+            "clusters": {
+                scene.alias: _cluster(scene.source),
+                "target": _cluster(scene.target) | {"datacenter": "here"},
+            },
             "flows": [
                 {
                     "from": scene.alias,
@@ -64,6 +82,10 @@ class Anabranch(Replicator):
                 }
             ],
         }
+        if self._executors:
+            self._lease = PortLease.take(1)
+            spark = {"master": f"spark://{HOST}:{self._lease.ports[0]}", "conf": _CONF}
+            topology["datacenters"] = {"here": {"spark": spark}}
         # JSON is YAML.
         (scene.folder / "topology.yaml").write_text(json.dumps(topology, indent=2))
         with scene.log.open("wb") as output:
@@ -75,8 +97,22 @@ class Anabranch(Replicator):
     def start(self, scene: Scene) -> subprocess.Popen[bytes]:
         """Start `anabranch replicate`."""
         command = [*_COMMAND, "replicate", str(scene.folder / "topology.yaml"), *self._options]
-        self._process = start_child([*command, "--state-dir", str(scene.folder / "state")], scene.log)
+        command += ["--state-dir", str(scene.folder / "state")]
+        if self._lease is not None:
+            command = [*_BESIDE_SPARK, str(scene.folder / "spark"), _WORKERS, str(self._lease.ports[0]), *command]
+        self._process = start_child(command, scene.log)
         return self._process
+
+    def clear(self, scene: Scene) -> None:
+        """Kill what still runs and remove the remote topic."""
+        if self._lease is not None and self._process is not None and self._process.poll() is None:
+            for child in psutil.Process(self._process.pid).children(recursive=True):
+                with suppress(psutil.NoSuchProcess):
+                    child.kill()
+        super().clear(scene)
+        if self._lease is not None:
+            self._lease.release()
+            self._lease = None
 
     def stop(self) -> None:
         """End it in order when it would run for ever."""

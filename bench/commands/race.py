@@ -39,6 +39,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command.add_argument("--runs", type=count, default=3, help="starts of each competitor")
     command.add_argument("--tasks", type=counts, default="1,2", help="Anabranch's tasks, one competitor for each")
     command.add_argument("--offsets", choices=OFFSETS_MODES, default="auto", help="how Anabranch's copy has them")
+    command.add_argument("--executors", action="store_true", help="run Anabranch's tasks on a standalone Spark cluster")
     command.add_argument("--mm2-tasks", type=counts, default="2", help="the same for MirrorMaker 2")
     for name, text in (
         ("--mm2", "MirrorMaker 2"),
@@ -76,7 +77,7 @@ def _raced(profile: Profile, asked: argparse.Namespace) -> bool:
     except AnabranchError as error:
         say(str(error))
         return False
-    kind = "-translated" if asked.offsets == "translated" else ""
+    kind = ("-translated" if asked.offsets == "translated" else "") + ("-executors" if asked.executors else "")
     publish(lambda machine, date: report([result], machine, date), f"race-{profile.name}{kind}", asked.write)
     return True
 
@@ -84,7 +85,7 @@ def _raced(profile: Profile, asked: argparse.Namespace) -> bool:
 def competitors(profile: Profile, asked: argparse.Namespace) -> list[Competitor]:
     """Return who takes part in a profile's race."""
     offsets: OffsetsMode = "translated" if profile.compacted else asked.offsets
-    found: list[Competitor] = [Anabranch(tasks, offsets=offsets) for tasks in asked.tasks]
+    found: list[Competitor] = [Anabranch(tasks, offsets=offsets, executors=asked.executors) for tasks in asked.tasks]
     modes = [mode for mode, chosen in ((False, asked.mm2), (True, asked.mm2_exactly_once)) if chosen]
     found += [MirrorMaker2(tasks, exactly_once) for exactly_once in modes for tasks in asked.mm2_tasks]
     if asked.follower and profile.has_floor:

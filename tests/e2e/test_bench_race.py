@@ -43,3 +43,13 @@ def test_a_small_race_is_measured_from_end_to_end() -> None:
     assert "300,000 records of 250 bytes" in text
     assert "Anabranch, 1 task / Kafka follower" in text
     assert any("run 1 of 1: MirrorMaker 2, 2 tasks" in line for line in said)
+
+
+@pytest.mark.long
+def test_tasks_on_executors_are_measured_with_all_their_processes() -> None:
+    profile = Profile("small", "few records", Load(300_000))
+    (entry,) = race(profile, (Anabranch(2, executors=True),), 1, lambda _: None).entries
+    (one,) = entry.measurements
+    assert one.copy.records == 300_000
+    assert one.memory.worker > 0
+    assert entry.competitor.title == "Anabranch, 2 tasks, on executors"

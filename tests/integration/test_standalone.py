@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from bench.standalone import CORES, Standalone, standalone
 from reconciler.demo.compare import compare
 from reconciler.embedded import EmbeddedCluster
 from tests.contract.kafka import create, declared
 from tests.integration.command import anabranch
 from tests.support.replicating import Replicator, wait_until_copying
-from tests.support.standalone import CORES, Standalone, standalone
 from tests.support.traffic import Traffic
 
 PARTITIONS = 4

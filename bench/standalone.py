@@ -1,10 +1,16 @@
-"""A standalone Spark cluster on this machine: a master and workers, started from the installed package."""
+"""A standalone Spark cluster on this machine: a master and workers, started from the installed package.
+
+Run as a program, `python -m bench.standalone FOLDER WORKERS PORT COMMAND...`, it runs a command beside a cluster whose
+master listens at a port, as the root of the processes of both; it ends with the command, and with its exit code.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -24,15 +30,21 @@ _EXECUTOR = "CoarseGrainedExecutorBackend"
 class Standalone:
     """A master with workers.
 
+    Args:
+        folder: for its logs, and the work of its workers.
+        workers: how many, of `CORES` cores each.
+        port: where the master listens; any that is free by default.
+
     Attributes:
         master: its URL.
     """
 
-    def __init__(self, folder: Path, workers: int) -> None:
+    def __init__(self, folder: Path, workers: int, port: int | None = None) -> None:
         self._lease = PortLease.take(2 + 2 * workers)
         ports = iter(self._lease.ports)
         self._folder = folder
-        port, self._pages = next(ports), next(ports)
+        own_port, self._pages = next(ports), next(ports)
+        port = port or own_port
         self.master = f"spark://{HOST}:{port}"
         at = ["--host", HOST, "--port"]
         self._processes = [self._start("master.Master", "master", *at, str(port), "--webui-port", str(self._pages))]
@@ -106,3 +118,17 @@ def standalone(folder: Path, workers: int = 2) -> Iterator[Standalone]:
         yield cluster
     finally:
         cluster.stop()
+
+
+def _beside(folder: Path, workers: int, port: int, command: Sequence[str]) -> int:
+    cluster = Standalone(folder, workers, port)
+    try:
+        running = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        signal.signal(signal.SIGTERM, lambda *_: running.terminate())
+        return running.wait()
+    finally:
+        cluster.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(_beside(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]))
