@@ -21,6 +21,8 @@ FEW_RECORDS = 16
 # Unless the window of a partition, five batches, has to last for that long.
 ANY_RECORDS = 2**31 - 1
 _LONG = 0.004
+# Over a line as short as this a usual fetch after the other is as quick as any; a busy broker takes as long at times.
+_NEAR = 0.01
 # A fetch asks for what a long line carries in so many round trips; fewer leave it idle for longer.
 _TRIPS = 4
 _SHORTEST_TRANSFER = 0.001
@@ -97,6 +99,7 @@ class FetchSize(RequestSize):
         self._usual = usual
         self._most = most
         self._trip = RoundTrip()
+        self._was_lost = False
 
     def answered(self, size: int, waited: float, took: float, now: float) -> None:
         """Take note of an answer: the next request may carry more.
@@ -111,9 +114,19 @@ class FetchSize(RequestSize):
             # There was enough: the broker did not wait for more.
             self._trip.took(waited, now)
             rate = size / max(took - waited, _SHORTEST_TRANSFER)
-            wanted = int(rate * self._trip.seconds * _TRIPS) if self._trip.is_long else self._usual
+            is_far = self._trip.seconds >= _NEAR
+            wanted = int(rate * self._trip.seconds * _TRIPS) if is_far else self._usual
             self._largest = max(self._usual, min(self._most, wanted))
+            if is_far and not self._was_lost:
+                # An eighth with each answer would take seconds where each takes a tenth of one.
+                self.bytes = min(self._largest, 2 * self.bytes)
+                return
         self.grow()
+
+    def shrink(self) -> None:
+        """A request got no answer: the next one carries half, and from now on they grow with care."""
+        super().shrink()
+        self._was_lost = True
 
 
 class Pace(NamedTuple):

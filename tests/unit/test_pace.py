@@ -126,6 +126,13 @@ def test_a_long_line_is_asked_for_what_it_carries_in_a_few_round_trips(rate: flo
     assert fetched(size, 0.0005, 2e9, 100, 1_000.0) == 4_000_000
 
 
+def test_a_long_line_is_asked_for_more_soon_but_with_care_after_a_loss() -> None:
+    size = FetchSize(4_000_000, 24_000_000)
+    assert fetched(size, 0.1, 1e9, 3) == 24_000_000
+    size.shrink()
+    assert 12_000_000 < fetched(size, 0.1, 1e9, 3) < 24_000_000
+
+
 def test_brokers_that_wait_for_records_are_not_far() -> None:
     size = FetchSize(4_000_000, 24_000_000)
     for number in range(100):
