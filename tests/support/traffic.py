@@ -98,17 +98,21 @@ class Traffic(threading.Thread):
 
 
 class Transactions(threading.Thread):
-    """Writes five transactions a second over all partitions of a topic, every third aborted, until told to finish.
+    """Writes transactions over all partitions of a topic, every third aborted, until told to finish.
 
     Args:
         cluster: where to.
         topic: an existing topic.
         partitions: of the topic; each transaction has records in all of them.
         age_ms: how old the records say they are.
+        per_second: how many transactions.
     """
 
-    def __init__(self, cluster: EmbeddedCluster, topic: str, partitions: int, age_ms: int = 0) -> None:
+    def __init__(
+        self, cluster: EmbeddedCluster, topic: str, partitions: int, age_ms: int = 0, *, per_second: float = 5.0
+    ) -> None:
         super().__init__(name=f"transactions-{topic}", daemon=True)
+        self._pause = 1 / per_second
         self.error: BaseException | None = None
         self.ended = 0
         self._at_least = 0
@@ -124,7 +128,7 @@ class Transactions(threading.Thread):
                 began = time.monotonic()
                 self._transact(self.ended)
                 self.ended += 1
-                self._over.wait(began + 0.2 - time.monotonic())
+                self._over.wait(began + self._pause - time.monotonic())
         except BaseException as error:
             self.error = error
 
