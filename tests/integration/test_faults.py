@@ -29,6 +29,8 @@ def _meet(scene: Scene, faults: Sequence[Fault], seed: int) -> None:
     scene.check()
 
 
+# Not in every run of the tests yet: six brokers make it last minutes beside others.
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_quick_faults_lose_and_double_nothing(tmp_path: Path, topic_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(tmp_path, f"f{topic_name[-8:]}", 30_000, monkeypatch) as scene:

@@ -145,8 +145,12 @@ class Kinds:
         expected = dict.fromkeys(self.codecs, 30_000) | {self.large: 4, self.empty: 0, self.trimmed: 890}
         self.scene.assert_identical(expected)
         assert batch_of(self.scene.source, self.stamped, 0).is_log_append_time
-        assert batch_of(self.scene.source, self.divided, 0).size > LARGEST
-        assert batch_of(self.scene.target, f"east.{self.divided}", 0).size <= LARGEST
+        sizes = [
+            [batch_of(cluster, topic, offset).size for offset in range(0, 2_500, 500)]
+            for cluster, topic in ((self.scene.source, self.divided), (self.scene.target, f"east.{self.divided}"))
+        ]
+        # On a busy machine the producer's first batches hold but a few of the backlog's records.
+        assert max(sizes[0]) > LARGEST >= max(sizes[1])
         assert all(thread.ended >= TRANSACTIONS for thread in self.transactions)
         for isolation in ISOLATIONS:
             found = compare(self.scene.source, self.marked, self.scene.target, f"east.{self.marked}", isolation)
