@@ -24,7 +24,7 @@ from reconciler.declare import (
     words,
 )
 from reconciler.declare.expand import expand, references
-from reconciler.declare.located import Document, Located, Mark, Position
+from reconciler.declare.located import Document, Located, Mark, Place, Position
 from reconciler.declare.merge import Declaration, Source, merge
 from reconciler.declare.reader import display_name, read
 from reconciler.declare.violations import Finding
@@ -104,20 +104,23 @@ def _without(document: Document, findings: Iterable[Finding]) -> Source:
 
 
 def _bad_clusters(source: Source) -> Iterable[Located]:
-    declared = source.document.value.get("clusters")
-    for alias in declared if isinstance(declared, dict) else ():
-        place = source.document.at("clusters", alias)
+    for place in _declared(source, "clusters"):
         if source.usable(place):
             yield from clusters.check(place)
         yield from security.check(place / "security", source.usable)
 
 
 def _bad_datacenters(source: Source) -> Iterable[Located]:
-    declared = source.document.value.get("datacenters")
-    for name in declared if isinstance(declared, dict) else ():
-        place = source.document.at("datacenters", name)
+    for place in _declared(source, "datacenters"):
         if source.usable(place):
             yield from datacenters.check(place)
+
+
+def _declared(source: Source, key: str) -> Iterable[Place]:
+    """Yield the place of everything that is declared by name under a key."""
+    declared = source.document.value.get(key)
+    for name in declared if isinstance(declared, dict) else ():
+        yield source.document.at(key, name)
 
 
 def _missing(sources: Sequence[Source]) -> Iterable[Located]:
