@@ -35,6 +35,7 @@ from reconciler.model.errors import EnvironmentFault, Problem
 TOPIC = "orders"
 _USER = "bench"
 _WARM_UP_RECORDS = 8_000_000
+_WARM_UPS = 3
 _REPLICAS_SECONDS = 30.0
 # Gigabytes of one-record batches are checked at the start after they were planted.
 _RECOVERY_SECONDS = 300.0
@@ -176,10 +177,11 @@ def _warm_up(source: EmbeddedCluster, target: EmbeddedCluster, profile: Profile,
     """
     load = profile.load
     some = replace(load, records=min(original.records, _WARM_UP_RECORDS), alone=False)
-    read(source.client_config(), TOPIC, some)
-    create(target, TOPIC, some.partitions, profile.nodes)
-    produce(target.client_config(), TOPIC, some)
-    remove(target, TOPIC)
+    for _ in range(_WARM_UPS):
+        read(source.client_config(), TOPIC, some)
+        create(target, TOPIC, some.partitions, profile.nodes)
+        produce(target.client_config(), TOPIC, some)
+        remove(target, TOPIC)
 
 
 def _one(competitor: Competitor, scene: Scene, original: LogFacts, also: Sequence[int]) -> Measurement:

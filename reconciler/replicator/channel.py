@@ -209,9 +209,9 @@ class Channel:
         """Whether there was a gap a short while ago: there may be many more."""
         return self._sent_since_gap < QUEUE_BYTES
 
-    def wants_data(self) -> bool:
-        """Tell whether the next fetch should ask for this partition."""
-        room = _SLOW_ROOM if self.is_slow else QUEUE_BYTES
+    def wants_data(self, most: int = QUEUE_BYTES) -> bool:
+        """Tell whether the next fetch should ask for this partition, of which `most` bytes may wait to be sent."""
+        room = _SLOW_ROOM if self.is_slow else most
         return self.state is PartitionState.RUNNING and self._blocked is None and self.queue.bytes < room
 
     def receive(self, answer: FetchAnswer, asked_at: int, opening: int, now: float) -> int:

@@ -25,6 +25,9 @@ _LONG = 0.004
 _NEAR = 0.01
 # A fetch asks for what a long line carries in so many round trips; fewer leave it idle for longer.
 _TRIPS = 4
+# A line that carries so many times the usual fetch in these trips is worth several fetches at once, until each of them
+# gets less than a part of the usual one: who shares a slow line would only wait longer, until requests time out.
+_WORTH_MORE, _TOO_LITTLE = 3, 0.5
 _SHORTEST_TRANSFER = 0.001
 # For how many seconds at least the quickest answer counts, and for twice as many at most.
 _REMEMBERED = 5.0
@@ -92,12 +95,17 @@ class FetchSize(RequestSize):
     Args:
         usual: the most where the line is short.
         most: the most where it is long.
+
+    Attributes:
+        most: as above; it may change.
+        is_wide: whether the line is so long, and carries so much, that several fetches at once are worth it.
     """
 
     def __init__(self, usual: int, most: int) -> None:
         super().__init__(usual)
         self._usual = usual
-        self._most = most
+        self.most = most
+        self.is_wide = False
         self._trip = RoundTrip()
         self._was_lost = False
 
@@ -116,7 +124,8 @@ class FetchSize(RequestSize):
             rate = size / max(took - waited, _SHORTEST_TRANSFER)
             is_far = self._trip.seconds >= _NEAR
             wanted = int(rate * self._trip.seconds * _TRIPS) if is_far else self._usual
-            self._largest = max(self._usual, min(self._most, wanted))
+            self._largest = max(self._usual, min(self.most, wanted))
+            self.is_wide = is_far and wanted >= self._usual * (_TOO_LITTLE if self.is_wide else _WORTH_MORE)
             if is_far and not self._was_lost:
                 # An eighth with each answer would take seconds where each takes a tenth of one.
                 self.bytes = min(self._largest, 2 * self.bytes)
@@ -127,6 +136,7 @@ class FetchSize(RequestSize):
         """A request got no answer: the next one carries half, and from now on they grow with care."""
         super().shrink()
         self._was_lost = True
+        self.is_wide = False
 
 
 class Pace(NamedTuple):

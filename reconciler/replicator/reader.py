@@ -1,18 +1,18 @@
 """Reads from the source: one endless fetch per source broker, for all channels that want data.
 
-`task` starts one reader for each broker that leads a partition. A reader only fills channels; it never writes, opens or
-parks by itself, but hands each error to the channel it concerns.
+`task` starts one reader for each broker that leads a partition, and more over a long line (`lanes`). A reader only
+fills channels; it never writes, opens or parks by itself, but hands each error to the channel it concerns.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
 
 from reconciler.model.status import Reason
 from reconciler.replicator import reasons
-from reconciler.replicator.channel import SLOW_BYTES, Channel
+from reconciler.replicator.channel import QUEUE_BYTES, SLOW_BYTES, Channel
+from reconciler.replicator.lanes import Beat, Lanes
 from reconciler.replicator.nearest import Nearest
 from reconciler.replicator.pace import FetchSize, Pace, Rest
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, FetchAnswer, FetchAsk, FetchSession, Loop, Wire
@@ -22,8 +22,9 @@ _WAIT_MS = 500
 _WAIT_WHILE_FULL_MS = 20
 _PARTITION_BYTES = 2 * 2**20
 _REQUEST_BYTES = 4 * 2**20
-# Over a long line; a worker has room for three of these.
+# Over a long line, in one fetch and in all that are under way: a worker has room for as much again.
 _FAR_BYTES = 24 * 2**20
+_FAR_BYTES_TOGETHER = 48 * 2**20
 # Across all channels of a task: beyond this, or two requests, nobody is asked for more.
 _BUFFER_BYTES = 12 * 2**20
 _IDLE = 0.05
@@ -38,20 +39,13 @@ _LITTLE = 16 * 1024
 _NOBODY = -1
 
 
-class Beat(NamedTuple):
-    """What one reader reads: of one broker, for the channels that want committed records alone, or for the others."""
-
-    node: int
-    committed: bool
-
-
 class Reader:
     """Fetches from one source broker.
 
     Args:
         loop: the task's loop.
         wire: to the source cluster; long polls block its connections, so nobody else uses it.
-        beat: of which broker, and which records of transactions.
+        beat: of which broker, which records of transactions, and over which lane.
         channels: all channels of the task, also those that come later; those that this broker leads are read.
         pace: what may be sent in a second, which bounds what is read in advance, and how long trickles rest.
         arrived: called with the channels that got something.
@@ -59,6 +53,7 @@ class Reader:
     Attributes:
         bell: rung by whoever makes room.
         nearest: who is asked for whose records; the leaders, if nobody says otherwise.
+        lanes: who reads which channel of a broker; it alone, if nobody says otherwise.
         peers: all readers that share what may be read in advance; itself alone, if nobody says otherwise.
     """
 
@@ -73,14 +68,16 @@ class Reader:
     ) -> None:
         self._loop = loop
         self._wire = wire
+        self._beat = beat
         self._node = beat.node
         self._channels = channels
         self._committed = beat.committed
         self._arrived = arrived
         self.nearest = Nearest("", lambda _: None)
+        self.lanes = Lanes(lambda _: None, most=1)
         self._quota = pace.quota
         self._size = FetchSize(self._quota.ahead(_REQUEST_BYTES), self._quota.ahead(_FAR_BYTES))
-        self._session = FetchSession(*beat)
+        self._session = FetchSession(beat.node, beat.committed)
         self._asks: dict[Channel, FetchAsk] = {}
         self._asked: dict[tuple[str, int], tuple[Channel, int, int]] = {}
         self._stirred: set[Channel] = set()
@@ -95,7 +92,9 @@ class Reader:
         """Fetch until `stopped`."""
         while not self.stopped:
             full = self._look(time.monotonic())
-            if not self._asks or sum(reader.queued_bytes for reader in self.peers) >= self._room:
+            if self._beat.lane >= self.lanes.count(self._beat):
+                self.stopped = True
+            elif not self._asks or sum(reader.queued_bytes for reader in self.peers) >= self._room:
                 await self.bell.wait(_IDLE)
             elif pause := self._wire.throttled(self._node):
                 await self.bell.wait(min(pause, _WAIT_WHILE_THROTTLED))
@@ -113,6 +112,11 @@ class Reader:
         self.bell.ring()
 
     @property
+    def is_asking(self) -> bool:
+        """Whether there is a channel that it would ask for."""
+        return bool(self._asks)
+
+    @property
     def queued_bytes(self) -> int:
         """Bytes that it read and nobody has sent yet."""
         return sum(channel.queued_bytes for channel in self._stirred)
@@ -125,23 +129,23 @@ class Reader:
         """
         everybody = now >= self._look_at
         self._look_at = now + _LOOK_EVERY if everybody else self._look_at
-        full = False
+        full, most = False, max(QUEUE_BYTES, self._size.bytes)
         for channel in self._channels if everybody else self._stirred:
             if channel.reads_committed is not self._committed:
                 continue
             if everybody and self._leads(channel):
                 self.nearest.look(channel, now)
-            if channel.wants_data() and self._leads(channel):
+            if channel.wants_data(most) and self._leads(channel):
                 self._want(channel)
             elif channel in self._asks:
                 self._forget(channel)
-            if channel.queued_bytes and not channel.wants_data():
+            if channel.queued_bytes and not channel.wants_data(most):
                 full = True
         self._stirred = {channel for channel in self._stirred if channel.queued_bytes and self._leads(channel)}
         return full
 
     def _leads(self, channel: Channel) -> bool:
-        return self.nearest.node(channel) == self._node
+        return self.nearest.node(channel) == self._node and self.lanes.reads(self._beat, channel)
 
     async def _fetch(self, full: bool) -> int:
         """Fetch once and hand over what came; return how many bytes that were."""
@@ -149,6 +153,8 @@ class Reader:
         began = time.monotonic()
         self._session.rack = self.nearest.rack(began)
         try:
+            if self._beat.lane:
+                await self._wire.connect()
             answers = await self._wire.fetch_more(self._session, wait_ms, self._size.bytes)
         except (ConnectionLost, ErrorCode) as error:
             self._give_up(error)
@@ -171,17 +177,35 @@ class Reader:
                 size += len(answer.records)
         self._size.answered(size, self._session.waited, arrived - began, arrived)
         self._arrived(served)
+        self._mind_lanes(arrived)
         return size
+
+    def _mind_lanes(self, now: float) -> None:
+        """Have more lanes where the line is worth it, and share among them what may be under way."""
+        if self._size.is_wide:
+            asking = sum(reader.is_asking for reader in self.peers) or 1
+            self._size.most = self._quota.ahead(min(_FAR_BYTES, _FAR_BYTES_TOGETHER // asking))
+        if self._beat.lane:
+            return
+        if self._size.is_wide:
+            self.lanes.widen(self._beat, now)
+        else:
+            self.lanes.narrow(self._beat)
 
     def _give_up(self, error: ConnectionLost | ErrorCode) -> None:
         """Take note that the broker does not answer, or refuses the whole request."""
         self._size.shrink()
+        now = time.monotonic()
+        self._look_at = 0.0
+        if self._beat.lane:
+            # Whatever is amiss with the broker itself, the first lane tells.
+            self.lanes.failed(self._beat, now)
+            return
         what = f"fetching from {self._wire.cluster.where}, node {self._node}"
         if isinstance(error, ConnectionLost):
             reason = reasons.no_answer(error, what)
         else:
             reason = Reason("AB220", f"{what}: {error}")
-        now = time.monotonic()
         for channel, _, opening in self._asked.values():
             if channel.opening != opening:
                 continue
@@ -189,7 +213,6 @@ class Reader:
                 self.nearest.failed(channel, now)
             else:
                 channel.reopen(reason, now)
-        self._look_at = 0.0
 
     def _reads_replica_of(self, channel: Channel) -> bool:
         return self._leads(channel) and self.nearest.is_replica(channel)
@@ -215,7 +238,9 @@ class Reader:
         if ask is None or not same or ask.topic_id != sides.source_id:
             if ask is not None and ask.topic_id != sides.source_id:
                 self._session.forget(ask)
-            usual = max(_PARTITION_BYTES, self._size.bytes // 2)
+            # Over a long line there may be a lane for each channel.
+            share = self._size.bytes if self._size.is_wide and len(self._asks) <= 1 else self._size.bytes // 2
+            usual = max(_PARTITION_BYTES, share)
             size = SLOW_BYTES if channel.is_slow or channel in self._laborious else usual
             ask = FetchAsk(place.topic, sides.source_id, place.partition, channel.fetch_at, sides.source.epoch, size)
             self._asks[channel] = ask

@@ -11,44 +11,37 @@ import time
 from collections.abc import Collection
 from functools import partial
 
-from reconciler.model.flow import Flow
 from reconciler.model.names import syncs_topic
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, Reason, TaskStatus
-from reconciler.replicator import codecs, process, reasons
+from reconciler.replicator import codecs, reasons
 from reconciler.replicator.arrival import Arrival
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.committer import Committer
 from reconciler.replicator.committing import Committing, Terms
+from reconciler.replicator.connections import Connections
 from reconciler.replicator.custody import Custody
 from reconciler.replicator.discover import Assignment
 from reconciler.replicator.ends import Ends
 from reconciler.replicator.fill import Filler
 from reconciler.replicator.gaps import Gaps
 from reconciler.replicator.identity import Identity
-from reconciler.replicator.lease import BEAT_TIMEOUT, ON_THE_WAY, Lease, group_of
+from reconciler.replicator.lanes import Beat, Lanes
 from reconciler.replicator.ledger import Ledger, Row
 from reconciler.replicator.letters import DeadLetters
-from reconciler.replicator.memory import Memory
-from reconciler.replicator.meter import Meters, Totals
 from reconciler.replicator.nearest import Nearest
 from reconciler.replicator.pace import Pace, Quota
 from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.place import Place, ReadUpto
-from reconciler.replicator.reader import Beat, Reader
+from reconciler.replicator.place import Place
+from reconciler.replicator.reader import Reader
 from reconciler.replicator.recall import Recall
 from reconciler.replicator.receipts import Receipts
 from reconciler.replicator.steering import Steering
 from reconciler.replicator.takeover import Aids, Takeover, Wires
 from reconciler.replicator.translated import RepeatingChannel, TranslatedChannel
-from reconciler.replicator.wire import GroupWire, Job, Loop, Wire, Work
+from reconciler.replicator.wire import Job, Work
 from reconciler.replicator.writer import Writer
-from reconciler.state.control import Listener
-from reconciler.state.copies import Copies
-from reconciler.state.status import StatusWriter
 
-# Decides how soon a broken connection is noticed, and with it how long a request may stay in doubt.
-REQUEST_TIMEOUT = 4.0
 _TICK = 0.05
 _LISTEN_EVERY = 0.25
 _SPEAK_EVERY = 1.0
@@ -58,69 +51,6 @@ _OPEN_AT_ONCE = 256
 
 class OrphanError(RuntimeError):
     """The process that started this worker is gone, so nobody could stop it."""
-
-
-class Connections:
-    """All that a task keeps open between its rounds.
-
-    Args:
-        spec: the flow.
-        task: number of the task.
-
-    Raises:
-        Unreachable: AB310, the target does not answer.
-        EnvironmentFault: AB304, a secret or the rack cannot be resolved.
-    """
-
-    def __init__(self, spec: FlowSpec, task: int) -> None:
-        self.rack = spec.source.client_rack()
-        client = f"anabranch-{spec.flow.name}-{task}"
-        self.listener = Listener(spec.target, spec.run, spec.flow.name)
-        self.status = StatusWriter(spec.target, spec.digest)
-        self.totals = Totals()
-        self.meters = Meters()
-        # How far each source's log was read in earlier rounds: identical offsets store no position that could say it.
-        self.read: dict[Place, ReadUpto] = {}
-        self.loop = Loop()
-        group = group_of(spec.topology, spec.flow.name)
-        member = f"{client}-lease@{process.own_name()}"
-        beats, joins = (GroupWire(self.loop, spec.target, member, BEAT_TIMEOUT) for _ in range(2))
-        self.lease = Lease(self.loop, beats, joins, group, spec.run, self._cut)
-        self.fetch = Wire(self.loop, spec.source, client, REQUEST_TIMEOUT)
-        # A long poll holds a connection up, so whoever reads open transactions, too, has his own.
-        self.fetch_all = Wire(self.loop, spec.source, f"{client}-all", REQUEST_TIMEOUT)
-        self.ask_source = Wire(self.loop, spec.source, f"{client}-ask", REQUEST_TIMEOUT)
-        # Everything that writes to remote partitions goes over these two.
-        self.produce = Wire(self.loop, spec.target, client, REQUEST_TIMEOUT, self.lease.is_valid)
-        self.ask_target = Wire(self.loop, spec.target, f"{client}-ask", REQUEST_TIMEOUT, self.lease.is_valid)
-        self._wires = (beats, joins, self.fetch, self.fetch_all, self.ask_source, self.produce, self.ask_target)
-        self.memory = Memory(self.loop, Copies(spec.target), spec.flow.name)
-
-    def bulk(self, flow: Flow) -> tuple[Wire, ...]:
-        """Return what records of a flow go over."""
-        more = () if flow.isolation_level == "read_committed" else (self.fetch_all,)
-        return self.fetch, self.produce, *more
-
-    def close(self, in_doubt: bool = False) -> None:
-        """Give the lease back and close everything.
-
-        Args:
-            in_doubt: whether requests may be under way that nobody waits for: then nobody else may write before they
-                have arrived.
-        """
-        if in_doubt:
-            self._cut("the task failed")
-            time.sleep(ON_THE_WAY)
-        self.loop.run(self.lease.leave)
-        for wire in self._wires:
-            wire.close()
-        self.loop.close()
-        self.memory.close()
-        self.listener.close()
-
-    def _cut(self, why: str) -> None:
-        for wire in (self.produce, self.ask_target):
-            wire.drop(why)
 
 
 _KEPT: dict[tuple[str, str], Connections] = {}
@@ -161,6 +91,7 @@ class Task:
         self._with = connections
         self._readers: dict[Beat, Reader] = {}
         self._nearest = Nearest(connections.rack, self._read)
+        self._lanes = Lanes(self._read_anew)
         identity = Identity(spec.topology, spec.flow.name)
         self._committer = self._committing_as(identity)
         self._committing: Job | None = None
@@ -278,17 +209,25 @@ class Task:
     def _read(self, channel: Channel) -> None:
         """Have a channel read from whom it is to be read from now on."""
         if (node := self._nearest.node(channel)) is not None:
-            self._reader(Beat(node, channel.reads_committed)).look_again()
+            self._reader(self._lanes.beat(node, channel)).look_again()
+
+    def _read_anew(self, beat: Beat) -> None:
+        """Have what a broker leads read over as many lanes as there are for it now."""
+        for lane in range(self._lanes.count(beat)):
+            self._reader(beat._replace(lane=lane))
+        for reader in self._readers.values():
+            reader.look_again()
 
     def _reader(self, beat: Beat) -> Reader:
         """Have a reader for a broker of the source, and for what of transactions is to be read."""
-        if beat not in self._readers:
-            wire = self._with.fetch if beat.committed else self._with.fetch_all
+        reader = self._readers.get(beat)
+        if reader is None or (reader.stopped and not self._draining):
+            wire = self._with.fetch(beat.committed, beat.lane)
             pace = Pace(self._quota, self._spec.flow.linger)
             reader = self._readers[beat] = Reader(self._with.loop, wire, beat, self._channels, pace, self._offer)
-            reader.peers, reader.nearest = self._readers.values(), self._nearest
+            reader.peers, reader.nearest, reader.lanes = self._readers.values(), self._nearest, self._lanes
             self._start(reader.run)
-        return self._readers[beat]
+        return reader
 
     def _writer(self, node: int, translated: bool) -> None:
         """Have a writer for a broker of the target: with offsets of their own records count when they are committed."""

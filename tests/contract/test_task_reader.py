@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -10,14 +10,16 @@ from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.replicator import reader
 from reconciler.replicator.channel import SLOW_BYTES, Channel
+from reconciler.replicator.lanes import MOST_LANES, Beat, Lanes
 from reconciler.replicator.pace import Pace, Quota
 from reconciler.replicator.place import Place, Sides, Standing
-from reconciler.replicator.reader import Beat, Reader
+from reconciler.replicator.reader import Reader
 from reconciler.replicator.wire import (
     ConnectionLost,
     FetchAnswer,
     FetchAsk,
     FetchSession,
+    Job,
     Loop,
     ProduceAsk,
     TopicInfo,
@@ -124,8 +126,62 @@ def test_a_partition_whose_answers_take_long_is_asked_for_less(
     assert set(asked[-4:]) == {SLOW_BYTES}
 
 
-def test_a_long_line_is_asked_for_more_at_once(topic_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or it would carry one usual answer each round trip, and nothing meanwhile."""
+class _LaneScene(_Scene):
+    """The same over several lanes, as a task has them.
+
+    Attributes:
+        readers: by what they read.
+        wires: by lane.
+        openings: how often each channel had been opened anew when all was read.
+    """
+
+    def __init__(self, cluster: Cluster, topics: Sequence[str]) -> None:
+        super().__init__(cluster, topics)
+        self.readers: dict[Beat, Reader] = {}
+        self._cluster = cluster
+        self._lanes = Lanes(self._spread)
+        self.wires = {0: self.wire}
+        self._jobs: list[Job] = []
+        self.openings: list[int] = []
+
+    def _spread(self, beat: Beat) -> None:
+        for lane in range(self._lanes.count(beat)):
+            one = beat._replace(lane=lane)
+            if one not in self.readers or self.readers[one].stopped:
+                wire = self.wires.setdefault(lane, Wire(self.loop, self._cluster, "tests", 5.0))
+                self.readers[one] = made = Reader(
+                    self.loop, wire, one, self.channels, Pace(Quota(None)), lambda _: self.empty()
+                )
+                made.peers, made.lanes = self.readers.values(), self._lanes
+                self._jobs.append(self.loop.spawn(made.run))
+        for known in self.readers.values():
+            known.look_again()
+
+    def read_all_until(self, position: int, meanwhile: Callable[[], None]) -> None:
+        """Read until all channels have come as far as `position`."""
+
+        async def reading() -> None:
+            await self.open()
+            self._spread(Beat(1, committed=True))
+            for _ in range(int(SECONDS / 0.001)):
+                if all(channel.position >= position for channel in self.channels):
+                    break
+                meanwhile()
+                await self.loop.sleep(0.001)
+            self.openings = [channel.opening for channel in self.channels]
+            for one in self.readers.values():
+                one.stopped = True
+            for job in self._jobs:
+                job.raise_failure()
+
+        self.loop.run(reading)
+        for wire in self.wires.values():
+            wire.close()
+        self.loop.close()
+
+
+def test_a_long_line_is_read_over_several_lanes(topic_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or it would carry one usual answer each round trip, and nothing meanwhile; a lane that breaks loses nothing."""
     asked: list[int] = []
     whole = Wire.fetch_more
 
@@ -145,10 +201,19 @@ def test_a_long_line_is_asked_for_more_at_once(topic_name: str, monkeypatch: pyt
                 create(far, topic)
                 for _ in range(3):
                     fill(far, topic, 90_000)
-            relay.seconds = 0.02
-            scene = _Scene(declared("east", far), topics)
-            scene.read_until(scene.channels[0], 270_000)
+            relay.seconds = 0.05
+            scene = _LaneScene(declared("east", far), topics)
+            broken: list[int] = []
+
+            def break_one() -> None:
+                if len(scene.readers) > 1 and not broken and scene.channels[2].position > 30_000:
+                    broken.append(len(scene.readers))
+                    scene.wires[2].drop("for the test")
+
+            scene.read_all_until(270_000, break_one)
         finally:
             far.stop()
-    assert scene.channels[0].position == 270_000
+    assert [channel.position for channel in scene.channels] == [270_000] * 4
+    assert broken == [MOST_LANES]
+    assert scene.openings == [0] * 4
     assert asked[0] <= 4 * 2**20 < max(asked)

@@ -1,4 +1,4 @@
-"""Two clusters of three brokers, the second behind a relay; six topics that grow all the time; a process to copy them.
+"""A cluster, another of three brokers behind a relay, six topics that grow all the time, and a process to copy them.
 
 Three flows: identical offsets, translated ones, and identical ones of a source with transactions whose gaps are filled
 with transactions. Each has fresh and week-old records, and a user who may do exactly what `explain --acls` names.
@@ -33,7 +33,7 @@ TRANSACTIONS_PER_SECOND = 1.0
 SECONDS = 240.0
 USERS = {"admin": "admin-secret", "mirror": "mirror-secret"}
 SECURITY = {"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN", "username": "mirror", "password": "env:MIRROR_PASSWORD"}
-QUICK_RETURN = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500", "min.insync.replicas": "2"}
+QUICK_RETURN = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
 ISOLATIONS: tuple[Isolation, ...] = ("read_uncommitted", "read_committed")
 # The flows: identical, translated, filled with transactions.
 MODES = "itf"
@@ -80,7 +80,7 @@ class Scene:
         ages = {"fresh": 0, "old": WEEK_MS}
         self.topics = {f"{name}-{mode}-{age}": ms for mode in MODES for age, ms in ages.items()}
         for topic in self.topics:
-            create(source, topic, PARTITIONS, replicas=3)
+            create(source, topic, PARTITIONS, replicas=source.options.nodes)
         self.file = folder / "topology.yaml"
         sides = {"source": list(self.source.bootstrap), "target": list(self.target.bootstrap)}
         self.file.write_text(DECLARATION.format(name=name, security=SECURITY, **sides).replace("'", '"'))
@@ -150,14 +150,17 @@ class Scene:
 
 
 @contextmanager
-def opened(folder: Path, name: str, records: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+def opened(
+    folder: Path, name: str, records: int, monkeypatch: pytest.MonkeyPatch, source_brokers: int = 3
+) -> Iterator[Scene]:
     """Open a scene for the length of a block, with records flowing."""
     for user, password in USERS.items():
         monkeypatch.setenv(f"{user.upper()}_PASSWORD", password)
-    options = ClusterOptions(nodes=3, overrides=QUICK_RETURN, users=USERS)
+    three = ClusterOptions(nodes=3, overrides=QUICK_RETURN | {"min.insync.replicas": "2"}, users=USERS)
+    alone = ClusterOptions(overrides=QUICK_RETURN, users=USERS)
     with Relay(3) as relay:
-        source = EmbeddedCluster("source", options)
-        target = EmbeddedCluster("target", replace(options, advertised=tuple(relay.ports)))
+        source = EmbeddedCluster("source", alone if source_brokers == 1 else three)
+        target = EmbeddedCluster("target", replace(three, advertised=tuple(relay.ports)))
         # Whoever asks whether it is there is sent through the relay.
         target.launch()
         relay.upstream = [int(address.rpartition(":")[2]) for address in target.bootstrap.split(",")]

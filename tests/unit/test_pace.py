@@ -146,3 +146,28 @@ def test_brokers_that_wait_for_records_are_not_far() -> None:
 
 def test_a_quota_bounds_what_a_long_line_is_asked_for() -> None:
     assert fetched(FetchSize(100_000, 100_000), 0.1, 1e9, 100) == 100_000
+
+
+def test_several_fetches_at_once_are_worth_it_on_a_long_line_that_carries_much() -> None:
+    size = FetchSize(4_000_000, 24_000_000)
+    fetched(size, 0.1, 20e6, 3)
+    assert not size.is_wide
+    fetched(size, 0.1, 40e6, 3, 10.0)
+    assert size.is_wide
+    # Each of four gets a part of it; that alone changes nothing.
+    fetched(size, 0.1, 10e6, 3, 20.0)
+    assert size.is_wide
+    fetched(size, 0.1, 4e6, 1, 30.0)
+    assert not size.is_wide
+
+
+def test_several_fetches_at_once_end_with_a_loss_and_with_a_short_line() -> None:
+    size = FetchSize(4_000_000, 24_000_000)
+    fetched(size, 0.1, 1e9, 3)
+    assert size.is_wide
+    size.shrink()
+    assert not size.is_wide
+    fetched(size, 0.1, 1e9, 3, 10.0)
+    assert size.is_wide
+    fetched(size, 0.0005, 2e9, 100, 100.0)
+    assert not size.is_wide

@@ -1,0 +1,79 @@
+"""Which of several readers of one broker reads a channel: over a long line one fetch after the other leaves it idle.
+
+A fetch asks for what comes next, which nobody knows before the answer to the last one is there: one reader gets no more
+than one answer in a round trip. Further ones with connections of their own, lanes, take a part of the broker's channels
+each. All readers of a task share one. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from reconciler.replicator.channel import Channel
+
+MOST_LANES = 4
+# For how many seconds a broker is read over one lane after another one has failed.
+_NARROW = 10.0
+
+
+class Beat(NamedTuple):
+    """What one reader reads: of one broker, for the channels that want committed records alone, or for the others.
+
+    Over a long line there is more than one lane for that, and this is one of them.
+    """
+
+    node: int
+    committed: bool
+    lane: int = 0
+
+
+class Lanes:
+    """Over how many lanes each broker is read, and which channel goes over which.
+
+    Args:
+        changed: called with what is read over more lanes from now on, or over fewer.
+        most: how many there may be for one broker.
+    """
+
+    def __init__(self, changed: Callable[[Beat], None], most: int = MOST_LANES) -> None:
+        self._changed = changed
+        self._most = most
+        # What is read over many: the numbers of its channels.
+        self._many: dict[Beat, dict[Channel, int]] = {}
+        self._narrow_until: dict[Beat, float] = {}
+
+    def beat(self, node: int, channel: Channel) -> Beat:
+        """Return who reads a channel that is read from a broker."""
+        first = Beat(node, channel.reads_committed)
+        if (numbers := self._many.get(first)) is None:
+            return first
+        return first._replace(lane=numbers.setdefault(channel, len(numbers)) % self._most)
+
+    def reads(self, beat: Beat, channel: Channel) -> bool:
+        """Tell whether a channel is read over a lane; it must be one that is read from that broker."""
+        return self.beat(beat.node, channel) == beat if self._many else beat.lane == 0
+
+    def count(self, beat: Beat) -> int:
+        """Return how many lanes there are for what is read over one of them."""
+        return self._most if self._many and beat._replace(lane=0) in self._many else 1
+
+    def widen(self, beat: Beat, now: float) -> None:
+        """Read a broker over several lanes from `now` on (monotonic seconds), unless one has failed."""
+        first = beat._replace(lane=0)
+        if self._most > 1 and first not in self._many and now >= self._narrow_until.get(first, now):
+            self._many[first] = {}
+            self._changed(first)
+
+    def narrow(self, beat: Beat) -> None:
+        """Read a broker over one lane."""
+        if not self._many:
+            return
+        first = beat._replace(lane=0)
+        if self._many.pop(first, None) is not None:
+            self._changed(first)
+
+    def failed(self, beat: Beat, now: float) -> None:
+        """Take note that a lane has failed: for a while there is but one."""
+        self._narrow_until[beat._replace(lane=0)] = now + _NARROW
+        self.narrow(beat)
