@@ -37,8 +37,9 @@ _LARGEST = 65_535
 _PACKETS_IN_QUEUE = 10_000
 # Packets that are read before those are sent whose time has come.
 _AT_ONCE = 64
-# The most that TCP keeps of a connection.
-_WINDOW = "4096 131072 33554432"
+# What TCP keeps of a connection: at the least, at first, and at the most. The usual second number has room for some
+# dozens of usual packets; of ours it would hold one, and a connection would grow for seconds where it takes less than one.
+_WINDOW = "4096 4194304 33554432"
 _WINDOWS = ("tcp_rmem", "tcp_wmem")
 # From <linux/sched.h>, <linux/if_tun.h> and <linux/sockios.h>.
 _CLONE_NEWNET = 0x40000000

@@ -29,8 +29,9 @@ _FAR_BYTES_TOGETHER = 48 * 2**20
 _BUFFER_BYTES = 12 * 2**20
 _IDLE = 0.05
 _WAIT_WHILE_THROTTLED = 0.25
-# An answer that takes longer than this to go through holds the others up, and the lease with them: less is asked for.
-_LONG_WORK = 0.02
+# An answer that takes longer than this to go through holds the others up, and the lease with them: less is asked for,
+# until it takes so much less than this that twice as much would do.
+_LONG_WORK, _SHORT_WORK = 0.02, 0.008
 _BREATH = 0.001
 # Who did not move is looked at as seldom: there may be thousands.
 _LOOK_EVERY = 1.0
@@ -82,7 +83,7 @@ class Reader:
         self._asked: dict[tuple[str, int], tuple[Channel, int, int]] = {}
         self._stirred: set[Channel] = set()
         self._look_at = 0.0
-        self._laborious: set[Channel] = set()
+        self._laborious: dict[Channel, int] = {}
         self._rest = Rest(pace.linger, time.thread_time())
         self.bell = loop.bell()
         self.peers: Collection[Reader] = (self,)
@@ -169,8 +170,7 @@ class Reader:
             self._stirred.add(channel)
             at = time.monotonic()
             self._hand_over(answer, channel, asked_at, opening)
-            if time.monotonic() - at > _LONG_WORK:
-                self._laborious.add(channel)
+            if self._was_long(channel, len(answer.records), time.monotonic() - at):
                 await self._loop.sleep(_BREATH)
             if answer.records:
                 served.append(channel)
@@ -179,6 +179,17 @@ class Reader:
         self._arrived(served)
         self._mind_lanes(arrived)
         return size
+
+    def _was_long(self, channel: Channel, size: int, took: float) -> bool:
+        """Tell whether an answer took long to go through; a channel whose answers do is asked for less of them."""
+        if took > _LONG_WORK:
+            self._laborious[channel] = max(SLOW_BYTES, int(size * _LONG_WORK / took))
+            return True
+        if channel in self._laborious and size and took < _SHORT_WORK:
+            self._laborious[channel] = 2 * max(size, self._laborious[channel])
+            if self._laborious[channel] >= _FAR_BYTES:
+                del self._laborious[channel]
+        return False
 
     def _mind_lanes(self, now: float) -> None:
         """Have more lanes where the line is worth it, and share among them what may be under way."""
@@ -241,7 +252,7 @@ class Reader:
             # Over a long line there may be a lane for each channel.
             share = self._size.bytes if self._size.is_wide and len(self._asks) <= 1 else self._size.bytes // 2
             usual = max(_PARTITION_BYTES, share)
-            size = SLOW_BYTES if channel.is_slow or channel in self._laborious else usual
+            size = SLOW_BYTES if channel.is_slow else min(usual, self._laborious.get(channel, usual))
             ask = FetchAsk(place.topic, sides.source_id, place.partition, channel.fetch_at, sides.source.epoch, size)
             self._asks[channel] = ask
             self._session.want(ask)
