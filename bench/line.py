@@ -38,7 +38,7 @@ _PACKETS_IN_QUEUE = 10_000
 # Packets that are read before those are sent whose time has come.
 _AT_ONCE = 64
 # What TCP keeps of a connection: at the least, at first, and at the most. The usual second number has room for some
-# dozens of usual packets; of ours it would hold one, and a connection would grow for seconds where it takes less than one.
+# dozens of usual packets; of ours it would hold one, and a connection would grow for seconds.
 _WINDOW = "4096 4194304 33554432"
 _WINDOWS = ("tcp_rmem", "tcp_wmem")
 # From <linux/sched.h>, <linux/if_tun.h> and <linux/sockios.h>.

@@ -118,7 +118,7 @@ class FetchSize(RequestSize):
             took: seconds until it was there.
             now: monotonic seconds.
         """
-        if waited and 2 * size > min(self.bytes, self._usual):
+        if waited and 2 * size >= min(self.bytes, self._usual):
             # There was enough: the broker did not wait for more.
             self._trip.took(waited, now)
             rate = size / max(took - waited, _SHORTEST_TRANSFER)

@@ -249,8 +249,8 @@ class Reader:
         if ask is None or not same or ask.topic_id != sides.source_id:
             if ask is not None and ask.topic_id != sides.source_id:
                 self._session.forget(ask)
-            # Over a long line there may be a lane for each channel.
-            share = self._size.bytes if self._size.is_wide and len(self._asks) <= 1 else self._size.bytes // 2
+            # Who is alone gets all there is room for: half of it would never look like enough to ask for more.
+            share = self._size.bytes if self._asks.keys() <= {channel} else self._size.bytes // 2
             usual = max(_PARTITION_BYTES, share)
             size = SLOW_BYTES if channel.is_slow else min(usual, self._laborious.get(channel, usual))
             ask = FetchAsk(place.topic, sides.source_id, place.partition, channel.fetch_at, sides.source.epoch, size)
