@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from reconciler.model.status import Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.channel import QUEUE_BYTES, SLOW_BYTES, Channel
-from reconciler.replicator.lanes import Beat, Lanes
+from reconciler.replicator.lanes import MOST_LANES, Beat, Lanes
 from reconciler.replicator.nearest import Nearest
 from reconciler.replicator.pace import FetchSize, Pace, Rest
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, FetchAnswer, FetchAsk, FetchSession, Loop, Wire
@@ -194,7 +194,8 @@ class Reader:
     def _mind_lanes(self, now: float) -> None:
         """Have more lanes where the line is worth it, and share among them what may be under way."""
         if self._size.is_wide:
-            asking = sum(reader.is_asking for reader in self.peers) or 1
+            # Lanes that are still to come count as well: room for a large answer is kept for the next one.
+            asking = max(sum(reader.is_asking for reader in self.peers), min(len(self._asks), MOST_LANES), 1)
             self._size.most = self._quota.ahead(min(_FAR_BYTES, _FAR_BYTES_TOGETHER // asking))
         if self._beat.lane:
             return
