@@ -142,7 +142,8 @@ def deal(members: Mapping[str, Member]) -> dict[str, Share]:
         rich, poor = owners[log], min(wanting[log], key=lambda name: counts[run_of[name]])
         if (
             rich not in wanting[log]
-            or log in members[rich].keeps
+            # What it does not have yet it cannot keep.
+            or (log in held and log in members[rich].keeps)
             or counts[run_of[rich]] - counts[run_of[poor]] < _MUCH
         ):
             continue

@@ -25,6 +25,8 @@ _REQUEST_BYTES = 4 * 2**20
 # Over a long line, in one fetch and in all that are under way: a worker has room for as much again.
 _FAR_BYTES = 24 * 2**20
 _FAR_BYTES_TOGETHER = 48 * 2**20
+# With so many readers at work, of many brokers, each asks for a usual fetch: more lanes would only take more room.
+_MOST_READERS = 10
 # Across all channels of a task: beyond this, or two requests, nobody is asked for more.
 _BUFFER_BYTES = 12 * 2**20
 _IDLE = 0.05
@@ -193,16 +195,17 @@ class Reader:
 
     def _mind_lanes(self, now: float) -> None:
         """Have more lanes where the line is worth it, and share among them what may be under way."""
+        asking = 1
         if self._size.is_wide:
             # Lanes that are still to come count as well: room for a large answer is kept for the next one.
             asking = max(sum(reader.is_asking for reader in self.peers), min(len(self._asks), MOST_LANES), 1)
             self._size.most = self._quota.ahead(min(_FAR_BYTES, _FAR_BYTES_TOGETHER // asking))
         if self._beat.lane:
             return
-        if self._size.is_wide:
-            self.lanes.widen(self._beat, now)
-        else:
+        if not self._size.is_wide:
             self.lanes.narrow(self._beat)
+        elif asking < _MOST_READERS:
+            self.lanes.widen(self._beat, now)
 
     def _give_up(self, error: ConnectionLost | ErrorCode) -> None:
         """Take note that the broker does not answer, or refuses the whole request."""

@@ -59,6 +59,13 @@ def test_what_its_holder_keeps_is_never_asked_for() -> None:
     assert shares["m"] == Share(frozenset({A, B, C}), {}, frozenset({C}))
 
 
+def test_what_nobody_holds_is_given_to_whom_it_falls_though_another_would_keep_it() -> None:
+    wanted = frozenset((A, B, C))
+    old = Member(Holder("old", 0, 1.0), wanted, keeps=wanted)
+    members = {"m": old, "n": member("young", 2.0, {A})}
+    assert granted(members) == {"m": {B, C}, "n": {A}}
+
+
 def test_what_nobody_holds_is_given_to_whom_it_falls_in_the_end() -> None:
     """Or a member would be granted what it must let go at once, again and again."""
     D = ("east.users", 8)
