@@ -31,6 +31,10 @@ _WORTH_MORE, _TOO_LITTLE = 3, 0.5
 _SHORTEST_TRANSFER = 0.001
 # For how many seconds at least the quickest answer counts, and for twice as many at most.
 _REMEMBERED = 5.0
+LONG_WORK = 0.02
+"""Seconds for which an answer may be worked through."""
+# Where it takes so much less, twice as much will do.
+_SHORT_WORK = 0.008
 # A rest is so many times as long as the turn before it; a shorter one than that is not worth a timer.
 _RESTS = 12
 _SHORTEST_REST = 0.001
@@ -137,6 +141,33 @@ class FetchSize(RequestSize):
         super().shrink()
         self._was_lost = True
         self.is_wide = False
+
+
+class Effort:
+    """How much one partition is asked for: an answer that takes long to work through holds the others and the lease up.
+
+    Args:
+        least: never less than that is asked for.
+        most: likewise more.
+
+    Attributes:
+        bytes: that may be asked for.
+    """
+
+    def __init__(self, least: int, most: int) -> None:
+        self._least = least
+        self._most = most
+        self.bytes = most
+
+    def was_long(self, size: int, took: float) -> bool:
+        """Take note of an answer of so many bytes, and the seconds it took; return whether that was long."""
+        if took > LONG_WORK:
+            if size > self._least:
+                self.bytes = max(self._least, int(size * LONG_WORK / took))
+            return True
+        if self.bytes < self._most and 2 * size >= self.bytes and took < _SHORT_WORK:
+            self.bytes = min(self._most, 2 * self.bytes)
+        return False
 
 
 class Pace(NamedTuple):

@@ -7,6 +7,7 @@ fills channels; it never writes, opens or parks by itself, but hands each error 
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 
 from reconciler.model.status import Reason
@@ -14,7 +15,7 @@ from reconciler.replicator import reasons
 from reconciler.replicator.channel import QUEUE_BYTES, SLOW_BYTES, Channel
 from reconciler.replicator.lanes import MOST_LANES, Beat, Lanes
 from reconciler.replicator.nearest import Nearest
-from reconciler.replicator.pace import FetchSize, Pace, Rest
+from reconciler.replicator.pace import Effort, FetchSize, Pace, Rest
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, FetchAnswer, FetchAsk, FetchSession, Loop, Wire
 
 # Waiting for new data may be long only when nothing else could come meanwhile.
@@ -31,9 +32,6 @@ _MOST_READERS = 10
 _BUFFER_BYTES = 12 * 2**20
 _IDLE = 0.05
 _WAIT_WHILE_THROTTLED = 0.25
-# An answer that takes longer than this to go through holds the others up, and the lease with them: less is asked for,
-# until it takes so much less than this that twice as much would do.
-_LONG_WORK, _SHORT_WORK = 0.02, 0.008
 _BREATH = 0.001
 # Who did not move is looked at as seldom: there may be thousands.
 _LOOK_EVERY = 1.0
@@ -85,7 +83,7 @@ class Reader:
         self._asked: dict[tuple[str, int], tuple[Channel, int, int]] = {}
         self._stirred: set[Channel] = set()
         self._look_at = 0.0
-        self._laborious: dict[Channel, int] = {}
+        self._effort: defaultdict[Channel, Effort] = defaultdict(lambda: Effort(SLOW_BYTES, _FAR_BYTES))
         self._rest = Rest(pace.linger, time.thread_time())
         self.bell = loop.bell()
         self.peers: Collection[Reader] = (self,)
@@ -172,7 +170,7 @@ class Reader:
             self._stirred.add(channel)
             at = time.monotonic()
             self._hand_over(answer, channel, asked_at, opening)
-            if self._was_long(channel, len(answer.records), time.monotonic() - at):
+            if self._effort[channel].was_long(len(answer.records), time.monotonic() - at):
                 await self._loop.sleep(_BREATH)
             if answer.records:
                 served.append(channel)
@@ -181,17 +179,6 @@ class Reader:
         self._arrived(served)
         self._mind_lanes(arrived)
         return size
-
-    def _was_long(self, channel: Channel, size: int, took: float) -> bool:
-        """Tell whether an answer took long to go through; a channel whose answers do is asked for less of them."""
-        if took > _LONG_WORK:
-            self._laborious[channel] = max(SLOW_BYTES, int(size * _LONG_WORK / took))
-            return True
-        if channel in self._laborious and size and took < _SHORT_WORK:
-            self._laborious[channel] = 2 * max(size, self._laborious[channel])
-            if self._laborious[channel] >= _FAR_BYTES:
-                del self._laborious[channel]
-        return False
 
     def _mind_lanes(self, now: float) -> None:
         """Have more lanes where the line is worth it, and share among them what may be under way."""
@@ -256,7 +243,7 @@ class Reader:
             # Who is alone gets all there is room for: half of it would never look like enough to ask for more.
             share = self._size.bytes if self._asks.keys() <= {channel} else self._size.bytes // 2
             usual = max(_PARTITION_BYTES, share)
-            size = SLOW_BYTES if channel.is_slow else min(usual, self._laborious.get(channel, usual))
+            size = SLOW_BYTES if channel.is_slow else min(usual, self._effort[channel].bytes)
             ask = FetchAsk(place.topic, sides.source_id, place.partition, channel.fetch_at, sides.source.epoch, size)
             self._asks[channel] = ask
             self._session.want(ask)

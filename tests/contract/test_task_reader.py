@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.cluster import Cluster
-from reconciler.replicator import reader
+from reconciler.replicator import pace
 from reconciler.replicator.channel import SLOW_BYTES, Channel
 from reconciler.replicator.lanes import MOST_LANES, Beat, Lanes
 from reconciler.replicator.pace import Pace, Quota
@@ -110,7 +110,7 @@ def test_a_partition_whose_answers_take_long_is_asked_for_less(
     for topic in topics:
         create(source_cluster, topic)
         fill(source_cluster, topic, 20_000)
-    monkeypatch.setattr(reader, "_LONG_WORK", -1.0)
+    monkeypatch.setattr(pace, "LONG_WORK", -1.0)
     asked: list[int] = []
     whole = FetchSession.want
 

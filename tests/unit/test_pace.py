@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.replicator.pace import ANY_RECORDS, FEW_RECORDS, FetchSize, Quota, RequestSize, Rest, RoundTrip
+from reconciler.replicator.pace import ANY_RECORDS, FEW_RECORDS, Effort, FetchSize, Quota, RequestSize, Rest, RoundTrip
 
 
 def test_it_halves_after_each_silence_but_never_to_nothing() -> None:
@@ -171,3 +171,32 @@ def test_several_fetches_at_once_end_with_a_loss_and_with_a_short_line() -> None
     assert size.is_wide
     fetched(size, 0.0005, 2e9, 100, 100.0)
     assert not size.is_wide
+
+
+def test_a_partition_is_asked_for_what_can_be_worked_through_soon() -> None:
+    effort = Effort(250_000, 24_000_000)
+    assert not effort.was_long(2_000_000, 0.01)
+    assert effort.bytes == 24_000_000
+    assert effort.was_long(2_000_000, 0.04)
+    assert effort.bytes == 1_000_000
+    assert effort.was_long(1_000_000, 1.0)
+    assert effort.bytes == 250_000
+
+
+def test_one_slow_moment_is_forgotten_soon() -> None:
+    effort = Effort(250_000, 24_000_000)
+    effort.was_long(12_000_000, 0.5)
+    assert effort.bytes == 480_000
+    # What is little, or takes its time, says nothing.
+    effort.was_long(100_000, 0.001)
+    effort.was_long(480_000, 0.015)
+    assert effort.bytes == 480_000
+    for _ in range(6):
+        assert not effort.was_long(effort.bytes, 0.005)
+    assert effort.bytes == 24_000_000
+
+
+def test_who_was_slow_with_little_is_not_asked_for_less() -> None:
+    effort = Effort(250_000, 24_000_000)
+    assert effort.was_long(1_000, 0.5)
+    assert effort.bytes == 24_000_000
