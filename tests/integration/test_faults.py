@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.faults import FAULTS, QUICK, Fault
-from tests.support.scene import Scene, opened
+from tests.support.faults import FAULTS, OF_EXECUTORS, QUICK, Fault
+from tests.support.scene import SMALL, WHOLE, Scene, opened
 
 
 def _meet(scene: Scene, faults: Sequence[Fault], seed: int) -> None:
@@ -31,8 +31,7 @@ def _meet(scene: Scene, faults: Sequence[Fault], seed: int) -> None:
 
 @pytest.mark.timeout(900)
 def test_quick_faults_lose_and_double_nothing(tmp_path: Path, topic_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The source has one broker: each one more takes its time from all other tests.
-    with opened(tmp_path, f"f{topic_name[-8:]}", 30_000, monkeypatch, source_brokers=1) as scene:
+    with opened(tmp_path, f"f{topic_name[-8:]}", SMALL, monkeypatch) as scene:
         _meet(scene, QUICK, 1)
 
 
@@ -42,5 +41,14 @@ def test_quick_faults_lose_and_double_nothing(tmp_path: Path, topic_name: str, m
 def test_no_fault_loses_or_doubles_anything(
     tmp_path: Path, topic_name: str, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    with opened(tmp_path, f"f{topic_name[-8:]}", 200_000, monkeypatch) as scene:
+    with opened(tmp_path, f"f{topic_name[-8:]}", WHOLE, monkeypatch) as scene:
         _meet(scene, FAULTS, seed)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_lost_executors_lose_and_double_nothing(
+    tmp_path: Path, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path, f"f{topic_name[-8:]}", WHOLE._replace(records=60_000), monkeypatch, executors=True) as scene:
+        _meet(scene, OF_EXECUTORS, 1)

@@ -16,7 +16,7 @@ from kafka.structs import TopicPartition
 from reconciler.embedded import EmbeddedCluster
 from tests.contract.kafka import admin
 from tests.support.replicating import Replicator, wait_until_some_copied
-from tests.support.scene import PARTITIONS, SECONDS, USERS, Scene
+from tests.support.scene import SECONDS, USERS, Scene
 
 CUT_SECONDS = 30.0
 STILL_SECONDS = 60.0
@@ -40,6 +40,12 @@ def machine_killed(scene: Scene, _chance: random.Random) -> None:
     scene.running.kill_jvm()
     scene.running.wait(SECONDS)
     scene.start_again()
+
+
+def executor_killed(scene: Scene, chance: random.Random) -> None:
+    """On a Spark cluster: the tasks that it ran begin anew on another."""
+    assert scene.spark is not None
+    chance.choice([one for executors in scene.spark.executors() for one in executors]).kill()
 
 
 def worker_stopped(scene: Scene, _chance: random.Random) -> None:
@@ -118,12 +124,12 @@ def leaders_moved(scene: Scene, chance: random.Random) -> None:
         try:
             order = {}
             for topic in names[side]:
-                for number in range(PARTITIONS):
+                for number in range(scene.partitions):
                     order[TopicPartition(topic, number)] = chance.sample(NODES, 3)
             refused = [one for one in client.alter_partition_reassignments(order).values() if one is not None]
             assert not refused, refused
             _await_replicas(cluster)
-            client.elect_leaders(_PREFERRED, {topic: list(range(PARTITIONS)) for topic in names[side]})
+            client.elect_leaders(_PREFERRED, {topic: list(range(scene.partitions)) for topic in names[side]})
         finally:
             client.close()
 
@@ -222,3 +228,5 @@ FAULTS: Sequence[Fault] = (
 )
 # Those that are over in seconds, and need no other start of Spark.
 QUICK: Sequence[Fault] = (worker_killed, target_broker_killed, leaders_moved)
+# Of tasks on a Spark cluster.
+OF_EXECUTORS: Sequence[Fault] = (executor_killed, driver_killed, executor_killed, target_broker_killed, executor_killed)

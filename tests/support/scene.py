@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from bench.standalone import Standalone, standalone
 from reconciler.demo.compare import Isolation, compare
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, start_all, stop_all
 from reconciler.model.cluster import Cluster
@@ -26,7 +28,6 @@ from tests.support.replicating import Replicator, wait_until_copying
 from tests.support.traffic import WEEK_MS, Traffic, Transactions
 from tests.support.translated import assert_repeats_only, assert_translated, contents, runs_of
 
-PARTITIONS = 6
 BACKLOG, PER_SECOND = 10_000, 150
 # Each is a gap in every partition, which takes some replicated requests to fill; six brokers share the machine.
 TRANSACTIONS_PER_SECOND = 1.0
@@ -42,9 +43,9 @@ DECLARATION = """\
 version: 1
 name: {name}
 clusters:
-  east: {{bootstrap: {source}, security: {security}}}
-  west: {{bootstrap: {target}, security: {security}}}
-replication:
+  east: {{bootstrap: {source}, security: {security}, datacenter: dc1}}
+  west: {{bootstrap: {target}, security: {security}, datacenter: dc2}}
+{spark}replication:
   - {{from: east, to: west, name: {name}-i, offsets: identical, topics: {{include: ["{name}-i-.*"]}}}}
   - {{from: east, to: west, name: {name}-t, offsets: translated, topics: {{include: ["{name}-t-.*"]}}}}
   - from: east
@@ -56,22 +57,52 @@ replication:
 """
 
 
+ON_EXECUTORS = """\
+datacenters:
+  dc2:
+    spark:
+      master: {master}
+      conf: {{spark.driver.host: 127.0.0.1, spark.executor.cores: 1, spark.executor.memory: 512m}}
+"""
+
+
+class Size(NamedTuple):
+    """How large a scene is: brokers of the source, partitions of each topic, records of one without transactions."""
+
+    source_brokers: int
+    partitions: int
+    records: int
+
+
+WHOLE = Size(3, 6, 200_000)
+# Each broker more takes its time from all other tests, and each partition is compared by itself.
+SMALL = Size(1, 3, 20_000)
+
+
 class Scene:
     """What goes on between two clusters.
 
     Args:
         folder: for the declaration and the runs.
-        source: where the topics are made.
-        target: what is reached through `relay`.
+        clusters: the source, where the topics are made, and the target, which is reached through `relay`.
         relay: the line.
         name: of the topology, and how its topics begin.
-        records: of each topic that has no transactions.
+        size: how large all this is.
+        spark: where the tasks run; on this machine, if nothing is said.
     """
 
     def __init__(
-        self, folder: Path, source: EmbeddedCluster, target: EmbeddedCluster, relay: Relay, name: str, records: int
+        self,
+        folder: Path,
+        clusters: tuple[EmbeddedCluster, EmbeddedCluster],
+        relay: Relay,
+        name: str,
+        size: Size,
+        spark: Standalone | None = None,
     ) -> None:
-        self.folder, self.name, self.relay, self._records = folder, name, relay, records
+        self.folder, self.name, self.relay, self.spark = folder, name, relay, spark
+        self.partitions, self._records = size.partitions, size.records
+        source, target = clusters
         self.clusters = {"source": source, "target": target}
         # As the tests see them: who may do everything.
         overseer = Security("SASL_PLAINTEXT", "PLAIN", "admin", SecretRef("env", "ADMIN_PASSWORD"))
@@ -80,10 +111,12 @@ class Scene:
         ages = {"fresh": 0, "old": WEEK_MS}
         self.topics = {f"{name}-{mode}-{age}": ms for mode in MODES for age, ms in ages.items()}
         for topic in self.topics:
-            create(source, topic, PARTITIONS, replicas=source.options.nodes)
+            create(source, topic, self.partitions, replicas=source.options.nodes)
         self.file = folder / "topology.yaml"
         sides = {"source": list(self.source.bootstrap), "target": list(self.target.bootstrap)}
-        self.file.write_text(DECLARATION.format(name=name, security=SECURITY, **sides).replace("'", '"'))
+        spark_too = "" if spark is None else ON_EXECUTORS.format(master=spark.master)
+        said = DECLARATION.format(name=name, security=SECURITY, spark=spark_too, **sides)
+        self.file.write_text(said.replace("'", '"'))
         for alias, cluster in (("east", source), ("west", target)):
             give(cluster, "mirror", needed_by(self.file, alias))
         applied = anabranch("apply", self.file, "--yes")
@@ -96,8 +129,8 @@ class Scene:
     def _traffic_to(self, topic: str, age_ms: int) -> Traffic | Transactions:
         source = self.clusters["source"]
         if topic.startswith(f"{self.name}-f"):
-            return Transactions(source, topic, PARTITIONS, age_ms, per_second=TRANSACTIONS_PER_SECOND)
-        return Traffic(source, topic, PARTITIONS, self._records, BACKLOG, per_second=PER_SECOND, age_ms=age_ms)
+            return Transactions(source, topic, self.partitions, age_ms, per_second=TRANSACTIONS_PER_SECOND)
+        return Traffic(source, topic, self.partitions, self._records, BACKLOG, per_second=PER_SECOND, age_ms=age_ms)
 
     def start_again(self) -> None:
         """Start another process in place of one that is gone."""
@@ -134,7 +167,7 @@ class Scene:
 
     def _check_translated(self, topic: str) -> None:
         count = 0
-        for number in range(PARTITIONS):
+        for number in range(self.partitions):
             theirs = contents(self.source, topic, number)
             assert contents(self.target, f"east.{topic}", number) == theirs
             assert_repeats_only(self.target, f"east.{topic}", number)
@@ -143,7 +176,7 @@ class Scene:
 
     def _check_filled(self, topic: str) -> None:
         """Every offset is the original's, or inside of a shifted run that is recorded."""
-        runs = runs_of(self.target, f"{self.name}-f", f"east.{topic}", PARTITIONS)
+        runs = runs_of(self.target, f"{self.name}-f", f"east.{topic}", self.partitions)
         shifted = assert_translated(self.source, topic, self.target, runs)
         print(f"{topic}: {sum(len(one.runs) for one in runs)} runs recorded, {shifted} records shifted")
         assert (shifted > 0) <= any(one.runs for one in runs)
@@ -151,15 +184,16 @@ class Scene:
 
 @contextmanager
 def opened(
-    folder: Path, name: str, records: int, monkeypatch: pytest.MonkeyPatch, source_brokers: int = 3
+    folder: Path, name: str, size: Size, monkeypatch: pytest.MonkeyPatch, executors: bool = False
 ) -> Iterator[Scene]:
-    """Open a scene for the length of a block, with records flowing."""
+    """Open a scene for the length of a block, with records flowing; the tasks may run on executors of two workers."""
     for user, password in USERS.items():
         monkeypatch.setenv(f"{user.upper()}_PASSWORD", password)
     three = ClusterOptions(nodes=3, overrides=QUICK_RETURN | {"min.insync.replicas": "2"}, users=USERS)
     alone = ClusterOptions(overrides=QUICK_RETURN, users=USERS)
-    with Relay(3) as relay:
-        source = EmbeddedCluster("source", alone if source_brokers == 1 else three)
+    # Executors have the environment of their workers, and with it the passwords.
+    with Relay(3) as relay, standalone(folder / "spark") if executors else nullcontext() as spark:
+        source = EmbeddedCluster("source", alone if size.source_brokers == 1 else three)
         target = EmbeddedCluster("target", replace(three, advertised=tuple(relay.ports)))
         # Whoever asks whether it is there is sent through the relay.
         target.launch()
@@ -167,7 +201,7 @@ def opened(
         try:
             start_all([source])
             target.await_ready()
-            made = Scene(folder, source, target, relay, name, records)
+            made = Scene(folder, (source, target), relay, name, size, spark)
             try:
                 yield made
             finally:
