@@ -112,6 +112,7 @@ class FetchSize(RequestSize):
         self.is_wide = False
         self._trip = RoundTrip()
         self._was_lost = False
+        self._enough_at = 0.0
 
     def answered(self, size: int, waited: float, took: float, now: float) -> None:
         """Take note of an answer: the next request may carry more.
@@ -124,6 +125,7 @@ class FetchSize(RequestSize):
         """
         if waited and 2 * size >= min(self.bytes, self._usual):
             # There was enough: the broker did not wait for more.
+            self._enough_at = now
             self._trip.took(waited, now)
             rate = size / max(took - waited, _SHORTEST_TRANSFER)
             is_far = self._trip.seconds >= _NEAR
@@ -134,6 +136,9 @@ class FetchSize(RequestSize):
                 # An eighth with each answer would take seconds where each takes a tenth of one.
                 self.bytes = min(self._largest, 2 * self.bytes)
                 return
+        elif now - self._enough_at > _REMEMBERED:
+            # Several readers for a trickle would only wake up more often.
+            self.is_wide = False
         self.grow()
 
     def shrink(self) -> None:

@@ -161,6 +161,16 @@ def test_several_fetches_at_once_are_worth_it_on_a_long_line_that_carries_much()
     assert not size.is_wide
 
 
+def test_several_fetches_at_once_end_when_there_is_only_a_trickle() -> None:
+    size = FetchSize(4_000_000, 24_000_000)
+    fetched(size, 0.1, 1e9, 3, 10.0)
+    for now in (12.5, 15.0, 17.0):
+        size.answered(1_000, 0.5, 0.5, now)
+        assert size.is_wide
+    size.answered(0, 0.5, 0.5, 17.1)
+    assert not size.is_wide
+
+
 def test_several_fetches_at_once_end_with_a_loss_and_with_a_short_line() -> None:
     size = FetchSize(4_000_000, 24_000_000)
     fetched(size, 0.1, 1e9, 3)
