@@ -18,6 +18,7 @@ from confluent_kafka.admin import (
     ConfigResource,
     NewPartitions,
     NewTopic,
+    TopicDescription,
     TopicMetadata,
 )
 
@@ -85,7 +86,7 @@ class Admin:
         ids: dict[str, str] = {}
         visible = [name for name in partitions if name not in missing]
         if visible:
-            described = self._client.describe_topics(TopicCollection(visible), request_timeout=ANSWER_SECONDS)
+            described = self._describe(visible)
             problems |= self._problems(described, "DESCRIBE")
             ids = {name: str(future.result().topic_id) for name, future in described.items() if name not in problems}
         return ids, problems
@@ -94,9 +95,7 @@ class Admin:
         """Return, by topic name, which of the needed operations we are not allowed on topics that exist."""
         if not needed:
             return {}
-        described = self._client.describe_topics(
-            TopicCollection(list(needed)), include_authorized_operations=True, request_timeout=ANSWER_SECONDS
-        )
+        described = self._describe(needed, include_authorized_operations=True)
         problems = self._problems(described, "DESCRIBE")
         for name, operations in needed.items():
             allowed = None if name in problems else described[name].result().authorized_operations
@@ -104,6 +103,19 @@ class Admin:
             if allowed is not None and (refused := [one for one in operations if one not in names]):
                 problems[name] = self._lacks(name, " and ".join(refused))
         return problems
+
+    def _describe(self, names: Collection[str], **options: bool) -> dict[str, Future[TopicDescription]]:
+        """Describe topics that were made; each broker hears of them by itself, and any may answer."""
+        deadline = time.monotonic() + VISIBLE_SECONDS
+        found: dict[str, Future[TopicDescription]] = {}
+        while missing := [name for name in names if name not in found]:
+            asked = TopicCollection(missing)
+            described = self._client.describe_topics(asked, request_timeout=ANSWER_SECONDS, **options)
+            is_late = time.monotonic() > deadline
+            found |= {name: future for name, future in described.items() if is_late or not _is_unknown(future)}
+            if len(found) < len(names):
+                time.sleep(_PAUSE_SECONDS)
+        return found
 
     def add_partitions(self, totals: Mapping[str, int]) -> Problems:
         """Let topics grow to the given numbers of partitions; return what went wrong by topic name."""
@@ -158,6 +170,11 @@ class Admin:
             f"was made, but after {VISIBLE_SECONDS:g} s not every partition has a leader",
             "check the cluster's brokers, then apply again",
         )
+
+
+def _is_unknown(future: Future[TopicDescription]) -> bool:
+    error = future.exception()
+    return isinstance(error, KafkaException) and error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
 def _batches(weights: Mapping[str, int]) -> Iterator[tuple[str, ...]]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from confluent_kafka.admin import AclOperation
+from confluent_kafka import TopicCollection
+from confluent_kafka.admin import AclOperation, AdminClient
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.cluster import Cluster
@@ -86,6 +88,26 @@ def test_what_was_made_is_recorded(source_cluster: EmbeddedCluster, topic_name: 
     assert record.source_topic_id == topic_id(source_cluster, topic_name)
     assert (record.partitions, record.offsets) == (2, "identical")
     assert record.configs == topic_configs(source_cluster, f"north.{topic_name}")
+
+
+def test_brokers_that_have_not_heard_of_a_new_topic_yet_are_asked_again(
+    source_cluster: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(source_cluster, topic_name, 2)
+    plan = plan_of(one := topology(source_cluster, topic_name))
+    whole = AdminClient.describe_topics
+    asked: list[int] = []
+
+    def described(self: AdminClient, topics: Any, **options: Any) -> Any:
+        names = [f"{name}-unheard" if len(asked) < 2 else name for name in topics.topic_names]
+        asked.append(len(names))
+        answers = whole(self, TopicCollection(names), **options)
+        return {name.removesuffix("-unheard"): future for name, future in answers.items()}
+
+    monkeypatch.setattr(AdminClient, "describe_topics", described)
+    outcome = carry_out(one, plan)
+    # Twice in vain, then for its id, then for what we may do with it.
+    assert (outcome.is_complete, asked) == (True, [1, 1, 1, 1])
 
 
 def test_changes_at_both_sides_are_followed_and_nothing_else_is_touched(

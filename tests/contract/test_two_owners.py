@@ -13,7 +13,7 @@ from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
 from reconciler.model.cluster import Cluster
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState
-from reconciler.replicator import takeover, task
+from reconciler.replicator import connections, takeover, task
 from reconciler.replicator.discover import Assignment
 from reconciler.replicator.lease import Lease
 from reconciler.replicator.wire import Loop, Wire
@@ -56,7 +56,7 @@ def test_sequences_alone_keep_two_owners_apart_while_brokers_remember(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each owner has a lease of its own, as if both had been granted everything."""
-    monkeypatch.setattr(task, "group_of", lambda *_: uuid.uuid4().hex)
+    monkeypatch.setattr(connections, "group_of", lambda *_: uuid.uuid4().hex)
     traffic = feed(source_cluster, target_cluster, topic_name, 20_000)
     spec = spec_of(source, declared("west", target_cluster), f"{topic_name}-.*")
     with Running(spec) as one, Running(another(spec)) as two:
@@ -149,7 +149,7 @@ class Stop:
         self.is_stopped = threading.Event()
         self.go_on = threading.Event()
         self._run = run
-        patch.setattr(task, "Wire", self._wire)
+        patch.setattr(connections, "Wire", self._wire)
 
     def _wire(
         self, loop: Loop, cluster: Cluster, client: str, timeout: float, may_send: Callable[[], bool] | None = None
