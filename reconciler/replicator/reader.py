@@ -70,9 +70,7 @@ class Reader:
         self._loop = loop
         self._wire = wire
         self._beat = beat
-        self._node = beat.node
         self._channels = channels
-        self._committed = beat.committed
         self._arrived = arrived
         self.nearest = Nearest("", lambda _: None)
         self.lanes = Lanes(lambda _: None, most=1)
@@ -97,7 +95,7 @@ class Reader:
                 self.stopped = True
             elif not self._asks or sum(reader.queued_bytes for reader in self.peers) >= self._room:
                 await self.bell.wait(_IDLE)
-            elif pause := self._wire.throttled(self._node):
+            elif pause := self._wire.throttled(self._beat.node):
                 await self.bell.wait(min(pause, _WAIT_WHILE_THROTTLED))
             elif await self._fetch(full) < _LITTLE and (rest := self._rest.seconds(time.thread_time())):
                 await self._loop.sleep(rest)
@@ -132,7 +130,7 @@ class Reader:
         self._look_at = now + _LOOK_EVERY if everybody else self._look_at
         full, most = False, max(QUEUE_BYTES, self._size.bytes)
         for channel in self._channels if everybody else self._stirred:
-            if channel.reads_committed is not self._committed:
+            if channel.reads_committed is not self._beat.committed:
                 continue
             if everybody and self._leads(channel):
                 self.nearest.look(channel, now)
@@ -146,7 +144,7 @@ class Reader:
         return full
 
     def _leads(self, channel: Channel) -> bool:
-        return self.nearest.node(channel) == self._node and self.lanes.reads(self._beat, channel)
+        return self.nearest.node(channel) == self._beat.node and self.lanes.reads(self._beat, channel)
 
     async def _fetch(self, full: bool) -> int:
         """Fetch once and hand over what came; return how many bytes that were."""
@@ -203,7 +201,7 @@ class Reader:
             # Whatever is amiss with the broker itself, the first lane tells.
             self.lanes.failed(self._beat, now)
             return
-        what = f"fetching from {self._wire.cluster.where}, node {self._node}"
+        what = f"fetching from {self._wire.cluster.where}, node {self._beat.node}"
         if isinstance(error, ConnectionLost):
             reason = reasons.no_answer(error, what)
         else:
@@ -222,7 +220,7 @@ class Reader:
     def _hand_over(self, answer: FetchAnswer, channel: Channel, asked_at: int, opening: int) -> None:
         now = time.monotonic()
         if not answer.error:
-            if answer.nearest not in (_NOBODY, self._node) and channel.opening == opening:
+            if answer.nearest not in (_NOBODY, self._beat.node) and channel.opening == opening:
                 self.nearest.named(channel, answer.nearest, now)
             channel.receive(answer, asked_at, opening, now)
         elif channel.opening == opening:

@@ -13,6 +13,7 @@ from reconciler.embedded import EmbeddedCluster
 from tests.contract.kafka import create, declared
 from tests.integration.command import anabranch
 from tests.support.replicating import Replicator, wait_until_copying
+from tests.support.scene import ON_EXECUTORS
 from tests.support.traffic import Traffic
 
 PARTITIONS = 4
@@ -25,12 +26,7 @@ name: {name}
 clusters:
   east: {{bootstrap: ["{source}"], datacenter: dc1}}
   west: {{bootstrap: ["{target}"], datacenter: dc2}}
-datacenters:
-  dc2:
-    spark:
-      master: {master}
-      conf: {{spark.driver.host: 127.0.0.1, spark.executor.cores: 1, spark.executor.memory: 512m}}
-flows:
+{spark}flows:
   - {{from: east, to: west, tasks: {tasks}, topics: {{include: ["{name}"]}}}}
 """
 
@@ -57,7 +53,8 @@ def test_a_lost_executor_costs_no_record(
     create(source_cluster, name, PARTITIONS)
     traffic = Traffic(source_cluster, name, PARTITIONS, 60_000, 20_000, per_second=1_000)
     with standalone(tmp_path / "spark") as spark:
-        file.write_text(DECLARATION.format(**fields, master=spark.master, tasks=2))
+        fields["spark"] = ON_EXECUTORS.format(master=spark.master)
+        file.write_text(DECLARATION.format(**fields, tasks=2))
         assert anabranch("apply", file, "--yes").code == 0
         traffic.start()
         running = Replicator(file, tmp_path)
@@ -83,7 +80,7 @@ def test_a_lost_executor_costs_no_record(
             found = compare(source, name, target, f"east.{name}", isolation)
             assert (found.is_identical, found.records) == (True, 60_000), found.different
         tasks = 2 * CORES + 1
-        file.write_text(DECLARATION.format(**fields, master=spark.master, tasks=tasks))
+        file.write_text(DECLARATION.format(**fields, tasks=tasks))
         assert anabranch("apply", file, "--yes").code == 0
         refused = anabranch("replicate", file, "--state-dir", tmp_path / "state")
         said = " ".join(refused.stderr.split())
