@@ -50,6 +50,9 @@ def provider_for(cluster: Cluster) -> kafka.Provider:
         message = "the Pulumi provider cannot log in with a token that is kept in a file or variable"
         remedy = "declare token-endpoint, client-id and client-secret, or use the provisioner direct"
         raise EnvironmentFault(Problem("AB306", cluster.where, message, remedy))
+    if security.kerberos is not None:
+        message = "the Pulumi provider cannot log in with Kerberos"
+        raise EnvironmentFault(Problem("AB306", cluster.where, message, "use the provisioner direct"))
     # An endpoint is asked with what stands for a user elsewhere.
     username, password = (oauth.client_id, oauth.client_secret) if oauth else (security.username, security.password)
 

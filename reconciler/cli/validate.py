@@ -42,7 +42,7 @@ def _resolve_secrets(topology: Topology) -> None:
     for cluster in topology.clusters.values():
         for reference in cluster.security.references:
             try:
-                reference.resolve(cluster.where)
+                reference.check(cluster.where)
             except EnvironmentFault as error:
                 problems += error.problems
         try:

@@ -30,6 +30,7 @@ BAD_RENAME: Final = "AB119"
 BAD_POLICY_CLASS: Final = "AB120"
 BAD_NAME: Final = "AB121"
 ONE_NAME: Final = "AB122"
+TWO_PRINCIPALS: Final = "AB123"
 
 # Warnings: the topology is accepted.
 UNUSED_CLUSTER: Final = "AB190"

@@ -54,6 +54,7 @@ def load(paths: Sequence[Path], warn: Callable[[Problem], None] = _ignore) -> To
     if all_read:
         problems += _missing(sources)
         problems += _unknown_clusters(declaration, sources)
+        problems += security.two_principals(declaration.clusters)
     drafts, unexpanded = expand(declaration)
     problems += unexpanded
     if all_read and declaration.all_flows:

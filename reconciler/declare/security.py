@@ -6,21 +6,23 @@ References are taken as they are: nothing is looked up here, and no value is rep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from reconciler.declare import codes, words
 from reconciler.declare.located import Located, Place
-from reconciler.model.security import PASSWORD_MECHANISMS, OAuth, SecretRef, Security
+from reconciler.model.security import PASSWORD_MECHANISMS, Kerberos, OAuth, SecretRef, Security
 
 Found = tuple[str, Located | None]
 """A field, and what is wrong with it; None where it is missing."""
 
 _SASL = ("SASL_PLAINTEXT", "SASL_SSL")
 _TLS = ("SSL", "SASL_SSL")
-_OF_SASL = ("mechanism", "username", "password", "oauth")
+_OF_SASL = ("mechanism", "username", "password", "oauth", "kerberos")
 _OF_TLS = ("ca", "certificate", "key", "key-password")
 _CREDENTIALS = ("username", "password")
+# What belongs to which mechanism; the others take user names and passwords.
+_SOURCES = {"OAUTHBEARER": "oauth", "GSSAPI": "kerberos"}
 _OF_ENDPOINT = ("token-endpoint", "client-id", "client-secret")
 # Of two fields: the first needs the second.
 _PAIRS = (("certificate", "key"), ("key", "certificate"), ("key-password", "key"))
@@ -56,10 +58,42 @@ def _problems(place: Place, fields: dict[str, Any]) -> Iterator[Found]:
             yield other, _missing(place, [other], f" beside {one}")
 
 
+def two_principals(clusters: Mapping[str, Place]) -> Iterator[Located]:
+    """Yield the principals of clusters that a process could not be at once.
+
+    Confluent's client takes tickets from the one cache of its process: of two principals of a realm the first would be
+    used for both, without a word.
+
+    Args:
+        clusters: every declared cluster by alias.
+    """
+    first: dict[str, tuple[str, str]] = {}
+    for alias, place in clusters.items():
+        principal = _principal(place)
+        if principal is None:
+            continue
+        other, expected = first.setdefault(principal.partition("@")[2], (alias, principal))
+        if principal != expected:
+            message = f"expected {expected}, as cluster {other} of the same realm has it; found {principal}"
+            remedy = "declare one principal for all clusters of a realm: a process has one cache of tickets"
+            yield (place / "security" / "kerberos" / "principal").problem(codes.TWO_PRINCIPALS, message, remedy)
+
+
+def _principal(place: Place) -> str | None:
+    value: object = place.value
+    for key in ("security", "kerberos", "principal"):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else None
+
+
 def build(fields: dict[str, Any]) -> Security:
     """Return what the mapping declares; it has passed the schema and `check`."""
-    oauth = fields.get("oauth")
-    return Security(**_values(fields) | {"oauth": None if oauth is None else OAuth(**_values(oauth))})
+    inner: dict[str, OAuth | Kerberos] = {}
+    if "oauth" in fields:
+        inner["oauth"] = OAuth(**_values(fields["oauth"]))
+    if "kerberos" in fields:
+        inner["kerberos"] = Kerberos(**_values(fields["kerberos"]))
+    return Security(**_values(fields) | inner)
 
 
 def _values(fields: dict[str, Any]) -> dict[str, Any]:
@@ -71,16 +105,18 @@ def _values(fields: dict[str, Any]) -> dict[str, Any]:
 
 def _login(place: Place, fields: dict[str, Any], mechanism: str | None) -> Iterator[Found]:
     """Yield what is wrong with how clients log in."""
-    takes_tokens = mechanism == "OAUTHBEARER" or (mechanism is None and "oauth" in fields)
-    needed = (*(() if mechanism else ("mechanism",)), *(("oauth",) if takes_tokens else _CREDENTIALS))
+    meant = mechanism or next((one for one, key in _SOURCES.items() if key in fields), None)
+    source = _SOURCES.get(meant or "")
+    needed = (*(() if mechanism else ("mechanism",)), *((source,) if source else _CREDENTIALS))
     yield from ((key, None) for key in needed if key not in fields)
-    if takes_tokens:
-        others = f"mechanism {words.either(PASSWORD_MECHANISMS)}"
-        yield from _strangers(place, _CREDENTIALS, "OAUTHBEARER", others)
-        if "oauth" in fields:
-            yield from (("oauth", found) for found in _source_of_tokens(place / "oauth", fields["oauth"]))
-    elif mechanism:
-        yield from _strangers(place, ("oauth",), f"mechanism {mechanism}", "mechanism OAUTHBEARER")
+    if source and meant:
+        yield from _strangers(place, _CREDENTIALS, meant, f"mechanism {words.either(PASSWORD_MECHANISMS)}")
+    if meant:
+        for other, key in _SOURCES.items():
+            if key != source:
+                yield from _strangers(place, (key,), f"mechanism {meant}", f"mechanism {other}")
+    if source == "oauth" and source in fields:
+        yield from ((source, found) for found in _source_of_tokens(place / source, fields[source]))
 
 
 def _source_of_tokens(place: Place, fields: dict[str, Any]) -> Iterator[Located]:

@@ -199,9 +199,6 @@ def _missing(violation: Violation) -> Iterator[Finding]:
 def _not_one_of(violation: Violation) -> Iterator[Finding]:
     place, value, allowed = violation.place, violation.place.value, violation.schema["enum"]
     remedy = f"use {words.either(allowed)}"
-    if words.is_planned_value(place.path, value):
-        yield _finding(place, codes.NOT_YET, f"{value} is planned and not accepted yet", remedy)
-        return
     meant = words.closest(value, allowed) if isinstance(value, str) else None
     said = words.found(value, secret=words.holds_secrets(place.path))
     message = f"expected {words.either(allowed)}; found {said}"

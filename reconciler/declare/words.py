@@ -25,15 +25,10 @@ _PLANNED_KEYS: dict[str, frozenset[str]] = {
     "topology": _PLANNED_OF_FLOWS,
     "datacenter": frozenset(("serve",)),
     "cluster": frozenset(("overrides", "consumer", "producer", "admin")),
-    "security": frozenset(("kerberos",)),
     "flow": _PLANNED_OF_FLOWS,
 }
-_PLANNED_VALUES: dict[str, frozenset[str]] = {
-    "mechanism": frozenset(("GSSAPI",)),
-}
 
-
-_REFERENCES = frozenset(("password", "ca", "certificate", "key", "key-password", "client-secret", "token"))
+_REFERENCES = frozenset(("password", "ca", "certificate", "key", "key-password", "client-secret", "token", "keytab"))
 _STORES = frozenset(("truststore", "truststore-password", "keystore", "keystore-password", "key-store", "trust-store"))
 
 
@@ -55,11 +50,6 @@ def kind(path: JsonPath) -> str:
 def is_planned_key(path: JsonPath, key: str) -> bool:
     """Tell whether `key` will be accepted in the mapping at `path` by a later version."""
     return key in _PLANNED_KEYS.get(kind(path), ())
-
-
-def is_planned_value(path: JsonPath, value: Value) -> bool:
-    """Tell whether `value` will be accepted at `path` by a later version."""
-    return isinstance(value, str) and value in _PLANNED_VALUES.get(str(path[-1]), ())
 
 
 def is_java_store(path: JsonPath, key: str) -> bool:

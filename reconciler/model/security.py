@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 from reconciler.model.errors import EnvironmentFault, Problem
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
-Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"]
 PROTOCOLS: tuple[str, ...] = get_args(Protocol)
 MECHANISMS: tuple[str, ...] = get_args(Mechanism)
 # Those that a user name and a password belong to.
@@ -77,7 +77,25 @@ class SecretRef:
             reason = error.strerror
         except UnicodeDecodeError:
             reason = "it is not UTF-8 text"
-        raise EnvironmentFault(
+        raise self._unreadable(where, reason)
+
+    def check(self, where: str) -> None:
+        """Make sure that there is something; a file may hold anything.
+
+        Raises:
+            EnvironmentFault: AB304, the variable is unset or the file cannot be read.
+        """
+        if self.scheme == "env":
+            self.resolve(where)
+            return
+        try:
+            with Path(self.name).open("rb"):
+                pass
+        except OSError as error:
+            raise self._unreadable(where, error.strerror) from None
+
+    def _unreadable(self, where: str, reason: str | None) -> EnvironmentFault:
+        return EnvironmentFault(
             Problem("AB304", where, f"cannot read {self.name}: {reason}", "create it or correct the path")
         )
 
@@ -102,6 +120,26 @@ class OAuth:
 
 
 @dataclass(frozen=True)
+class Kerberos:
+    """Whom clients are with SASL GSSAPI, and whom they expect.
+
+    Attributes:
+        principal: the client's, `mirror@EXAMPLE.COM`, or without a realm in the default one.
+        keytab: a file with its keys; None takes the tickets that the environment has, which somebody keeps fresh.
+        service: the first part of the brokers' principals.
+    """
+
+    principal: str
+    keytab: SecretRef | None = None
+    service: str = "kafka"
+
+    @property
+    def short_name(self) -> str:
+        """What brokers call the principal, unless `sasl.kerberos.principal.to.local.rules` says otherwise."""
+        return self.principal.partition("@")[0].partition("/")[0]
+
+
+@dataclass(frozen=True)
 class Security:
     """How clients authenticate to a cluster, and how they know it.
 
@@ -115,6 +153,7 @@ class Security:
         key: PEM file of the certificate's private key.
         key_password: where the key's password is kept, if it has one.
         oauth: where tokens come from.
+        kerberos: whom clients are, with GSSAPI.
     """
 
     protocol: Protocol = "PLAINTEXT"
@@ -126,6 +165,7 @@ class Security:
     key: SecretRef | None = None
     key_password: SecretRef | None = None
     oauth: OAuth | None = None
+    kerberos: Kerberos | None = None
 
     @property
     def has_tls(self) -> bool:
@@ -142,6 +182,8 @@ class Security:
         """How messages name whom clients log in as; never a secret."""
         if self.username:
             return f"user {self.username}"
+        if self.kerberos is not None:
+            return f"principal {self.kerberos.principal}"
         if self.oauth is not None:
             return (
                 f"client {self.oauth.client_id}" if self.oauth.client_id else f"the owner of token {self.oauth.token}"
@@ -149,15 +191,25 @@ class Security:
         return f"the owner of certificate {self.certificate.name}" if self.certificate else "an anonymous user"
 
     @property
+    def user(self) -> str | None:
+        """What brokers call whom clients log in as, where the declaration tells."""
+        return self.kerberos.short_name if self.kerberos else self.username
+
+    @property
     def references(self) -> tuple[SecretRef, ...]:
         """Everything that is looked up when a connection is made."""
-        parts = (self, self.oauth) if self.oauth else (self,)
+        parts = [part for part in (self, self.oauth, self.kerberos) if part is not None]
         values = [getattr(part, known.name) for part in parts for known in fields(part)]
         return tuple(value for value in values if isinstance(value, SecretRef))
 
     def to_json(self) -> dict[str, Any]:
         """Return the declaration as JSON types, references as text; `from_json` is its inverse."""
-        return _said(self) | {"oauth": None if self.oauth is None else _said(self.oauth)}
+        inner = {name: None if part is None else _said(part) for name, part in self._inner.items()}
+        return _said(self) | inner
+
+    @property
+    def _inner(self) -> dict[str, OAuth | Kerberos | None]:
+        return {"oauth": self.oauth, "kerberos": self.kerberos}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Security:
@@ -166,14 +218,15 @@ class Security:
         Raises:
             KeyError, TypeError, ValueError: the value is of another shape.
         """
-        oauth = value["oauth"]
-        return cls(**_read(value) | {"oauth": None if oauth is None else OAuth(**_read(oauth))})
+        inner = {name: None if value[name] is None else kind(**_read(value[name])) for name, kind in _INNER.items()}
+        return cls(**_read(value) | inner)
 
 
-_REFERENCES = ("password", "ca", "certificate", "key", "key_password", "token", "client_secret")
+_INNER: dict[str, type[OAuth | Kerberos]] = {"oauth": OAuth, "kerberos": Kerberos}
+_REFERENCES = ("password", "ca", "certificate", "key", "key_password", "token", "client_secret", "keytab")
 
 
-def _said(part: Security | OAuth) -> dict[str, Any]:
+def _said(part: Security | OAuth | Kerberos) -> dict[str, Any]:
     values = {known.name: getattr(part, known.name) for known in fields(part)}
     return {name: str(value) if isinstance(value, SecretRef) else value for name, value in values.items()}
 
@@ -209,11 +262,24 @@ def librdkafka_settings(security: Security, where: str) -> dict[str, Any]:
     Raises:
         EnvironmentFault: AB304, a secret cannot be resolved.
     """
-    return _settings(security, where, _LIBRDKAFKA)
+    settings = _settings(security, where, _LIBRDKAFKA)
+    if security.kerberos is not None:
+        settings |= _tickets(security.kerberos, where)
+    return settings
+
+
+def _tickets(kerberos: Kerberos, where: str) -> dict[str, Any]:
+    """Return where librdkafka takes its tickets; it has `kinit` fetch them, into the environment's cache."""
+    settings = {"sasl.kerberos.service.name": kerberos.service, "sasl.kerberos.principal": kerberos.principal}
+    if kerberos.keytab is None:
+        # Somebody else keeps the tickets fresh: `kinit` is never run (CONFIGURATION.md of librdkafka).
+        return settings | {"sasl.kerberos.min.time.before.relogin": 0}
+    kerberos.keytab.check(where)
+    return settings | {"sasl.kerberos.keytab": kerberos.keytab.name}
 
 
 def kafka_python_settings(security: Security, where: str) -> dict[str, Any]:
-    """Return the settings that kafka-python's connections need for `security`, without those of OAUTHBEARER.
+    """Return the settings that kafka-python's connections need for `security`, without those of OAUTHBEARER and GSSAPI.
 
     Raises:
         EnvironmentFault: AB304, a secret cannot be resolved.

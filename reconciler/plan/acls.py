@@ -67,7 +67,7 @@ def needed_acls(topology: Topology, flows: Collection[Flow]) -> tuple[Acl, ...]:
 
 def principal(cluster: Cluster) -> str:
     """Return whom ACLs on a cluster are for, as Kafka writes it; a placeholder where no user is declared."""
-    return f"User:{cluster.security.username or PLACEHOLDER}"
+    return f"User:{cluster.security.user or PLACEHOLDER}"
 
 
 def remarks(topology: Topology, flows: Collection[Flow]) -> dict[str, tuple[str, ...]]:
@@ -75,7 +75,7 @@ def remarks(topology: Topology, flows: Collection[Flow]) -> dict[str, tuple[str,
     found: dict[str, list[str]] = {}
     for alias in dict.fromkeys(alias for flow in flows for alias in (flow.source, flow.target)):
         said = found.setdefault(alias, [])
-        if not topology.clusters[alias].security.username:
+        if not topology.clusters[alias].security.user:
             said.append(f"no user is declared: put the replicator's principal for User:{PLACEHOLDER}")
         for flow in flows:
             if flow.source == alias:

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault
+from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.state import tls
 from reconciler.state.faults import is_not_let_in, no_connection, wrong_protocol
 
@@ -67,11 +67,18 @@ def make(
     try:
         client = kind(cluster.librdkafka() | _QUIET | told | dict(settings or {}), **options)
     except KafkaException as error:
-        raise EnvironmentFault(tls.unusable(cluster, RuntimeError(error.args[0].str()))) from None
+        raise EnvironmentFault(_unusable(cluster, error.args[0].str())) from None
     if cluster.security.oauth is not None:
         # It asks for its first token only when it is polled, and waits for ever otherwise.
         client.poll(0)  # type: ignore[attr-defined]
     return client
+
+
+def _unusable(cluster: Cluster, reason: str) -> Problem:
+    if cluster.security.kerberos is None or "GSSAPI" not in reason:
+        return tls.unusable(cluster, RuntimeError(reason))
+    remedy = "build confluent-kafka from source with a librdkafka that has libsasl2: its wheels speak no GSSAPI"
+    return Problem("AB306", cluster.where, f"{cluster.user} cannot log in with Kerberos here: {reason}", remedy)
 
 
 def ask(

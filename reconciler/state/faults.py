@@ -20,6 +20,10 @@ _REFUSED = frozenset(
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     }
 )
+_CHECK_LOGIN = "check security: protocol, mechanism, username and the password it refers to"
+_CHECK_KERBEROS = (
+    "check security.kerberos, the clocks, and whether `kinit` gets a ticket with the same keytab and principal"
+)
 _AUTHENTICATION = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
 
 
@@ -80,7 +84,7 @@ def no_connection(cluster: Cluster, failure: KafkaError, reported: Collection[Ka
                     "AB312",
                     cluster.where,
                     f"does not let {principal(cluster)} in: {in_words(one)}",
-                    "check security: protocol, mechanism, username and the password it refers to",
+                    _CHECK_KERBEROS if cluster.security.kerberos else _CHECK_LOGIN,
                 )
             )
     down = KafkaError._ALL_BROKERS_DOWN

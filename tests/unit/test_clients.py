@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 from reconciler.embedded.certificates import Authority
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
-from reconciler.model.security import SecretRef, Security
+from reconciler.model.security import Kerberos, SecretRef, Security
 from reconciler.state import clients
 from tests.support.tls import reference
 
@@ -33,6 +33,20 @@ def test_a_key_that_cannot_be_used_is_named(tmp_path: Path, content: str) -> Non
     assert (problem.code, problem.where) == ("AB306", cluster.where)
     assert "the owner of certificate" in problem.message
     assert "hunter2" not in str(problem)
+
+
+def test_clients_without_kerberos_say_so() -> None:
+    security = Security("SASL_PLAINTEXT", "GSSAPI", kerberos=Kerberos("mirror@A.B"))
+    cluster = Cluster("east", ("127.0.0.1:1",), security=security)
+    try:
+        clients.make(AdminClient, cluster)
+    except EnvironmentFault as error:
+        (problem,) = error.problems
+    else:
+        pytest.skip("confluent-kafka was built with Kerberos here")
+    assert (problem.code, problem.where) == ("AB306", cluster.where)
+    assert "principal mirror@A.B cannot log in with Kerberos here" in problem.message
+    assert "from source" in problem.remedy
 
 
 def test_a_client_that_was_not_let_in_is_made_anew_with_what_is_there_by_then(

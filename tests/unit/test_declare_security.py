@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.model.security import OAuth, SecretRef, Security
+from reconciler.model.security import Kerberos, OAuth, SecretRef, Security
 from tests.unit.declaring import load, refused
 
 HEAD = "version: 1\nname: shop\nclusters:\n"
@@ -59,6 +59,14 @@ def security_of(folder: Path, security: str) -> Security:
             "protocol: SASL_PLAINTEXT, mechanism: OAUTHBEARER, oauth: {token: 'file:/t'}",
             Security("SASL_PLAINTEXT", "OAUTHBEARER", oauth=OAuth(SecretRef("file", "/t"))),
         ),
+        (
+            "protocol: SASL_SSL, mechanism: GSSAPI, kerberos: {principal: 'm/h@A.B', keytab: 'file:/k', service: bus}",
+            Security("SASL_SSL", "GSSAPI", kerberos=Kerberos("m/h@A.B", SecretRef("file", "/k"), "bus")),
+        ),
+        (
+            "protocol: SASL_PLAINTEXT, mechanism: GSSAPI, kerberos: {principal: m}",
+            Security("SASL_PLAINTEXT", "GSSAPI", kerberos=Kerberos("m")),
+        ),
     ],
 )
 def test_what_goes_together_is_taken(tmp_path: Path, security: str, expected: Security) -> None:
@@ -92,6 +100,20 @@ def test_what_goes_together_is_taken(tmp_path: Path, security: str, expected: Se
         ("protocol: SASL_SSL, mechanism: SCRAM-SHA-256, username: u", ["AB114 security: password is missing"]),
         ("protocol: SASL_SSL, mechanism: OAUTHBEARER", ["AB114 security: oauth is missing"]),
         ("protocol: SASL_SSL, oauth: {token: 'env:T'}", ["AB114 security: mechanism is missing"]),
+        ("protocol: SASL_SSL, kerberos: {principal: m}", ["AB114 security: mechanism is missing"]),
+        ("protocol: SASL_SSL, mechanism: GSSAPI", ["AB114 security: kerberos is missing"]),
+        (
+            "protocol: SASL_SSL, mechanism: GSSAPI, username: u, kerberos: {principal: m}, oauth: {token: 'env:T'}",
+            [
+                "AB104 username: username does not go with GSSAPI",
+                "AB104 oauth: oauth does not go with mechanism GSSAPI",
+            ],
+        ),
+        (
+            f"protocol: SASL_SSL, {PASSWORD}, kerberos: {{principal: m}}",
+            ["AB104 kerberos: kerberos does not go with mechanism PLAIN"],
+        ),
+        ("protocol: SSL, kerberos: {principal: m}", ["AB104 kerberos: kerberos does not go with protocol SSL"]),
         ("protocol: SSL, certificate: 'file:/c'", ["AB114 security: key is missing beside certificate"]),
         ("protocol: SSL, key: 'file:/k'", ["AB114 security: certificate is missing beside key"]),
         ("protocol: SSL, key-password: 'env:K'", ["AB114 security: key is missing beside key-password"]),
@@ -163,3 +185,16 @@ def test_no_message_repeats_what_may_be_a_secret(tmp_path: Path, security: str) 
     found = refused(tmp_path, declared(security))
     assert found
     assert not [one for one in found if "hunter2" in str(one)]
+
+
+def test_clusters_of_a_realm_have_one_principal(tmp_path: Path) -> None:
+    def cluster(alias: str, principal: str) -> str:
+        login = f"protocol: SASL_SSL, mechanism: GSSAPI, kerberos: {{principal: {principal}}}"
+        return f"  {alias}: {{bootstrap: '{alias}:1', security: {{{login}}}}}\n"
+
+    flows = "flows: [{from: a, to: b}, {from: a, to: c}]\n"
+    (one,) = refused(tmp_path, HEAD + cluster("a", "m@X") + cluster("b", "other@Y") + cluster("c", "n@X") + flows)
+    assert one.code == "AB123"
+    assert one.where.endswith("(clusters.c.security.kerberos.principal)")
+    assert one.message == "expected m@X, as cluster a of the same realm has it; found n@X"
+    assert load(tmp_path, HEAD + cluster("a", "m@X") + cluster("b", "other@Y") + cluster("c", "m@X") + flows)

@@ -202,15 +202,21 @@ def test_what_is_planned_is_refused_as_not_yet(tmp_path: Path, body: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "security",
+    ("kerberos", "expected"),
     [
-        "{protocol: SASL_PLAINTEXT, mechanism: GSSAPI, username: u, password: 'env:X'}",
-        "{protocol: SASL_SSL, mechanism: PLAIN, username: u, password: 'env:X', kerberos: {service-name: kafka}}",
+        ("{}", "AB114 kerberos: principal is missing"),
+        ("{principal: 'a b'}", "AB104 principal: expected a Kerberos principal; found text"),
+        ("{principal: m, keytab: 'env:K'}", "AB110 keytab: expected file:/absolute/path of a keytab; found text"),
+        # A shell runs `kinit` with it.
+        ("{principal: m, keytab: 'file:/k;x'}", "AB110 keytab: expected file:/absolute/path of a keytab; found text"),
+        ("{principal: m, service: 'k/h'}", "AB104 service: expected the brokers' service name; found text"),
+        ("{principal: m, realm: X}", "AB103 kerberos: expected one of principal, keytab or service"),
     ],
 )
-def test_security_that_is_planned_is_refused_as_not_yet(tmp_path: Path, security: str) -> None:
+def test_kerberos_that_cannot_be(tmp_path: Path, kerberos: str, expected: str) -> None:
+    security = f"{{protocol: SASL_PLAINTEXT, mechanism: GSSAPI, kerberos: {kerberos}}}"
     (problem,) = refused(tmp_path, cluster(f"{{bootstrap: b:1, security: {security}}}"))
-    assert problem.code == "AB111"
+    assert f"{problem.code} {problem.where.rpartition('.')[2].strip(')')}: {problem.message}".startswith(expected)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
-from reconciler.model.security import Mechanism, OAuth, Protocol, SecretRef, Security
+from reconciler.model.security import Kerberos, Mechanism, OAuth, Protocol, SecretRef, Security
 
 PASSWORD = "correct horse; battery"
 
@@ -203,3 +203,53 @@ def test_a_rack_is_a_name_or_stands_in_the_environment(monkeypatch: pytest.Monke
     (problem,) = caught.value.problems
     assert (problem.code, problem.where) == ("AB304", "rack of cluster east (b1:9092)")
     assert "OUR_RACK is not set" in problem.message
+
+
+# --- Kerberos --------------------------------------------------------------------------------------------------------
+
+
+def test_kerberos_reaches_both_clients(tmp_path: Path) -> None:
+    keytab = tmp_path / "mirror.keytab"
+    keytab.write_bytes(b"\x05\x02\xff")
+    cluster = of(Security("SASL_SSL", "GSSAPI", kerberos=Kerberos("mirror@A.B", SecretRef("file", str(keytab)), "bus")))
+    settings = cluster.librdkafka()
+    assert {key: value for key, value in settings.items() if key.startswith("sasl.")} == {
+        "sasl.mechanism": "GSSAPI",
+        "sasl.kerberos.service.name": "bus",
+        "sasl.kerberos.principal": "mirror@A.B",
+        "sasl.kerberos.keytab": str(keytab),
+    }
+    # Whom it logs in as is asked of the cluster at each login.
+    assert cluster.kafka_python()["sasl_mechanism"] == "GSSAPI"
+    keytab.unlink()
+    with pytest.raises(EnvironmentFault, match=r"cannot read .*mirror\.keytab: No such file"):
+        cluster.librdkafka()
+
+
+def test_without_a_keytab_nobody_runs_kinit() -> None:
+    settings = of(Security("SASL_PLAINTEXT", "GSSAPI", kerberos=Kerberos("mirror"))).librdkafka()
+    assert settings["sasl.kerberos.min.time.before.relogin"] == 0
+    assert "sasl.kerberos.keytab" not in settings
+
+
+@pytest.mark.parametrize("principal", ["mirror", "mirror@A.B", "mirror/host.a.b@A.B", "mirror/host.a.b"])
+def test_brokers_call_a_principal_by_its_first_part(principal: str) -> None:
+    security = Security("SASL_SSL", "GSSAPI", kerberos=Kerberos(principal))
+    assert security.user == "mirror"
+    assert security.principal == f"principal {principal}"
+
+
+def test_a_reference_to_any_file_can_be_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "keytab"
+    file.write_bytes(b"\x05\x02\xff")
+    SecretRef("file", str(file)).check("cluster west")
+    monkeypatch.delenv("KEYTAB", raising=False)
+    for missing in (SecretRef("env", "KEYTAB"), SecretRef("file", f"{tmp_path}/none")):
+        with pytest.raises(EnvironmentFault) as caught:
+            missing.check("cluster west")
+        assert [one.code for one in caught.value.problems] == ["AB304"]
+
+
+def test_kerberos_survives_json() -> None:
+    security = Security("SASL_SSL", "GSSAPI", kerberos=Kerberos("mirror", SecretRef("file", "/k"), "bus"))
+    assert Security.from_json(security.to_json()) == security

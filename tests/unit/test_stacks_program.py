@@ -22,7 +22,7 @@ from reconciler.declare import load
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
 from reconciler.model.observed import ObservedCluster
-from reconciler.model.security import OAuth, SecretRef, Security
+from reconciler.model.security import Kerberos, OAuth, SecretRef, Security
 from reconciler.model.topology import Topology
 from reconciler.observe.record import read_observed, write_observed
 from reconciler.plan.desired import desired_topics
@@ -315,8 +315,14 @@ def test_a_provider_gets_what_the_cluster_declares(tmp_path: Path, monkeypatch: 
     assert json.loads(inputs["saslOauthScopes"]) == ["kafka", "more"]
 
 
-def test_a_provider_cannot_take_a_kept_token() -> None:
-    security = Security("SASL_SSL", "OAUTHBEARER", oauth=OAuth(SecretRef("file", "/token")))
+@pytest.mark.parametrize(
+    "security",
+    [
+        Security("SASL_SSL", "OAUTHBEARER", oauth=OAuth(SecretRef("file", "/token"))),
+        Security("SASL_SSL", "GSSAPI", kerberos=Kerberos("mirror")),
+    ],
+)
+def test_logins_that_a_provider_does_not_have(security: Security) -> None:
     with pytest.raises(EnvironmentFault) as caught:
         provider_for(Cluster(WEST, ("b1:9092",), security=security))
     assert [problem.code for problem in caught.value.problems] == ["AB306"]

@@ -20,12 +20,15 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, Problem
+from reconciler.replicator.wire import kerberos
 from reconciler.replicator.wire.connection import LOGIN_REFUSED, BulkTlsTransport, BulkTransport, NotLetInError
 from reconciler.state import tls
 
 _SHORTEST_PAUSE = 0.001
 # What the kernel still holds of a connection dies with it, instead of being sent for minutes (socket(7)).
 _NO_LINGER = struct.pack("ii", 1, 0)
+
+kerberos.register()
 
 
 class _Tokens(AbstractTokenProvider):
@@ -86,6 +89,7 @@ class BulkManager(KafkaConnectionManager):
 
     async def _connect(self, node: Any, conn: Any, *arguments: Any, **options: Any) -> None:
         """Do what the library does, and remember what it keeps to its log."""
+        conn.config[kerberos.DECLARED] = self._declared
         await super()._connect(node, conn, *arguments, **options)
         if self.failure is None and conn.init_future.failed():
             self.failure = conn.init_future.exception
