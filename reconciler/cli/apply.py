@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,9 +22,28 @@ def apply(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     output: Annotated[PlanFormat, typer.Option("--format", help="How plan and outcome are written.")] = "text",
     clusters: Clusters = None,
+    saved: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan", metavar="FILE", help="Carry out the plan that `plan --out` wrote, unless something has moved."
+        ),
+    ] = None,
 ) -> None:
     """Make the target clusters what the declaration says, and put it in force there: show the plan, ask, do it."""
     topology = load_topology(files)
+    plan = _reviewed(topology, saved, clusters) if saved is not None else _shown(topology, clusters, output, yes)
+    outcome = _carry_out(topology, plan)
+    _print_outcome(plan, outcome, output)
+    if not outcome.is_complete:
+        raise typer.Exit(1)
+
+
+def _shown(topology: Topology, clusters: Sequence[str] | None, output: PlanFormat, yes: bool) -> Plan:
+    """Make a plan, show it and ask.
+
+    Raises:
+        Refused: AB407, the clusters have changed since the plan was shown.
+    """
     targets = chosen_targets(topology, clusters)
     if not yes and not sys.stdin.isatty():
         message = "it is needed where there is no terminal to ask on; `anabranch plan` shows what would be done"
@@ -33,10 +54,32 @@ def apply(
     if not plan.changes_nothing and not yes:
         _ask()
         _refuse_when_moved_on(plan, observe_and_plan(topology, targets)[0])
-    outcome = _carry_out(topology, plan)
-    _print_outcome(plan, outcome, output)
-    if not outcome.is_complete:
-        raise typer.Exit(1)
+    return plan
+
+
+def _reviewed(topology: Topology, path: Path, clusters: Sequence[str] | None) -> Plan:
+    """Return the plan of a file; whoever hands it over has read it.
+
+    Raises:
+        DeclaredInputError: AB183, it is no plan file.
+        Refused: AB412 the plan was made from other files than these, AB407 it is not what would be done now.
+    """
+    from reconciler.plan.moved import moved
+    from reconciler.report.plan_file import read_plan
+    from reconciler.report.plan_json import plan_json
+
+    if clusters:
+        message = "a plan file says for which clusters it is"
+        raise typer.BadParameter(message, param_hint="--clusters")
+    saved = read_plan(path)
+    remedy = "make the plan again with `anabranch plan --out`, and review it"
+    if (saved.topology, saved.digest) != (topology.name, topology.digest):
+        found = f"was made from {saved.topology}, digest {saved.digest}; these files are {topology.name}, digest "
+        raise Refused(Problem("AB412", str(path), f"{found}{topology.digest}", remedy))
+    plan, _ = observe_and_plan(topology, saved.targets)
+    if differences := moved(saved.plan, plan_json(plan)):
+        raise Refused([Problem("AB407", str(path), difference, remedy) for difference in differences])
+    return plan
 
 
 def _ask() -> None:

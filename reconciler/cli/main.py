@@ -20,6 +20,7 @@ from reconciler.cli.apply import apply
 from reconciler.cli.common import print_problems
 from reconciler.cli.demo import demo
 from reconciler.cli.doctor import doctor
+from reconciler.cli.drift import drift
 from reconciler.cli.explain import explain
 from reconciler.cli.graph import graph
 from reconciler.cli.lag import lag
@@ -43,6 +44,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "doctor": doctor,
     "plan": plan,
     "apply": apply,
+    "drift": drift,
     "replicate": replicate,
     "status": status,
     "lag": lag,

@@ -20,6 +20,9 @@ def plan(
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="End with 3 when there is something to do.")
     ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write the plan there, for `apply --plan`.")
+    ] = None,
     observed_folder: Annotated[
         Path | None,
         typer.Option("--write-observed", metavar="DIR", help="Write what was observed there, for the Pulumi program."),
@@ -34,6 +37,11 @@ def plan(
 
         for path in write_observed(observed_folder, topology, observed, targets):
             stderr_console().print(f"wrote {path}", style="dim")
+    if out is not None:
+        from reconciler.report.plan_file import write_plan
+
+        write_plan(out, planned, targets)
+        stderr_console().print(f"wrote {out}", style="dim")
     print_plan(planned, output)
     if detailed_exitcode and not planned.changes_nothing:
         raise typer.Exit(CHANGES)

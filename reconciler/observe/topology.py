@@ -16,7 +16,7 @@ from confluent_kafka.admin import ConfigEntry, ConfigSource, TopicDescription
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.declaration import InForce
-from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem, Unreachable
+from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem, Unreachable, together
 from reconciler.model.observed import (
     EFFECTIVE_KEYS,
     OLD_TIMESTAMP_KEYS,
@@ -73,6 +73,40 @@ def observe(topology: Topology, targets: Collection[str]) -> dict[str, ObservedC
         copies[flow.target] |= {flow.remote_topic(name) for name in taken} & observed[flow.target].topics.keys()
     # Copies first: asked later than its original, one that is written all the time would seem ahead.
     return _with_bounds(_with_bounds(observed, connections, clusters, copies), connections, clusters, originals)
+
+
+def observe_owned(topology: Topology, targets: Collection[str]) -> tuple[dict[str, ObservedCluster], list[Problem]]:
+    """Return the targets that answer, with what is ours there, and why the others do not.
+
+    Sources are not asked. Nothing is known of what flows would take, nor of what we may do.
+
+    Args:
+        topology: what is declared.
+        targets: aliases of the target clusters that matter.
+
+    Raises:
+        EnvironmentFault: AB304, AB311, AB312 or AB313: a cluster answers, and does not let us look.
+    """
+    observed: dict[str, ObservedCluster] = {}
+    problems: list[Problem] = []
+    refused: list[AnabranchError] = []
+
+    def look(alias: str) -> ObservedCluster:
+        cluster = topology.clusters[alias]
+        return _observe_cluster(cluster, Connection(cluster), set(), is_target=True)
+
+    with ThreadPoolExecutor(max_workers=max(1, len(targets))) as pool:
+        futures = {alias: pool.submit(look, alias) for alias in targets}
+    for alias, future in futures.items():
+        try:
+            observed[alias] = future.result()
+        except Unreachable as error:
+            problems += error.problems
+        except AnabranchError as error:
+            refused.append(error)
+    if refused:
+        raise together(refused)
+    return observed, problems
 
 
 def _with_bounds(

@@ -6,11 +6,12 @@ Pure: no clock, no network, the same plan for the same facts. Called by the comm
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from reconciler.model.declaration import Declared, digest_into
 from reconciler.model.desired import DesiredTopic
 from reconciler.model.errors import EnvironmentFault, Refused, together
-from reconciler.model.observed import ObservedCluster
+from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.steps import (
     AddPartitions,
     AlterConfig,
@@ -105,7 +106,7 @@ def _steps(topics: Collection[DesiredTopic], target: ObservedCluster, internal: 
     # Ownership is recorded before a topic is made, so our own topics come first.
     yield from (CreateInternalTopic(target.alias, name) for name in internal if name not in target.names)
     yield from (CreateTopic(topic) for topic in topics if topic.name not in target.topics)
-    existing = [(topic, target.topics[topic.name]) for topic in topics if topic.name in target.topics]
+    existing = [_no_fewer(topic, target.topics[topic.name]) for topic in topics if topic.name in target.topics]
     for topic, found in existing:
         if topic.partitions > found.partitions:
             yield AddPartitions(topic, found.topic_id, found.partitions)
@@ -119,3 +120,10 @@ def _steps(topics: Collection[DesiredTopic], target: ObservedCluster, internal: 
             yield RecordOwnership(topic, found.topic_id, "interrupted")
         elif record.flow != topic.flow:
             yield RecordOwnership(topic, found.topic_id, "flow-renamed")
+        elif topic.partitions == found.partitions > record.partitions:
+            yield RecordOwnership(topic, found.topic_id, "grown")
+
+
+def _no_fewer(topic: DesiredTopic, found: ObservedTopic) -> tuple[DesiredTopic, ObservedTopic]:
+    """Return an existing topic with the partitions that it has at least: what is recorded is what there is."""
+    return replace(topic, partitions=max(topic.partitions, found.partitions)), found

@@ -36,6 +36,9 @@ EXCLUDED = MIRROR_MAKER_EXCLUDES | {
     "remote.storage.enable",
 }
 
+FLOORS = frozenset({"max.message.bytes", "min.insync.replicas"})
+"""Settings of which more at the target is as good, and left alone."""
+
 _SAFE_REPLICATION = 3
 
 

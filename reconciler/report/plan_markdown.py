@@ -14,6 +14,7 @@ from reconciler.model.steps import (
     PlannedFlow,
     Step,
 )
+from reconciler.report.markdown import code, plain
 from reconciler.report.words import (
     CHANGE_REASONS,
     OWNERSHIP_REASONS,
@@ -27,14 +28,14 @@ from reconciler.report.words import (
 
 def plan_markdown(plan: Plan) -> str:
     """Return the plan as GitHub-flavoured Markdown that ends with a newline."""
-    lines = [f"### {_plain(plan.topology)}: {summary(plan)}"]
+    lines = [f"### {plain(plan.topology)}: {summary(plan)}"]
     for cluster in plan.clusters:
         lines += ["", *_cluster(cluster)]
     return "\n".join(lines) + "\n"
 
 
 def _cluster(cluster: ClusterPlan) -> Iterator[str]:
-    yield f"#### {_plain(cluster.alias)} ({_plain(cluster.datacenter)})"
+    yield f"#### {plain(cluster.alias)} ({plain(cluster.datacenter)})"
     yield ""
     if cluster.steps:
         yield "| | topic | what | why |"
@@ -49,12 +50,12 @@ def _cluster(cluster: ClusterPlan) -> Iterator[str]:
     notes = [
         *(_flow(flow) for flow in cluster.flows),
         *(
-            f"- ✗ {_code(topic.remote)}, {_plain(topic.source)}'s {_code(topic.topic)}: {_plain(topic.why)}"
+            f"- ✗ {code(topic.remote)}, {plain(topic.source)}'s {code(topic.topic)}: {plain(topic.why)}"
             for topic in cluster.not_started
         ),
-        *(f"- left alone: {_code(notice.subject)}, {_plain(notice.message)}" for notice in cluster.left_alone),
-        *(f"- ⚠ {_code(notice.subject)}: {_plain(notice.message)}" for notice in cluster.warnings),
-        *([f"- declaration: {_plain(in_force(cluster.declared))}"] if cluster.declared else []),
+        *(f"- left alone: {code(notice.subject)}, {plain(notice.message)}" for notice in cluster.left_alone),
+        *(f"- ⚠ {code(notice.subject)}: {plain(notice.message)}" for notice in cluster.warnings),
+        *([f"- declaration: {plain(in_force(cluster.declared))}"] if cluster.declared else []),
     ]
     if notes:
         yield from ["", *notes]
@@ -70,19 +71,19 @@ def _flow(flow: PlannedFlow) -> str:
 
 
 def _rows(step: Step) -> Iterator[str]:
-    name = _code(step.name)
+    name = code(step.name)
     match step:
         case CreateInternalTopic():
             yield f"| + | {name} | internal topic | our own state |"
         case CreateTopic(topic):
             facts = f"{counted(topic.partitions, 'partition')}, replication {topic.replication_factor}"
-            yield f"| + | {name} | {facts}, {topic.offsets} offsets | copy of {_code(topic.source_topic)} |"
+            yield f"| + | {name} | {facts}, {topic.offsets} offsets | copy of {code(topic.source_topic)} |"
         case AddPartitions():
             yield f"| ~ | {name} | partitions {step.found} → {step.topic.partitions} | as at the source |"
         case AlterConfig():
             for change in step.changes:
-                old, new = (_code(value) if value is not None else "(default)" for value in (change.old, change.new))
-                yield f"| ~ | {name} | {_code(change.key)} {old} → {new} | {CHANGE_REASONS[change.reason]} |"
+                old, new = (code(value) if value is not None else "(default)" for value in (change.old, change.new))
+                yield f"| ~ | {name} | {code(change.key)} {old} → {new} | {CHANGE_REASONS[change.reason]} |"
         case _:
             yield f"| ~ | {name} | ownership recorded | {OWNERSHIP_REASONS[step.reason]} |"
 
@@ -95,16 +96,6 @@ def _settings(created: Sequence[CreateTopic]) -> Iterator[str]:
     for step in created:
         for setting in step.topic.settings:
             why = SETTING_REASONS[setting.reason]
-            yield f"| {_code(step.name)} | {_code(setting.key)} | {_code(setting.value)} | {why} |"
+            yield f"| {code(step.name)} | {code(setting.key)} | {code(setting.value)} | {why} |"
     yield ""
     yield "</details>"
-
-
-def _code(text: str) -> str:
-    """Return text as code inside a table cell; topic names have no backticks, values may have anything."""
-    return "`" + text.replace("`", "'").replace("|", "\\|") + "`"
-
-
-def _plain(text: str) -> str:
-    """Return text with the characters that Markdown would read as its own escaped."""
-    return "".join(f"\\{char}" if char in "\\`*_[]<>|#" else char for char in text)

@@ -25,6 +25,7 @@ CHANGE_REASONS: dict[ChangeReason, str] = {
 OWNERSHIP_REASONS: dict[OwnershipReason, str] = {
     "interrupted": "the apply that made it was interrupted",
     "flow-renamed": "its flow has another name now",
+    "grown": "somebody added partitions since the last apply",
 }
 
 

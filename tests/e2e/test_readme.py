@@ -61,8 +61,8 @@ def test_its_commands_do_what_it_says(make_clusters: MakeClusters, tmp_path: Pat
 
     assert "2 clusters, 2 flows" in said["validate payments.yaml"]
     assert said["graph payments.yaml --format mermaid"].startswith("flowchart")
-    assert "us-east.orders " in said["plan payments.yaml"]
-    assert "orders-tmp" not in said["plan payments.yaml"]
+    assert "us-east.orders " in said["plan payments.yaml --out plan.json"]
+    assert "orders-tmp" not in said["plan payments.yaml --out plan.json"]
     assert "us-east → eu-west" in said["status payments.yaml"]
     clusters = {"us-east": declared("us-east", east), "eu-west": declared("eu-west", west)}
     for source, target in (("us-east", "eu-west"), ("eu-west", "us-east")):

@@ -147,6 +147,38 @@ def test_what_was_not_shown_is_not_done(
     assert f"us-east.{topic_name}-shown" not in names(target_cluster)
 
 
+def test_a_reviewed_plan_is_carried_out_as_long_as_nothing_moved(
+    topology: Path, tmp_path: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    create(source_cluster, f"{topic_name}-a", 2)
+    file = tmp_path / "plan.json"
+    planned = anabranch("plan", topology, "--out", file, "--detailed-exitcode")
+    assert (planned.code, planned.stderr) == (CHANGES, f"wrote {file}\n")
+
+    create(source_cluster, f"{topic_name}-b")
+    moved = anabranch("apply", topology, "--plan", file)
+    assert (moved.code, moved.stdout) == (REFUSED, "")
+    assert f"eu-west: create-topic us-east.{topic_name}-b: was not planned" in moved.stderr
+    assert "[AB407]" in moved.stderr
+    assert not {f"us-east.{topic_name}-a", f"us-east.{topic_name}-b"} & names(target_cluster)
+
+    anabranch("plan", topology, "--out", file)
+    declaration = topology.read_text()
+    topology.write_text(declaration.replace("tasks: 2", "tasks: 3"))
+    other = anabranch("apply", topology, "--plan", file)
+    assert (other.code, "[AB412]" in other.stderr) == (REFUSED, True)
+
+    topology.write_text(declaration)
+    chosen = anabranch("apply", topology, "--plan", file, "--clusters", "eu-west")
+    assert (chosen.code, "--clusters" in chosen.stderr) == (USAGE, True)
+    # Without a terminal and without --yes: the plan was read when it was reviewed.
+    applied = anabranch("apply", topology, "--plan", file)
+    assert (applied.code, applied.stderr) == (0, "")
+    assert {f"us-east.{topic_name}-a", f"us-east.{topic_name}-b"} <= names(target_cluster)
+    again = anabranch("apply", topology, "--plan", file)
+    assert (again.code, "there is no need any more" in again.stderr) == (REFUSED, True)
+
+
 def test_a_foreign_topic_stops_everything(
     topology: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
 ) -> None:

@@ -1,0 +1,56 @@
+"""`anabranch drift`: show what outsiders changed since the last apply, field by field, and change nothing."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from reconciler.cli.common import Files, load_topology, print_json, print_problems, stderr_console, stdout_console
+from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets
+from reconciler.model.drift import Drift
+from reconciler.model.errors import Unreachable
+
+DRIFTED = 3
+
+
+def drift(
+    files: Files,
+    output: Annotated[PlanFormat, typer.Option("--format", help="How drift is written.")] = "text",
+    clusters: Clusters = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option("--ignore", metavar="FIELD", help="Leave a field out, as retention.ms; may be repeated."),
+    ] = None,
+    detailed_exitcode: Annotated[
+        bool, typer.Option("--detailed-exitcode", help="End with 3 when something drifted.")
+    ] = False,
+) -> None:
+    """Show what is on record of the last apply against what is there. Changes nothing, and asks targets alone."""
+    from reconciler.observe.topology import observe_owned
+    from reconciler.plan.drift import drift_of
+
+    topology = load_topology(files)
+    targets = chosen_targets(topology, clusters)
+    with stderr_console().status("looking at the clusters"):
+        observed, unseen = observe_owned(topology, targets)
+    found = tuple(one for one in drift_of(topology, observed) if one.field not in (ignore or ()))
+    result = Drift(topology.name, tuple(alias for alias in targets if alias in observed), found, tuple(unseen))
+    _print(result, output)
+    if unseen:
+        print_problems(unseen)
+        raise typer.Exit(Unreachable.exit_code)
+    if detailed_exitcode and found:
+        raise typer.Exit(DRIFTED)
+
+
+def _print(result: Drift, output: PlanFormat) -> None:
+    from reconciler.report.drift import drift_json, drift_markdown, drift_text
+
+    if output == "json":
+        print_json(drift_json(result))
+    elif output == "markdown":
+        sys.stdout.write(drift_markdown(result))
+    else:
+        stdout_console().print(drift_text(result))

@@ -1,0 +1,91 @@
+"""Find drift: what is on record of the last apply against what is there.
+
+Pure. The record alone is compared, never the sources: what changed there is for `plan` to follow, and a source that
+does not answer makes nothing look missing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from reconciler.model.desired import Setting
+from reconciler.model.drift import Drifted
+from reconciler.model.observed import ObservedCluster, ObservedTopic
+from reconciler.model.ownership import OwnedTopic
+from reconciler.model.topology import Topology
+from reconciler.plan.settings import FLOORS
+
+_APPLY = "`anabranch apply` sets it back"
+
+
+def drift_of(topology: Topology, observed: Mapping[str, ObservedCluster]) -> tuple[Drifted, ...]:
+    """Return what drifted, by cluster and topic.
+
+    Args:
+        topology: what is declared.
+        observed: the targets that answered.
+    """
+    return tuple(
+        found
+        for alias in topology.aliases
+        if alias in observed
+        for found in (*_of_ours(topology, observed[alias]), *_of_strangers(topology, observed[alias]))
+    )
+
+
+def _of_ours(topology: Topology, target: ObservedCluster) -> Iterator[Drifted]:
+    for name, record in sorted(target.owned.items()):
+        if record.topology != topology.name or not record.is_confirmed:
+            continue
+        existing = target.topics.get(name)
+        if existing is None:
+            if _is_wanted(topology, target.alias, record):
+                remedy = f"`anabranch apply` makes it again, while {record.source} still has {record.source_topic}"
+                yield Drifted(target.alias, "missing", name, "topic", _facts(record.partitions), None, remedy)
+        elif existing.topic_id != record.topic_id:
+            remedy = "somebody deleted it and made it again: delete it, or exclude its original, then apply"
+            yield Drifted(target.alias, "changed", name, "topic id", record.topic_id, existing.topic_id, remedy)
+        else:
+            yield from _within(target.alias, record, existing)
+
+
+def _within(alias: str, record: OwnedTopic, existing: ObservedTopic) -> Iterator[Drifted]:
+    name = record.name
+    if existing.partitions != record.partitions:
+        desired, found = str(record.partitions), str(existing.partitions)
+        remedy = "partitions never become fewer: `anabranch apply` takes note of them"
+        yield Drifted(alias, "changed", name, "partitions", desired, found, remedy)
+    for key, value in sorted(record.configs.items()):
+        found_value = existing.configs.get(key)
+        if not Setting(key, value, "source", floor=key in FLOORS).accepts(found_value):
+            yield Drifted(alias, "changed", name, key, value, found_value, _APPLY)
+    for key, value in sorted(existing.configs.items()):
+        if key not in record.configs:
+            remedy = "nobody declares it, and it is left alone: remove it there, or set it on the original"
+            yield Drifted(alias, "unmanaged", name, key, None, value, remedy)
+
+
+def _of_strangers(topology: Topology, target: ObservedCluster) -> Iterator[Drifted]:
+    """Yield topics that have the name of a copy, and that no apply made."""
+    flows = [flow for flow in topology.flows_into((target.alias,)) if flow.policy.prefixes]
+    for name in sorted(target.names - target.owned.keys()):
+        for flow in flows:
+            original = flow.policy.original(flow.source, name)
+            if original is not None and flow.takes(original, topology.aliases):
+                remedy = f"rename or delete it, or exclude {original} from flow {flow.name}: plan refuses to touch it"
+                yield Drifted(target.alias, "unmanaged", name, "topic", None, "there", remedy)
+                break
+
+
+def _is_wanted(topology: Topology, alias: str, record: OwnedTopic) -> bool:
+    """Tell whether some flow still asks for the copy of this original under this name."""
+    return any(
+        flow.source == record.source
+        and flow.takes(record.source_topic, topology.aliases)
+        and flow.remote_topic(record.source_topic) == record.name
+        for flow in topology.flows_into((alias,))
+    )
+
+
+def _facts(partitions: int) -> str:
+    return f"{partitions} partition{'' if partitions == 1 else 's'}"

@@ -1,0 +1,80 @@
+"""A plan in a file: written by `plan --out`, reviewed, and carried out by `apply --plan` as long as nothing moved.
+
+The file holds what `plan --format json` prints, and which clusters it is for; never a secret.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reconciler.model.errors import DeclaredInputError, Problem
+from reconciler.model.steps import Plan
+from reconciler.report.plan_json import plan_json
+
+FORMAT = 1
+_KIND = "anabranch-plan"
+
+
+@dataclass(frozen=True)
+class SavedPlan:
+    """What was read from a plan file.
+
+    Attributes:
+        path: of the file, for messages.
+        targets: aliases of the clusters that were planned for.
+        plan: as JSON.
+    """
+
+    path: Path
+    targets: tuple[str, ...]
+    plan: dict[str, Any]
+
+    @property
+    def topology(self) -> str:
+        """Name of the topology."""
+        return str(self.plan["topology"])
+
+    @property
+    def digest(self) -> str:
+        """Of the declaration that it was made from."""
+        return str(self.plan["digest"])
+
+
+def write_plan(path: Path, plan: Plan, targets: Sequence[str]) -> None:
+    """Write a plan down, over what the file held.
+
+    Raises:
+        DeclaredInputError: AB180, the file cannot be written.
+    """
+    value = {"kind": _KIND, "format": FORMAT, "clusters": list(targets), "plan": plan_json(plan)}
+    try:
+        path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        problem = Problem("AB180", str(path), f"cannot be written: {error.strerror}", "name another file")
+        raise DeclaredInputError(problem) from None
+
+
+def read_plan(path: Path) -> SavedPlan:
+    """Read what `write_plan` wrote.
+
+    Raises:
+        DeclaredInputError: AB183, it cannot be read, or is no plan of this release.
+    """
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+        is_plan = isinstance(value, dict) and value.get("kind") == _KIND
+        if is_plan and value["format"] == FORMAT:
+            saved = SavedPlan(path, tuple(map(str, value["clusters"])), dict(value["plan"]))
+            if isinstance(saved.plan["clusters"], list) and saved.topology and saved.digest:
+                return saved
+    except OSError as error:
+        why = f"cannot be read: {error.strerror}"
+    except (ValueError, KeyError, TypeError):
+        why = "is no plan file"
+    else:
+        why = f"has format {value.get('format')}, expected {FORMAT}" if is_plan else "is no plan file"
+    raise DeclaredInputError(Problem("AB183", str(path), why, "write one with `anabranch plan --out`"))
