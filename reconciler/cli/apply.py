@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from reconciler.cli.common import Files, load_topology, print_json, print_problems, stderr_console, stdout_console
+from reconciler.cli.locking import Locks
 from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets, observe_and_plan, print_plan
 from reconciler.model.errors import Problem, Refused
 from reconciler.model.outcome import Outcome
-from reconciler.model.steps import Plan
+from reconciler.model.steps import ClusterPlan, CreateInternalTopic, Plan
 from reconciler.model.topology import Topology
+
+if TYPE_CHECKING:
+    from reconciler.report.plan_file import SavedPlan
+
+_PLAN_AGAIN = "make the plan again with `anabranch plan --out`, and review it"
 
 
 def apply(
@@ -28,26 +35,35 @@ def apply(
             "--plan", metavar="FILE", help="Carry out the plan that `plan --out` wrote, unless something has moved."
         ),
     ] = None,
+    wait: Annotated[
+        float, typer.Option("--wait", metavar="SECONDS", help="How long to wait for another apply to end.")
+    ] = 60.0,
 ) -> None:
     """Make the target clusters what the declaration says, and put it in force there: show the plan, ask, do it."""
     topology = load_topology(files)
-    plan = _reviewed(topology, saved, clusters) if saved is not None else _shown(topology, clusters, output, yes)
-    outcome = _carry_out(topology, plan)
+    reviewed = _read(topology, saved, clusters) if saved is not None else None
+    targets = reviewed.targets if reviewed is not None else chosen_targets(topology, clusters)
+    if reviewed is None and not yes and not sys.stdin.isatty():
+        message = "it is needed where there is no terminal to ask on; `anabranch plan` shows what would be done"
+        raise typer.BadParameter(message, param_hint="--yes")
+    with Locks(topology, targets, wait) as locks:
+        plan = _shown(topology, targets, output, yes) if reviewed is None else _checked(topology, reviewed)
+        if locks.take_rest(plan):
+            # Where the lock is kept was made on the way; everything else must be as it was shown.
+            now, _ = observe_and_plan(topology, targets)
+            _refuse_when_moved_on(_state_apart(plan), _state_apart(now))
+        outcome = _carry_out(topology, plan, locks)
     _print_outcome(plan, outcome, output)
     if not outcome.is_complete:
         raise typer.Exit(1)
 
 
-def _shown(topology: Topology, clusters: Sequence[str] | None, output: PlanFormat, yes: bool) -> Plan:
+def _shown(topology: Topology, targets: Sequence[str], output: PlanFormat, yes: bool) -> Plan:
     """Make a plan, show it and ask.
 
     Raises:
         Refused: AB407, the clusters have changed since the plan was shown.
     """
-    targets = chosen_targets(topology, clusters)
-    if not yes and not sys.stdin.isatty():
-        message = "it is needed where there is no terminal to ask on; `anabranch plan` shows what would be done"
-        raise typer.BadParameter(message, param_hint="--yes")
     plan, _ = observe_and_plan(topology, targets)
     if output != "json":
         print_plan(plan, output)
@@ -57,29 +73,47 @@ def _shown(topology: Topology, clusters: Sequence[str] | None, output: PlanForma
     return plan
 
 
-def _reviewed(topology: Topology, path: Path, clusters: Sequence[str] | None) -> Plan:
-    """Return the plan of a file; whoever hands it over has read it.
+def _read(topology: Topology, path: Path, clusters: Sequence[str] | None) -> SavedPlan:
+    """Read a plan file; whoever hands it over has reviewed it.
 
     Raises:
         DeclaredInputError: AB183, it is no plan file.
-        Refused: AB412 the plan was made from other files than these, AB407 it is not what would be done now.
+        Refused: AB412, the plan was made from other files than these.
     """
-    from reconciler.plan.moved import moved
     from reconciler.report.plan_file import read_plan
-    from reconciler.report.plan_json import plan_json
 
     if clusters:
         message = "a plan file says for which clusters it is"
         raise typer.BadParameter(message, param_hint="--clusters")
     saved = read_plan(path)
-    remedy = "make the plan again with `anabranch plan --out`, and review it"
     if (saved.topology, saved.digest) != (topology.name, topology.digest):
         found = f"was made from {saved.topology}, digest {saved.digest}; these files are {topology.name}, digest "
-        raise Refused(Problem("AB412", str(path), f"{found}{topology.digest}", remedy))
+        raise Refused(Problem("AB412", str(path), f"{found}{topology.digest}", _PLAN_AGAIN))
+    return saved
+
+
+def _checked(topology: Topology, saved: SavedPlan) -> Plan:
+    """Return the plan of a file, made anew.
+
+    Raises:
+        Refused: AB407, it is not what would be done now.
+    """
+    from reconciler.plan.moved import moved
+    from reconciler.report.plan_json import plan_json
+
     plan, _ = observe_and_plan(topology, saved.targets)
     if differences := moved(saved.plan, plan_json(plan)):
-        raise Refused([Problem("AB407", str(path), difference, remedy) for difference in differences])
+        raise Refused([Problem("AB407", str(saved.path), difference, _PLAN_AGAIN) for difference in differences])
     return plan
+
+
+def _state_apart(plan: Plan) -> Plan:
+    """Return a plan without the topics of our own state."""
+
+    def rest(cluster: ClusterPlan) -> ClusterPlan:
+        return replace(cluster, steps=tuple(s for s in cluster.steps if not isinstance(s, CreateInternalTopic)))
+
+    return replace(plan, clusters=tuple(map(rest, plan.clusters)))
 
 
 def _ask() -> None:
@@ -108,7 +142,7 @@ def _refuse_when_moved_on(shown: Plan, now: Plan) -> None:
         raise Refused(problem)
 
 
-def _carry_out(topology: Topology, plan: Plan) -> Outcome:
+def _carry_out(topology: Topology, plan: Plan, locks: Locks) -> Outcome:
     """Apply a plan with a progress bar on stderr, which a terminal alone shows."""
     from rich.progress import Progress
 
@@ -119,7 +153,7 @@ def _carry_out(topology: Topology, plan: Plan) -> Outcome:
     console = stderr_console()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task("applying", total=len(plan.steps))
-        return DirectProvisioner(topology, lambda _: progress.advance(bar)).apply(plan)
+        return DirectProvisioner(topology, lambda _: progress.advance(bar), locks.check).apply(plan)
 
 
 def _print_outcome(plan: Plan, outcome: Outcome, output: PlanFormat) -> None:

@@ -23,6 +23,7 @@ from reconciler.cli.doctor import doctor
 from reconciler.cli.drift import drift
 from reconciler.cli.explain import explain
 from reconciler.cli.graph import graph
+from reconciler.cli.init import init
 from reconciler.cli.lag import lag
 from reconciler.cli.pause import pause
 from reconciler.cli.plan import plan
@@ -38,6 +39,7 @@ from reconciler.model.errors import AnabranchError
 DEBUG_VARIABLE = "ANABRANCH_DEBUG"
 
 COMMANDS: dict[str, Callable[..., None]] = {
+    "init": init,
     "validate": validate,
     "graph": graph,
     "explain": explain,

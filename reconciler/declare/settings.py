@@ -86,11 +86,13 @@ def policy_at(place: Place) -> Settings:
 
 
 def start_of(value: str | dict[str, Value]) -> Start:
-    """Return where copies begin: a word, or a time or offsets by their key."""
+    """Return where copies begin: a word, or a time or offsets by their key; the earliest where another key is told."""
     if isinstance(value, str):
         return Start(cast("StartAt", value))
     if "timestamp" in value:
         return Start("timestamp", moment(cast("str", value["timestamp"])))
+    if "offsets" not in value:
+        return Start()
     named = cast("dict[str, list[int]]", value["offsets"])
     return Start("offsets", 0, tuple((topic, tuple(map(int, numbers))) for topic, numbers in sorted(named.items())))
 

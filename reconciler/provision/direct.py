@@ -40,11 +40,18 @@ class DirectProvisioner:
     Args:
         topology: the declaration that the plan was made from.
         progress: called for each finished step.
+        may_change: asked right before each change of a target, by alias; raises an error where nothing may be changed.
     """
 
-    def __init__(self, topology: Topology, progress: Progress = lambda step: None) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        progress: Progress = lambda step: None,
+        may_change: Callable[[str], None] = lambda alias: None,
+    ) -> None:
         self._topology = topology
         self._progress = progress
+        self._may_change = may_change
 
     def apply(self, plan: Plan) -> Outcome:
         """Carry out as much of the plan as can be, and tell what became of every step.
@@ -53,7 +60,7 @@ class DirectProvisioner:
             EnvironmentFault: AB304, a secret cannot be resolved; nothing was changed.
         """
         busy = [cluster for cluster in plan.clusters if cluster.steps]
-        workers = [_ClusterWork(self._topology, plan, cluster, self._progress) for cluster in busy]
+        workers = [_ClusterWork(self._topology, plan, cluster, self._progress, self._may_change) for cluster in busy]
         outcome = Outcome()
         with ThreadPoolExecutor(max_workers=max(1, len(workers))) as pool:
             for part in pool.map(_ClusterWork.run, workers):
@@ -66,6 +73,7 @@ class DirectProvisioner:
         """Say at each target that this declaration is in force: who replicates another one ends it."""
         for alias, digest in plan.to_put_in_force:
             try:
+                self._may_change(alias)
                 Declarations(self._topology.clusters[alias], plan.topology).put_in_force(digest)
             except AnabranchError as error:
                 outcome.not_in_force += error.problems
@@ -76,11 +84,19 @@ class DirectProvisioner:
 class _ClusterWork:
     """The steps of one cluster."""
 
-    def __init__(self, topology: Topology, plan: Plan, cluster_plan: ClusterPlan, progress: Progress) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        plan: Plan,
+        cluster_plan: ClusterPlan,
+        progress: Progress,
+        may_change: Callable[[str], None],
+    ) -> None:
         self._cluster = topology.clusters[cluster_plan.alias]
         self._plan = plan
         self._steps = cluster_plan.steps
         self._progress = progress
+        self._may_change = may_change
         self._admin = Admin(self._cluster)
         self._ownership = Ownership(self._cluster)
         self._outcome = Outcome()
@@ -93,9 +109,22 @@ class _ClusterWork:
             # Without the ownership record nobody would know later what is ours.
             self._skip(rest, "the topic that records what is ours could not be made")
             return self._outcome
-        self._create([step for step in rest if isinstance(step, CreateTopic)])
-        self._change([step for step in rest if isinstance(step, TopicChange)])
+        created = [step for step in rest if isinstance(step, CreateTopic)]
+        if self._may_go_on(created):
+            self._create(created)
+        changed = [step for step in rest if isinstance(step, TopicChange)]
+        if self._may_go_on(changed):
+            self._change(changed)
         return self._outcome
+
+    def _may_go_on(self, steps: Sequence[Step]) -> bool:
+        """Ask whether anything may be changed now; where it may not, the steps are not tried."""
+        try:
+            self._may_change(self._cluster.alias)
+        except AnabranchError as error:
+            self._skip(steps, error.problems[0].message)
+            return False
+        return True
 
     def _create_internal(self, steps: Sequence[CreateInternalTopic]) -> None:
         for step in steps:

@@ -6,12 +6,12 @@ import time
 
 from reconciler.model.flow import Flow
 from reconciler.model.spec import FlowSpec
-from reconciler.replicator import process
 from reconciler.replicator.lease import BEAT_TIMEOUT, ON_THE_WAY, Lease, group_of
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.meter import Meters, Totals
 from reconciler.replicator.place import Place, ReadUpto
 from reconciler.replicator.wire import GroupWire, Loop, Wire
+from reconciler.state import process
 from reconciler.state.control import Listener
 from reconciler.state.copies import Copies
 from reconciler.state.status import StatusWriter

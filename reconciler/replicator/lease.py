@@ -21,9 +21,10 @@ from functools import partial
 
 from reconciler.model.names import lease_group
 from reconciler.model.status import PartitionState, Reason
-from reconciler.replicator import process, reasons
+from reconciler.replicator import reasons
 from reconciler.replicator.deal import Holder, Log, Member, Share, deal
 from reconciler.replicator.wire import Bell, ConnectionLost, ErrorCode, GroupWire, Job, Loop, Membership, error_name
+from reconciler.state import process
 
 # The least that brokers allow by default (group.min.session.timeout.ms).
 SESSION = 6.0

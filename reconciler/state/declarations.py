@@ -5,15 +5,13 @@
 
 from __future__ import annotations
 
-import getpass
-import os
-import socket
 import time
 from dataclasses import asdict
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.declaration import History, InForce, Standing
 from reconciler.state.journal import OWNED, Follower, Journal, Value
+from reconciler.state.user import user
 
 _KIND = "declaration"
 
@@ -64,7 +62,7 @@ class Declarations:
         history = _history(self._journal.read().get(self._key))
         if history.standing(digest) is Standing.IN_FORCE:
             return
-        entries = history.followed_by(InForce(digest, time.time(), _user())).entries
+        entries = history.followed_by(InForce(digest, time.time(), user())).entries
         self._journal.ensure()
         self._journal.write(self._key, {"kind": _KIND, "history": [asdict(entry) for entry in entries]})
 
@@ -77,12 +75,3 @@ class Declarations:
 def _history(value: Value | None) -> History:
     entries = (value or {}).get("history", ())
     return History(tuple(InForce(entry["digest"], entry["since"], entry["by"]) for entry in entries))
-
-
-def _user() -> str:
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError):
-        # In a container a user may have no name.
-        name = f"uid-{os.getuid()}"
-    return f"{name}@{socket.gethostname()}"

@@ -14,10 +14,11 @@ import pytest
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
 from reconciler.model.cluster import Cluster
 from reconciler.model.status import PartitionState
-from reconciler.replicator import lease, process
+from reconciler.replicator import lease
 from reconciler.replicator.deal import Log
 from reconciler.replicator.lease import Lease
 from reconciler.replicator.wire import GroupWire, Loop, Membership
+from reconciler.state import process
 from tests.contract.kafka import declared
 
 SECONDS = 60.0

@@ -13,12 +13,13 @@ import pytest
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
 from reconciler.observe.record import read_observed
+from reconciler.state.lock import Lock
 from reconciler.state.ownership import Ownership
 from tests.conftest import MakeClusters
 from tests.contract.kafka import admin, create, declared, set_config, topic_configs
 from tests.integration.command import COMMAND, LIMIT_SECONDS, anabranch
 
-CHANGES, USAGE, REFUSED, UNREACHABLE = 3, 2, 4, 6
+CHANGES, USAGE, REFUSED, LOCKED, UNREACHABLE = 3, 2, 4, 5, 6
 
 DECLARATION = """\
 version: 1
@@ -189,6 +190,29 @@ def test_a_foreign_topic_stops_everything(
     assert (ended.code, ended.stdout) == (REFUSED, "")
     assert "[AB401]" in ended.stderr
     assert f"us-east.{topic_name}-b" not in names(target_cluster)
+
+
+def test_of_two_at_once_the_second_waits_or_leaves(
+    topology: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    create(source_cluster, topic_name, 2)
+    alias, name = "eu-west", load((topology,)).name
+    assert anabranch("apply", topology, "--yes").code == 0
+    create(source_cluster, f"{topic_name}-later")
+    with Lock(declared(alias, target_cluster), name) as held:
+        held.take(0.0)
+        ended = anabranch("apply", topology, "--yes", "--wait", "0.5")
+        assert (ended.code, ended.stdout) == (LOCKED, "")
+        assert "is being changed by" in ended.stderr
+        assert "[AB501]" in ended.stderr
+        command = [*COMMAND, "apply", str(topology), "--yes"]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as second:
+            time.sleep(3)
+            assert second.poll() is None
+            held.release()
+            stdout, _ = second.communicate(timeout=LIMIT_SECONDS)
+    assert second.returncode == 0
+    assert f"make us-east.{topic_name}-later" in stdout
 
 
 def test_clusters_chooses_targets_and_must_be_declared(

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from reconciler.replicator import process
+from reconciler.state import process
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells enough of processes")
 

@@ -1,7 +1,7 @@
 """Names processes so that another process of the same machine can tell for certain that one is gone.
 
-`lease` puts the name of its process where the group's other members see it. Only what Linux tells under /proc counts;
-elsewhere nobody is ever taken for gone.
+The replicator's `lease` puts the name of its process where the group's other members see it, `lock` into its claim.
+Only what Linux tells under /proc counts; elsewhere nobody is ever taken for gone.
 """
 
 from __future__ import annotations

@@ -1,0 +1,119 @@
+"""`anabranch init`: write a first topology file, from flags or by asking."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from reconciler.cli.common import stderr_console
+
+Shape = Literal["flow", "fan-out", "aggregation", "active-active"]
+_FEWEST = 2
+
+
+def init(
+    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="Where it is written.")] = Path("anabranch.yaml"),
+    name: Annotated[str | None, typer.Option("--name", help="The topology's name; by default the folder's.")] = None,
+    cluster: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cluster", metavar="ALIAS=HOST:PORT,...", help="A cluster and its brokers; two or more are needed."
+        ),
+    ] = None,
+    shape: Annotated[
+        Shape | None,
+        typer.Option(
+            "--shape", help="What they form; the first is the source, of an aggregation the target. Default: flow."
+        ),
+    ] = None,
+    topics: Annotated[
+        list[str] | None,
+        typer.Option("--topics", metavar="REGEX", help="Topics to copy; may be repeated. Default: all."),
+    ] = None,
+) -> None:
+    """Write a first topology file; what no flag says is asked on a terminal. No cluster is connected to."""
+    from reconciler.declare.first import Answers, write_first
+
+    asks = sys.stdin.isatty()
+    told = _told(cluster or ()) if cluster or not asks else _ask_clusters()
+    if len(told) < _FEWEST:
+        message = f"two or more clusters are needed, {len(told)} told"
+        raise typer.BadParameter(message, param_hint="--cluster")
+    chosen = shape or (_ask_shape(len(told)) if asks and not cluster else "flow")
+    if chosen == "flow" and len(told) > _FEWEST:
+        message = f"a flow has two ends, {len(told)} clusters are told: choose fan-out, aggregation or active-active"
+        raise typer.BadParameter(message, param_hint="--shape")
+    answers = Answers(name or _name_of(Path.cwd().name), told, chosen, tuple(topics or (".*",)))
+    topology = write_first(file, answers)
+    flows = "1 flow" if len(topology.flows) == 1 else f"{len(topology.flows)} flows"
+    stderr_console().print(f"wrote {file}: {len(told)} clusters, {flows}; next: anabranch plan {file}", markup=False)
+
+
+def _told(clusters: Sequence[str]) -> dict[str, Sequence[str]]:
+    found: dict[str, Sequence[str]] = {}
+    for alias, addresses in map(_parsed, clusters):
+        if alias in found:
+            message = f"{alias} is told twice"
+            raise typer.BadParameter(message, param_hint="--cluster")
+        found[alias] = addresses
+    return found
+
+
+def _parsed(text: str) -> tuple[str, Sequence[str]]:
+    alias, equals, addresses = text.partition("=")
+    found = [one.strip() for one in addresses.split(",") if one.strip()]
+    if not (equals and alias.strip() and found):
+        message = f"expected ALIAS=HOST:PORT,...; found {text!r}"
+        raise typer.BadParameter(message, param_hint="--cluster")
+    return alias.strip(), found
+
+
+def _asked(question: str) -> str:
+    """Ask on stderr, whole, which `typer.prompt` does not do, and return the answer.
+
+    Raises:
+        typer.Exit: there is nobody any more who would answer.
+    """
+    stderr_console().print(question, end=" ", markup=False)
+    said = sys.stdin.readline()
+    if not said:
+        raise typer.Exit(1)
+    return said.strip()
+
+
+def _ask_clusters() -> dict[str, Sequence[str]]:
+    """Ask until there are enough and an empty line ends it."""
+    found: dict[str, Sequence[str]] = {}
+    while True:
+        more = "" if len(found) < _FEWEST else " (empty: no more)"
+        said = _asked(f"Cluster {len(found) + 1}, as ALIAS=HOST:PORT{more}:")
+        if said:
+            try:
+                alias, addresses = _parsed(said)
+            except typer.BadParameter as error:
+                stderr_console().print(error.message, markup=False)
+                continue
+            found[alias] = addresses
+        elif len(found) >= _FEWEST:
+            return found
+
+
+def _ask_shape(count: int) -> Shape:
+    from reconciler.declare.first import SHAPES
+
+    shapes = [one for one in SHAPES if one != "flow" or count == _FEWEST]
+    while True:
+        said = _asked(f"What do they form, {', '.join(shapes)} (empty: {shapes[0]}):") or shapes[0]
+        for one in shapes:
+            if one == said:
+                return one
+
+
+def _name_of(folder: str) -> str:
+    """Return a topology's name from a folder's."""
+    plain = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in folder.lower()).strip("-")
+    return plain[:63] or "topology"

@@ -1,0 +1,89 @@
+"""Holds the locks of the targets that `apply` changes, so that two of them never work on one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from reconciler.cli.common import stderr_console
+from reconciler.model.steps import Plan
+from reconciler.model.topology import Topology
+
+if TYPE_CHECKING:
+    from reconciler.state.lock import Lock
+
+
+class Locks:
+    """The locks of some targets, from before the plan is made until everything is carried out.
+
+    A target that nothing was ever applied to has nowhere to keep one; `take_rest` makes that once the plan is agreed.
+
+    Args:
+        topology: whose things are changed.
+        targets: aliases of the targets.
+        wait: seconds to wait for each lock.
+
+    Raises:
+        Locked: AB501, another apply is at work and did not end in time.
+        Unreachable: AB310, a target does not answer.
+        EnvironmentFault: AB304, AB311, AB312 or AB313, it does not let us look, or write.
+    """
+
+    def __init__(self, topology: Topology, targets: Sequence[str], wait: float) -> None:
+        self._topology = topology
+        self._targets = [alias for alias in topology.aliases if alias in targets]
+        self._wait = wait
+        self._held: dict[str, Lock] = {}
+
+    def __enter__(self) -> Self:
+        from reconciler.observe.connection import Connection
+        from reconciler.state.journal import OWNED
+
+        try:
+            for alias in self._targets:
+                if OWNED.name in Connection(self._topology.clusters[alias]).metadata.topics:
+                    self._take(alias)
+        except BaseException:
+            self._release()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._release()
+
+    def take_rest(self, plan: Plan) -> bool:
+        """Take the locks of targets that the plan changes and that had none; return whether there were any.
+
+        Args:
+            plan: it is agreed on; what it rests on is to be looked at again where something was taken.
+        """
+        from reconciler.state.journal import OWNED, Journal
+
+        changed = {step.cluster for step in plan.steps} | {alias for alias, _ in plan.to_put_in_force}
+        rest = [alias for alias in self._targets if alias in changed and alias not in self._held]
+        for alias in rest:
+            Journal(self._topology.clusters[alias], OWNED).ensure()
+            self._take(alias)
+        return bool(rest)
+
+    def check(self, alias: str) -> None:
+        """Make sure that a target's lock is still ours.
+
+        Raises:
+            Locked: AB502, it may have been taken from us.
+        """
+        self._held[alias].check()
+
+    def _take(self, alias: str) -> None:
+        from reconciler.state.lock import Lock
+
+        lock = Lock(self._topology.clusters[alias], self._topology.name)
+        with stderr_console().status(f"waiting for the lock of {alias}"):
+            lock.take(self._wait)
+        self._held[alias] = lock
+
+    def _release(self) -> None:
+        for lock in self._held.values():
+            lock.release()
+        self._held.clear()

@@ -1,0 +1,174 @@
+"""The lock of `apply` on a target: a queue of claims in the journal `anabranch-owned.internal`.
+
+The journal has one partition, so everybody sees claims in one order: the first holds the lock. Who claims writes beats
+as long as it lives; one whose process has ended on this machine, or whose beats were not heard for a while, is taken
+out by whoever waits behind it. No clock of another machine counts. `cli` takes it, the provisioner asks it before each
+change.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import uuid
+from types import TracebackType
+from typing import Self
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import AnabranchError, Locked, Problem
+from reconciler.state import process
+from reconciler.state.journal import OWNED, Follower, Journal, Value
+from reconciler.state.user import user
+
+BEAT_SECONDS = 2.0
+SILENT_SECONDS = 15.0
+"""Who was not heard for so long has died."""
+SURE_SECONDS = 10.0
+"""For so long after a stored beat nobody can have been taken out."""
+_TICK = 0.1
+_KIND = "lock"
+
+
+class Lock:
+    """One claim to change a topology's things on one target.
+
+    Args:
+        cluster: the target; its journal exists.
+        topology: name of the topology.
+    """
+
+    def __init__(self, cluster: Cluster, topology: str) -> None:
+        self._cluster = cluster
+        self._prefix = f"{_KIND}/{topology}/{cluster.alias}/"
+        self._id = uuid.uuid4().hex
+        self._journal = Journal(cluster, OWNED)
+        self._follower: Follower | None = None
+        # Claims in the order of the log, and when each was last heard of.
+        self._claims: dict[str, Value] = {}
+        self._heard: dict[str, float] = {}
+        self._beaten = 0.0
+        self._is_lost = False
+        self._over = threading.Event()
+        self._beats = threading.Thread(target=self._beat, name="lock", daemon=True)
+
+    def take(self, wait: float) -> None:
+        """Claim the lock, and wait until it is ours.
+
+        Args:
+            wait: seconds; a dead holder is taken out after `SILENT_SECONDS`.
+
+        Raises:
+            Locked: AB501, somebody else has it, and still had it at the end.
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: AB311, the journal cannot be read or written.
+        """
+        began = time.monotonic()
+        claim = {"kind": _KIND, "by": user(), "since": time.time(), "process": process.own_name()}
+        self._journal.write(self._key(self._id), claim)
+        self._beaten = began
+        self._beats.start()
+        try:
+            self._follower = self._journal.follow()
+            for key, value in self._follower.catch_up().items():
+                self._hear(key, value)
+            self._take_out_silent()
+            while (holder := self._holder()) != self._id:
+                if time.monotonic() - began >= wait:
+                    raise Locked(self._held_by(holder))
+                time.sleep(_TICK)
+                self._listen()
+                self._take_out_silent()
+            self.check()
+        except BaseException:
+            self.release()
+            raise
+
+    def check(self) -> None:
+        """Make sure that the lock is still ours.
+
+        Raises:
+            Locked: AB502, it may have been taken from us: we were silent for too long.
+        """
+        silent = time.monotonic() - self._beaten
+        if silent < SURE_SECONDS and not self._is_lost:
+            return
+        message = f"the lock was not renewed for {SURE_SECONDS:g} s, and somebody else may have it by now"
+        raise Locked(Problem("AB502", self._cluster.where, message, "run apply again: what was done stays done"))
+
+    def release(self) -> None:
+        """Give the lock back, or the place in the queue; what cannot be written now dies by itself."""
+        self._over.set()
+        if self._beats.is_alive():
+            self._beats.join()
+        with contextlib.suppress(AnabranchError):
+            self._journal.write_all({self._key(self._id): None, self._beat_key(self._id): None})
+        if self._follower is not None:
+            self._follower.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.release()
+
+    # --- claims ------------------------------------------------------------------------------------------------------
+
+    def _key(self, claim: str) -> str:
+        return f"{self._prefix}{claim}"
+
+    def _beat_key(self, claim: str) -> str:
+        return f"{self._prefix}{claim}/beat"
+
+    def _listen(self) -> None:
+        assert self._follower is not None, "it listens while it waits"
+        for key, value in self._follower.poll(0.0):
+            self._hear(key, value)
+
+    def _hear(self, key: str, value: Value | None) -> None:
+        if not key.startswith(self._prefix):
+            return
+        claim, _, beat = key.removeprefix(self._prefix).partition("/")
+        if value is None and not beat:
+            self._claims.pop(claim, None)
+        elif value is not None:
+            self._heard[claim] = time.monotonic()
+            if not beat:
+                self._claims[claim] = value
+
+    def _holder(self) -> str:
+        # Our own claim was stored before we looked; if it is gone somebody has taken us for dead.
+        return next(iter(self._claims), "")
+
+    def _take_out_silent(self) -> None:
+        """Take out those before us that have died here, or were not heard; whoever does it twice does no harm."""
+        now = time.monotonic()
+        for claim in list(self._claims):
+            if claim == self._id:
+                return
+            is_silent = now - self._heard[claim] >= SILENT_SECONDS
+            if is_silent or process.is_gone(self._claims[claim]["process"]):
+                self._journal.write_all({self._key(claim): None, self._beat_key(claim): None})
+                self._claims.pop(claim)
+
+    def _held_by(self, holder: str) -> Problem:
+        found = self._claims.get(holder)
+        since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(found["since"])) if found else ""
+        who = f"{found['by']} since {since}" if found else "nobody we know: our own claim was taken out"
+        remedy = "wait until that is done (--wait SECONDS waits longer), and run it again"
+        return Problem("AB501", self._cluster.where, f"is being changed by {who}", remedy)
+
+    def _beat(self) -> None:
+        """Say that we live until the end; a journal of its own, as the main thread writes too."""
+        journal = Journal(self._cluster, OWNED)
+        count = 0
+        while not self._over.wait(BEAT_SECONDS):
+            count += 1
+            began = time.monotonic()
+            try:
+                journal.write(self._beat_key(self._id), {"kind": "beat", "count": count})
+            except AnabranchError:
+                continue
+            # Once in doubt, always in doubt: who waits may have taken us out meanwhile.
+            self._is_lost = self._is_lost or time.monotonic() - self._beaten >= SURE_SECONDS
+            self._beaten = began

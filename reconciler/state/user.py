@@ -1,0 +1,17 @@
+"""How journals name whoever runs this process."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+
+
+def user() -> str:
+    """Return `user@host`."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        # In a container a user may have no name.
+        name = f"uid-{os.getuid()}"
+    return f"{name}@{socket.gethostname()}"
