@@ -26,23 +26,26 @@ class Locks:
 
     Raises:
         Locked: AB501, another apply is at work and did not end in time.
-        Unreachable: AB310, a target does not answer.
-        EnvironmentFault: AB304, AB311, AB312 or AB313, it does not let us look, or write.
+        Unreachable: AB310, some clusters do not answer; all problems of all clusters are named.
+        EnvironmentFault: AB304, AB306, AB307, AB311, AB312, AB318 or AB319, they do not let us in, or write.
     """
 
     def __init__(self, topology: Topology, targets: Sequence[str], wait: float) -> None:
         self._topology = topology
-        self._targets = [alias for alias in topology.aliases if alias in targets]
+        # In one order for everybody, whatever the files look like: two that wait for each other would never end.
+        self._targets = sorted(targets)
         self._wait = wait
         self._held: dict[str, Lock] = {}
 
     def __enter__(self) -> Self:
-        from reconciler.observe.connection import Connection
+        from reconciler.observe.topology import connect
         from reconciler.state.journal import OWNED
 
+        # Whatever is amiss with any of the clusters is told at once, and together.
+        there = connect(self._topology, self._targets)
         try:
             for alias in self._targets:
-                if OWNED.name in Connection(self._topology.clusters[alias]).metadata.topics:
+                if OWNED.name in there[alias].metadata.topics:
                     self._take(alias)
         except BaseException:
             self._release()

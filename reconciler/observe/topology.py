@@ -48,9 +48,9 @@ def observe(topology: Topology, targets: Collection[str]) -> dict[str, ObservedC
         EnvironmentFault: AB304, AB311, AB312 or AB313 and nothing worse.
     """
     flows = topology.flows_into(targets)
-    aliases = [alias for alias in topology.aliases if alias in targets or any(flow.source == alias for flow in flows)]
+    connections = connect(topology, targets)
+    aliases = list(connections)
     clusters = {alias: topology.clusters[alias] for alias in aliases}
-    connections = _of_each(clusters, lambda alias: Connection(clusters[alias]))
     names = {alias: frozenset(connections[alias].metadata.topics) for alias in aliases}
     touched = _touched(topology, targets, names)
 
@@ -73,6 +73,23 @@ def observe(topology: Topology, targets: Collection[str]) -> dict[str, ObservedC
         copies[flow.target] |= {flow.remote_topic(name) for name in taken} & observed[flow.target].topics.keys()
     # Copies first: asked later than its original, one that is written all the time would seem ahead.
     return _with_bounds(_with_bounds(observed, connections, clusters, copies), connections, clusters, originals)
+
+
+def connect(topology: Topology, targets: Collection[str]) -> dict[str, Connection]:
+    """Connect to the targets and the sources of the flows into them, and return the connections by alias.
+
+    Args:
+        topology: what is declared.
+        targets: aliases of the target clusters that matter.
+
+    Raises:
+        Unreachable: AB310, some clusters do not answer; all problems of all clusters are named.
+        EnvironmentFault: AB304, AB306, AB307, AB312, AB318 or AB319, and nothing worse.
+    """
+    flows = topology.flows_into(targets)
+    aliases = [alias for alias in topology.aliases if alias in targets or any(flow.source == alias for flow in flows)]
+    clusters = {alias: topology.clusters[alias] for alias in aliases}
+    return _of_each(clusters, lambda alias: Connection(clusters[alias]))
 
 
 def observe_owned(topology: Topology, targets: Collection[str]) -> tuple[dict[str, ObservedCluster], list[Problem]]:
