@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reconciler.cli.common import Files, load_topology, print_json, print_problems, stderr_console, stdout_console
+from reconciler.cli.common import Files, ask, load_topology, print_json, print_problems, stderr_console, stdout_console
 from reconciler.cli.locking import Locks
 from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets, observe_and_plan, print_plan
 from reconciler.model.errors import Problem, Refused
@@ -117,15 +117,13 @@ def _state_apart(plan: Plan) -> Plan:
 
 
 def _ask() -> None:
-    """Ask whether to go on; the question goes to stderr whole, which `typer.confirm` does not do.
+    """Ask whether to go on.
 
     Raises:
         typer.Exit: the answer is not yes.
     """
-    console = stderr_console()
-    console.print("Carry this out? [y/N]", end=" ", markup=False)
-    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
-        console.print("Nothing was changed.")
+    if (ask("Carry this out? [y/N]") or "").lower() not in {"y", "yes"}:
+        stderr_console().print("Nothing was changed.")
         raise typer.Exit(1)
 
 

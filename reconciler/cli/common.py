@@ -42,6 +42,13 @@ def stderr_console() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+def ask(question: str) -> str | None:
+    """Ask on stderr, whole, which typer's own do not do; return the answer, or None when nobody is there any more."""
+    stderr_console().print(question, end=" ", markup=False)
+    said = sys.stdin.readline()
+    return said.strip() if said else None
+
+
 def print_json(value: object) -> None:
     """Write `value` to stdout as indented JSON."""
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")

@@ -8,11 +8,9 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.common import Files, load_topology, print_json, print_problems, stderr_console, stdout_console
-from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets
+from reconciler.cli.planning import DIFFERENT, Clusters, PlanFormat, chosen_targets
 from reconciler.model.drift import Drift
 from reconciler.model.errors import Unreachable
-
-DRIFTED = 3
 
 
 def drift(
@@ -42,7 +40,7 @@ def drift(
         print_problems(unseen)
         raise typer.Exit(Unreachable.exit_code)
     if detailed_exitcode and found:
-        raise typer.Exit(DRIFTED)
+        raise typer.Exit(DIFFERENT)
 
 
 def _print(result: Drift, output: PlanFormat) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import stderr_console
+from reconciler.cli.common import ask, stderr_console
+from reconciler.model.first import SHAPES, Answers, Shape
 
-Shape = Literal["flow", "fan-out", "aggregation", "active-active"]
 _FEWEST = 2
 
 
@@ -36,7 +36,7 @@ def init(
     ] = None,
 ) -> None:
     """Write a first topology file; what no flag says is asked on a terminal. No cluster is connected to."""
-    from reconciler.declare.first import Answers, write_first
+    from reconciler.declare.first import write_first
 
     asks = sys.stdin.isatty()
     told = _told(cluster or ()) if cluster or not asks else _ask_clusters()
@@ -73,16 +73,15 @@ def _parsed(text: str) -> tuple[str, Sequence[str]]:
 
 
 def _asked(question: str) -> str:
-    """Ask on stderr, whole, which `typer.prompt` does not do, and return the answer.
+    """Ask, and return the answer.
 
     Raises:
         typer.Exit: there is nobody any more who would answer.
     """
-    stderr_console().print(question, end=" ", markup=False)
-    said = sys.stdin.readline()
-    if not said:
+    said = ask(question)
+    if said is None:
         raise typer.Exit(1)
-    return said.strip()
+    return said
 
 
 def _ask_clusters() -> dict[str, Sequence[str]]:
@@ -103,8 +102,6 @@ def _ask_clusters() -> dict[str, Sequence[str]]:
 
 
 def _ask_shape(count: int) -> Shape:
-    from reconciler.declare.first import SHAPES
-
     shapes = [one for one in SHAPES if one != "flow" or count == _FEWEST]
     while True:
         said = _asked(f"What do they form, {', '.join(shapes)} (empty: {shapes[0]}):") or shapes[0]

@@ -8,9 +8,7 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.common import Files, load_topology, stderr_console
-from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets, observe_and_plan, print_plan
-
-CHANGES = 3
+from reconciler.cli.planning import DIFFERENT, Clusters, PlanFormat, chosen_targets, observe_and_plan, print_plan
 
 
 def plan(
@@ -44,4 +42,4 @@ def plan(
         stderr_console().print(f"wrote {out}", style="dim")
     print_plan(planned, output)
     if detailed_exitcode and not planned.changes_nothing:
-        raise typer.Exit(CHANGES)
+        raise typer.Exit(DIFFERENT)

@@ -15,6 +15,9 @@ from reconciler.model.topology import Topology
 
 PlanFormat = Literal["text", "json", "markdown"]
 
+DIFFERENT = 3
+"""The exit code for changes or drift, where `--detailed-exitcode` asks for it."""
+
 Clusters = Annotated[
     list[str] | None,
     typer.Option("--clusters", metavar="A,B", help="Only the flows into these clusters; a comma list, or repeated."),

@@ -6,21 +6,17 @@ It holds addresses and names alone; how clients authenticate is left as a commen
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from reconciler.declare.loader import load
 from reconciler.model.errors import DeclaredInputError, Problem
+from reconciler.model.first import Answers
 from reconciler.model.topology import Topology
-
-Shape = Literal["flow", "fan-out", "aggregation", "active-active"]
-SHAPES: tuple[Shape, ...] = get_args(Shape)
-_ENDS = 2
 
 _HEAD = """\
 Validate, then look at what it would do:
@@ -29,26 +25,8 @@ Validate, then look at what it would do:
 """
 _SECURITY = (
     'security: {{protocol: SASL_SSL, mechanism: SCRAM-SHA-512, username: mirror, password: "env:{variable}_PASSWORD", '
-    'ca: "file:/etc/ssl/ca.pem"}}\n'
+    'ca: "file:/etc/ssl/ca.pem"}}'
 )
-
-
-@dataclass(frozen=True)
-class Answers:
-    """What a first file is made of.
-
-    Attributes:
-        name: of the topology.
-        clusters: addresses by alias, in the order in which they were told; the first is the source of a `flow` or
-            `fan-out`, and the target of an `aggregation`.
-        shape: what the clusters form.
-        topics: names and regular expressions of the topics to copy.
-    """
-
-    name: str
-    clusters: Mapping[str, Sequence[str]]
-    shape: Shape
-    topics: Sequence[str]
 
 
 def write_first(path: Path, answers: Answers) -> Topology:
@@ -85,13 +63,13 @@ def first_text(file: str, answers: Answers) -> str:
     document["clusters"] = clusters
     topics = CommentedMap(include=_in_line(answers.topics))
     if answers.shape == "flow":
-        document["flows"] = [CommentedMap(**_ends(answers), topics=topics)]
+        source, target = answers.clusters
+        document["flows"] = [CommentedMap({"from": source, "to": target, "topics": topics})]
     else:
         document["replication"] = [CommentedMap({answers.shape: _members(answers), "topics": topics})]
-    for number, alias in enumerate(clusters):
-        if not number:
-            hint = _SECURITY.format(variable=alias.upper().replace("-", "_"))
-            clusters[alias].yaml_set_comment_before_after_key("bootstrap", before=hint.rstrip(), indent=4)
+    alias = next(iter(clusters))
+    hint = _SECURITY.format(variable=alias.upper().replace("-", "_"))
+    clusters[alias].yaml_set_comment_before_after_key("bootstrap", before=hint, indent=4)
     written = io.StringIO()
     yaml = YAML()
     yaml.indent(mapping=2, sequence=4, offset=2)
@@ -100,21 +78,13 @@ def first_text(file: str, answers: Answers) -> str:
     return written.getvalue()
 
 
-def _ends(answers: Answers) -> dict[str, str]:
-    source, target = (*answers.clusters, "", "")[:_ENDS]
-    return {"from": source, "to": target}
-
-
 def _members(answers: Answers) -> Any:
     first, *others = answers.clusters
     if answers.shape == "active-active":
         return _in_line([first, *others])
-    ends = (
-        {"from": first, "to": _in_line(others)}
-        if answers.shape == "fan-out"
-        else {"from": _in_line(others), "to": first}
-    )
-    return CommentedMap(ends)
+    if answers.shape == "fan-out":
+        return CommentedMap({"from": first, "to": _in_line(others)})
+    return CommentedMap({"from": _in_line(others), "to": first})
 
 
 def _in_line(items: Sequence[str]) -> CommentedSeq:

@@ -1,0 +1,28 @@
+"""What a first topology file is made of: the answers that `init` collects and `declare` writes down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Shape = Literal["flow", "fan-out", "aggregation", "active-active"]
+SHAPES: tuple[Shape, ...] = get_args(Shape)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a first file is made of.
+
+    Attributes:
+        name: of the topology.
+        clusters: addresses by alias, in the order in which they were told; the first is the source of a `flow` or
+            `fan-out`, and the target of an `aggregation`.
+        shape: what the clusters form.
+        topics: names and regular expressions of the topics to copy.
+    """
+
+    name: str
+    clusters: Mapping[str, Sequence[str]]
+    shape: Shape
+    topics: Sequence[str]
