@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from reconciler.declare import codes, words
 from reconciler.declare.located import Located, Place
-from reconciler.model.security import PASSWORD_MECHANISMS, Kerberos, OAuth, SecretRef, Security
+from reconciler.model.security import INNER, PASSWORD_MECHANISMS, SecretRef, Security
 
 Found = tuple[str, Located | None]
 """A field, and what is wrong with it; None where it is missing."""
@@ -88,11 +88,7 @@ def _principal(place: Place) -> str | None:
 
 def build(fields: dict[str, Any]) -> Security:
     """Return what the mapping declares; it has passed the schema and `check`."""
-    inner: dict[str, OAuth | Kerberos] = {}
-    if "oauth" in fields:
-        inner["oauth"] = OAuth(**_values(fields["oauth"]))
-    if "kerberos" in fields:
-        inner["kerberos"] = Kerberos(**_values(fields["kerberos"]))
+    inner = {key: kind(**_values(fields[key])) for key, kind in INNER.items() if key in fields}
     return Security(**_values(fields) | inner)
 
 

@@ -198,7 +198,7 @@ class Security:
     @property
     def references(self) -> tuple[SecretRef, ...]:
         """Everything that is looked up when a connection is made."""
-        parts = [part for part in (self, self.oauth, self.kerberos) if part is not None]
+        parts = [part for part in (self, *self._inner.values()) if part is not None]
         values = [getattr(part, known.name) for part in parts for known in fields(part)]
         return tuple(value for value in values if isinstance(value, SecretRef))
 
@@ -209,7 +209,7 @@ class Security:
 
     @property
     def _inner(self) -> dict[str, OAuth | Kerberos | None]:
-        return {"oauth": self.oauth, "kerberos": self.kerberos}
+        return {name: getattr(self, name) for name in INNER}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Security:
@@ -218,11 +218,13 @@ class Security:
         Raises:
             KeyError, TypeError, ValueError: the value is of another shape.
         """
-        inner = {name: None if value[name] is None else kind(**_read(value[name])) for name, kind in _INNER.items()}
+        inner = {name: None if value[name] is None else kind(**_read(value[name])) for name, kind in INNER.items()}
         return cls(**_read(value) | inner)
 
 
-_INNER: dict[str, type[OAuth | Kerberos]] = {"oauth": OAuth, "kerberos": Kerberos}
+INNER: dict[str, type[OAuth | Kerberos]] = {"oauth": OAuth, "kerberos": Kerberos}
+"""The fields of `Security` that have fields of their own."""
+
 _REFERENCES = ("password", "ca", "certificate", "key", "key_password", "token", "client_secret", "keytab")
 
 

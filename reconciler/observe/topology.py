@@ -88,8 +88,7 @@ def connect(topology: Topology, targets: Collection[str]) -> dict[str, Connectio
     """
     flows = topology.flows_into(targets)
     aliases = [alias for alias in topology.aliases if alias in targets or any(flow.source == alias for flow in flows)]
-    clusters = {alias: topology.clusters[alias] for alias in aliases}
-    return _of_each(clusters, lambda alias: Connection(clusters[alias]))
+    return _of_each(aliases, lambda alias: Connection(topology.clusters[alias]))
 
 
 def observe_owned(topology: Topology, targets: Collection[str]) -> tuple[dict[str, ObservedCluster], list[Problem]]:
@@ -104,26 +103,15 @@ def observe_owned(topology: Topology, targets: Collection[str]) -> tuple[dict[st
     Raises:
         EnvironmentFault: AB304, AB311, AB312 or AB313: a cluster answers, and does not let us look.
     """
-    observed: dict[str, ObservedCluster] = {}
-    problems: list[Problem] = []
-    refused: list[AnabranchError] = []
 
     def look(alias: str) -> ObservedCluster:
         cluster = topology.clusters[alias]
         return _observe_cluster(cluster, Connection(cluster), set(), is_target=True)
 
-    with ThreadPoolExecutor(max_workers=max(1, len(targets))) as pool:
-        futures = {alias: pool.submit(look, alias) for alias in targets}
-    for alias, future in futures.items():
-        try:
-            observed[alias] = future.result()
-        except Unreachable as error:
-            problems += error.problems
-        except AnabranchError as error:
-            refused.append(error)
-    if refused:
+    observed, errors = _ask_each(targets, look)
+    if refused := [error for error in errors if not isinstance(error, Unreachable)]:
         raise together(refused)
-    return observed, problems
+    return observed, [problem for error in errors for problem in error.problems]
 
 
 def _with_bounds(
@@ -228,19 +216,24 @@ def _timestamp_keys(keys: frozenset[str]) -> tuple[str, ...]:
     return TIMESTAMP_KEYS if keys.issuperset(TIMESTAMP_KEYS) else OLD_TIMESTAMP_KEYS
 
 
-def _of_each(clusters: Mapping[str, Cluster], ask: Callable[[str], Answer]) -> dict[str, Answer]:
+def _of_each(aliases: Collection[str], ask: Callable[[str], Answer]) -> dict[str, Answer]:
     """Ask every cluster at once, and raise what all of them had to complain about, together."""
+    answers, errors = _ask_each(aliases, ask)
+    if errors:
+        kind = Unreachable if any(isinstance(error, Unreachable) for error in errors) else EnvironmentFault
+        raise kind([problem for error in errors for problem in error.problems])
+    return answers
+
+
+def _ask_each(aliases: Collection[str], ask: Callable[[str], Answer]) -> tuple[dict[str, Answer], list[AnabranchError]]:
+    """Ask every cluster at once, and return the answers, and what the others had to complain about."""
     answers: dict[str, Answer] = {}
-    problems: list[Problem] = []
-    kind: type[AnabranchError] = EnvironmentFault
-    with ThreadPoolExecutor(max_workers=max(1, len(clusters))) as pool:
-        futures = {alias: pool.submit(ask, alias) for alias in clusters}
+    errors: list[AnabranchError] = []
+    with ThreadPoolExecutor(max_workers=max(1, len(aliases))) as pool:
+        futures = {alias: pool.submit(ask, alias) for alias in aliases}
     for alias, future in futures.items():
         try:
             answers[alias] = future.result()
         except AnabranchError as error:
-            problems.extend(error.problems)
-            kind = Unreachable if isinstance(error, Unreachable) else kind
-    if problems:
-        raise kind(problems)
-    return answers
+            errors.append(error)
+    return answers, errors

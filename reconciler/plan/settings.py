@@ -51,17 +51,14 @@ def settings_of(original: ObservedTopic, target: ObservedCluster, replication: i
         replication: how many replicas the remote topic has or gets.
     """
     settings = {
-        key: Setting(key, value, "source")
+        key: Setting(key, value, "source", floor=key in FLOORS)
         for key, value in original.configs.items()
         if key not in EXCLUDED and target.knows_key(key)
     }
     for key in EFFECTIVE_KEYS:
         # A target whose brokers default to a shorter retention would delete what the source still has.
         if key in original.effective and key not in settings:
-            settings[key] = Setting(key, original.effective[key], "source-default")
-    largest = settings.get("max.message.bytes")
-    if largest is not None:
-        settings[largest.key] = Setting(largest.key, largest.value, largest.reason, floor=True)
+            settings[key] = Setting(key, original.effective[key], "source-default", floor=key in FLOORS)
     settings |= {setting.key: setting for setting in _for_identical_offsets(target, replication)}
     return tuple(settings[key] for key in sorted(settings))
 

@@ -18,31 +18,14 @@ from reconciler.state.ownership import Ownership
 from tests.conftest import MakeClusters
 from tests.contract.kafka import admin, create, declared, set_config, topic_configs
 from tests.integration.command import COMMAND, LIMIT_SECONDS, anabranch
+from tests.integration.payments import write
 
 CHANGES, USAGE, REFUSED, LOCKED, UNREACHABLE = 3, 2, 4, 5, 6
-
-DECLARATION = """\
-version: 1
-name: {name}
-clusters:
-  us-east: {{bootstrap: ["{source}"], datacenter: dc1}}
-  eu-west: {{bootstrap: ["{target}"], datacenter: dc2}}
-defaults:
-  topics: {{include: ["{topic}.*"]}}
-flows:
-  - {{from: us-east, to: eu-west, tasks: 2}}
-"""
 
 
 @pytest.fixture
 def topology(tmp_path: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str) -> Path:
     return write(tmp_path, source_cluster.bootstrap, target_cluster.bootstrap, topic_name)
-
-
-def write(folder: Path, source: str, target: str, topic: str) -> Path:
-    path = folder / "payments.yaml"
-    path.write_text(DECLARATION.format(name=topic[-40:].strip("-"), source=source, target=target, topic=topic))
-    return path
 
 
 def names(broker: EmbeddedCluster) -> set[str]:

@@ -9,24 +9,9 @@ from typing import Any
 from reconciler.embedded import EmbeddedCluster
 from tests.contract.kafka import create, delete, grow, set_config, topic_id
 from tests.integration.command import anabranch
+from tests.integration.payments import write
 
 DRIFTED, UNREACHABLE, REFUSED = 3, 6, 4
-
-DECLARATION = """\
-version: 1
-name: {name}
-clusters:
-  us-east: {{bootstrap: ["{source}"], datacenter: dc1}}
-  eu-west: {{bootstrap: ["{target}"], datacenter: dc2}}
-flows:
-  - {{from: us-east, to: eu-west, topics: {{include: ["{topic}.*"]}}}}
-"""
-
-
-def write(folder: Path, source: str, target: str, topic: str) -> Path:
-    path = folder / "payments.yaml"
-    path.write_text(DECLARATION.format(name=topic[-40:].strip("-"), source=source, target=target, topic=topic))
-    return path
 
 
 def drifted(path: Path, *options: str) -> list[tuple[str, str, str, str | None, str | None]]:
@@ -88,9 +73,9 @@ def test_a_cluster_that_does_not_answer_makes_nothing_look_missing(
     # Neither the source nor one of the targets answers: the other target is looked at all the same.
     nobody = "127.0.0.1:9"
     declaration = path.read_text().replace(source_cluster.bootstrap, nobody)
-    third = f'  far: {{bootstrap: ["{nobody}"]}}\nflows:'
-    more = f'  - {{from: us-east, to: far, topics: {{include: ["{topic_name}.*"]}}}}\n'
-    path.write_text(declaration.replace("flows:", third) + more)
+    third = f'  far: {{bootstrap: ["{nobody}"]}}\ndefaults:'
+    more = "  - {from: us-east, to: far}\n"
+    path.write_text(declaration.replace("defaults:", third) + more)
     ended = anabranch("drift", path, "--format", "json", "--detailed-exitcode")
     value = json.loads(ended.stdout)
     assert ended.code == UNREACHABLE

@@ -1,0 +1,23 @@
+"""The declaration that tests of `plan`, `apply` and `drift` share: one flow, of the topics that a test has made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+DECLARATION = """\
+version: 1
+name: {name}
+clusters:
+  us-east: {{bootstrap: ["{source}"], datacenter: dc1}}
+  eu-west: {{bootstrap: ["{target}"], datacenter: dc2}}
+defaults:
+  topics: {{include: ["{topic}.*"]}}
+flows:
+  - {{from: us-east, to: eu-west, tasks: 2}}
+"""
+
+
+def write(folder: Path, source: str, target: str, topic: str) -> Path:
+    path = folder / "payments.yaml"
+    path.write_text(DECLARATION.format(name=topic[-40:].strip("-"), source=source, target=target, topic=topic))
+    return path
