@@ -1,11 +1,12 @@
-"""What `replicate` does for each flow again and again: observe, plan and provision as `apply` does, but only to grow.
+"""What `replicate` does for each flow again and again: observe, plan and provision as `apply` does, but only to follow.
 
-Nothing else is changed and nothing is deleted: a changed setting waits for `apply`, where somebody reads the plan.
+New topics and partitions, settings that changed on originals, ACLs that were granted or revoked there. Nothing is
+deleted, and what somebody changed at the target waits for `apply`, where somebody reads the plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from reconciler.model.desired import Setting
@@ -15,10 +16,10 @@ from reconciler.model.observed import ObservedCluster
 from reconciler.model.outcome import Growth
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.steps import (
-    AddPartitions,
+    AclChange,
+    AlterConfig,
     ClusterPlan,
     CreateInternalTopic,
-    CreateTopic,
     Plan,
     RecordOwnership,
     Step,
@@ -69,7 +70,7 @@ def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
         except AnabranchError as error:
             return Growth(left_out=unwanted, translated=translated, problems=error.problems)
         whole = replace(plan, digest=topology.digest)
-        outcome = DirectProvisioner(topology).apply(only_growth(whole, name, observed[flow.target].owned))
+        outcome = DirectProvisioner(topology).apply(only_following(whole, name, observed[flow.target].owned))
         return Growth(outcome, unwanted, refused.get(name, {}), translated)
 
     return grow
@@ -100,8 +101,8 @@ def _look(topology: Topology, flow: Flow) -> tuple[Topology, Mapping[str, Observ
     return part, observed, contested(topology, flow, observed).get(flow.name, {})
 
 
-def only_growth(plan: Plan, flow: str, owned: Mapping[str, OwnedTopic]) -> Plan:
-    """Return the steps of `plan` that make topics of a flow, or let them grow, or end what a killed one had begun.
+def only_following(plan: Plan, flow: str, owned: Mapping[str, OwnedTopic]) -> Plan:
+    """Return the steps of `plan` with which copies of a flow follow their originals, or end what a killed one began.
 
     Args:
         plan: for one target.
@@ -112,26 +113,37 @@ def only_growth(plan: Plan, flow: str, owned: Mapping[str, OwnedTopic]) -> Plan:
         ClusterPlan(
             cluster.alias,
             cluster.datacenter,
-            tuple(_keeping_settings(step, owned) for step in cluster.steps if _grows(step, flow)),
+            tuple(_keeping_settings(one, owned) for step in cluster.steps for one in _following(step, flow)),
         )
         for cluster in plan.clusters
     )
     return replace(plan, clusters=clusters)
 
 
-def _grows(step: Step, flow: str) -> bool:
-    if isinstance(step, CreateTopic | AddPartitions):
-        return step.topic.flow == flow
-    if isinstance(step, RecordOwnership):
-        return step.topic.flow == flow and step.reason == "interrupted"
-    return isinstance(step, CreateInternalTopic)
+def _following(step: Step, flow: str) -> Iterator[Step]:
+    """Yield the step, or what of it follows originals of a flow; nothing where it does not."""
+    if isinstance(step, CreateInternalTopic):
+        yield step
+    elif isinstance(step, AclChange):
+        if step.flow == flow:
+            yield step
+    elif step.topic.flow != flow:
+        return
+    elif isinstance(step, AlterConfig):
+        if changes := tuple(change for change in step.changes if change.reason in ("source-change", "obsolete")):
+            yield replace(step, changes=changes)
+    elif not isinstance(step, RecordOwnership) or step.reason == "interrupted":
+        yield step
 
 
 def _keeping_settings(step: Step, owned: Mapping[str, OwnedTopic]) -> Step:
-    """Have the record of an existing topic say what was applied last: its settings are not touched here."""
+    """Have the record of an existing topic say what was applied last and what is applied now, and nothing else."""
     if not isinstance(step, TopicChange) or step.name not in owned:
         return step
-    applied = sorted(owned[step.name].configs.items())
-    return replace(
-        step, topic=replace(step.topic, settings=tuple(Setting(key, value, "source") for key, value in applied))
-    )
+    applied = dict(owned[step.name].configs)
+    for change in step.changes if isinstance(step, AlterConfig) else ():
+        applied.pop(change.key, None)
+        if change.new is not None:
+            applied[change.key] = change.new
+    settings = tuple(Setting(key, value, "source") for key, value in sorted(applied.items()))
+    return replace(step, topic=replace(step.topic, settings=settings))

@@ -31,6 +31,7 @@ BAD_POLICY_CLASS: Final = "AB120"
 BAD_NAME: Final = "AB121"
 ONE_NAME: Final = "AB122"
 TWO_PRINCIPALS: Final = "AB123"
+FIXED_CONFIG: Final = "AB124"
 
 # Warnings: the topology is accepted.
 UNUSED_CLUSTER: Final = "AB190"

@@ -1,4 +1,4 @@
-"""Checks the items of include and exclude lists, one by one.
+"""Checks the items of include and exclude lists, and the settings that flows name, one by one.
 
 The loader calls `check` for each document that has been held against the schema. Whether two selections overlap is a
 question about flows: see `crossings`.
@@ -14,6 +14,7 @@ from reconciler.declare import codes, words
 from reconciler.declare.located import Place
 from reconciler.declare.merge import Source
 from reconciler.declare.violations import Finding
+from reconciler.model.config_rules import FIXED
 from reconciler.model.selection import ALWAYS_EXCLUDED, is_literal
 
 _SAID = ", ".join(ALWAYS_EXCLUDED)
@@ -22,14 +23,16 @@ _SAID = ", ".join(ALWAYS_EXCLUDED)
 def check(source: Source) -> list[Finding]:
     """Return what is wrong with the names and regular expressions of one document."""
     places = [source.document.at("defaults"), *source.items("replication"), *source.items("flows")]
-    return [
+    found = [
         finding
         for place in places
+        for field in ("topics", "configs")
         for key in ("include", "exclude")
-        for item in _items(place / "topics" / key)
+        for item in _items(place / field / key)
         if source.usable(item)
-        for finding in _check_item(item, key)
+        for finding in _check_item(item, is_taken=(field, key) == ("topics", "include"))
     ]
+    return found + [finding for place in places for finding in _fixed(source, place / "configs" / "set")]
 
 
 def _items(place: Place) -> Iterator[Place]:
@@ -38,15 +41,22 @@ def _items(place: Place) -> Iterator[Place]:
         yield from (place / index for index in range(len(items)))
 
 
-def _check_item(place: Place, key: str) -> Iterator[Finding]:
+def _fixed(source: Source, place: Place) -> Iterator[Finding]:
+    named = place.value if isinstance(place.value, dict) and source.usable(place) else {}
+    for key in FIXED.intersection(named):
+        message = f"{key} decides whether batches pass unchanged and stay: no flow can set it"
+        yield Finding((place / key).problem(codes.FIXED_CONFIG, message, "remove it", at_key=True), None)
+
+
+def _check_item(place: Place, is_taken: bool) -> Iterator[Finding]:
     item = str(place.value)
     if not is_literal(item):
         reason = why_bad(item)
         if reason:
             message = f"expected a regular expression of Python's re; found {words.found(item)}: {reason}"
-            remedy = "correct the expression, or write a plain topic name"
+            remedy = "correct the expression, or write a plain name"
             yield Finding(place.problem(codes.BAD_REGEX, message, remedy), place.path)
-    elif key == "include" and any(re.fullmatch(pattern, item) for pattern in ALWAYS_EXCLUDED):
+    elif is_taken and any(re.fullmatch(pattern, item) for pattern in ALWAYS_EXCLUDED):
         message = f"internal topics are never replicated; found {item}, excluded always are {_SAID}"
         yield Finding(place.problem(codes.NEVER_REPLICATED, message, "remove it"), None)
 

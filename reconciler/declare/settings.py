@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias, cast
 
 from reconciler.declare.located import Place, Value
 from reconciler.declare.quantities import byte_count, byte_rate, moment, seconds, short_seconds
+from reconciler.model.config_rules import ConfigRules
 from reconciler.model.flow import Compression, Delivery, Fill, Flow, IsolationLevel, OffsetsMode, OnDataLoss, OnRecreate
 from reconciler.model.policy import Otherwise, PolicyKind, ReplicationPolicy
 from reconciler.model.renames import RenameRule
@@ -22,7 +23,7 @@ PATTERN_KINDS = ("fan-out", "aggregation", "active-active", "xdcr")
 FIELDS = (
     *("topics", "policy", "offsets", "delivery", "start", "isolation-level", "fill", "on-data-loss", "on-recreate"),
     *("quota", "batch-size", "compression", "linger", "commit-interval", "dlq", "tasks", "replication-factor"),
-    *("refresh-interval", "enabled"),
+    *("refresh-interval", "configs", "acls", "enabled"),
 )
 
 
@@ -61,6 +62,11 @@ _BUILT_IN_VALUES: dict[str, Value] = {
     "tasks": 1,
     "replication-factor": None,
     "refresh-interval": "60s",
+    "configs.sync": True,
+    "configs.include": [],
+    "configs.exclude": [],
+    "configs.set": {},
+    "acls": True,
     "enabled": True,
 }
 BUILT_IN: Settings = {key: Setting(value, None) for key, value in _BUILT_IN_VALUES.items()}
@@ -129,9 +135,28 @@ def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -
         tasks=int(cast("int", value["tasks"])),
         replication_factor=None if factor is None else int(factor),
         refresh_interval=seconds(cast("str", value["refresh-interval"])),
+        configs=ConfigRules(
+            sync=cast("bool", value["configs.sync"]),
+            include=tuple(cast("list[str]", value["configs.include"])),
+            exclude=tuple(cast("list[str]", value["configs.exclude"])),
+            set=_texts(cast("dict[str, Value]", value["configs.set"])),
+        ),
+        acls=cast("bool", value["acls"]),
         enabled=cast("bool", value["enabled"]),
         origin=origin,
     )
+
+
+def _texts(values: Mapping[str, Value]) -> tuple[tuple[str, str], ...]:
+    """Return settings with their values as Kafka writes them, by key."""
+
+    def text(value: Value) -> str:
+        if isinstance(value, bool):
+            return str(value).lower()
+        # 4.0 is a whole number to JSON Schema.
+        return str(int(value)) if isinstance(value, float) else str(value)
+
+    return tuple((key, text(one)) for key, one in sorted(values.items()))
 
 
 def policy_place(settings: Settings, rule: int | None = None) -> Place | None:

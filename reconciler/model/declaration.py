@@ -45,7 +45,7 @@ def digest_into(topology: Topology, target: str) -> str:
 
 def _ordered(flow: Flow) -> Flow:
     """Return the flow without the places that it was declared at, and with one order where order means nothing."""
-    topics, policy, start = flow.topics, flow.policy, flow.start
+    topics, policy, start, configs = flow.topics, flow.policy, flow.start, flow.configs
     rules = tuple(replace(rule, place="") for rule in policy.rules)
     return replace(
         flow,
@@ -53,6 +53,7 @@ def _ordered(flow: Flow) -> Flow:
         topics=replace(topics, include=_each_once(topics.include), exclude=_each_once(topics.exclude)),
         policy=replace(policy, rules=rules, options=tuple(sorted(policy.options)), place=""),
         start=replace(start, offsets=tuple(sorted(start.offsets))),
+        configs=replace(configs, include=_each_once(configs.include), exclude=_each_once(configs.exclude)),
     )
 
 

@@ -12,9 +12,10 @@ from typing import Literal
 from reconciler.model.access import PADDING_OPERATIONS, TOPIC_OPERATIONS
 from reconciler.model.ownership import OwnedTopic
 
-Reason = Literal["source", "source-default", "identical-offsets"]
+Reason = Literal["source", "source-default", "identical-offsets", "declared", "kept"]
 """Why a remote topic has a setting: it is set on the original topic; it is what the source's brokers default to, which
-the target's brokers must not decide; or identical offsets need it."""
+the target's brokers must not decide; identical offsets need it; the flow declares it; or it was made with it, and does
+not follow its original."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from reconciler.model.cluster import Cluster
+from reconciler.model.config_rules import ConfigRules
 from reconciler.model.errors import Problem
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.selection import Selection
@@ -64,7 +65,9 @@ class Flow:
         dlq: topic of the target where records are put aside that the target will never take; None parks them.
         tasks: how many tasks replicate it.
         replication_factor: of remote topics; None means the source's, at most the target's broker count.
-        refresh_interval: seconds between two looks for new topics and partitions.
+        refresh_interval: seconds between two looks for new topics and partitions, and for what changed on originals.
+        configs: which settings copies get.
+        acls: whether copies get the originals' ACLs, as far as they are about reading.
         enabled: whether it runs.
         origin: what made it, for messages: `flows[2]`, `replication[0] (active-active)`.
     """
@@ -90,6 +93,8 @@ class Flow:
     tasks: int = 1
     replication_factor: int | None = None
     refresh_interval: float = DEFAULT_REFRESH_INTERVAL
+    configs: ConfigRules = field(default_factory=ConfigRules)
+    acls: bool = True
     enabled: bool = True
     origin: str = ""
 

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from reconciler.model.access import Access
+from reconciler.model.binding import ObservedBindings
 from reconciler.model.declaration import InForce
 from reconciler.model.ownership import OwnedTopic
 
@@ -108,6 +109,7 @@ class ObservedCluster:
         owned: ownership records by topic name; of targets only.
         in_force: which declaration of the topology is in force there; of targets only.
         access: what we may do there.
+        acls: who may do what with its topics, where flows follow ACLs.
     """
 
     alias: str
@@ -120,6 +122,7 @@ class ObservedCluster:
     owned: Mapping[str, OwnedTopic] = field(default_factory=dict)
     access: Access = field(default_factory=Access)
     in_force: InForce | None = None
+    acls: ObservedBindings = field(default_factory=ObservedBindings)
 
     def knows_key(self, key: str) -> bool:
         """Tell whether the brokers take this topic-level key, as far as they said."""
@@ -134,6 +137,7 @@ class ObservedCluster:
             "topics": {name: self.topics[name].to_json() for name in sorted(self.topics)},
             "owned": {name: asdict(self.owned[name]) for name in sorted(self.owned)},
             "access": self.access.to_json(),
+            "acls": self.acls.to_json(),
         }
 
     @classmethod
@@ -155,4 +159,5 @@ class ObservedCluster:
             owned={name: OwnedTopic(**record) for name, record in data["owned"].items()},
             access=Access.from_json(data["access"]),
             in_force=InForce(**data["in_force"]) if data.get("in_force") else None,
+            acls=ObservedBindings.from_json(data["acls"]),
         )

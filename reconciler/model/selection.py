@@ -22,7 +22,7 @@ def is_literal(item: str) -> bool:
 
 def is_internal(name: str) -> bool:
     """Tell whether a topic is one that no flow ever takes, for its name."""
-    return _any_matches(ALWAYS_EXCLUDED, name)
+    return any_matches(ALWAYS_EXCLUDED, name)
 
 
 @lru_cache(maxsize=4096)
@@ -30,7 +30,8 @@ def _pattern(item: str) -> re.Pattern[str]:
     return re.compile(re.escape(item) if is_literal(item) else item)
 
 
-def _any_matches(items: tuple[str, ...], name: str) -> bool:
+def any_matches(items: tuple[str, ...], name: str) -> bool:
+    """Tell whether one of some names and regular expressions matches the whole name."""
     return any(_pattern(item).fullmatch(name) for item in items)
 
 
@@ -50,14 +51,14 @@ class Selection:
 
     def matches(self, name: str) -> bool:
         """Tell whether the topic `name` is chosen."""
-        if not _any_matches(self.include, name):
+        if not any_matches(self.include, name):
             return False
-        return not _any_matches(self.exclude, name) and not _any_matches(ALWAYS_EXCLUDED, name)
+        return not any_matches(self.exclude, name) and not any_matches(ALWAYS_EXCLUDED, name)
 
     def against(self, name: str) -> str | None:
         """Say which item stands against the topic `name`; None where it is chosen."""
         for kind, items in (("never taken", ALWAYS_EXCLUDED), ("excluded", self.exclude)):
-            item = next((item for item in items if _any_matches((item,), name)), None)
+            item = next((item for item in items if any_matches((item,), name)), None)
             if item is not None:
                 return f"{kind}: {item}"
         return None if self.matches(name) else f"matches none of {', '.join(self.include)}"

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from reconciler.model.cluster import Cluster
+from reconciler.model.config_rules import ConfigRules
 from reconciler.model.declaration import digest_into
 from reconciler.model.flow import Flow
 from reconciler.model.policy import ReplicationPolicy
@@ -74,6 +75,7 @@ class FlowSpec:
                 "topics": Selection(**{**flow["topics"], **_tuples(flow["topics"], "include", "exclude")}),
                 "policy": ReplicationPolicy.from_json(flow["policy"]),
                 "start": Start.from_json(flow["start"]),
+                "configs": ConfigRules.from_json(flow["configs"]),
             }
         )
         value["source"], value["target"] = _cluster(value["source"]), _cluster(value["target"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from reconciler.model.binding import Binding
 from reconciler.model.declaration import Declared
 from reconciler.model.desired import DesiredTopic
 
@@ -110,8 +111,45 @@ class RecordOwnership(_ChangeTopic):
     reason: OwnershipReason
 
 
+@dataclass(frozen=True)
+class _OneAcl:
+    """What granting and revoking share.
+
+    Attributes:
+        cluster: alias of the target.
+        binding: the ACL.
+        flow: name of the flow whose originals have it, or had it.
+    """
+
+    cluster: str
+    binding: Binding
+    flow: str
+
+    @property
+    def name(self) -> str:
+        """The ACL, in words."""
+        return str(self.binding)
+
+
+@dataclass(frozen=True)
+class GrantAcl(_OneAcl):
+    """Allow or deny somebody to read copies, as the originals do."""
+
+
+@dataclass(frozen=True)
+class RevokeAcl(_OneAcl):
+    """Take away what an apply has granted, and the originals no longer have.
+
+    Attributes:
+        is_kept: whether it stays, as another topology has granted it too; then only our record of it goes.
+    """
+
+    is_kept: bool = False
+
+
 TopicChange = AddPartitions | AlterConfig | RecordOwnership
-Step = CreateInternalTopic | CreateTopic | TopicChange
+AclChange = GrantAcl | RevokeAcl
+Step = CreateInternalTopic | CreateTopic | TopicChange | AclChange
 
 
 @dataclass(frozen=True)
@@ -273,8 +311,13 @@ class Plan:
 
     @property
     def to_add(self) -> int:
-        """How many topics are made."""
-        return sum(isinstance(step, CreateTopic | CreateInternalTopic) for step in self.steps)
+        """How many topics are made and ACLs granted."""
+        return sum(isinstance(step, CreateTopic | CreateInternalTopic | GrantAcl) for step in self.steps)
+
+    @property
+    def to_delete(self) -> int:
+        """How many ACLs are revoked."""
+        return sum(isinstance(step, RevokeAcl) for step in self.steps)
 
     @property
     def to_change(self) -> int:

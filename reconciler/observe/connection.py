@@ -20,10 +20,11 @@ from confluent_kafka.admin import (
     TopicDescription,
 )
 
+from reconciler.model.binding import Binding, Sight
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.observed import Offsets
-from reconciler.state import clients
+from reconciler.state import bindings, clients
 from reconciler.state.faults import in_words, is_refusal, refused, unreachable
 
 CONNECT_SECONDS = 4.0
@@ -57,6 +58,7 @@ class Connection:
 
     def __init__(self, cluster: Cluster, seconds: float = CONNECT_SECONDS) -> None:
         self._cluster = cluster
+        self._operations: frozenset[str] | None = None
         # A connection that nothing is wrong with may be slow.
         self._client, self.metadata = clients.metadata(cluster, seconds, ANSWER_SECONDS)
 
@@ -111,13 +113,18 @@ class Connection:
 
     def config_keys(self, topic: str | None) -> frozenset[str]:
         """Return the names of a topic's settings, or of a broker's for None; empty when the user may not see them."""
+        return frozenset(self._settings_of(topic))
+
+    def _settings_of(self, topic: str | None) -> Configs:
+        """Return a topic's settings, or a broker's for None; empty when the user may not see them."""
         kind = ConfigResource.Type.BROKER if topic is None else ConfigResource.Type.TOPIC
         wanted = ConfigResource(kind, str(min(self.metadata.brokers)) if topic is None else topic)
         (future,) = self._client.describe_configs([wanted], request_timeout=ANSWER_SECONDS).values()
         try:
-            return frozenset(future.result())
+            found: Configs = future.result()
         except KafkaException:
-            return frozenset()
+            return {}
+        return found
 
     def log_bounds(self, partitions: Mapping[str, int]) -> dict[str, tuple[Offsets, Offsets]]:
         """Return where the logs of topics begin and end; what is not known, as without a leader, is None.
@@ -136,12 +143,36 @@ class Connection:
         }
 
     def cluster_operations(self) -> frozenset[str]:
-        """Return what we may do on the cluster itself; empty when the user may not see that."""
-        future = self._client.describe_cluster(include_authorized_operations=True, request_timeout=ANSWER_SECONDS)
+        """Return what we may do on the cluster itself; empty when the user may not see that. It is asked once."""
+        if self._operations is None:
+            future = self._client.describe_cluster(include_authorized_operations=True, request_timeout=ANSWER_SECONDS)
+            try:
+                self._operations = operations_of(future.result()) or frozenset()
+            except KafkaException:
+                self._operations = frozenset()
+        return self._operations
+
+    def topic_bindings(self) -> tuple[Sight, frozenset[Binding]]:
+        """Return how well the ACLs on topics can be seen, and which there are.
+
+        The client says nothing of what a cluster refuses here, nor of one that has no ACLs: both look like no ACLs at
+        all. So what we may do is asked first, and where there are none, whether brokers have an authorizer.
+
+        Raises:
+            Unreachable: AB310, no answer.
+        """
+        if "DESCRIBE" not in self.cluster_operations():
+            return "hidden", frozenset()
+        future = self._client.describe_acls(bindings.OF_TOPICS, request_timeout=ANSWER_SECONDS)
         try:
-            return operations_of(future.result()) or frozenset()
-        except KafkaException:
-            return frozenset()
+            known = [bindings.from_kafka(one) for one in future.result()]
+        except KafkaException as error:
+            raise unreachable(self._cluster, in_words(error.args[0])) from None
+        found = frozenset(one for one in known if one is not None)
+        if found:
+            return "seen", found
+        authorizer = self._settings_of(None).get("authorizer.class.name")
+        return ("unsure" if authorizer is None else "seen" if authorizer.value else "off"), found
 
     def may_read_group(self, group: str) -> bool:
         """Tell whether READ on a group is allowed, whether it exists or not; what nobody said counts as allowed."""

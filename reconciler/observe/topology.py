@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from confluent_kafka.admin import ConfigEntry, ConfigSource, TopicDescription
 
+from reconciler.model.binding import ObservedBindings, OwnedBinding
 from reconciler.model.cluster import Cluster
 from reconciler.model.declaration import InForce
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem, Unreachable, together
@@ -29,6 +30,7 @@ from reconciler.model.ownership import OwnedTopic
 from reconciler.model.topology import Topology
 from reconciler.observe.access import observe_access
 from reconciler.observe.connection import Configs, Connection, operations_of
+from reconciler.state import faults
 from reconciler.state.declarations import Declarations
 from reconciler.state.journal import OWNED
 from reconciler.state.ownership import INTERNAL_TOPICS, Ownership
@@ -58,6 +60,8 @@ def observe(topology: Topology, targets: Collection[str]) -> dict[str, ObservedC
         seen = _observe_cluster(clusters[alias], connections[alias], touched[alias], is_target=alias in targets)
         if alias in targets and OWNED.name in seen.names:
             seen = replace(seen, in_force=_in_force(clusters[alias], topology.name))
+        if any(flow.acls and alias in (flow.source, flow.target) for flow in flows):
+            seen = _with_bindings(seen, connections[alias])
         into = [flow for flow in flows if flow.target == alias]
         if not into:
             return seen
@@ -106,12 +110,26 @@ def observe_owned(topology: Topology, targets: Collection[str]) -> tuple[dict[st
 
     def look(alias: str) -> ObservedCluster:
         cluster = topology.clusters[alias]
-        return _observe_cluster(cluster, Connection(cluster), set(), is_target=True)
+        connection = Connection(cluster)
+        seen = _observe_cluster(cluster, connection, set(), is_target=True)
+        records = seen.acls.owned_by(topology.name)
+        if not records and not any(flow.acls for flow in topology.flows_into((alias,))):
+            return seen
+        seen = _with_bindings(seen, connection)
+        if records and seen.acls.sight == "hidden":
+            raise EnvironmentFault(faults.refused(cluster, "DESCRIBE", "the cluster, which shows ACLs"))
+        return seen
 
     observed, errors = _ask_each(targets, look)
     if refused := [error for error in errors if not isinstance(error, Unreachable)]:
         raise together(refused)
     return observed, [problem for error in errors for problem in error.problems]
+
+
+def _with_bindings(seen: ObservedCluster, connection: Connection) -> ObservedCluster:
+    """Add who may do what with the topics of a cluster."""
+    sight, bindings = connection.topic_bindings()
+    return replace(seen, acls=replace(seen.acls, sight=sight, bindings=bindings))
 
 
 def _with_bounds(
@@ -148,7 +166,7 @@ def _observe_cluster(cluster: Cluster, connection: Connection, touched: set[str]
     """Ask one cluster for the details of the topics in question."""
     metadata = connection.metadata
     names = frozenset(metadata.topics)
-    owned = _owned(cluster, connection) if is_target else {}
+    owned, granted = _owned(cluster, connection) if is_target else ({}, ())
     wanted = sorted(touched | (owned.keys() & names))
     described = connection.describe_topics(wanted)
     configs = connection.topic_configs(described)
@@ -166,13 +184,14 @@ def _observe_cluster(cluster: Cluster, connection: Connection, touched: set[str]
         topic_keys=topic_keys,
         timestamp_keys=timestamp_keys,
         owned=owned,
+        acls=ObservedBindings(owned=granted),
     )
 
 
-def _owned(cluster: Cluster, connection: Connection) -> dict[str, OwnedTopic]:
+def _owned(cluster: Cluster, connection: Connection) -> tuple[dict[str, OwnedTopic], tuple[OwnedBinding, ...]]:
     """Return the ownership records, and make sure first that they are not hidden: without them all seems foreign."""
     visible = connection.describe_topics(tuple(INTERNAL_TOPICS))
-    return Ownership(cluster).read() if OWNED.name in visible else {}
+    return Ownership(cluster).read_all() if OWNED.name in visible else ({}, ())
 
 
 def _in_force(cluster: Cluster, topology: str) -> InForce | None:

@@ -32,6 +32,8 @@ PLACEHOLDER = "REPLICATOR"
 """Stands for the principal where the declaration names no user."""
 
 _MARKERS = "transaction markers that fill gaps; CLUSTER_ACTION instead before Kafka 3.8"
+_CLUSTER = Pattern(CLUSTER_NAME)
+_FOLLOWING: tuple[Collection[Purpose], bool] = (["apply"], True)
 _LOOK = "seeing before a copy begins whether its remote topic is ours"
 _JOURNALS = {
     STATUS_TOPIC: "what `status` shows",
@@ -116,6 +118,8 @@ def _at_source(flow: Flow, aliases: Collection[str]) -> Iterator[_Need]:
         yield _Need("topic", pattern, ["READ"], "originals")
         yield _Need("topic", pattern, ["DESCRIBE_CONFIGS"], "what copies are made like", ["apply"])
         yield _Need("topic", pattern, ["DESCRIBE_CONFIGS"], _LOOK, ["replicate"], is_optional=True)
+    if flow.acls:
+        yield _Need("cluster", _CLUSTER, ["DESCRIBE"], "the ACLs of originals, which copies follow", *_FOLLOWING)
 
 
 def _of_copies(flow: Flow, aliases: Collection[str]) -> Iterator[_Need]:
@@ -128,6 +132,8 @@ def _of_copies(flow: Flow, aliases: Collection[str]) -> Iterator[_Need]:
         if _may_be_identical(flow):
             why = "padding, where originals have lost their beginning"
             yield _Need("topic", pattern, ["DELETE"], why, is_optional=True)
+    if flow.acls:
+        yield _Need("cluster", _CLUSTER, ["ALTER"], "ACLs of copies", *_FOLLOWING)
 
 
 def _of_coordinators(topology: str, flow: Flow) -> Iterator[_Need]:
@@ -142,10 +148,10 @@ def _of_coordinators(topology: str, flow: Flow) -> Iterator[_Need]:
     if _may_be_identical(flow) and flow.fill != "transactions":
         demanded = flow.fill == "markers"
         purposes: Sequence[Purpose] = PURPOSES if demanded else ["replicate"]
-        yield _Need("cluster", Pattern(CLUSTER_NAME), ["ALTER"], _MARKERS, purposes, is_optional=not demanded)
+        yield _Need("cluster", _CLUSTER, ["ALTER"], _MARKERS, purposes, is_optional=not demanded)
     if _may_be_translated(flow) and not flow.repeats:
         why = "writing a transaction's marker that a broker left out (KAFKA-20734)"
-        yield _Need("cluster", Pattern(CLUSTER_NAME), ["ALTER"], why, ["replicate"], is_optional=True)
+        yield _Need("cluster", _CLUSTER, ["ALTER"], why, ["replicate"], is_optional=True)
 
 
 def _of_journals() -> Iterator[_Need]:

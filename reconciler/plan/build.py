@@ -23,6 +23,7 @@ from reconciler.model.steps import (
     Step,
 )
 from reconciler.model.topology import Topology
+from reconciler.plan.bindings import acl_steps
 from reconciler.plan.desired import desired_of
 from reconciler.plan.differences import config_changes
 from reconciler.plan.flows import not_started, planned_flow
@@ -62,7 +63,10 @@ def build_plan(
             ClusterPlan(
                 alias=alias,
                 datacenter=topology.clusters[alias].datacenter,
-                steps=tuple(_steps(topics, observed[alias], internal_topics)) if flows else (),
+                steps=(
+                    *(_steps(topics, observed[alias], internal_topics) if flows else ()),
+                    *acl_steps(topology, observed, chosen, alias),
+                ),
                 flows=tuple(
                     planned_flow(flow, [choice for choice in chosen if choice.flow == flow], observed[alias].access)
                     for flow in flows

@@ -55,7 +55,7 @@ def _shared_topic(choices: Sequence[Choice], target: ObservedCluster) -> Desired
 def _remote_topic(choice: Choice, target: ObservedCluster) -> DesiredTopic:
     flow, original = choice.flow, choice.original
     replication = flow.replication_factor or min(original.replication_factor, target.brokers)
-    existing = target.topics.get(choice.remote)
+    existing, record = target.topics.get(choice.remote), target.owned.get(choice.remote)
     return DesiredTopic(
         cluster=flow.target,
         name=choice.remote,
@@ -66,6 +66,12 @@ def _remote_topic(choice: Choice, target: ObservedCluster) -> DesiredTopic:
         partitions=original.partitions,
         replication_factor=replication,
         offsets=choice.mode,
-        settings=settings_of(original, target, existing.replication_factor if existing else replication),
+        settings=settings_of(
+            original,
+            target,
+            existing.replication_factor if existing else replication,
+            flow.configs,
+            record.configs if existing and record else None,
+        ),
         padding=choice.padding,
     )

@@ -32,7 +32,7 @@ def _deeds(plan: Json) -> dict[str, Any]:
     for cluster in plan["clusters"]:
         alias = cluster["alias"]
         for step in cluster["steps"]:
-            deeds[f"{alias}: {step['action']} {step['topic']}"] = _by_key(step)
+            deeds[f"{alias}: {step['action']} {step.get('topic') or step['acl']}"] = _by_key(step)
         for flow in cluster["flows"]:
             deeds[f"{alias}: flow {flow['name']}"] = {key: flow[key] for key in _OF_FLOWS}
         in_force = (cluster["declared"] or {}).get("in_force")

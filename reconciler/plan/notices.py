@@ -11,6 +11,7 @@ from reconciler.model.desired import DesiredTopic
 from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.steps import Notice
 from reconciler.model.topology import Topology
+from reconciler.plan.bindings import acl_notices
 from reconciler.plan.naming import one_metric_name
 from reconciler.plan.offsets import Choice, Observed, taken_topics
 from reconciler.plan.settings import unknown_keys
@@ -40,17 +41,19 @@ def warnings(topics: Collection[DesiredTopic], alias: str, topology: Topology, o
     """Yield what the user should know about one target and the flows into it."""
     target = observed[alias]
     factors = {flow.name: flow.replication_factor for flow in topology.flows}
+    rules = {flow.name: flow.configs for flow in topology.flows}
     flows = topology.flows_into([alias])
     if not flows:
         yield Notice(f"cluster {alias}", "no enabled flow leads into it")
     for flow in flows:
         if not taken_topics(flow, topology, observed):
             yield Notice(f"flow {flow.name}", f"no topic of {flow.source} matches; it waits for one")
+    yield from acl_notices(topology, observed, alias)
     for name, other in one_metric_name([topic.name for topic in topics], target.names):
         yield Notice(name, f"brokers cannot tell it from {other} in their metrics (. and _ are one), and may refuse it")
     for topic in topics:
         original = observed[topic.source].topics[topic.source_topic]
-        if left_out := unknown_keys(original, target):
+        if left_out := unknown_keys(original, target, rules[topic.flow]):
             yield Notice(topic.name, f"{alias} does not know {', '.join(left_out)}, set on the original: left out")
         found, record = target.topics.get(topic.name), target.owned.get(topic.name)
         if found is None or record is None:

@@ -1,12 +1,15 @@
 """Which topic-level settings a remote topic gets, and why.
 
 Pure. The rules: what is set on the original topic is set on the copy, less a list of exceptions; what decides which
-records a topic keeps and takes is set even where the original only has it from its brokers; and what identical offsets
-need is set whatever the original says.
+records a topic keeps and takes is set even where the original only has it from its brokers; what a flow declares wins
+over both; and what identical offsets need is set whatever anybody says.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from reconciler.model.config_rules import FIXED, ConfigRules
 from reconciler.model.desired import Setting
 from reconciler.model.observed import EFFECTIVE_KEYS, NO_BOUND, ObservedCluster, ObservedTopic
 
@@ -24,10 +27,7 @@ MIRROR_MAKER_EXCLUDES = frozenset(
 
 EXCLUDED = MIRROR_MAKER_EXCLUDES | {
     # Identical offsets decide about these.
-    "compression.type",
-    "message.format.version",
-    "message.timestamp.after.max.ms",
-    "message.timestamp.before.max.ms",
+    *FIXED,
     # Where a cluster keeps old segments is its own affair; how long it keeps records is `retention.*`, which is copied.
     "local.retention.bytes",
     "local.retention.ms",
@@ -42,30 +42,54 @@ FLOORS = frozenset({"max.message.bytes", "min.insync.replicas"})
 _SAFE_REPLICATION = 3
 
 
-def settings_of(original: ObservedTopic, target: ObservedCluster, replication: int) -> tuple[Setting, ...]:
+def settings_of(
+    original: ObservedTopic,
+    target: ObservedCluster,
+    replication: int,
+    rules: ConfigRules,
+    applied: Mapping[str, str] | None = None,
+) -> tuple[Setting, ...]:
     """Return the settings of the remote topic of `original`, by key.
 
     Args:
         original: the topic at the source.
         target: whose brokers must know every key.
         replication: how many replicas the remote topic has or gets.
+        rules: what the flow says.
+        applied: what was last applied to the remote topic; None where it is still to be made.
     """
-    settings = {
-        key: Setting(key, value, "source", floor=key in FLOORS)
-        for key, value in original.configs.items()
-        if key not in EXCLUDED and target.knows_key(key)
-    }
-    for key in EFFECTIVE_KEYS:
-        # A target whose brokers default to a shorter retention would delete what the source still has.
-        if key in original.effective and key not in settings:
-            settings[key] = Setting(key, original.effective[key], "source-default", floor=key in FLOORS)
-    settings |= {setting.key: setting for setting in _for_identical_offsets(target, replication)}
+    if rules.sync or applied is None:
+        settings = _of_original(original, target, rules)
+    else:
+        settings = {key: Setting(key, value, "kept", floor=key in FLOORS) for key, value in applied.items()}
+    for needed in _for_identical_offsets(target, replication):
+        # Where more is as good, the original may ask for more.
+        if not (needed.floor and needed.accepts(settings[needed.key].value if needed.key in settings else None)):
+            settings[needed.key] = needed
+    settings |= {key: Setting(key, value, "declared") for key, value in rules.set if key not in FIXED}
     return tuple(settings[key] for key in sorted(settings))
 
 
-def unknown_keys(original: ObservedTopic, target: ObservedCluster) -> tuple[str, ...]:
+def _of_original(original: ObservedTopic, target: ObservedCluster, rules: ConfigRules) -> dict[str, Setting]:
+    settings = {
+        key: Setting(key, value, "source", floor=key in FLOORS)
+        for key, value in original.configs.items()
+        if _is_copied(key, rules) and target.knows_key(key)
+    }
+    for key in EFFECTIVE_KEYS:
+        # A target whose brokers default to a shorter retention would delete what the source still has.
+        if key in original.effective and key not in settings and rules.copies(key, is_excluded=False):
+            settings[key] = Setting(key, original.effective[key], "source-default", floor=key in FLOORS)
+    return settings
+
+
+def _is_copied(key: str, rules: ConfigRules) -> bool:
+    return key not in FIXED and rules.copies(key, is_excluded=key in EXCLUDED)
+
+
+def unknown_keys(original: ObservedTopic, target: ObservedCluster, rules: ConfigRules) -> tuple[str, ...]:
     """Return the settings of `original` that are left out because the target's brokers do not know them."""
-    return tuple(sorted(key for key in original.configs if key not in EXCLUDED and not target.knows_key(key)))
+    return tuple(sorted(key for key in original.configs if _is_copied(key, rules) and not target.knows_key(key)))
 
 
 def _for_identical_offsets(target: ObservedCluster, replication: int) -> tuple[Setting, ...]:

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from reconciler.model.errors import AnabranchError, Problem
 from reconciler.model.outcome import Failure, Outcome, Skipped
 from reconciler.model.steps import (
+    AclChange,
     AddPartitions,
     AlterConfig,
     ClusterPlan,
@@ -26,6 +27,7 @@ from reconciler.model.steps import (
 )
 from reconciler.model.topology import Topology
 from reconciler.provision.admin import Admin
+from reconciler.provision.grants import Grants
 from reconciler.state.declarations import Declarations
 from reconciler.state.journal import Journal
 from reconciler.state.ownership import INTERNAL_TOPICS, Ownership
@@ -115,6 +117,11 @@ class _ClusterWork:
         changed = [step for step in rest if isinstance(step, TopicChange)]
         if self._may_go_on(changed):
             self._change(changed)
+        followed = [step for step in rest if isinstance(step, AclChange)]
+        if followed and self._may_go_on(followed):
+            part = Grants(self._cluster, self._plan.topology).change(followed)
+            self._outcome.failed += part.failed
+            self._done(part.done)
         return self._outcome
 
     def _may_go_on(self, steps: Sequence[Step]) -> bool:

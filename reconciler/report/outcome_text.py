@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reconciler.model.outcome import Outcome
-from reconciler.model.steps import AddPartitions, AlterConfig, CreateInternalTopic, CreateTopic, Step
+from reconciler.model.steps import (
+    AddPartitions,
+    AlterConfig,
+    CreateInternalTopic,
+    CreateTopic,
+    GrantAcl,
+    RevokeAcl,
+    Step,
+)
 
 
 def outcome_lines(outcome: Outcome) -> Iterator[str]:
@@ -29,6 +37,10 @@ def _task(step: Step) -> str:
             return f"make {step.name} for our own state"
         case CreateTopic():
             return f"make {step.name}"
+        case GrantAcl():
+            return f"grant {step.name}"
+        case RevokeAcl():
+            return f"revoke {step.name}"
         case AddPartitions():
             return f"grow {step.name} to {step.topic.partitions} partitions"
         case AlterConfig():

@@ -11,6 +11,7 @@ from typing import Any
 from reconciler.model.desired import DesiredTopic
 from reconciler.model.outcome import Outcome
 from reconciler.model.steps import (
+    AclChange,
     AddPartitions,
     AlterConfig,
     ClusterPlan,
@@ -20,6 +21,7 @@ from reconciler.model.steps import (
     PlannedFlow,
     Step,
 )
+from reconciler.report.words import acl_reason
 
 FORMAT = 1
 
@@ -30,13 +32,14 @@ def plan_json(plan: Plan) -> dict[str, Any]:
     Each cluster has `alias`, `datacenter`, `steps`, `flows`, `not_started`, `left_alone`, `warnings` and `declared`
     (null, or the `digest` of this declaration for the cluster, and what is `in_force` there: null, or `digest`, `since`
     and `by`); each step has an `action` (`create-internal-topic`, `create-topic`, `add-partitions`, `alter-config`,
-    `record-ownership`), a `topic`, and what belongs to the action.
+    `record-ownership`), a `topic`, and what belongs to the action; or the action is `grant-acl` or `revoke-acl`, with
+    the `acl` in words, and its parts.
     """
     return {
         "format": FORMAT,
         "topology": plan.topology,
         "digest": plan.digest,
-        "summary": {"add": plan.to_add, "change": plan.to_change, "delete": 0},
+        "summary": {"add": plan.to_add, "change": plan.to_change, "delete": plan.to_delete},
         "clusters": [_cluster(cluster) for cluster in plan.clusters],
     }
 
@@ -74,7 +77,11 @@ def _flow(flow: PlannedFlow) -> dict[str, Any]:
 
 
 def _where(step: Step) -> dict[str, Any]:
-    return {"action": action(step), "cluster": step.cluster, "topic": step.name}
+    return {"action": action(step), "cluster": step.cluster, _noun(step): step.name}
+
+
+def _noun(step: Step) -> str:
+    return "acl" if isinstance(step, AclChange) else "topic"
 
 
 def action(step: Step) -> str:
@@ -84,9 +91,11 @@ def action(step: Step) -> str:
 
 
 def _step(step: Step) -> dict[str, Any]:
-    values: dict[str, Any] = {"action": action(step), "topic": step.name}
+    values: dict[str, Any] = {"action": action(step), _noun(step): step.name}
     if isinstance(step, CreateInternalTopic):
         return values
+    if isinstance(step, AclChange):
+        return values | {"binding": asdict(step.binding), "flow": step.flow, "reason": acl_reason(step)}
     values |= _origin(step.topic)
     match step:
         case CreateTopic(topic):

@@ -10,8 +10,10 @@ from reconciler.model.steps import (
     ClusterPlan,
     CreateInternalTopic,
     CreateTopic,
+    GrantAcl,
     Plan,
     PlannedFlow,
+    RevokeAcl,
     Step,
 )
 from reconciler.report.markdown import code, plain
@@ -19,6 +21,7 @@ from reconciler.report.words import (
     CHANGE_REASONS,
     OWNERSHIP_REASONS,
     SETTING_REASONS,
+    acl_reason,
     counted,
     in_force,
     padding,
@@ -75,6 +78,10 @@ def _rows(step: Step) -> Iterator[str]:
     match step:
         case CreateInternalTopic():
             yield f"| + | {name} | internal topic | our own state |"
+        case GrantAcl() | RevokeAcl():
+            mark = "+" if isinstance(step, GrantAcl) else "-"
+            one, why = step.binding, acl_reason(step)
+            yield f"| {mark} | {code(one.pattern.name)} | {code(one.principal)}: {plain(one.what)} | {why} |"
         case CreateTopic(topic):
             facts = f"{counted(topic.partitions, 'partition')}, replication {topic.replication_factor}"
             yield f"| + | {name} | {facts}, {topic.offsets} offsets | copy of {code(topic.source_topic)} |"

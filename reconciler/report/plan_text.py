@@ -13,11 +13,13 @@ from rich.text import Text
 
 from reconciler.model.desired import Setting
 from reconciler.model.steps import (
+    AclChange,
     AddPartitions,
     AlterConfig,
     ClusterPlan,
     CreateInternalTopic,
     CreateTopic,
+    GrantAcl,
     Notice,
     Plan,
     PlannedFlow,
@@ -28,6 +30,7 @@ from reconciler.report.words import (
     CHANGE_REASONS,
     OWNERSHIP_REASONS,
     SETTING_REASONS,
+    acl_reason,
     counted,
     in_force,
     padding,
@@ -58,7 +61,7 @@ def _cluster(cluster: ClusterPlan) -> Iterator[Text]:
         yield _head("+", "green", "state", ", ".join(internal))
     created = [step for step in cluster.steps if isinstance(step, CreateTopic)]
     shared = shared_settings([step.topic for step in created])
-    width = max((len(step.name) for step in cluster.steps if not isinstance(step, CreateInternalTopic)), default=0)
+    width = max((len(step.name) for step in created), default=0)
     for step in created:
         topic = step.topic
         facts = f"{counted(topic.partitions, 'partition')}, replication {topic.replication_factor}"
@@ -70,6 +73,7 @@ def _cluster(cluster: ClusterPlan) -> Iterator[Text]:
     changes = [step for step in cluster.steps if isinstance(step, TopicChange)]
     for name, steps in groupby(sorted(changes, key=lambda step: step.name), key=lambda step: step.name):
         yield from _change(name, tuple(steps))
+    yield from _acls([step for step in cluster.steps if isinstance(step, AclChange)])
     for flow in cluster.flows:
         yield from _flow(flow)
     for left_out in cluster.not_started:
@@ -99,6 +103,14 @@ def _change(name: str, steps: Sequence[TopicChange]) -> Iterator[Text]:
             case RecordOwnership():
                 rows.append(("ownership", "recorded", OWNERSHIP_REASONS[step.reason]))
     yield from _table(rows)
+
+
+def _acls(steps: Sequence[AclChange]) -> Iterator[Text]:
+    width = max((len(step.binding.principal) for step in steps), default=0)
+    for step in steps:
+        mark, style = ("+", "green") if isinstance(step, GrantAcl) else ("-", "red")
+        said = f"{step.binding.principal:<{width}}   {step.binding.what}"
+        yield Text.assemble(_head(mark, style, "acl", said), ("   " + acl_reason(step), "dim"))
 
 
 def _value(value: str | None) -> str:

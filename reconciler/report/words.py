@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from reconciler.model.declaration import Declared
 from reconciler.model.desired import DesiredTopic, Reason, Setting
-from reconciler.model.steps import ChangeReason, OwnershipReason, Plan, PlannedFlow
+from reconciler.model.steps import AclChange, ChangeReason, GrantAcl, OwnershipReason, Plan, PlannedFlow
 
 _THOUSAND = 1000
 _TWO_MINUTES = 120
@@ -15,6 +15,8 @@ SETTING_REASONS: dict[Reason, str] = {
     "source": "as at the source",
     "source-default": "the default at the source",
     "identical-offsets": "for identical offsets",
+    "declared": "declared for the flow",
+    "kept": "as it was made; the flow does not follow",
 }
 CHANGE_REASONS: dict[ChangeReason, str] = {
     "source-change": "changed at the source since the last apply",
@@ -27,6 +29,14 @@ OWNERSHIP_REASONS: dict[OwnershipReason, str] = {
     "flow-renamed": "its flow has another name now",
     "grown": "somebody added partitions since the last apply",
 }
+
+
+def acl_reason(step: AclChange) -> str:
+    """Return why an ACL is granted or revoked."""
+    if isinstance(step, GrantAcl):
+        return f"as the originals of flow {step.flow}"
+    kept = "; it stays, as another topology granted it too" if step.is_kept else ""
+    return f"the originals of flow {step.flow} no longer have it{kept}"
 
 
 def counted(number: int, noun: str) -> str:
@@ -64,7 +74,7 @@ def _sized(size: int) -> str:
 
 def summary(plan: Plan) -> str:
     """Return the one line that sums a plan up."""
-    changes = f"{plan.to_add} to add, {plan.to_change} to change, 0 to delete."
+    changes = f"{plan.to_add} to add, {plan.to_change} to change, {plan.to_delete} to delete."
     left_out = sum(len(cluster.not_started) for cluster in plan.clusters)
     said = f"Nothing to do: {changes}" if plan.changes_nothing else changes
     return f"{said} {counted(left_out, 'topic')} not started." if left_out else said

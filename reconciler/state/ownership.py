@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
+from reconciler.model.binding import OwnedBinding
 from reconciler.model.cluster import Cluster
 from reconciler.model.ownership import OwnedTopic
 from reconciler.state.journal import JOURNALS, OWNED, Journal, JournalTopic
@@ -16,7 +18,7 @@ from reconciler.state.journal import JOURNALS, OWNED, Journal, JournalTopic
 INTERNAL_TOPICS: dict[str, JournalTopic] = {topic.name: topic for topic in JOURNALS}
 """The topics that our own state needs on every target, by name."""
 
-_KIND = "topic"
+_TOPIC, _ACL = "topic", "acl"
 
 
 class Ownership:
@@ -37,9 +39,19 @@ class Ownership:
             Unreachable: AB310, the cluster does not answer.
             EnvironmentFault: AB311, reading is refused.
         """
-        values = self._journal.read()
-        records = (_from_value(value) for value in values.values() if value.get("kind") == _KIND)
-        return {record.name: record for record in records}
+        return self.read_all()[0]
+
+    def read_all(self) -> tuple[dict[str, OwnedTopic], tuple[OwnedBinding, ...]]:
+        """Return the records of topics by name, and those of ACLs.
+
+        Raises:
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: AB311, reading is refused.
+        """
+        values = self._journal.read().values()
+        topics = [_from_value(value) for value in values if value.get("kind") == _TOPIC]
+        acls = tuple(OwnedBinding.from_json(value) for value in values if value.get("kind") == _ACL)
+        return {record.name: record for record in topics}, acls
 
     def write(self, records: Iterable[OwnedTopic]) -> None:
         """Store records, each over the one its topic had, and wait until they are stored.
@@ -48,7 +60,33 @@ class Ownership:
             EnvironmentFault: AB311, the cluster did not take them.
             Unreachable: AB310, the cluster does not answer.
         """
-        self._journal.write_all({f"{_KIND}/{record.name}": {"kind": _KIND} | asdict(record) for record in records})
+        self._journal.write_all({f"{_TOPIC}/{record.name}": {"kind": _TOPIC} | asdict(record) for record in records})
+
+    def write_bindings(self, records: Iterable[OwnedBinding]) -> None:
+        """Store records of ACLs and wait until they are stored.
+
+        Raises:
+            EnvironmentFault: AB311, the cluster did not take them.
+            Unreachable: AB310, the cluster does not answer.
+        """
+        self._journal.write_all({_key(record): {"kind": _ACL} | asdict(record) for record in records})
+
+    def forget_bindings(self, records: Iterable[OwnedBinding]) -> None:
+        """Take records of ACLs away, and wait until they are.
+
+        Raises:
+            EnvironmentFault: AB311, the cluster did not take it.
+            Unreachable: AB310, the cluster does not answer.
+        """
+        self._journal.write_all(dict.fromkeys(map(_key, records)))
+
+
+def _key(record: OwnedBinding) -> str:
+    """Return the key of an ACL's record: several topologies may have granted one ACL."""
+    one = record.binding
+    pattern = "prefixed" if one.pattern.prefixed else "literal"
+    who = (one.principal, one.host, one.operation, one.permission)
+    return f"{_ACL}/{json.dumps((record.topology, one.kind, pattern, one.pattern.name, *who))}"
 
 
 def _from_value(value: dict[str, Any]) -> OwnedTopic:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from reconciler.model.binding import ObservedBindings, OwnedBinding
 from reconciler.model.cluster import Cluster
 from reconciler.model.declaration import InForce
 from reconciler.model.desired import DesiredTopic
@@ -12,7 +13,15 @@ from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.selection import Selection
-from reconciler.model.steps import AddPartitions, AlterConfig, CreateInternalTopic, CreateTopic, Plan
+from reconciler.model.steps import (
+    AclChange,
+    AddPartitions,
+    AlterConfig,
+    CreateInternalTopic,
+    CreateTopic,
+    GrantAcl,
+    Plan,
+)
 from reconciler.model.topology import Topology
 from reconciler.plan.build import build_plan
 
@@ -78,9 +87,12 @@ def record(wanted: DesiredTopic, declared: Topology, topic_id: str | None = "") 
 
 def carried_out(plan: Plan, before: ObservedCluster) -> ObservedCluster:
     """What a cluster looks like after every step of a plan for it, by the words of the steps alone."""
-    topics, owned, names = dict(before.topics), dict(before.owned), set(before.names)
+    topics, owned, names, acls = dict(before.topics), dict(before.owned), set(before.names), before.acls
     for step in plan.steps:
         if step.cluster != before.alias:
+            continue
+        if isinstance(step, AclChange):
+            acls = _changed(acls, step, plan.topology)
             continue
         names.add(step.name)
         if isinstance(step, CreateInternalTopic):
@@ -97,4 +109,12 @@ def carried_out(plan: Plan, before: ObservedCluster) -> ObservedCluster:
         owned[step.name] = step.topic.owned(plan.topology, plan.digest, topics[step.name].topic_id)
     declared = next((one.declared for one in plan.clusters if one.alias == before.alias), None)
     in_force = before.in_force if declared is None else InForce(declared.digest, 1_800_000_000.0, "ops@host")
-    return replace(before, topics=topics, owned=owned, names=frozenset(names), in_force=in_force)
+    return replace(before, topics=topics, owned=owned, names=frozenset(names), in_force=in_force, acls=acls)
+
+
+def _changed(acls: ObservedBindings, step: AclChange, topology: str) -> ObservedBindings:
+    one = OwnedBinding(step.binding, topology, step.flow)
+    others = tuple(owned for owned in acls.owned if (owned.binding, owned.topology) != (one.binding, topology))
+    if isinstance(step, GrantAcl):
+        return replace(acls, bindings=acls.bindings | {step.binding}, owned=(*others, one))
+    return replace(acls, bindings=acls.bindings - (set() if step.is_kept else {step.binding}), owned=others)

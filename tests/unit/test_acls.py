@@ -84,7 +84,9 @@ def test_applying_makes_and_changes_and_looks_but_copies_nothing(tmp_path: Path)
         "anabranch-owned.internal": {"CREATE", "READ", "WRITE"},
         **{name: {"CREATE", "DESCRIBE"} for name in JOURNALS if "owned" not in name},
     }
-    assert needs(tmp_path, "", "a", "apply") == {"orders": {"READ", "DESCRIBE_CONFIGS"}}
+    originals = {"orders": {"READ", "DESCRIBE_CONFIGS"}}
+    assert needs(tmp_path, "", "a", "apply") == originals | {"optional kafka-cluster": {"DESCRIBE"}}
+    assert needs(tmp_path, ", acls: false", "a", "apply") == originals
     assert needs(tmp_path, "", "a") == {"orders": {"READ"}, "optional orders": {"DESCRIBE_CONFIGS"}}
 
 

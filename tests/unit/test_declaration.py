@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.model.cluster import Cluster
+from reconciler.model.config_rules import ConfigRules
 from reconciler.model.declaration import Declared, History, InForce, Standing, digest_into
 from reconciler.model.flow import Flow
 from reconciler.model.policy import ReplicationPolicy
@@ -47,6 +48,8 @@ CHANGED: dict[str, Any] = {
     "tasks": 2,
     "replication_factor": 2,
     "refresh_interval": 1.0,
+    "configs": ConfigRules(set=(("retention.ms", "1"),)),
+    "acls": False,
     "enabled": False,
     "target": "north",
 }

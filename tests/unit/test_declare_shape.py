@@ -39,7 +39,7 @@ def cluster(fields: str) -> str:
             "AB103",
             "expected one of topics, offsets, delivery, start, isolation-level, fill, on-data-loss, on-recreate, "
             "quota, batch-size, compression, linger, commit-interval, dlq, tasks, replication-factor, "
-            "refresh-interval, enabled or policy; found replication_factor",
+            "refresh-interval, configs, acls, enabled or policy; found replication_factor",
             "did you mean replication-factor?",
         ),
         (
@@ -48,7 +48,7 @@ def cluster(fields: str) -> str:
             "AB103",
             "expected one of from, to, name, topics, offsets, delivery, start, isolation-level, fill, on-data-loss, "
             "on-recreate, quota, batch-size, compression, linger, commit-interval, dlq, tasks, replication-factor, "
-            "refresh-interval, enabled or policy; found source",
+            "refresh-interval, configs, acls, enabled or policy; found source",
             "did you mean from?",
         ),
         (

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from reconciler.model.config_rules import ConfigRules
 from reconciler.model.drift import Drift, Drifted
 from reconciler.model.errors import Problem
 from reconciler.model.observed import ObservedCluster, ObservedTopic
@@ -82,7 +83,7 @@ def test_more_than_a_floor_is_as_good() -> None:
 
 
 def test_every_setting_with_a_floor_is_known_to_drift() -> None:
-    floors = {setting.key for setting in settings_of(ORIGINAL, cluster(WEST), 3) if setting.floor}
+    floors = {setting.key for setting in settings_of(ORIGINAL, cluster(WEST), 3, ConfigRules()) if setting.floor}
     assert floors == FLOORS
 
 

@@ -6,18 +6,23 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.model.config_rules import ConfigRules
 from reconciler.model.desired import Setting, canonical
 from reconciler.model.observed import OLD_TIMESTAMP_KEYS, ObservedCluster
 from reconciler.plan.settings import settings_of, unknown_keys
 from tests.unit.facts import WEST, cluster, topic
 
+DEFAULT = ConfigRules()
 NO_BOUND = "9223372036854775807"
 
 
 def settings_for(
-    configs: dict[str, str], target: ObservedCluster | None = None, replication: int = 1
+    configs: dict[str, str],
+    target: ObservedCluster | None = None,
+    replication: int = 1,
+    rules: ConfigRules = DEFAULT,
 ) -> dict[str, Setting]:
-    found = settings_of(topic("orders", configs=configs), target or cluster(WEST), replication)
+    found = settings_of(topic("orders", configs=configs), target or cluster(WEST), replication, rules)
     assert [setting.key for setting in found] == sorted(setting.key for setting in found)
     return {setting.key: setting for setting in found}
 
@@ -77,9 +82,9 @@ def test_what_belongs_to_the_cluster_is_not_copied(key: str) -> None:
 def test_keys_that_the_target_does_not_know_are_left_out_and_named() -> None:
     target = replace(cluster(WEST), topic_keys=frozenset({"retention.ms", "segment.bytes"}))
     original = topic("orders", configs={"preallocate": "true", "segment.bytes": "1"})
-    assert "preallocate" not in {setting.key for setting in settings_of(original, target, 1)}
-    assert unknown_keys(original, target) == ("preallocate",)
-    assert unknown_keys(original, cluster(WEST)) == ()
+    assert "preallocate" not in {setting.key for setting in settings_of(original, target, 1, ConfigRules())}
+    assert unknown_keys(original, target, ConfigRules()) == ("preallocate",)
+    assert unknown_keys(original, cluster(WEST), ConfigRules()) == ()
 
 
 @pytest.mark.parametrize(
@@ -99,3 +104,41 @@ def test_which_value_at_the_target_will_do(setting: Setting, found: str | None, 
 
 def test_lists_have_one_spelling() -> None:
     assert canonical("delete,compact") == canonical("compact, delete") == "compact,delete"
+
+
+def test_what_a_flow_excludes_is_left_to_the_targets_brokers() -> None:
+    found = settings_for({"retention.ms": "5", "segment.ms": "6"}, rules=ConfigRules(exclude=("retention[.].*",)))
+    assert "segment.ms" in found
+    assert not {"retention.ms", "retention.bytes"} & found.keys()
+
+
+def test_what_a_flow_includes_is_copied_although_it_usually_is_not() -> None:
+    configs = {"min.insync.replicas": "3", "local.retention.ms": "7", "message.timestamp.type": "LogAppendTime"}
+    rules = ConfigRules(include=(".*",), exclude=("local.retention.ms",))
+    found = settings_for(configs, replication=3, rules=rules)
+    assert found["min.insync.replicas"] == Setting("min.insync.replicas", "3", "source", floor=True)
+    assert "local.retention.ms" not in found, "exclude wins"
+    assert found["message.timestamp.type"].value == "CreateTime", "batches must pass unchanged, whoever asks"
+    weaker = settings_for({"min.insync.replicas": "1"}, replication=3, rules=rules)
+    assert weaker["min.insync.replicas"].value == "2", "what is acknowledged must stay"
+
+
+def test_what_a_flow_sets_wins() -> None:
+    rules = ConfigRules(set=(("retention.ms", "9"), ("segment.ms", "8"), ("compression.type", "zstd")))
+    found = settings_for({"retention.ms": "5"}, rules=rules)
+    assert found["retention.ms"] == Setting("retention.ms", "9", "declared")
+    assert found["segment.ms"] == Setting("segment.ms", "8", "declared")
+    assert found["compression.type"].value == "producer"
+
+
+def test_copies_of_a_flow_that_does_not_follow_keep_what_they_were_made_with() -> None:
+    original = topic("orders", configs={"retention.ms": "5", "segment.ms": "6"})
+    rules = ConfigRules(sync=False, set=(("segment.bytes", "1048576"),))
+    made = {one.key: one for one in settings_of(original, cluster(WEST), 1, rules)}
+    assert made["retention.ms"] == Setting("retention.ms", "5", "source")
+    applied = {"retention.ms": "1", "max.message.bytes": "2"}
+    later = {one.key: one for one in settings_of(original, cluster(WEST), 1, rules, applied)}
+    assert later["retention.ms"] == Setting("retention.ms", "1", "kept")
+    assert "segment.ms" not in later
+    assert later["segment.bytes"].reason == "declared"
+    assert later["compression.type"].reason == "identical-offsets"

@@ -10,13 +10,15 @@ import pytest
 from rich.console import Console
 
 from reconciler.model.access import Access
+from reconciler.model.acl import Pattern
+from reconciler.model.binding import Binding
 from reconciler.model.declaration import InForce, digest_into
 from reconciler.model.desired import DesiredTopic
 from reconciler.model.errors import Problem
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.outcome import Failure, Outcome, Skipped
 from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.steps import CreateTopic, Padding, Plan, RecordOwnership, Step
+from reconciler.model.steps import CreateTopic, GrantAcl, Padding, Plan, RecordOwnership, RevokeAcl, Step
 from reconciler.plan.desired import desired_topics
 from reconciler.report.outcome_text import outcome_lines
 from reconciler.report.plan_json import action, outcome_json, plan_json
@@ -207,9 +209,35 @@ def test_every_printer_names_every_topic_of_the_plan(printed: str) -> None:
         assert step.name in printed
 
 
+READING = Binding("topic", Pattern("us-east.pay", prefixed=True), "User:alice", "READ")
+BARRED = Binding("topic", Pattern("us-east.orders"), "User:bo|b", "DESCRIBE", "DENY", "10.0.0.1")
+ACLS = (
+    GrantAcl(WEST, READING, "us-east-eu-west"),
+    RevokeAcl(WEST, BARRED, "us-east-eu-west"),
+    RevokeAcl(WEST, READING, "us-east-eu-west", is_kept=True),
+)
+
+
+def test_acls_are_shown_by_every_printer() -> None:
+    (part,) = plan_of(topology(), EAST_NOW, cluster(WEST)).clusters
+    plan = Plan("payments", "digest", (replace(part, steps=ACLS),))
+    text, markdown, value = as_text(plan), plan_markdown(plan), plan_json(plan)
+    assert "  + acl    User:alice   READ on topic us-east.pay* (prefixed)   as the originals of flow us-east-eu" in text
+    assert "  - acl    User:bo|b    no DESCRIBE on topic us-east.orders, from 10.0.0.1   the originals of flow" in text
+    assert "no longer have it; it stays, as another topology granted it too" in text
+    assert "1 to add, 0 to change, 2 to delete." in text
+    denied = "`User:bo\\|b`: no DESCRIBE on topic us-east.orders, from 10.0.0.1"
+    why = "the originals of flow us-east-eu-west no longer have it"
+    assert f"| - | `us-east.orders` | {denied} | {why} |" in markdown.splitlines()
+    assert value["summary"] == {"add": 1, "change": 0, "delete": 2}
+    grant, revoke, _ = value["clusters"][0]["steps"]
+    assert (grant["action"], grant["acl"], "topic" in grant) == ("grant-acl", str(READING), False)
+    assert (revoke["action"], revoke["binding"]["host"]) == ("revoke-acl", "10.0.0.1")
+
+
 def steps_of_every_kind() -> tuple[Step, ...]:
     (create, *_) = (step for step in example().steps if isinstance(step, CreateTopic))
-    return (*example().steps, RecordOwnership(create.topic, "id", "interrupted"))
+    return (*example().steps, *ACLS, RecordOwnership(create.topic, "id", "interrupted"))
 
 
 def test_a_record_that_is_written_alone_is_shown_by_every_printer() -> None:
@@ -269,7 +297,9 @@ def test_what_became_of_a_plan() -> None:
     assert "  done      eu-west  set retention.ms of us-east.audit" in lines
     assert "  done      eu-west  record that us-east.orders is ours" in lines
     assert "  failed    eu-west  make anabranch-owned.internal for our own state" in lines
-    assert lines[-2:] == ["5 done, 1 failed, 1 not done.", "What was in force stays in force."]
+    assert f"  done      eu-west  grant {READING}" in lines
+    assert f"  done      eu-west  revoke {BARRED}" in lines
+    assert lines[-2:] == ["8 done, 1 failed, 1 not done.", "What was in force stays in force."]
     assert (
         list(outcome_lines(Outcome(in_force=[EAST, WEST])))[-1]
         == "This declaration is now in force at us-east, eu-west."

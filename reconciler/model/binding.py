@@ -1,0 +1,126 @@
+"""ACLs as they stand on a cluster: who is allowed or denied what, and which of them an apply has granted.
+
+`observe` reads them, `plan` compares them with what sources say, `provision` grants and revokes, `state` keeps the
+record. What the replicator itself must be allowed is another thing: `reconciler.model.acl`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from reconciler.model.acl import Pattern, ResourceKind
+
+Permission = Literal["ALLOW", "DENY"]
+
+Sight = Literal["unasked", "seen", "unsure", "hidden", "off"]
+"""Whether a cluster's ACLs are known: nobody asked; they were read; there are none, or no authorizer, and nobody tells
+which; we may not see them; or it has no authorizer."""
+
+
+@dataclass(frozen=True, order=True)
+class Binding:
+    """One ACL, with Kafka's names.
+
+    Attributes:
+        kind: of the resources.
+        pattern: which resources.
+        principal: whom it is about: `User:alice`.
+        operation: `READ`, `DESCRIBE_CONFIGS`.
+        permission: whether it allows or denies.
+        host: from where; `*` is everywhere.
+    """
+
+    kind: ResourceKind
+    pattern: Pattern
+    principal: str
+    operation: str
+    permission: Permission = "ALLOW"
+    host: str = "*"
+
+    @property
+    def what(self) -> str:
+        """What it allows or denies, without whom."""
+        denied = "" if self.permission == "ALLOW" else "no "
+        place = "" if self.host == "*" else f", from {self.host}"
+        return f"{denied}{self.operation} on {self.kind} {self.pattern}{place}"
+
+    def __str__(self) -> str:
+        return f"{self.principal} {self.what}"
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Binding:
+        """Return what `dataclasses.asdict` gave.
+
+        Raises:
+            KeyError: a field is missing.
+            TypeError: a field is unknown.
+        """
+        return cls(**{**data, "pattern": Pattern(**data["pattern"])})
+
+
+@dataclass(frozen=True)
+class OwnedBinding:
+    """An ACL that an apply has granted, or is about to: the record is written first.
+
+    Attributes:
+        binding: the ACL.
+        topology: name of the topology that granted it.
+        flow: name of the flow whose source has it.
+    """
+
+    binding: Binding
+    topology: str
+    flow: str
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> OwnedBinding:
+        """Return what `dataclasses.asdict` gave; fields that are not known are left out.
+
+        Raises:
+            KeyError: a field is missing.
+        """
+        return cls(Binding.from_json(data["binding"]), data["topology"], data["flow"])
+
+
+@dataclass(frozen=True)
+class ObservedBindings:
+    """The ACLs of a cluster, as far as they are known.
+
+    Attributes:
+        sight: whether they are.
+        bindings: all of topics; empty unless they are seen.
+        owned: what applies of any topology have granted there, whether it stands or not.
+    """
+
+    sight: Sight = "unasked"
+    bindings: frozenset[Binding] = frozenset()
+    owned: tuple[OwnedBinding, ...] = ()
+
+    def owned_by(self, topology: str) -> tuple[OwnedBinding, ...]:
+        """Return what applies of one topology have granted."""
+        return tuple(one for one in self.owned if one.topology == topology)
+
+    def is_shared(self, binding: Binding, topology: str) -> bool:
+        """Tell whether another topology has granted it as well."""
+        return any(one.binding == binding and one.topology != topology for one in self.owned)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {"sight": self.sight, "bindings": _listed(self.bindings), "owned": [asdict(one) for one in self.owned]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ObservedBindings:
+        """Return what `to_json` wrote down.
+
+        Raises:
+            KeyError: a field is missing.
+            TypeError: a field is unknown.
+        """
+        bindings = frozenset(Binding.from_json(one) for one in data["bindings"])
+        return cls(data["sight"], bindings, tuple(OwnedBinding.from_json(one) for one in data["owned"]))
+
+
+def _listed(bindings: Iterable[Binding]) -> list[dict[str, Any]]:
+    return [asdict(one) for one in sorted(bindings)]

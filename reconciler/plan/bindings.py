@@ -1,0 +1,163 @@
+"""Which ACLs copies get: what principals may do with the originals, as far as a copy that stays a copy allows.
+
+Pure. Reading follows, writing does not: only the replicator writes there. What is granted is on record, and is revoked
+when the source's is gone; what others have granted is never touched. Nothing is revoked that could not be looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from reconciler.model.acl import Pattern
+from reconciler.model.binding import Binding, OwnedBinding
+from reconciler.model.flow import Flow
+from reconciler.model.observed import ObservedCluster
+from reconciler.model.steps import GrantAcl, Notice, RevokeAcl
+from reconciler.model.topology import Topology
+from reconciler.plan.offsets import Choice, Observed
+
+_READING = ("READ", "DESCRIBE", "DESCRIBE_CONFIGS")
+_EVERYBODY = "User:*"
+
+Copies = dict[str, str]
+"""Originals and their copies of one flow, by name."""
+
+
+def acl_steps(
+    topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str
+) -> tuple[GrantAcl | RevokeAcl, ...]:
+    """Return what is granted and revoked on a target, in the order of ACLs.
+
+    Args:
+        topology: what is declared.
+        observed: the targets and the sources of the flows into them.
+        chosen: the choices for all topics of the flows.
+        alias: of the target.
+    """
+    target = observed[alias]
+    if target.acls.sight not in ("seen", "unsure") or _may_not_alter(target):
+        return ()
+    wanted = wanted_bindings(topology, observed, chosen, alias)
+    owned = {one.binding: one for one in target.acls.owned_by(topology.name)}
+    grants = [GrantAcl(alias, one, flow) for one, flow in wanted.items() if one not in target.acls.bindings]
+    certain = {flow.name for flow in _following(topology, alias) if observed[flow.source].acls.sight == "seen"}
+    revoked = [
+        RevokeAcl(alias, one, record.flow, is_kept=target.acls.is_shared(one, topology.name))
+        for one, record in owned.items()
+        if one not in wanted and record.flow in certain
+    ]
+    return (*sorted(grants, key=lambda step: step.binding), *sorted(revoked, key=lambda step: step.binding))
+
+
+def wanted_bindings(
+    topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str
+) -> dict[Binding, str]:
+    """Return the ACLs that a target's copies should have, each with the name of the first flow that asks for it."""
+    target = observed[alias]
+    user = topology.clusters[alias].security.user
+    ours = None if user is None else f"User:{user}"
+    found: dict[Binding, str] = {}
+    for flow in _following(topology, alias):
+        copies = _copies(flow, chosen, target, topology)
+        for original in sorted(observed[flow.source].acls.bindings):
+            if _may_follow(original, ours):
+                for copy in _followed(flow, original, copies):
+                    found.setdefault(copy, flow.name)
+    return found
+
+
+def acl_notices(topology: Topology, observed: Observed, alias: str) -> Iterator[Notice]:
+    """Yield which flows' ACLs are not followed into a target because a cluster does not let us, and what would help."""
+    target = observed[alias]
+    for flow in _following(topology, alias):
+        source = observed[flow.source]
+        subject = f"flow {flow.name}"
+        if source.acls.sight == "hidden":
+            yield _unseen(topology, flow.source, subject)
+        # Where no ACLs are in force at one side there is nothing to follow, or nowhere to put it.
+        elif source.acls.bindings and target.acls.sight == "hidden":
+            yield _unseen(topology, alias, subject)
+        elif source.acls.bindings and target.acls.sight != "off" and _may_not_alter(target):
+            user = topology.clusters[alias].user
+            why = f"{user} is not allowed ALTER on cluster {alias}: grant it, or say `acls: false`"
+            yield Notice(subject, f"ACLs of originals are not followed: {why}")
+
+
+def _unseen(topology: Topology, alias: str, subject: str) -> Notice:
+    user = topology.clusters[alias].user
+    why = f"{user} is not allowed DESCRIBE on cluster {alias}: grant it, or say `acls: false`"
+    return Notice(subject, f"ACLs of originals are not followed: {why}")
+
+
+def _following(topology: Topology, alias: str) -> tuple[Flow, ...]:
+    return tuple(flow for flow in topology.flows_into((alias,)) if flow.acls)
+
+
+def _may_not_alter(target: ObservedCluster) -> bool:
+    operations = target.access.operations
+    return bool(operations) and "ALTER" not in operations
+
+
+def _copies(flow: Flow, chosen: Collection[Choice], target: ObservedCluster, topology: Topology) -> Copies:
+    """Return what a flow copies, and what it has copied: who reads a copy goes on when its original is gone."""
+    left = {
+        record.source_topic: name
+        for name, record in target.owned.items()
+        if record.topology == topology.name
+        and record.flow == flow.name
+        and name in target.names
+        and flow.takes(record.source_topic, topology.aliases)
+    }
+    now = {
+        choice.original.name: choice.remote
+        for choice in chosen
+        if choice.flow == flow and (choice.blocked is None or choice.remote in target.owned)
+    }
+    return left | now
+
+
+def _may_follow(original: Binding, ours: str | None) -> bool:
+    """Tell whether an ACL may be followed: never one that says what we ourselves may do at the target.
+
+    Nobody may be denied what the replicator does, so what is denied to everybody stays at the source.
+    """
+    if original.kind != "topic" or original.principal == ours:
+        return False
+    return original.permission == "ALLOW" or original.principal != _EVERYBODY
+
+
+def _followed(flow: Flow, original: Binding, copies: Copies) -> Iterator[Binding]:
+    """Yield what an ACL on originals means for their copies; nothing where it is not about reading."""
+    operations = _operations(original)
+    patterns = _patterns(flow, original.pattern, copies) if operations else ()
+    for pattern in patterns:
+        for operation in operations:
+            yield Binding("topic", pattern, original.principal, operation, original.permission, original.host)
+
+
+def _operations(original: Binding) -> tuple[str, ...]:
+    if original.operation != "ALL":
+        return (original.operation,) if original.operation in _READING else ()
+    # Who may READ may DESCRIBE; who may not READ may still.
+    return ("READ", "DESCRIBE_CONFIGS") if original.permission == "ALLOW" else _READING
+
+
+def _patterns(flow: Flow, pattern: Pattern, copies: Copies) -> Iterable[Pattern]:
+    """Return the patterns of the copies of the topics of a pattern, none of which covers anything else.
+
+    Under the default policy all copies of a source, and they alone, begin with its alias: a prefix stays a prefix.
+    Under any other policy it may be the prefix of somebody else's topics, so each copy is named.
+    """
+    covered = [copy for name, copy in copies.items() if pattern.covers(Pattern(name))]
+    is_one = not (pattern.prefixed or pattern.is_everything)
+    if is_one or flow.policy.kind != "default" or not covered:
+        return [Pattern(copy) for copy in sorted(covered)]
+    rest = "" if pattern.is_everything else pattern.name
+    return [Pattern(f"{flow.source}{flow.policy.separator}{rest}", prefixed=True)]
+
+
+def stale(topology: Topology, target: ObservedCluster) -> tuple[OwnedBinding, ...]:
+    """Return what this topology has granted on a target and what does not stand there any more."""
+    if target.acls.sight != "seen":
+        return ()
+    return tuple(one for one in target.acls.owned_by(topology.name) if one.binding not in target.acls.bindings)

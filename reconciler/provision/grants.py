@@ -1,0 +1,136 @@
+"""The ACLs of copies: grant and revoke them in batches, with a record of what is ours before and after.
+
+Called by `direct`. The record of an ACL is written before it is granted and goes after it is revoked, so that whoever
+is killed in between leaves nothing that nobody knows of.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Sequence
+from typing import TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from reconciler.model.binding import Binding, OwnedBinding
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import AnabranchError, Problem
+from reconciler.model.outcome import Failure, Outcome
+from reconciler.model.steps import AclChange, GrantAcl, RevokeAcl
+from reconciler.state import bindings, clients
+from reconciler.state.faults import in_words, is_refusal, refused, unreachable
+from reconciler.state.ownership import Ownership
+
+ANSWER_SECONDS = 30.0
+VISIBLE_SECONDS = 30.0
+AT_ONCE = 2000
+"""ACLs in one request; a controller commits at most 10,000 at once (`QuorumController`)."""
+
+_PAUSE_SECONDS = 0.1
+
+Problems = dict[Binding, Problem]
+Change = TypeVar("Change", GrantAcl, RevokeAcl)
+
+
+class Grants:
+    """Changes the ACLs of one cluster.
+
+    Args:
+        cluster: which one.
+        topology: name of the topology whose records are kept.
+
+    Raises:
+        EnvironmentFault: AB304 a secret cannot be resolved, AB306 `security` cannot be used on this machine.
+    """
+
+    def __init__(self, cluster: Cluster, topology: str) -> None:
+        self._cluster = cluster
+        self._topology = topology
+        self._client = clients.make(AdminClient, cluster)
+        self._ownership = Ownership(cluster)
+
+    def change(self, steps: Collection[AclChange]) -> Outcome:
+        """Grant and revoke, and tell what became of every step."""
+        outcome = Outcome()
+        for grants in _parts([step for step in steps if isinstance(step, GrantAcl)]):
+            self._grant(grants, outcome)
+        for revocations in _parts([step for step in steps if isinstance(step, RevokeAcl)]):
+            self._revoke(revocations, outcome)
+        return outcome
+
+    def _grant(self, steps: Sequence[GrantAcl], outcome: Outcome) -> None:
+        records = [self._record(step) for step in steps]
+        try:
+            self._ownership.write_bindings(records)
+        except AnabranchError as error:
+            outcome.failed += [Failure(step, error.problems[0]) for step in steps]
+            return
+        asked = {bindings.to_kafka(step.binding): step.binding for step in steps}
+        problems: Problems = {}
+        for one, future in self._client.create_acls(list(asked), request_timeout=ANSWER_SECONDS).items():
+            try:
+                future.result()
+            except KafkaException as error:
+                problems[asked[one]] = self._problem(error.args[0], asked[one])
+        problems |= self._await([step.binding for step in steps if step.binding not in problems])
+        _tell(steps, problems, outcome)
+
+    def _revoke(self, steps: Sequence[RevokeAcl], outcome: Outcome) -> None:
+        asked = {bindings.exactly(step.binding): step.binding for step in steps if not step.is_kept}
+        problems: Problems = {}
+        if asked:
+            for one, future in self._client.delete_acls(list(asked), request_timeout=ANSWER_SECONDS).items():
+                try:
+                    future.result()
+                except KafkaException as error:
+                    problems[asked[one]] = self._problem(error.args[0], asked[one])
+        gone = [self._record(step) for step in steps if step.binding not in problems]
+        try:
+            self._ownership.forget_bindings(gone)
+        except AnabranchError as error:
+            problems |= {record.binding: error.problems[0] for record in gone}
+        _tell(steps, problems, outcome)
+
+    def _record(self, step: AclChange) -> OwnedBinding:
+        return OwnedBinding(step.binding, self._topology, step.flow)
+
+    def _await(self, granted: Collection[Binding]) -> Problems:
+        """Wait until brokers go by what was granted: the controller confirms a moment before they do."""
+        deadline = time.monotonic() + VISIBLE_SECONDS
+        missing = set(granted)
+        while missing:
+            try:
+                seen = self._client.describe_acls(bindings.OF_TOPICS, request_timeout=ANSWER_SECONDS).result()
+            except KafkaException as error:
+                return {one: self._problem(error.args[0], one) for one in missing}
+            missing -= {bindings.from_kafka(one) for one in seen}
+            if missing and time.monotonic() > deadline:
+                message = f"was granted, and is not in force after {VISIBLE_SECONDS:g} s"
+                problem = Problem(
+                    "AB314", self._cluster.where, message, "check the cluster's brokers, then apply again"
+                )
+                return {one: problem for one in missing}
+            if missing:
+                time.sleep(_PAUSE_SECONDS)
+        return {}
+
+    def _problem(self, error: KafkaError, binding: Binding) -> Problem:
+        if is_refusal(error):
+            return refused(self._cluster, "ALTER", "the cluster")
+        if error.code() in (KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT):
+            return unreachable(self._cluster, f"{in_words(error)}; whether it did it is unknown").problems[0]
+        where = f"{self._cluster.where}, ACL {binding}"
+        return Problem("AB314", where, in_words(error), "mend what the cluster names, then apply again")
+
+
+def _parts(steps: Sequence[Change]) -> Iterator[Sequence[Change]]:
+    yield from (steps[start : start + AT_ONCE] for start in range(0, len(steps), AT_ONCE))
+
+
+def _tell(steps: Sequence[AclChange], problems: Problems, outcome: Outcome) -> None:
+    for step in steps:
+        if problem := problems.get(step.binding):
+            outcome.failed.append(Failure(step, problem))
+        else:
+            outcome.done.append(step)

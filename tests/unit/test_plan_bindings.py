@@ -1,0 +1,199 @@
+"""Which ACLs copies get: reading follows originals, writing does not, and nothing foreign is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import pytest
+
+from reconciler.model.access import Access
+from reconciler.model.acl import ALL, Pattern
+from reconciler.model.binding import Binding, ObservedBindings, OwnedBinding, Permission, Sight
+from reconciler.model.flow import Flow
+from reconciler.model.observed import ObservedCluster
+from reconciler.model.policy import ReplicationPolicy
+from reconciler.model.security import Security
+from reconciler.model.steps import AclChange, GrantAcl, RevokeAcl
+from reconciler.model.topology import Topology
+from reconciler.plan.drift import drift_of
+from tests.unit.facts import EAST, WEST, carried_out, cluster, flow, plan_of, topic, topology
+
+
+def acl(
+    name: str = "orders",
+    operation: str = "READ",
+    who: str = "alice",
+    permission: Permission = "ALLOW",
+    prefixed: bool = False,
+) -> Binding:
+    return Binding("topic", Pattern(name, prefixed), f"User:{who}", operation, permission)
+
+
+def seen(one: ObservedCluster, *bindings: Binding, owned: Collection[OwnedBinding] = ()) -> ObservedCluster:
+    return replace(one, acls=ObservedBindings("seen", frozenset(bindings), tuple(owned)))
+
+
+def source(*bindings: Binding, topics: Collection[str] = ("orders", "users")) -> ObservedCluster:
+    return seen(cluster(EAST, *(topic(name) for name in topics)), *bindings)
+
+
+def target(*bindings: Binding, owned: Collection[OwnedBinding] = ()) -> ObservedCluster:
+    return seen(cluster(WEST), *bindings, owned=owned)
+
+
+def steps(declared: Topology, *clusters: ObservedCluster) -> list[AclChange]:
+    return [step for step in plan_of(declared, *clusters).steps if isinstance(step, AclChange)]
+
+
+def granted(*bindings: Binding, there: ObservedCluster | None = None, declared: Topology | None = None) -> list[str]:
+    found = steps(declared or topology(), source(*bindings), there or target())
+    assert all(isinstance(step, GrantAcl) for step in found)
+    return [str(step.binding) for step in found]
+
+
+@pytest.mark.parametrize(
+    ("operation", "permission", "expected"),
+    [
+        ("READ", "ALLOW", ["READ"]),
+        ("DESCRIBE", "ALLOW", ["DESCRIBE"]),
+        ("DESCRIBE_CONFIGS", "ALLOW", ["DESCRIBE_CONFIGS"]),
+        ("ALL", "ALLOW", ["DESCRIBE_CONFIGS", "READ"]),
+        ("WRITE", "ALLOW", []),
+        ("ALTER", "ALLOW", []),
+        ("DELETE", "ALLOW", []),
+        ("READ", "DENY", ["READ"]),
+        ("ALL", "DENY", ["DESCRIBE", "DESCRIBE_CONFIGS", "READ"]),
+        ("WRITE", "DENY", []),
+    ],
+)
+def test_what_is_about_reading_follows(operation: str, permission: Permission, expected: list[str]) -> None:
+    found = steps(topology(), source(acl(operation=operation, permission=permission)), target())
+    copies = [acl("us-east.orders", one, permission=permission) for one in expected]
+    assert [(type(step), step.binding) for step in found] == [(GrantAcl, copy) for copy in copies]
+
+
+def test_a_prefix_stays_one_where_copies_alone_begin_with_the_alias() -> None:
+    assert granted(acl("ord", prefixed=True)) == ["User:alice READ on topic us-east.ord* (prefixed)"]
+    assert granted(acl("*")) == ["User:alice READ on topic us-east.* (prefixed)"]
+    assert granted(acl("pay", prefixed=True)) == [], "no topic that is copied begins so"
+
+
+def test_under_another_policy_each_copy_is_named() -> None:
+    identity = topology(flow(policy=ReplicationPolicy("identity")))
+    assert granted(acl("*"), declared=identity) == ["User:alice READ on topic orders", "User:alice READ on topic users"]
+    assert granted(acl("ord", prefixed=True), declared=identity) == ["User:alice READ on topic orders"]
+
+
+def test_what_is_not_copied_is_not_granted() -> None:
+    assert granted(acl("payments"), acl("orders"), declared=topology(flow(include=["users"]))) == []
+    assert granted(acl("orders"), declared=topology(flow(acls=False))) == []
+
+
+def test_our_own_principal_and_what_everybody_is_denied_are_left_out() -> None:
+    declared = topology()
+    user = replace(declared.clusters[WEST], security=Security("SASL_PLAINTEXT", "PLAIN", "mirror"))
+    declared = replace(declared, clusters={**declared.clusters, WEST: user})
+    mine, everybody = acl(who="mirror"), acl(who="*", permission="DENY")
+    assert steps(declared, source(mine, everybody, acl(who="*")), target()) == [
+        GrantAcl(WEST, acl("us-east.orders", who="*"), "us-east-eu-west")
+    ]
+
+
+def test_what_others_granted_is_enough_and_never_becomes_ours() -> None:
+    there = acl("us-east.orders")
+    assert granted(acl(), there=target(there)) == []
+    assert steps(topology(), source(), target(there)) == []
+
+
+def test_ours_is_revoked_when_the_original_has_it_no_more_and_kept_for_another_topology() -> None:
+    copy = acl("us-east.orders")
+    mine = OwnedBinding(copy, "payments", "us-east-eu-west")
+    declared = topology()
+    mine = replace(mine, topology=declared.name)
+    (step,) = steps(declared, source(), target(copy, owned=[mine]))
+    assert step == RevokeAcl(WEST, copy, "us-east-eu-west", is_kept=False)
+    (step,) = steps(declared, source(), target(copy, owned=[mine, replace(mine, topology="another")]))
+    assert step == RevokeAcl(WEST, copy, "us-east-eu-west", is_kept=True)
+    assert steps(declared, source(), target(copy, owned=[replace(mine, topology="another")])) == []
+
+
+@pytest.mark.parametrize("sight", ["unasked", "unsure", "hidden", "off"])
+def test_nothing_is_revoked_that_could_not_be_looked_up(sight: Sight) -> None:
+    copy = acl("us-east.orders")
+    mine = OwnedBinding(copy, topology().name, "us-east-eu-west")
+    blind = replace(source(), acls=ObservedBindings(sight))
+    assert steps(topology(), blind, target(copy, owned=[mine])) == []
+    hidden = replace(target(), acls=ObservedBindings(sight, owned=(mine,)))
+    # Where there are none, or no authorizer, trying tells.
+    grants = [GrantAcl(WEST, copy, "us-east-eu-west")] if sight == "unsure" else []
+    assert steps(topology(), source(acl()), hidden) == grants
+
+
+def test_nothing_is_revoked_of_flows_that_run_no_more() -> None:
+    copy = acl("us-east.orders")
+    mine = OwnedBinding(copy, topology().name, "us-east-eu-west")
+    for declared in (topology(flow(enabled=False)), topology(flow(name="another")), topology(flow(acls=False))):
+        assert steps(declared, source(), target(copy, owned=[mine])) == []
+
+
+def test_who_reads_a_copy_goes_on_when_its_original_is_gone() -> None:
+    plan = plan_of(topology(), source(acl()), target())
+    after = carried_out(plan, target())
+    assert steps(topology(), source(acl(), topics=["users"]), after) == []
+
+
+def test_an_apply_followed_by_a_plan_is_empty() -> None:
+    here = source(
+        acl(), acl("*", "ALL", who="bob"), acl("us", "DESCRIBE", prefixed=True), acl("users", permission="DENY")
+    )
+    for policy in (ReplicationPolicy(), ReplicationPolicy("identity")):
+        declared = topology(flow(policy=policy))
+        before = target()
+        plan = plan_of(declared, here, before)
+        assert plan.to_add > len(plan.clusters[0].flows)
+        assert plan_of(declared, here, carried_out(plan, before)).changes_nothing
+
+
+def _said(declared: Topology, *clusters: ObservedCluster) -> list[str]:
+    return [notice.message for notice in plan_of(declared, *clusters).clusters[0].warnings]
+
+
+def test_what_is_not_followed_is_said() -> None:
+    blind = replace(source(), acls=ObservedBindings("hidden"))
+    (said,) = _said(topology(), blind, target())
+    assert said.startswith(
+        "ACLs of originals are not followed: an anonymous user is not allowed DESCRIBE on cluster us"
+    )
+    hidden = replace(target(), acls=ObservedBindings("hidden"))
+    (said,) = _said(topology(), source(acl()), hidden)
+    assert "not allowed DESCRIBE on cluster eu-west" in said
+    assert _said(topology(), source(), hidden) == [], "there is nothing to follow"
+    weak = replace(target(), access=Access(frozenset({"DESCRIBE"})))
+    (said,) = _said(topology(), source(acl()), weak)
+    assert "not allowed ALTER on cluster eu-west" in said
+    assert steps(topology(), source(acl()), weak) == []
+    assert _said(topology(flow(acls=False)), blind, target()) == []
+
+
+def test_drift_tells_what_is_gone_and_what_somebody_added() -> None:
+    declared: Topology = topology()
+    after = carried_out(plan_of(declared, source(acl()), target()), target())
+    assert drift_of(declared, {WEST: after}) == ()
+    added = acl("us-east.orders", "WRITE", "mallory")
+    changed = replace(after, acls=replace(after.acls, bindings=frozenset({added})))
+    found = drift_of(declared, {WEST: changed})
+    assert [(one.kind, one.topic, one.field, one.desired, one.found) for one in found] == [
+        ("missing", "us-east.orders", "acl", "User:alice READ on topic us-east.orders", None),
+        ("unmanaged", "us-east.orders", "acl", None, "User:mallory WRITE on topic us-east.orders"),
+    ]
+
+
+def test_json_gives_back_what_it_was_given() -> None:
+    mine = OwnedBinding(acl(prefixed=True), "payments", "f")
+    one = ObservedBindings(
+        "seen", frozenset({acl(), Binding("topic", ALL, "User:a", "ALL", "DENY", "10.0.0.1")}), (mine,)
+    )
+    assert ObservedBindings.from_json(one.to_json()) == one
+    declared: Flow = flow()
+    assert declared.acls
