@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bench.control import control, control_report
 from bench.crowd import crowd, crowd_report
 from bench.latency import Peer, Setting, latency
 from bench.latency_report import latency_report
@@ -59,3 +60,15 @@ def test_a_crowd_is_measured_from_its_start_to_a_record_now_and_then() -> None:
     assert one.start_cpu > 0
     assert one.sight.records > 0
     assert "40 partitions" in crowd_report(setting, found, {}, "today")
+
+
+def test_planning_many_topics_asks_as_often_as_planning_one() -> None:
+    found = control(30, 60, lambda _: None)
+    for calls in (found.large, found.small):
+        assert [call.name for call in calls] == ["plan", "apply", "plan, unchanged"]
+        assert calls[1].requests["CreateAcls"] == calls[1].requests["CreateTopics"] - 4 == 1
+    kinds = ("DescribeAcls", "DescribeConfigs", "ListOffsets")
+    large, small = (calls[-1].requests for calls in (found.large, found.small))
+    assert [large[kind] for kind in kinds] == [small[kind] for kind in kinds]
+    assert all(large[kind] for kind in kinds)
+    assert "plan, unchanged" in control_report(30, 60, found, {}, "today")
