@@ -12,13 +12,15 @@ from reconciler.cli.common import Files, load_topology, stdout_console
 
 def graph(
     files: Files,
-    output: Annotated[Literal["text", "mermaid"], typer.Option("--format", help="How it is drawn.")] = "text",
+    output: Annotated[Literal["text", "mermaid", "svg"], typer.Option("--format", help="How it is drawn.")] = "text",
 ) -> None:
     """Draw clusters and flows."""
-    from reconciler.report.graph import graph_mermaid, graph_text
+    from reconciler.report.graph import graph_mermaid, graph_svg, graph_text
 
     topology = load_topology(files)
     if output == "mermaid":
         sys.stdout.write(graph_mermaid(topology))
+    elif output == "svg":
+        sys.stdout.write(graph_svg(topology))
     else:
         stdout_console().print(graph_text(topology))

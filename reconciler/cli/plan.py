@@ -8,12 +8,22 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.common import Files, load_topology, stderr_console
-from reconciler.cli.planning import DIFFERENT, Clusters, PlanFormat, chosen_targets, observe_and_plan, print_plan
+from reconciler.cli.planning import (
+    DIFFERENT,
+    Clusters,
+    PlanFormatOrPicture,
+    chosen_targets,
+    observe_and_plan,
+    print_picture,
+    print_plan,
+)
 
 
 def plan(
     files: Files,
-    output: Annotated[PlanFormat, typer.Option("--format", help="How the plan is written.")] = "text",
+    output: Annotated[
+        PlanFormatOrPicture, typer.Option("--format", help="How the plan is written, or drawn.")
+    ] = "text",
     clusters: Clusters = None,
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="End with 3 when there is something to do.")
@@ -40,6 +50,10 @@ def plan(
 
         write_plan(out, planned, targets)
         stderr_console().print(f"wrote {out}", style="dim")
-    print_plan(planned, output)
+    match output:
+        case "mermaid" | "svg":
+            print_picture(topology, planned, output)
+        case _:
+            print_plan(planned, output)
     if detailed_exitcode and not planned.changes_nothing:
         raise typer.Exit(DIFFERENT)

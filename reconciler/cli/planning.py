@@ -14,6 +14,8 @@ from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
 
 PlanFormat = Literal["text", "json", "markdown"]
+PlanPicture = Literal["mermaid", "svg"]
+PlanFormatOrPicture = Literal["text", "json", "markdown", "mermaid", "svg"]
 
 DIFFERENT = 3
 """The exit code for changes or drift, where `--detailed-exitcode` asks for it."""
@@ -73,3 +75,11 @@ def print_plan(plan: Plan, output: PlanFormat) -> None:
         from reconciler.report.plan_text import plan_text
 
         stdout_console().print(plan_text(plan))
+
+
+def print_picture(topology: Topology, plan: Plan, output: PlanPicture) -> None:
+    """Draw a plan to stdout, what changes in colour."""
+    from reconciler.report.plan_picture import plan_mermaid, plan_svg
+
+    draw = plan_svg if output == "svg" else plan_mermaid
+    sys.stdout.write(draw(topology, plan))
