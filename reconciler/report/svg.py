@@ -91,7 +91,7 @@ def _drawn(layout: Layout, hues: dict[str, str]) -> Iterator[str]:
 
 
 def _panel(panel: Panel) -> Iterator[str]:
-    fits = int((panel.width - 2 * PANEL_PADDING) / text_width((("x", ""),), 12.0))
+    fits = int((panel.width - 2 * PANEL_PADDING) / text_width((("x", "strong"),), 12.5))
     name = str(panel.name)
     yield f'<g class="panel" data-datacenter={_attribute(name)}>'
     yield f"<title>{_text(name)}</title>"

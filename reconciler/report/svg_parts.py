@@ -26,8 +26,8 @@ ALIAS_CHARACTERS = 28
 
 ALIAS_SIZE = 14.0
 TEXT_SIZE = 11.5
-_EM = 0.61
-"""How wide a character is at most, in parts of the size, as a page's fonts are not known here."""
+_EM, _BOLD_EM = 0.61, 0.71
+"""How wide a letter is, plain and bold, in parts of the size: not known here, as a page has its own fonts, so much."""
 
 Side = Literal["left", "right"]
 
@@ -141,8 +141,12 @@ class Layout:
 
 def text_width(line: Line, size: float = TEXT_SIZE) -> float:
     """Return how wide words are at most; those of wide scripts count twice."""
-    cells = sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for text, _ in line for letter in text)
-    return cells * size * _EM
+    bold = ("strong", "add", "change", "delete")
+    return sum(_cells(text) * size * (_BOLD_EM if style in bold else _EM) for text, style in line)
+
+
+def _cells(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 def shortened(text: str, characters: int = CHARACTERS) -> str:
@@ -180,8 +184,9 @@ def _wrapped(line: Line) -> tuple[Line, ...]:
     ((text, style),) = line
     if style != "code":
         return (_cut(line),)
-    rows = wrap(text, CHARACTERS, max_lines=2, placeholder="…", break_on_hyphens=False)
-    return tuple(((row, style),) for row in rows)
+    first, *others = wrap(text, CHARACTERS, break_on_hyphens=False) or [""]
+    rest = text[len(first) :].strip() if others else ""
+    return tuple(((row, style),) for row in (first, shortened(rest)) if row)
 
 
 def _cut(line: Line) -> Line:

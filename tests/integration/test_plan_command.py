@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,21 @@ def aggregation(
     )
     create(source_cluster, topic_name)
     return path
+
+
+def test_a_plan_is_drawn_with_what_it_adds_in_colour(aggregation: Path) -> None:
+    drawn = anabranch("plan", aggregation, "--format", "svg", "--detailed-exitcode")
+    assert (drawn.code, drawn.stdout.count("<svg ")) == (3, 1)
+    assert '<g class="cluster add" data-cluster="eu-west">' in drawn.stdout
+    assert '<g class="cluster absent" data-cluster="us-east">' in drawn.stdout
+    # One topic is made for both flows; it counts once, at the first of them that made it.
+    tones = dict(re.findall(r'<g class="flow (\w+)" data-flow="([\w-]+)">', drawn.stdout))
+    assert tones == {"add": "ap-south-eu-west", "same": "us-east-eu-west"}
+    chart = anabranch("plan", aggregation, "--format", "mermaid").stdout
+    assert chart.startswith("flowchart LR\n")
+    assert re.search(r"^  class c2 add$", chart, re.MULTILINE)
+    refused = anabranch("apply", aggregation, "--yes", "--format", "svg")
+    assert (refused.code, refused.stdout) == (2, "")
 
 
 def test_what_cannot_have_identical_offsets_is_planned_with_translated_ones(

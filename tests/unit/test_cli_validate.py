@@ -181,7 +181,7 @@ def test_resolve_looks_every_reference_up(
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["validate"], ["nonsense"], ["validate", "--nonsense", "x"], ["graph", "--format", "svg", "x"]]
+    "arguments", [[], ["validate"], ["nonsense"], ["validate", "--nonsense", "x"], ["graph", "--format", "png", "x"]]
 )
 def test_usage_errors(here: pytest.CaptureFixture[str], arguments: list[str]) -> None:
     result = run(here, *arguments)

@@ -24,10 +24,12 @@ from reconciler.report.svg import svg
 from reconciler.report.svg_style import HUES
 from tests.unit.facts import flow, topology
 
+ROOT = Path(__file__).parents[2]
 SVG = "{http://www.w3.org/2000/svg}"
 SAMPLES = 24
-# How wide a letter is at most, in parts of its size, in the fonts that are asked for.
+# How wide a letter is, plain and bold, in parts of its size.
 LETTER = 0.6
+BOLD = 0.7
 # Numbers are written to a tenth of a pixel.
 ROUNDED = 0.21
 
@@ -76,6 +78,14 @@ class Drawn:
     @property
     def wires(self) -> list[ElementTree.Element]:
         return [one for one in self.root.iter() if "data-source" in one.attrib]
+
+
+def width(words: ElementTree.Element) -> float:
+    """Return about how wide words are drawn."""
+    kind = words.get("class", "")
+    size = {"alias": 14.0, "title": 20.0, "subtitle": 13.0}.get(kind, 11.5)
+    letter = BOLD if kind in ("alias", "title") else LETTER
+    return len("".join(words.itertext())) * size * letter
 
 
 def place(rect: ElementTree.Element) -> Place:
@@ -159,15 +169,14 @@ def test_nothing_lies_over_anything_else(shape: Topology) -> None:
 
 def test_words_stay_in_their_boxes_and_on_the_page(shape: Topology) -> None:
     drawn = Drawn(graph_svg(shape))
-    places = {"cluster": drawn.clusters, "flow": drawn.flows}
+    places = {"cluster": drawn.clusters, "flow": drawn.flows, "datacenter": drawn.panels}
     for kind, found in places.items():
         for name, group in drawn.groups(kind).items():
             for words in group.iter(f"{SVG}text"):
-                size = 14 if words.get("class") == "alias" else 11.5
-                x, y, width = float(words.attrib["x"]), float(words.attrib["y"]), len("".join(words.itertext()))
-                assert found[name].holds(Place(x, y - size, x + width * size * LETTER, y + 2)), (kind, name)
+                x, y = float(words.attrib["x"]), float(words.attrib["y"])
+                assert found[name].holds(Place(x, y - 11, x + width(words), y + 2)), (kind, name)
     for words in drawn.root.iter(f"{SVG}text"):
-        assert float(words.attrib["x"]) + len("".join(words.itertext())) * 11.5 * LETTER <= drawn.page.right
+        assert float(words.attrib["x"]) + width(words) <= drawn.page.right
 
 
 def test_arrows_go_from_edge_to_edge_and_through_nobody_else(shape: Topology) -> None:
@@ -270,6 +279,13 @@ def test_a_topology_without_flows_and_one_with_a_lone_cluster() -> None:
     assert set(drawn.clusters) == {"a", "b"}
     assert not drawn.clusters["a"].overlaps(drawn.clusters["b"])
     assert drawn.page.holds(drawn.panels["x"])
+
+
+def test_the_picture_in_the_readme_is_of_its_file(tmp_path: Path) -> None:
+    (declaration,) = re.findall(r"^```yaml\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    (tmp_path / "payments.yaml").write_text(declaration)
+    drawn = graph_svg(declare.load([tmp_path / "payments.yaml"]))
+    assert (ROOT / "docs" / "pictures" / "payments.svg").read_text(encoding="utf-8") == drawn
 
 
 def test_the_command_writes_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
