@@ -1,14 +1,15 @@
-"""`anabranch explain`: what becomes of topics, and which line of the topology files says so."""
+"""`anabranch explain`: what becomes of topics, and which line of the files says so; and what an error code means."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from reconciler.cli.common import Files, load_topology, print_json, stdout_console
+from reconciler.cli.common import load_topology, print_json, stdout_console
 from reconciler.model.flow import Flow
 from reconciler.model.topology import Topology
 
@@ -16,7 +17,13 @@ _Format = Literal["text", "json", "commands"]
 
 
 def explain(
-    files: Files,
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="FILE|CODE",
+            help="Topology files; several are one topology. - reads standard input. Or error codes, such as AB407.",
+        ),
+    ] = None,
     topics: Annotated[
         list[str] | None,
         typer.Option("--topic", metavar="NAME", help="What becomes of the topic of this name; may be repeated."),
@@ -25,17 +32,25 @@ def explain(
     acls: Annotated[
         bool, typer.Option("--acls", help="Which ACLs the flows need on each cluster, to replicate and to apply.")
     ] = False,
+    codes: Annotated[bool, typer.Option("--codes", help="Every error code, one line each.")] = False,
     output: Annotated[
         _Format, typer.Option("--format", help="How the result is written; commands, of kafka-acls.sh, with --acls.")
     ] = "text",
 ) -> None:
-    """Say how flows name remote topics, what becomes of single topics, and which ACLs are needed.
+    """Say how flows name remote topics, what becomes of single topics, which ACLs are needed, or what a code means.
 
     Nothing is connected to: the topics need not be there.
     """
     from reconciler.report.explain import explained, explained_text
 
-    topology = load_topology(files)
+    wanted = _codes(files or [], codes)
+    if wanted is not None:
+        if topics or flow is not None or acls or output == "commands":
+            message = "codes go with --format text or json alone"
+            raise typer.BadParameter(message, param_hint="CODE")
+        _print_codes(wanted, output)
+        return
+    topology = load_topology(files or [])
     names = [one.name for one in topology.flows]
     if flow is not None and flow not in names:
         message = f"no flow {flow} is declared; there are {', '.join(names)}"
@@ -66,3 +81,45 @@ def _print_acls(topology: Topology, flows: Sequence[Flow], output: _Format) -> N
         sys.stdout.write(acls_commands(told))
     else:
         stdout_console().print(acls_text(told))
+
+
+def _codes(named: Sequence[Path], all_codes: bool) -> list[str] | None:
+    """Return the codes that are asked for: none where all are, None where files are.
+
+    Raises:
+        typer.BadParameter: neither codes nor files are named, or both.
+    """
+    from reconciler.report.error_codes import is_like_a_code
+
+    codes = [str(one).upper() for one in named if is_like_a_code(str(one)) and not one.exists()]
+    if (all_codes and named) or (codes and len(codes) < len(named)):
+        message = "either files, or codes, or --codes"
+        raise typer.BadParameter(message, param_hint="FILE|CODE")
+    if not named and not all_codes:
+        message = "name topology files, or error codes such as AB407; --codes lists these"
+        raise typer.BadParameter(message, param_hint="FILE|CODE")
+    return codes if codes or all_codes else None
+
+
+def _print_codes(wanted: Sequence[str], output: _Format) -> None:
+    """Print what the reference says of some codes, or a line of each.
+
+    Raises:
+        typer.BadParameter: there is no such code.
+    """
+    from reconciler.declare.resources import errors_text
+    from reconciler.report.error_codes import codes_text, entries, entry_text, near
+
+    known = entries(errors_text())
+    for code in wanted:
+        if code not in known:
+            message = f"there is no code {code}; near it are {', '.join(near(code, list(known)))}"
+            raise typer.BadParameter(message, param_hint="CODE")
+    chosen = [known[code] for code in wanted or known]
+    console = stdout_console()
+    if output == "json":
+        print_json([entry.told() for entry in chosen])
+    elif wanted:
+        console.print(*(entry_text(entry, console.width) for entry in chosen), sep="\n\n")
+    else:
+        console.print(codes_text(chosen))

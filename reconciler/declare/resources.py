@@ -1,7 +1,7 @@
-"""Finds the files that are no Python: the schema, the examples, the Pulumi program.
+"""Finds the files that are no Python: the schema, the examples, the Pulumi program, the reference of error codes.
 
-In a checkout they lie at the repository's top; in an installed package under `reconciler/_data`. The commands `schema`
-and `demo`, the validator and the Pulumi provisioner ask here, and nobody else knows the difference.
+In a checkout they lie at the repository's top; in an installed package under `reconciler/_data`. The commands `schema`,
+`explain` and `demo`, the validator and the Pulumi provisioner ask here, and nobody else knows the difference.
 """
 
 from __future__ import annotations
@@ -12,11 +12,17 @@ from pathlib import Path
 SCHEMA = "topology/schema/v1.json"
 EXAMPLES = "topology/examples"
 STACKS = "stacks"
+ERRORS = "docs/reference/errors.md"
 
 
 def schema_text() -> str:
     """Return the JSON Schema of topology files, as it is written."""
     return locate(SCHEMA).read_text(encoding="utf-8")
+
+
+def errors_text() -> str:
+    """Return the reference of error codes, as it is written."""
+    return locate(ERRORS).read_text(encoding="utf-8")
 
 
 def examples() -> dict[str, Path]:

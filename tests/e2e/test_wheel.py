@@ -39,5 +39,7 @@ def test_schema_validate_and_demo_from_an_installed_wheel(tmp_path: Path) -> Non
     assert '"$schema": "http://json-schema.org/draft-07/schema#"' in schema
     (packaged,) = (tmp_path / "env").glob("lib/*/site-packages/reconciler/_data/topology/examples/fan-out.yaml")
     assert "valid" in run(binaries / "anabranch", "validate", packaged, folder=tmp_path)
+    assert run(binaries / "anabranch", "explain", "AB407", folder=tmp_path).startswith("AB407  Guardrails\n")
+    assert run(binaries / "anabranch", "graph", packaged, "--format", "svg", folder=tmp_path).endswith("</svg>\n")
     story = run(binaries / "anabranch", "demo", "fan-out", "--seconds", "2", folder=tmp_path)
     assert "identical, offset by offset" in story

@@ -1,0 +1,124 @@
+"""The reference of error codes, taken apart: what each code means and what to do, as docs/reference/errors.md has it.
+
+The page is the one place where codes are explained; `explain` shows its words and adds none. Pure: the page's text is
+handed in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from textwrap import fill
+
+from rich.text import Text
+
+_CODE = re.compile(r"AB\d{3}")
+_LIKE_A_CODE = re.compile(r"AB\d+", re.IGNORECASE)
+_LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
+_STRONG = re.compile(r"\*\*([^*]+)\*\*")
+# A stop inside of backticks ends nothing.
+_FIRST_WORDS = re.compile(r"(?:`[^`]*`|[^`])*?[.:;](?=\s|$)")
+_NEAR = 3
+_WIDEST = 100
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is said of one code.
+
+    Attributes:
+        code: such as `AB407`.
+        chapter: the heading that it stands under.
+        preface: what is said of all codes of the chapter, such as their exit code; perhaps empty.
+        paragraphs: of this code, each in one line.
+    """
+
+    code: str
+    chapter: str
+    preface: str
+    paragraphs: tuple[str, ...]
+
+    @property
+    def meaning(self) -> str:
+        """The first words, in one line: what happened."""
+        found = _FIRST_WORDS.match(self.paragraphs[0]) if self.paragraphs else None
+        return (found[0] if found else " ".join(self.paragraphs)).rstrip(".:;")
+
+    def told(self) -> dict[str, str]:
+        """Return it as JSON types."""
+        return {
+            "code": self.code,
+            "chapter": self.chapter,
+            "preface": self.preface,
+            "meaning": self.meaning,
+            "text": "\n\n".join(self.paragraphs),
+        }
+
+
+def is_like_a_code(text: str) -> bool:
+    """Tell whether text is meant as a code: `ab4` is, `AB407.yaml` is not."""
+    return _LIKE_A_CODE.fullmatch(text) is not None
+
+
+def entries(page: str) -> dict[str, Entry]:
+    """Return every entry by its code, in the page's order.
+
+    Args:
+        page: the Markdown; `#` begins a chapter, `##` a code or a chapter's section, text before the first code of them
+            is their preface.
+    """
+    found: dict[str, Entry] = {}
+    chapter = preface = ""
+    for title, body in _sections(page):
+        if _CODE.fullmatch(title):
+            found[title] = Entry(title, chapter, preface, tuple(_paragraphs(body)))
+        else:
+            chapter = title
+            # An example of a message stands below it, and belongs to no code.
+            words, fence, _ = body.partition("```")
+            preface = " ".join(_paragraphs(words))
+            preface = f"{preface.removesuffix(':')}." if fence else preface
+    return found
+
+
+def near(code: str, known: Sequence[str]) -> list[str]:
+    """Return the known codes that are most like one that is not known: by its letters, else by its number."""
+    alike = get_close_matches(code.upper(), known, n=_NEAR, cutoff=0.75)
+    number = int(code[2:])
+    return alike or sorted(known, key=lambda one: (abs(int(one[2:]) - number), one))[:_NEAR]
+
+
+def entry_text(entry: Entry, width: int) -> Text:
+    """Return an entry for people, in lines of at most `width` letters."""
+    text = Text.assemble((entry.code, "bold red"), f"  {entry.chapter}")
+    if entry.preface:
+        text.append(f"\n{_filled(entry.preface, width)}", style="dim")
+    for paragraph in entry.paragraphs:
+        text.append(f"\n\n{_filled(paragraph, width)}")
+    return text
+
+
+def codes_text(listed: Sequence[Entry]) -> Text:
+    """Return one line for each code."""
+    lines = [Text.assemble((entry.code, "bold"), f"  {entry.meaning}") for entry in listed]
+    return Text("\n").join(lines)
+
+
+def _sections(page: str) -> Iterator[tuple[str, str]]:
+    """Yield each heading with what stands below it."""
+    parts = re.split(r"^#+ (.+)$", page, flags=re.MULTILINE)
+    for title, body in zip(parts[1::2], parts[2::2], strict=True):
+        yield title.strip(), body
+
+
+def _paragraphs(body: str) -> Iterator[str]:
+    for paragraph in re.split(r"\n\s*\n", body):
+        words = " ".join(_STRONG.sub(r"\1", _LINK.sub(r"\1", paragraph)).split())
+        if words:
+            yield words
+
+
+def _filled(paragraph: str, width: int) -> str:
+    return fill(paragraph, min(width, _WIDEST), break_long_words=False, break_on_hyphens=False)
