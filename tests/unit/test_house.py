@@ -69,7 +69,13 @@ def parameters(function: Function) -> int:
 
 
 def test_the_house_is_here() -> None:
-    assert {"reconciler/model/spec.py", "reconciler/replicator/task.py", "tests/unit/test_house.py"} <= set(PYTHON)
+    rooms = {
+        "reconciler/model/spec.py",
+        "reconciler/replicator/task.py",
+        "ci/scripts/plan.py",
+        "tests/unit/test_house.py",
+    }
+    assert rooms <= set(PYTHON)
 
 
 @pytest.mark.parametrize("name", [name for name in PYTHON if name.startswith("reconciler/model/")])
@@ -80,6 +86,12 @@ def test_the_model_imports_the_standard_library_and_itself(name: str) -> None:
         if module.split(".")[0] not in sys.stdlib_module_names and not module.startswith("reconciler.model")
     }
     assert others == set()
+
+
+@pytest.mark.parametrize("name", [name for name in PYTHON if name.startswith("ci/")])
+def test_what_users_copy_imports_the_standard_library_and_itself(name: str) -> None:
+    others = {module for module in imports(name) if module.split(".")[0] not in sys.stdlib_module_names}
+    assert {module for module in others if not module.startswith("gitops.")} == set()
 
 
 @pytest.mark.parametrize("name", PYTHON)

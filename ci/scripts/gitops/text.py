@@ -1,0 +1,155 @@
+"""What comments and issues say, and how it is cut to what a forge takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+LIMIT = 65_000
+"""Characters; every comment and issue has fewer. GitHub takes 65,536."""
+
+CLOSING = "\n\n</details>"
+_KINDS = ("missing", "changed", "unmanaged")
+_SPECIAL = "\\`*_[]<>|#"
+# By exit code of the command; a plan that was made has no entry.
+_FAILURES: Mapping[int, str] = {
+    2: "could not be made: `anabranch` does not know what it was asked",
+    4: "was refused",
+    5: "could not be made: another run is at work",
+    6: "is missing: some clusters did not answer",
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of `validate` and `plan`.
+
+    Attributes:
+        name: of the topology.
+        command: the last one that ran, `validate` or `plan`.
+        code: its exit code.
+        markdown: the plan; empty where there is none.
+        errors: what it said on stderr.
+    """
+
+    name: str
+    command: str
+    code: int
+    markdown: str
+    errors: str
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether there is a plan: nothing to do, or something."""
+        return self.command == "plan" and self.code in (0, 3)
+
+
+def marker(kind: str, name: str) -> str:
+    """Return the hidden first line by which a text of ours is found again.
+
+    Args:
+        kind: `plan` or `drift`.
+        name: of the topology.
+    """
+    return f"<!-- anabranch {kind} {name} -->"
+
+
+def has_marker(body: str, mark: str) -> bool:
+    """Say whether a text begins with a marker; one that quotes it does not."""
+    return body.replace("\r\n", "\n").split("\n", 1)[0] == mark
+
+
+def plan_comment(outcome: Outcome, where: str, commit: str) -> str:
+    """Return the comment of a pull request.
+
+    Args:
+        outcome: of the commands.
+        where: where the whole of it is, as Markdown.
+        commit: the newest of the branch.
+    """
+    mark = marker("plan", outcome.name)
+    foot = f"\n\nPlanned for commit {commit[:12]}; whole: {where}.\n"
+    if outcome.is_planned:
+        title, _, rest = outcome.markdown.strip().partition("\n")
+        folded = "<details><summary>The plan</summary>\n\n"
+        note = f"{{}} lines of the plan are left out here. The whole plan: {where}."
+        return fit(f"{mark}\n{title}\n\n{folded}", rest.strip(), CLOSING, foot, note)
+    what = "the declaration" if outcome.command == "validate" else "the plan"
+    how = "has errors" if outcome.command == "validate" else _FAILURES.get(outcome.code, "could not be made")
+    head = f"{mark}\n### {plain(outcome.name)}: {what} {how}\n\n`anabranch {outcome.command}` ended with exit code "
+    said = outcome.errors.strip()
+    fence = _fence(said)
+    note = f"{{}} lines are left out here. All of it: {where}."
+    return fit(f"{head}{outcome.code}:\n\n{fence}text\n", said or "(it said nothing)", f"\n{fence}", foot, note)
+
+
+def drift_title(name: str, drift: Sequence[Mapping[str, Any]]) -> str:
+    """Return the title of an issue about drift."""
+    kinds = ((kind, sum(one["kind"] == kind for one in drift)) for kind in _KINDS)
+    return f"Drift of {name}: " + ", ".join(f"{count} {kind}" for kind, count in kinds if count)
+
+
+def drift_body(name: str, drift: Sequence[Mapping[str, Any]]) -> str:
+    """Return the text of an issue about drift; the same drift gives the same text.
+
+    Args:
+        name: of the topology.
+        drift: as `anabranch drift --format json` has it.
+    """
+    head = (
+        f"{marker('drift', name)}\nThe clusters are not as the last apply of {plain(name)} left them. "
+        "This issue follows the drift and closes by itself when there is none any more.\n\n"
+    )
+    rows = ["| cluster | | topic | field | desired | found | what to do |", "|---|---|---|---|---|---|---|"]
+    rows += [
+        f"| {plain(one['cluster'])} | {one['kind']} | {code(one['topic'])} | {code(one['field'])} "
+        f"| {code(one['desired'])} | {code(one['found'])} | {plain(one['remedy'])} |"
+        for one in drift
+    ]
+    return fit(head, "\n".join(rows), "", "\n", "{} lines are left out here: `anabranch drift` shows all of them.")
+
+
+def fit(head: str, middle: str, closing: str, foot: str, note: str) -> str:
+    """Return head, middle, closing and foot as one text of fewer than `LIMIT` characters.
+
+    Only the middle is cut, at the end of a line; what is folded there is closed, and the note follows the closing.
+
+    Args:
+        head: what must stay, at the front.
+        middle: what may be cut.
+        closing: what ends the middle, whole or cut.
+        foot: what must stay, at the end.
+        note: what is said where something was cut; `{}` is the number of lines.
+    """
+    room = LIMIT - 1 - len(head) - len(closing) - len(foot)
+    if len(middle) <= room:
+        return head + middle + closing + foot
+    lines = middle.split("\n")
+    told = f"\n\n{note}"
+    kept, size, is_open = 0, -1, 0
+    room -= len(told.format(len(lines)))
+    for line in lines:
+        size += 1 + len(line)
+        opened = max(0, is_open + line.startswith("<details") - line.startswith("</details"))
+        if size + opened * len(CLOSING) > room:
+            break
+        kept, is_open = kept + 1, opened
+    text = "\n".join(lines[:kept]) or lines[0][: max(0, room)]
+    return head + text + CLOSING * is_open + closing + told.format(len(lines) - kept) + foot
+
+
+def plain(text: str) -> str:
+    """Return text with the characters that Markdown would read as its own escaped."""
+    return "".join(f"\\{char}" if char in _SPECIAL else char for char in str(text).replace("\n", " "))
+
+
+def code(text: str | None) -> str:
+    """Return text as code inside a table cell, and what is not there as an empty one."""
+    return "" if text is None else "`" + str(text).replace("`", "'").replace("|", "\\|").replace("\n", " ") + "`"
+
+
+def _fence(text: str) -> str:
+    """Return a fence that nothing in the text can close."""
+    return "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
