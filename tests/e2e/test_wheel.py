@@ -41,5 +41,10 @@ def test_schema_validate_and_demo_from_an_installed_wheel(tmp_path: Path) -> Non
     assert "valid" in run(binaries / "anabranch", "validate", packaged, folder=tmp_path)
     assert run(binaries / "anabranch", "explain", "AB407", folder=tmp_path).startswith("AB407  Guardrails\n")
     assert run(binaries / "anabranch", "graph", packaged, "--format", "svg", folder=tmp_path).endswith("</svg>\n")
+    (pipelines,) = (tmp_path / "env").glob("lib/*/site-packages/reconciler/_data/ci")
+    assert len([*pipelines.glob("git*/*.yml")]) == 4
+    for script in ("plan", "comment", "reviewed", "drift"):
+        copied = pipelines / "scripts" / f"{script}.py"
+        assert f"usage: {script}.py" in run(binaries / "python", copied, "--help", folder=tmp_path)
     story = run(binaries / "anabranch", "demo", "fan-out", "--seconds", "2", folder=tmp_path)
     assert "identical, offset by offset" in story
