@@ -22,8 +22,8 @@ from reconciler.model.start import Start, StartAt
 PATTERN_KINDS = ("fan-out", "aggregation", "active-active", "xdcr")
 FIELDS = (
     *("topics", "policy", "offsets", "delivery", "start", "isolation-level", "fill", "on-data-loss", "on-recreate"),
-    *("quota", "batch-size", "compression", "linger", "commit-interval", "dlq", "tasks", "replication-factor"),
-    *("refresh-interval", "configs", "acls", "enabled"),
+    *("quota", "batch-size", "compression", "linger", "commit-interval", "dlq", "tasks", "partitions"),
+    *("replication-factor", "refresh-interval", "configs", "acls", "enabled"),
 )
 
 
@@ -60,6 +60,7 @@ _BUILT_IN_VALUES: dict[str, Value] = {
     "commit-interval": "500ms",
     "dlq": None,
     "tasks": 1,
+    "partitions": None,
     "replication-factor": None,
     "refresh-interval": "60s",
     "configs.sync": True,
@@ -107,6 +108,7 @@ def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -
     """Return the flow that effective settings describe; they have passed the schema."""
     value = {key: setting.value for key, setting in settings.items()}
     factor = cast("int | None", value["replication-factor"])
+    partitions = cast("int | None", value["partitions"])
     quota = cast("str | None", value["quota"])
     return Flow(
         name=name,
@@ -133,6 +135,7 @@ def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -
         dlq=cast("str | None", value["dlq"]),
         # 4.0 is a whole number to JSON Schema.
         tasks=int(cast("int", value["tasks"])),
+        partitions=None if partitions is None else int(partitions),
         replication_factor=None if factor is None else int(factor),
         refresh_interval=seconds(cast("str", value["refresh-interval"])),
         configs=ConfigRules(

@@ -64,6 +64,7 @@ class Flow:
         commit_interval: for how many seconds records with translated offsets gather before they are committed.
         dlq: topic of the target where records are put aside that the target will never take; None parks them.
         tasks: how many tasks replicate it.
+        partitions: how many remote topics have at least; None means as many as their originals.
         replication_factor: of remote topics; None means the source's, at most the target's broker count.
         refresh_interval: seconds between two looks for new topics and partitions, and for what changed on originals.
         configs: which settings copies get.
@@ -91,6 +92,7 @@ class Flow:
     commit_interval: float = DEFAULT_COMMIT_INTERVAL
     dlq: str | None = None
     tasks: int = 1
+    partitions: int | None = None
     replication_factor: int | None = None
     refresh_interval: float = DEFAULT_REFRESH_INTERVAL
     configs: ConfigRules = field(default_factory=ConfigRules)

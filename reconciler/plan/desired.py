@@ -49,7 +49,11 @@ def _shared_topic(choices: Sequence[Choice], target: ObservedCluster) -> Desired
     record = target.owned.get(choices[0].remote)
     held = None if record is None else (record.source, record.source_topic)
     first = next((c for c in choices if (c.flow.source, c.original.name) == held), choices[0])
-    return replace(_remote_topic(first, target), partitions=max(choice.original.partitions for choice in choices))
+    return replace(_remote_topic(first, target), partitions=max(map(_partitions, choices)))
+
+
+def _partitions(choice: Choice) -> int:
+    return max(choice.original.partitions, choice.flow.partitions or 0)
 
 
 def _remote_topic(choice: Choice, target: ObservedCluster) -> DesiredTopic:
@@ -63,7 +67,7 @@ def _remote_topic(choice: Choice, target: ObservedCluster) -> DesiredTopic:
         source=flow.source,
         source_topic=original.name,
         source_topic_id=original.topic_id,
-        partitions=original.partitions,
+        partitions=_partitions(choice),
         replication_factor=replication,
         offsets=choice.mode,
         settings=settings_of(

@@ -27,6 +27,20 @@ def refusals(
         if existing is not None:
             where = _where(topology, topic)
             yield from _not_ours(topic, existing, observed[topic.cluster], topology, where)
+            yield from _fewer(topic, existing, observed[topic.cluster].owned.get(topic.name), topology, where)
+
+
+def _fewer(
+    topic: DesiredTopic, existing: ObservedTopic, record: OwnedTopic | None, topology: Topology, where: str
+) -> Iterator[Problem]:
+    """Yield that a flow asks for fewer partitions than its copy was made with; what others added is told only."""
+    flow = next(flow for flow in topology.flows if flow.name == topic.flow)
+    if flow.partitions is None or record is None or not is_ours(existing, record, topology.name):
+        return
+    if topic.partitions < min(record.partitions, existing.partitions):
+        found = f"has {existing.partitions} partitions, and flow {flow.name} asks for {topic.partitions}"
+        remedy = f"partitions never become fewer: ask for {record.partitions} (partitions), or leave the number out"
+        yield Problem("AB430", where, found, remedy)
 
 
 def refused_topics(

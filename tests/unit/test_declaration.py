@@ -46,6 +46,7 @@ CHANGED: dict[str, Any] = {
     "commit_interval": 1.0,
     "dlq": "dead",
     "tasks": 2,
+    "partitions": 12,
     "replication_factor": 2,
     "refresh_interval": 1.0,
     "configs": ConfigRules(set=(("retention.ms", "1"),)),

@@ -136,7 +136,7 @@ def test_an_unknown_code_is_told_with_those_near_it(capsys: pytest.CaptureFixtur
     assert "there is no code AB498; near it are " in err
     known = list(entries(errors_text()))
     assert near("AB47", known)[0] == "AB407"
-    assert near("AB999999", known) == ["AB502", "AB501", "AB412"]
+    assert near("AB999999", known) == sorted(known)[:-4:-1]
     assert len(near("AB4", known)) == 3
 
 

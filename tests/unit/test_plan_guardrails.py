@@ -11,6 +11,7 @@ from reconciler.model.observed import ObservedCluster
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.selection import Selection
 from reconciler.model.start import Start
+from reconciler.model.steps import AddPartitions, CreateTopic, RecordOwnership
 from reconciler.model.topology import Topology
 from reconciler.plan.desired import desired_topics
 from tests.unit.facts import EAST, WEST, carried_out, cluster, flow, made, plan_of, record, topic, topology
@@ -137,3 +138,36 @@ def test_offsets_at_which_no_copy_can_begin() -> None:
     ]
     begun = carried_out(plan_of(topology(), cluster(EAST, orders, users), cluster(WEST)), cluster(WEST))
     assert plan_of(declared, cluster(EAST, orders, users), begun).is_empty
+
+
+def test_fewer_partitions_than_a_copy_was_made_with_are_refused() -> None:
+    first = topology(flow(partitions=12))
+    plan = plan_of(first, SOURCE, cluster(WEST))
+    before = carried_out(plan, cluster(WEST))
+    assert before.topics["us-east.orders"].partitions == 12
+    assert plan_of(first, SOURCE, before).changes_nothing
+
+    (problem,) = problems(topology(flow(partitions=11)), SOURCE, before)
+    assert (problem.code, problem.message) == (
+        "AB430",
+        "has 12 partitions, and flow us-east-eu-west asks for 11",
+    )
+    assert "ask for 12" in problem.remedy
+    more = plan_of(topology(flow(partitions=13)), SOURCE, before)
+    assert [step.topic.partitions for step in more.steps if isinstance(step, AddPartitions)] == [13]
+    assert plan_of(topology(), SOURCE, before).is_empty, "copies keep what they have more"
+
+
+def test_partitions_that_somebody_added_are_no_refusal() -> None:
+    first = topology(flow(partitions=12))
+    before = carried_out(plan_of(first, SOURCE, cluster(WEST)), cluster(WEST))
+    grown = replace(before.topics["us-east.orders"], partitions=20)
+    there = replace(before, topics={"us-east.orders": grown})
+    assert [type(step) for step in plan_of(first, SOURCE, there).steps] == [RecordOwnership]
+
+
+def test_originals_with_more_partitions_than_asked_for_decide() -> None:
+    source = cluster(EAST, topic("orders", 16))
+    (step,) = plan_of(topology(flow(partitions=12)), source, cluster(WEST)).steps
+    assert isinstance(step, CreateTopic)
+    assert step.topic.partitions == 16
