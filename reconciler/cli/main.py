@@ -19,6 +19,7 @@ from reconciler import __version__
 from reconciler.cli.apply import apply
 from reconciler.cli.common import print_problems
 from reconciler.cli.demo import demo
+from reconciler.cli.destroy import destroy
 from reconciler.cli.doctor import doctor
 from reconciler.cli.drift import drift
 from reconciler.cli.explain import explain
@@ -47,6 +48,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "plan": plan,
     "apply": apply,
     "drift": drift,
+    "destroy": destroy,
     "replicate": replicate,
     "status": status,
     "lag": lag,

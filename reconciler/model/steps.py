@@ -10,6 +10,7 @@ from typing import Literal
 
 from reconciler.model.declaration import Declared
 from reconciler.model.desired import DesiredTopic
+from reconciler.model.removals import DeleteTopic, ForgetTopic, Removal
 
 ChangeReason = Literal["source-change", "target-change", "missing", "obsolete"]
 """Why a setting changes: it changed at the source since the last apply, or at the target; the last apply did not set
@@ -111,7 +112,7 @@ class RecordOwnership(_ChangeTopic):
 
 
 TopicChange = AddPartitions | AlterConfig | RecordOwnership
-Step = CreateInternalTopic | CreateTopic | TopicChange
+Step = CreateInternalTopic | CreateTopic | TopicChange | Removal
 
 
 @dataclass(frozen=True)
@@ -278,6 +279,11 @@ class Plan:
 
     @property
     def to_change(self) -> int:
-        """How many existing topics are changed, each counted once."""
-        changed = {(step.cluster, step.name) for step in self.steps if isinstance(step, TopicChange)}
+        """How many existing topics are changed, each counted once, and records of topics that are gone."""
+        changed = {(step.cluster, step.name) for step in self.steps if isinstance(step, TopicChange | ForgetTopic)}
         return len(changed)
+
+    @property
+    def to_delete(self) -> int:
+        """How many topics are deleted."""
+        return sum(isinstance(step, DeleteTopic) for step in self.steps)

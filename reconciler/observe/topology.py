@@ -16,7 +16,7 @@ from confluent_kafka.admin import ConfigEntry, ConfigSource, TopicDescription
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.declaration import InForce
-from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem, Unreachable, together
+from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem, Refused, Unreachable, together
 from reconciler.model.observed import (
     EFFECTIVE_KEYS,
     OLD_TIMESTAMP_KEYS,
@@ -46,6 +46,7 @@ def observe(topology: Topology, targets: Collection[str]) -> dict[str, ObservedC
     Raises:
         Unreachable: AB310, some clusters do not answer; all problems of all clusters are named.
         EnvironmentFault: AB304, AB311, AB312 or AB313 and nothing worse.
+        Refused: AB423, a cluster is another one than the declared.
     """
     flows = topology.flows_into(targets)
     connections = connect(topology, targets)
@@ -55,7 +56,8 @@ def observe(topology: Topology, targets: Collection[str]) -> dict[str, ObservedC
     touched = _touched(topology, targets, names)
 
     def look(alias: str) -> ObservedCluster:
-        seen = _observe_cluster(clusters[alias], connections[alias], touched[alias], is_target=alias in targets)
+        owned = _owned(clusters[alias], connections[alias]) if alias in targets else {}
+        seen = _observe_cluster(clusters[alias], connections[alias], touched[alias], owned)
         if alias in targets and OWNED.name in seen.names:
             seen = replace(seen, in_force=_in_force(clusters[alias], topology.name))
         into = [flow for flow in flows if flow.target == alias]
@@ -85,6 +87,7 @@ def connect(topology: Topology, targets: Collection[str]) -> dict[str, Connectio
     Raises:
         Unreachable: AB310, some clusters do not answer; all problems of all clusters are named.
         EnvironmentFault: AB304, AB306, AB307, AB312, AB318 or AB319, and nothing worse.
+        Refused: AB423, a cluster is another one than the declared.
     """
     flows = topology.flows_into(targets)
     aliases = [alias for alias in topology.aliases if alias in targets or any(flow.source == alias for flow in flows)]
@@ -102,11 +105,16 @@ def observe_owned(topology: Topology, targets: Collection[str]) -> tuple[dict[st
 
     Raises:
         EnvironmentFault: AB304, AB311, AB312 or AB313: a cluster answers, and does not let us look.
+        Refused: AB423, a cluster is another one than the declared.
     """
 
     def look(alias: str) -> ObservedCluster:
-        cluster = topology.clusters[alias]
-        return _observe_cluster(cluster, Connection(cluster), set(), is_target=True)
+        cluster, connection = topology.clusters[alias], Connection(topology.clusters[alias])
+        owned = _owned(cluster, connection)
+        # Asked by name: what is hidden from us must not look as if it were gone.
+        ours = {name for name, record in owned.items() if record.topology == topology.name}
+        seen = _observe_cluster(cluster, connection, ours, owned)
+        return replace(seen, in_force=_in_force(cluster, topology.name)) if OWNED.name in seen.names else seen
 
     observed, errors = _ask_each(targets, look)
     if refused := [error for error in errors if not isinstance(error, Unreachable)]:
@@ -144,11 +152,12 @@ def _touched(topology: Topology, targets: Collection[str], names: Mapping[str, f
     return touched
 
 
-def _observe_cluster(cluster: Cluster, connection: Connection, touched: set[str], is_target: bool) -> ObservedCluster:
+def _observe_cluster(
+    cluster: Cluster, connection: Connection, touched: set[str], owned: Mapping[str, OwnedTopic]
+) -> ObservedCluster:
     """Ask one cluster for the details of the topics in question."""
     metadata = connection.metadata
     names = frozenset(metadata.topics)
-    owned = _owned(cluster, connection) if is_target else {}
     wanted = sorted(touched | (owned.keys() & names))
     described = connection.describe_topics(wanted)
     configs = connection.topic_configs(described)
@@ -220,8 +229,8 @@ def _of_each(aliases: Collection[str], ask: Callable[[str], Answer]) -> dict[str
     """Ask every cluster at once, and raise what all of them had to complain about, together."""
     answers, errors = _ask_each(aliases, ask)
     if errors:
-        kind = Unreachable if any(isinstance(error, Unreachable) for error in errors) else EnvironmentFault
-        raise kind([problem for error in errors for problem in error.problems])
+        kinds = [kind for kind in (Refused, Unreachable) if any(isinstance(error, kind) for error in errors)]
+        raise (kinds[0] if kinds else EnvironmentFault)([problem for error in errors for problem in error.problems])
     return answers
 
 

@@ -30,7 +30,8 @@ def left_alone(chosen: Collection[Choice], target: ObservedCluster, topology: To
         elif not flow.enabled:
             why = f"flow {record.flow} is not enabled"
         elif flow.takes(record.source_topic, topology.aliases):
-            why = f"{original} is gone"
+            now = flow.remote_topic(record.source_topic)
+            why = f"{original} is gone" if now == name else f"flow {record.flow} calls the copy of {original} {now} now"
         else:
             why = f"flow {record.flow} no longer takes {original}"
         yield Notice(name, why)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reconciler.model.declaration import Declared
+from reconciler.model.declaration import DESTROYED, Declared
 from reconciler.model.desired import DesiredTopic, Reason, Setting
+from reconciler.model.removals import RemovalReason
 from reconciler.model.steps import ChangeReason, OwnershipReason, Plan, PlannedFlow
 
 _THOUSAND = 1000
@@ -27,6 +28,12 @@ OWNERSHIP_REASONS: dict[OwnershipReason, str] = {
     "flow-renamed": "its flow has another name now",
     "grown": "somebody added partitions since the last apply",
 }
+REMOVAL_REASONS: dict[RemovalReason, str] = {
+    "destroyed": "made by this topology",
+    "flow-gone": "its flow is not declared any more",
+    "not-taken": "its flow takes the original no longer",
+    "renamed": "its flow gives the copy another name now",
+}
 
 
 def counted(number: int, noun: str) -> str:
@@ -46,6 +53,8 @@ def in_force(declared: Declared) -> str:
     if declared.is_in_force:
         return str(declared.in_force)
     now = declared.in_force or "none is in force"
+    if declared.digest == DESTROYED:
+        return f"{now}; destroy leaves nothing in force, so that no `replicate` makes anything anew"
     return f"{now}; apply puts this declaration in force, digest {declared.digest}"
 
 
@@ -64,7 +73,7 @@ def _sized(size: int) -> str:
 
 def summary(plan: Plan) -> str:
     """Return the one line that sums a plan up."""
-    changes = f"{plan.to_add} to add, {plan.to_change} to change, 0 to delete."
+    changes = f"{plan.to_add} to add, {plan.to_change} to change, {plan.to_delete} to delete."
     left_out = sum(len(cluster.not_started) for cluster in plan.clusters)
     said = f"Nothing to do: {changes}" if plan.changes_nothing else changes
     return f"{said} {counted(left_out, 'topic')} not started." if left_out else said

@@ -50,6 +50,10 @@ class Ownership:
         """
         self._journal.write_all({f"{_KIND}/{record.name}": {"kind": _KIND} | asdict(record) for record in records})
 
+    def forget(self, names: Iterable[str]) -> None:
+        """Remove the records of topics that are gone, and wait until that is stored; errors are those of `write`."""
+        self._journal.write_all({f"{_KIND}/{name}": None for name in names})
+
 
 def _from_value(value: dict[str, Any]) -> OwnedTopic:
     return OwnedTopic(**{name: value[name] for name in OwnedTopic.__dataclass_fields__})

@@ -11,6 +11,7 @@ from reconciler.model.desired import DesiredTopic
 from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.ownership import OwnedTopic
+from reconciler.model.removals import Removal
 from reconciler.model.selection import Selection
 from reconciler.model.steps import AddPartitions, AlterConfig, CreateInternalTopic, CreateTopic, Plan
 from reconciler.model.topology import Topology
@@ -81,6 +82,11 @@ def carried_out(plan: Plan, before: ObservedCluster) -> ObservedCluster:
     topics, owned, names = dict(before.topics), dict(before.owned), set(before.names)
     for step in plan.steps:
         if step.cluster != before.alias:
+            continue
+        if isinstance(step, Removal):
+            names.discard(step.name)
+            topics.pop(step.name, None)
+            owned.pop(step.name)
             continue
         names.add(step.name)
         if isinstance(step, CreateInternalTopic):
