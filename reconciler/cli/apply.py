@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reconciler.cli.common import Files, ask, load_topology, print_json, print_problems, stderr_console, stdout_console
+from reconciler.cli.carrying import carry_out, go_on, print_outcome, refuse_when_moved_on, state_apart
+from reconciler.cli.common import Files, load_topology
 from reconciler.cli.deleting import AllowDelete, allowances, confirm, refuse_while_copied
 from reconciler.cli.locking import Locks
 from reconciler.cli.planning import Clusters, PlanFormat, Scope, chosen_targets, observe_and_plan, print_plan
 from reconciler.cli.targeting import Topics
 from reconciler.model.errors import Problem, Refused
 from reconciler.model.observed import ObservedCluster
-from reconciler.model.outcome import Outcome
-from reconciler.model.steps import ClusterPlan, CreateInternalTopic, Plan
+from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
 
 if TYPE_CHECKING:
@@ -58,10 +58,10 @@ def apply(
         plan = planning.shown(output, yes) if reviewed is None else planning.checked(reviewed)
         if locks.take_rest(plan):
             # Where the lock is kept was made on the way; everything else must be as it was shown.
-            _refuse_when_moved_on(_state_apart(plan), _state_apart(planning.made()))
-        outcome = _carry_out(topology, plan, locks)
+            refuse_when_moved_on(state_apart(plan), state_apart(planning.made()))
+        outcome = carry_out(topology, plan, locks, "applying")
     outcome.is_part = bool(planning.scope.topics)
-    _print_outcome(plan, outcome, output)
+    print_outcome(plan, outcome, output)
     if not outcome.is_complete:
         raise typer.Exit(1)
 
@@ -112,8 +112,8 @@ class _Planning:
             if plan.to_delete:
                 confirm(self.topology, plan.to_delete)
             else:
-                _ask()
-            _refuse_when_moved_on(plan, self.made())
+                go_on()
+            refuse_when_moved_on(plan, self.made())
         return plan
 
     def checked(self, saved: SavedPlan) -> Plan:
@@ -156,61 +156,3 @@ def _read(topology: Topology, path: Path, clusters: Sequence[str] | None, topics
         found = f"was made from {saved.topology}, digest {saved.digest}; these files are {topology.name}, digest "
         raise Refused(Problem("AB412", str(path), f"{found}{topology.digest}", _PLAN_AGAIN))
     return saved
-
-
-def _state_apart(plan: Plan) -> Plan:
-    """Return a plan without the topics of our own state."""
-
-    def rest(cluster: ClusterPlan) -> ClusterPlan:
-        return replace(cluster, steps=tuple(s for s in cluster.steps if not isinstance(s, CreateInternalTopic)))
-
-    return replace(plan, clusters=tuple(map(rest, plan.clusters)))
-
-
-def _ask() -> None:
-    """Ask whether to go on.
-
-    Raises:
-        typer.Exit: the answer is not yes.
-    """
-    if (ask("Carry this out? [y/N]") or "").lower() not in {"y", "yes"}:
-        stderr_console().print("Nothing was changed.")
-        raise typer.Exit(1)
-
-
-def _refuse_when_moved_on(shown: Plan, now: Plan) -> None:
-    """Refuse to carry out anything that was not shown.
-
-    Raises:
-        Refused: AB407, the clusters have changed since the plan was shown.
-    """
-    if shown != now:
-        problem = Problem(
-            "AB407", "", "the clusters changed while the plan was read", "run apply again and read the new plan"
-        )
-        raise Refused(problem)
-
-
-def _carry_out(topology: Topology, plan: Plan, locks: Locks) -> Outcome:
-    """Apply a plan with a progress bar on stderr, which a terminal alone shows."""
-    from rich.progress import Progress
-
-    from reconciler.provision.direct import DirectProvisioner
-
-    if plan.changes_nothing:
-        return Outcome()
-    console = stderr_console()
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task("applying", total=len(plan.steps))
-        return DirectProvisioner(topology, lambda _: progress.advance(bar), locks.check).apply(plan)
-
-
-def _print_outcome(plan: Plan, outcome: Outcome, output: PlanFormat) -> None:
-    from reconciler.report.outcome_text import outcome_lines
-    from reconciler.report.plan_json import outcome_json, plan_json
-
-    if output == "json":
-        print_json({"plan": plan_json(plan), "outcome": outcome_json(outcome)})
-    elif not plan.changes_nothing:
-        stdout_console().print("", *outcome_lines(outcome), sep="\n")
-    print_problems([*(failure.problem for failure in outcome.failed), *outcome.not_in_force])

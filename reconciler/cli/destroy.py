@@ -9,12 +9,13 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import Files, load_topology, print_json, print_problems, stderr_console, stdout_console
+from reconciler.cli.carrying import carry_out, print_outcome, refuse_when_moved_on
+from reconciler.cli.common import Files, load_topology, stderr_console
 from reconciler.cli.deleting import AllowDelete, allowances, confirm, refuse_while_copied
 from reconciler.cli.locking import Locks
 from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets, print_plan
 from reconciler.cli.targeting import Topics, check_names
-from reconciler.model.errors import Problem, Refused, Unreachable
+from reconciler.model.errors import Unreachable
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.outcome import Outcome
 from reconciler.model.steps import Plan
@@ -50,13 +51,11 @@ def destroy(
         is_new = locks.take_rest(plan)
         if is_new or not (plan.changes_nothing or yes):
             now, observed = _planned(topology, targets, only)
-            if now != plan:
-                message = "the clusters changed while the plan was read"
-                raise Refused(Problem("AB407", "", message, "run destroy again and read the new plan"))
+            refuse_when_moved_on(plan, now)
             _guard(topology, now, observed, allowed)
-        outcome = _carry_out(topology, plan, locks)
+        outcome = _destroyed(topology, plan, locks)
         outcome.is_part = bool(only)
-    _print_outcome(plan, outcome, output)
+    print_outcome(plan, outcome, output)
     if not outcome.is_complete:
         raise typer.Exit(1)
 
@@ -94,31 +93,14 @@ def _guard(
     refuse_while_copied(topology, plan, {})
 
 
-def _carry_out(topology: Topology, plan: Plan, locks: Locks) -> Outcome:
+def _destroyed(topology: Topology, plan: Plan, locks: Locks) -> Outcome:
     """Say first that nothing is in force any more, then delete."""
-    from rich.progress import Progress
-
-    from reconciler.provision.direct import DirectProvisioner
     from reconciler.provision.removal import end_what_is_in_force
 
     if plan.changes_nothing:
         return Outcome()
     closed = end_what_is_in_force(topology, plan, locks.check)
     rest = replace(plan, clusters=tuple(replace(cluster, declared=None) for cluster in plan.clusters))
-    console = stderr_console()
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task("destroying", total=len(plan.steps))
-        outcome = DirectProvisioner(topology, lambda _: progress.advance(bar), locks.check).apply(rest)
+    outcome = carry_out(topology, rest, locks, "destroying")
     outcome.closed = closed
     return outcome
-
-
-def _print_outcome(plan: Plan, outcome: Outcome, output: PlanFormat) -> None:
-    from reconciler.report.outcome_text import outcome_lines
-    from reconciler.report.plan_json import outcome_json, plan_json
-
-    if output == "json":
-        print_json({"plan": plan_json(plan), "outcome": outcome_json(outcome)})
-    elif not plan.changes_nothing:
-        stdout_console().print("", *outcome_lines(outcome), sep="\n")
-    print_problems(failure.problem for failure in outcome.failed)

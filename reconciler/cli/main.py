@@ -16,6 +16,7 @@ import typer
 from typer.main import get_command
 
 from reconciler import __version__
+from reconciler.cli.adopt import adopt
 from reconciler.cli.apply import apply
 from reconciler.cli.common import print_problems
 from reconciler.cli.demo import demo
@@ -48,6 +49,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "plan": plan,
     "apply": apply,
     "drift": drift,
+    "adopt": adopt,
     "destroy": destroy,
     "replicate": replicate,
     "status": status,

@@ -16,9 +16,9 @@ ChangeReason = Literal["source-change", "target-change", "missing", "obsolete"]
 """Why a setting changes: it changed at the source since the last apply, or at the target; the last apply did not set
 it; or nothing asks for it any longer."""
 
-OwnershipReason = Literal["interrupted", "flow-renamed", "grown"]
-"""Why an ownership record is written alone: an apply was killed before it could; the flow has another name now; or
-somebody added partitions to the remote topic, which never become fewer."""
+OwnershipReason = Literal["interrupted", "flow-renamed", "grown", "adopted"]
+"""Why an ownership record is written alone: an apply was killed before it could; the flow has another name now;
+somebody added partitions to the remote topic, which never become fewer; or it stood there before, and is taken over."""
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ OWNERSHIP_REASONS: dict[OwnershipReason, str] = {
     "interrupted": "the apply that made it was interrupted",
     "flow-renamed": "its flow has another name now",
     "grown": "somebody added partitions since the last apply",
+    "adopted": "it stood there before, and is adopted",
 }
 REMOVAL_REASONS: dict[RemovalReason, str] = {
     "destroyed": "made by this topology",
