@@ -62,7 +62,9 @@ def refuse_while_copied(topology: Topology, plan: Plan, declared: Mapping[str, s
     problems: list[Problem] = []
     for cluster in plan.clusters:
         steps = [step for step in cluster.steps if isinstance(step, DeleteTopic)]
-        problems += still_copied(topology.clusters[cluster.alias], steps, declared.get(cluster.alias)).values()
+        problems += still_copied(
+            topology.clusters[cluster.alias], topology.name, steps, declared.get(cluster.alias)
+        ).values()
     if problems:
         raise Refused(problems)
 

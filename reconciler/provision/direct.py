@@ -184,7 +184,8 @@ class _ClusterWork:
         if steps and not self._outcome.is_complete:
             self._skip(steps, "something else was not done, and nothing is deleted before")
             return
-        remover = Remover(self._cluster, self._declared.digest if self._declared is not None else None)
+        declared = self._declared.digest if self._declared is not None else None
+        remover = Remover(self._cluster, self._plan.topology, declared)
         for portion in portions(steps):
             if not self._may_go_on(portion):
                 continue

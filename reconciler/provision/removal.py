@@ -57,19 +57,21 @@ class Remover(Admin):
 
     Args:
         cluster: which one.
+        topology: name of the topology whose topics they are.
         declared: the digest that the plan puts in force there; None where no run of any declaration may be left.
     """
 
-    def __init__(self, cluster: Cluster, declared: str | None) -> None:
+    def __init__(self, cluster: Cluster, topology: str, declared: str | None) -> None:
         super().__init__(cluster)
         self._ownership = Ownership(cluster)
+        self._topology = topology
         self._declared = declared
 
     def remove(self, steps: Sequence[Removal]) -> Problems:
         """Carry out some steps; return by topic name what went wrong. At most `AT_ONCE` of them are for one call."""
         deletions = [step for step in steps if isinstance(step, DeleteTopic)]
         try:
-            problems = still_copied(self._cluster, deletions, self._declared)
+            problems = still_copied(self._cluster, self._topology, deletions, self._declared)
         except AnabranchError as error:
             problems = dict.fromkeys((step.name for step in deletions), error.problems[0])
         ids = {step.name: step.topic_id for step in deletions if step.name not in problems}

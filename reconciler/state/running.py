@@ -9,17 +9,22 @@ import time
 from collections.abc import Collection
 
 from reconciler.model.cluster import Cluster
+from reconciler.model.declaration import History, Standing
 from reconciler.model.errors import Problem
 from reconciler.model.removals import DeleteTopic
 from reconciler.model.status import TaskStatus
+from reconciler.state.declarations import Declarations
 from reconciler.state.status import StatusReader
 
 
-def still_copied(cluster: Cluster, steps: Collection[DeleteTopic], declared: str | None) -> dict[str, Problem]:
+def still_copied(
+    cluster: Cluster, topology: str, steps: Collection[DeleteTopic], declared: str | None
+) -> dict[str, Problem]:
     """Return, by remote topic, what stands against deleting it now: a run that copies into it.
 
     Args:
         cluster: the target.
+        topology: whose topics these are.
         steps: topics that are to be deleted there.
         declared: digest of a declaration whose flows take these topics no longer: its runs are in nobody's way, as far
             as they do not have such a topic; None where no run may be left.
@@ -30,6 +35,7 @@ def still_copied(cluster: Cluster, steps: Collection[DeleteTopic], declared: str
     """
     if not steps:
         return {}
+    history = _history(cluster, topology)
     reader = StatusReader(cluster)
     try:
         now = time.time()
@@ -39,16 +45,27 @@ def still_copied(cluster: Cluster, steps: Collection[DeleteTopic], declared: str
         reader.close()
     found = {}
     for step in steps:
-        word = next((word for word in live if _may_copy(word, step, declared)), None)
+        word = next((word for word in live if _may_copy(word, step, history, declared)), None)
         if word is not None:
             found[step.name] = _problem(cluster, step, word)
     return found
 
 
-def _may_copy(word: TaskStatus, step: DeleteTopic, declared: str | None) -> bool:
+def _history(cluster: Cluster, topology: str) -> History:
+    declarations = Declarations(cluster, topology)
+    try:
+        return declarations.current()
+    finally:
+        declarations.close()
+
+
+def _may_copy(word: TaskStatus, step: DeleteTopic, history: History, declared: str | None) -> bool:
     if any(one.remote == step.name for one in word.partitions):
         return True
-    return word.flow == step.flow and (declared is None or word.digest != declared)
+    if word.flow != step.flow or (declared is not None and word.digest == declared):
+        return False
+    # Flows of several topologies may have one name. Nobody runs with a digest that never was in force, where one is.
+    return not word.digest or history.standing(word.digest) is not Standing.NEWER
 
 
 def _problem(cluster: Cluster, step: DeleteTopic, word: TaskStatus) -> Problem:

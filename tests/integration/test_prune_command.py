@@ -159,6 +159,15 @@ def test_runs_of_the_old_declaration_stand_in_the_way(
     ended = prune_while(new, b)
     assert (ended.code, a in names(target_cluster)) == (0, False)
 
+    # A run of another topology whose flow has the same name is in nobody's way, as long as it copies elsewhere.
+    exclude_b = file.read_text().replace(f"exclude: [{topic_name}-a]", f"exclude: [{topic_name}-b]")
+    file.write_text(exclude_b)
+    assert anabranch("apply", file, "--yes").code == 0
+    ended = prune_while("feedfeedfeedfeed", b)
+    assert (ended.code, b in names(target_cluster)) == (REFUSED, True)
+    ended = prune_while("feedfeedfeedfeed", "us-east.elsewhere")
+    assert (ended.code, b in names(target_cluster), a in names(target_cluster)) == (0, False, True)
+
 
 def test_a_part_is_applied_whatever_stands_against_the_rest(
     file: Path, tmp_path: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
