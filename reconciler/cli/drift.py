@@ -9,6 +9,7 @@ import typer
 
 from reconciler.cli.common import Files, load_topology, print_json, print_problems, stderr_console, stdout_console
 from reconciler.cli.planning import DIFFERENT, Clusters, PlanFormat, chosen_targets
+from reconciler.cli.targeting import Topics, check_names
 from reconciler.model.drift import Drift
 from reconciler.model.errors import Unreachable
 
@@ -17,6 +18,7 @@ def drift(
     files: Files,
     output: Annotated[PlanFormat, typer.Option("--format", help="How drift is written.")] = "text",
     clusters: Clusters = None,
+    target: Topics = None,
     ignore: Annotated[
         list[str] | None,
         typer.Option("--ignore", metavar="FIELD", help="Leave a field out, as retention.ms; may be repeated."),
@@ -28,12 +30,19 @@ def drift(
     """Show what is on record of the last apply against what is there. Changes nothing, and asks targets alone."""
     from reconciler.observe.topology import observe_owned
     from reconciler.plan.drift import drift_of
+    from reconciler.plan.part import ours
 
     topology = load_topology(files)
     targets = chosen_targets(topology, clusters)
     with stderr_console().status("looking at the clusters"):
         observed, unseen = observe_owned(topology, targets)
-    found = tuple(one for one in drift_of(topology, observed) if one.field not in (ignore or ()))
+    if target and not unseen:
+        check_names(target, {name for seen in observed.values() for name in (*ours(topology, seen), *seen.names)})
+    found = tuple(
+        one
+        for one in drift_of(topology, observed)
+        if one.field not in (ignore or ()) and (not target or one.topic in target)
+    )
     result = Drift(topology.name, tuple(alias for alias in targets if alias in observed), found, tuple(unseen))
     _print(result, output)
     if unseen:

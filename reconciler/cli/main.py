@@ -16,9 +16,11 @@ import typer
 from typer.main import get_command
 
 from reconciler import __version__
+from reconciler.cli.adopt import adopt
 from reconciler.cli.apply import apply
 from reconciler.cli.common import print_problems
 from reconciler.cli.demo import demo
+from reconciler.cli.destroy import destroy
 from reconciler.cli.doctor import doctor
 from reconciler.cli.drift import drift
 from reconciler.cli.explain import explain
@@ -47,6 +49,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "plan": plan,
     "apply": apply,
     "drift": drift,
+    "adopt": adopt,
+    "destroy": destroy,
     "replicate": replicate,
     "status": status,
     "lag": lag,

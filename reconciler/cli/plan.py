@@ -8,23 +8,29 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.common import Files, load_topology, stderr_console
+from reconciler.cli.deleting import AllowDelete, allowances
 from reconciler.cli.planning import (
     DIFFERENT,
     Clusters,
     PlanFormatOrPicture,
+    Scope,
     chosen_targets,
     observe_and_plan,
     print_picture,
     print_plan,
 )
+from reconciler.cli.targeting import Topics
 
 
 def plan(
     files: Files,
+    *,
     output: Annotated[
         PlanFormatOrPicture, typer.Option("--format", help="How the plan is written, or drawn.")
     ] = "text",
     clusters: Clusters = None,
+    target: Topics = None,
+    allow_delete: AllowDelete = None,
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="End with 3 when there is something to do.")
     ] = False,
@@ -37,9 +43,12 @@ def plan(
     ] = None,
 ) -> None:
     """Show what apply would do: the live clusters against the declaration. Changes nothing."""
+    from reconciler.plan.deletions import check_deletions
+
     topology = load_topology(files)
-    targets = chosen_targets(topology, clusters)
-    planned, observed = observe_and_plan(topology, targets)
+    targets, allowed = chosen_targets(topology, clusters), allowances(allow_delete)
+    scope = Scope(tuple(target or ()), prunes=allowed is not None)
+    planned, observed = observe_and_plan(topology, targets, scope)
     if observed_folder is not None:
         from reconciler.observe.record import write_observed
 
@@ -48,12 +57,13 @@ def plan(
     if out is not None:
         from reconciler.report.plan_file import write_plan
 
-        write_plan(out, planned, targets)
+        write_plan(out, planned, targets, scope.topics)
         stderr_console().print(f"wrote {out}", style="dim")
     match output:
         case "mermaid" | "svg":
             print_picture(topology, planned, output)
         case _:
             print_plan(planned, output)
+    check_deletions(planned, observed, allowed or {})
     if detailed_exitcode and not planned.changes_nothing:
         raise typer.Exit(DIFFERENT)

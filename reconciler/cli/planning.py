@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import typer
 
 from reconciler.cli.common import print_json, stderr_console, stdout_console
+from reconciler.cli.targeting import check_names
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
@@ -43,22 +45,48 @@ def chosen_targets(topology: Topology, clusters: Sequence[str] | None) -> tuple[
     return tuple(alias for alias in topology.aliases if alias in named)
 
 
-def observe_and_plan(topology: Topology, targets: Sequence[str]) -> tuple[Plan, dict[str, ObservedCluster]]:
+@dataclass(frozen=True)
+class Scope:
+    """Of what a plan is.
+
+    Attributes:
+        topics: remote topics; none means all.
+        prunes: whether copies are deleted that the declaration asks for no longer.
+    """
+
+    topics: tuple[str, ...] = ()
+    prunes: bool = False
+
+
+def observe_and_plan(
+    topology: Topology, targets: Sequence[str], scope: Scope | None = None
+) -> tuple[Plan, dict[str, ObservedCluster]]:
     """Look at the clusters and return what would be done, and what it rests on.
 
     Raises:
+        typer.BadParameter: the scope names a topic that is not known.
         Unreachable: AB310, some clusters do not answer.
         EnvironmentFault: AB304, AB311, AB312, AB313, a cluster cannot be read; AB360 to AB362, it does not allow what
             replication needs, or what a flow demands.
-        Refused: AB401 to AB409, a guardrail stands in the way.
+        Refused: AB401 to AB409 and AB422, a guardrail stands in the way; AB423, another cluster answers.
     """
     from reconciler.observe.topology import observe
     from reconciler.plan.build import build_plan
+    from reconciler.plan.part import known_names, narrowed, only
+    from reconciler.plan.prune import pruned
     from reconciler.state.ownership import INTERNAL_TOPICS
 
     with stderr_console().status("looking at the clusters"):
         observed = observe(topology, targets)
-    return build_plan(topology, observed, targets, tuple(INTERNAL_TOPICS)), observed
+    scope = scope or Scope()
+    part = topology
+    if scope.topics:
+        check_names(scope.topics, known_names(topology, observed, targets))
+        part = narrowed(topology, observed, targets, scope.topics)
+    plan = build_plan(part, observed, targets, tuple(INTERNAL_TOPICS))
+    if scope.prunes:
+        plan = pruned(plan, topology, observed)
+    return only(plan, scope.topics, topology.digest) if scope.topics else plan, observed
 
 
 def print_plan(plan: Plan, output: PlanFormat) -> None:

@@ -15,6 +15,7 @@ from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.outcome import Growth
 from reconciler.model.ownership import OwnedTopic
+from reconciler.model.removals import Removal
 from reconciler.model.steps import (
     AclChange,
     AlterConfig,
@@ -127,7 +128,7 @@ def _following(step: Step, flow: str) -> Iterator[Step]:
     elif isinstance(step, AclChange):
         if step.flow == flow:
             yield step
-    elif step.topic.flow != flow:
+    elif isinstance(step, Removal) or step.topic.flow != flow:
         return
     elif isinstance(step, AlterConfig):
         if changes := tuple(change for change in step.changes if change.reason in ("source-change", "obsolete")):

@@ -24,6 +24,7 @@ def build(alias: str, place: Place) -> Cluster:
         datacenter=str(fields.get("datacenter") or DEFAULT_DATACENTER),
         security=security.build(cast("dict[str, Any]", fields.get("security") or {})),
         rack=cast("str | None", fields.get("rack")),
+        cluster_id=cast("str | None", fields.get("cluster-id")),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reconciler.model import tokens
+from reconciler.model.errors import Problem
 from reconciler.model.security import SecretRef, Security, kafka_python_settings, librdkafka_settings
 from reconciler.model.tokens import Token
 
@@ -22,6 +23,7 @@ class Cluster:
         datacenter: where it stands.
         security: how clients authenticate.
         rack: near which of its racks records are read, or `env:NAME` of who says that; None reads from the leaders.
+        cluster_id: Kafka's own id of it; None where any cluster at these addresses is the one that is meant.
     """
 
     alias: str
@@ -29,6 +31,22 @@ class Cluster:
     datacenter: str = DEFAULT_DATACENTER
     security: Security = field(default_factory=Security)
     rack: str | None = None
+    cluster_id: str | None = None
+
+    def other_cluster(self, found: str | None) -> Problem | None:
+        """Return the problem that another cluster answers than the declared one; None where it is the one.
+
+        Args:
+            found: the id that it says.
+        """
+        if self.cluster_id in (None, found):
+            return None
+        return Problem(
+            "AB423",
+            self.where,
+            f"is cluster {found}, and cluster-id says {self.cluster_id}: another one answers at these addresses",
+            "correct bootstrap; where the cluster was made anew on purpose, correct cluster-id",
+        )
 
     def client_rack(self) -> str:
         """Return near which of its brokers' racks this process is; empty where nobody says.

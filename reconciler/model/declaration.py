@@ -19,6 +19,8 @@ from reconciler.model.topology import Topology
 # Raised when a release gives a field another default: what is left out then means something else.
 _FORM = 1
 _KEPT = 50
+DESTROYED = "destroyed"
+"""Put in force instead of a digest where everything was destroyed: nobody's declaration is this one."""
 
 
 def digest_into(topology: Topology, target: str) -> str:
@@ -80,7 +82,7 @@ class InForce:
     """A digest that was put in force.
 
     Attributes:
-        digest: of the declaration, for the target where this stands.
+        digest: of the declaration, for the target where this stands; or `DESTROYED`.
         since: seconds since 1970.
         by: whose `apply` it was, as `user@host`.
     """
@@ -91,6 +93,8 @@ class InForce:
 
     def __str__(self) -> str:
         when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.since))
+        if self.digest == DESTROYED:
+            return f"nothing is in force: the copies were destroyed on {when} by {self.by}"
         return f"digest {self.digest} is in force since {when}, applied by {self.by}"
 
 
@@ -136,6 +140,9 @@ class History:
         standing = self.standing(digest)
         if standing in (Standing.IN_FORCE, Standing.ALONE):
             return None
+        if self.in_force is not None and self.in_force.digest == DESTROYED:
+            found, remedy = f"this process has digest {digest}", "`anabranch apply` makes the copies anew"
+            return Problem("AB411", where, f"{self.in_force}; {found}", remedy)
         if standing is Standing.OLDER:
             why, remedy = "was in force before", "bring its files up to date; apply them to go back to them"
         else:
@@ -152,7 +159,7 @@ class Declared:
     """What a plan declares for a target, beside what is in force there.
 
     Attributes:
-        digest: of the declaration that was planned.
+        digest: of the declaration that was planned; or `DESTROYED`.
         in_force: what is in force; None when nothing ever was.
     """
 

@@ -38,6 +38,8 @@ class Outcome:
         skipped: not tried.
         in_force: aliases of the targets where the declaration was put in force, which is tried when all steps are done.
         not_in_force: why it was not, where it was tried in vain.
+        closed: aliases of the targets where nothing is in force any more, as what was made there is destroyed.
+        is_part: whether only a part of what is declared was planned, so that nothing was to be put in force.
     """
 
     done: list[Step] = field(default_factory=list)
@@ -45,6 +47,8 @@ class Outcome:
     skipped: list[Skipped] = field(default_factory=list)
     in_force: list[str] = field(default_factory=list)
     not_in_force: list[Problem] = field(default_factory=list)
+    closed: list[str] = field(default_factory=list)
+    is_part: bool = False
 
     @property
     def is_complete(self) -> bool:

@@ -11,14 +11,15 @@ from typing import Literal
 from reconciler.model.binding import Binding
 from reconciler.model.declaration import Declared
 from reconciler.model.desired import DesiredTopic
+from reconciler.model.removals import DeleteTopic, ForgetTopic, Removal
 
 ChangeReason = Literal["source-change", "target-change", "missing", "obsolete"]
 """Why a setting changes: it changed at the source since the last apply, or at the target; the last apply did not set
 it; or nothing asks for it any longer."""
 
-OwnershipReason = Literal["interrupted", "flow-renamed", "grown"]
-"""Why an ownership record is written alone: an apply was killed before it could; the flow has another name now; or
-somebody added partitions to the remote topic, which never become fewer."""
+OwnershipReason = Literal["interrupted", "flow-renamed", "grown", "adopted"]
+"""Why an ownership record is written alone: an apply was killed before it could; the flow has another name now;
+somebody added partitions to the remote topic, which never become fewer; or it stood there before, and is taken over."""
 
 
 @dataclass(frozen=True)
@@ -138,18 +139,20 @@ class GrantAcl(_OneAcl):
 
 @dataclass(frozen=True)
 class RevokeAcl(_OneAcl):
-    """Take away what an apply has granted, and the originals no longer have.
+    """Take away what an apply has granted.
 
     Attributes:
         is_kept: whether it stays, as another topology has granted it too; then only our record of it goes.
+        with_topic: whether it goes because its topic is deleted; otherwise as the originals no longer have it.
     """
 
     is_kept: bool = False
+    with_topic: bool = False
 
 
 TopicChange = AddPartitions | AlterConfig | RecordOwnership
 AclChange = GrantAcl | RevokeAcl
-Step = CreateInternalTopic | CreateTopic | TopicChange | AclChange
+Step = CreateInternalTopic | CreateTopic | TopicChange | AclChange | Removal
 
 
 @dataclass(frozen=True)
@@ -316,11 +319,11 @@ class Plan:
 
     @property
     def to_delete(self) -> int:
-        """How many ACLs are revoked."""
-        return sum(isinstance(step, RevokeAcl) for step in self.steps)
+        """How many topics are deleted and ACLs revoked."""
+        return sum(isinstance(step, DeleteTopic | RevokeAcl) for step in self.steps)
 
     @property
     def to_change(self) -> int:
-        """How many existing topics are changed, each counted once."""
-        changed = {(step.cluster, step.name) for step in self.steps if isinstance(step, TopicChange)}
+        """How many existing topics are changed, each counted once, and records of topics that are gone."""
+        changed = {(step.cluster, step.name) for step in self.steps if isinstance(step, TopicChange | ForgetTopic)}
         return len(changed)

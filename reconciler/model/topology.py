@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.datacenter import DataCenter, Spark
@@ -47,12 +48,18 @@ class Topology:
         """A short digest of everything declared; secrets are references and so never part of it."""
         declared = {
             "name": self.name,
-            # From which replica somebody reads changes nothing that is planned.
-            "clusters": {alias: asdict(replace(cluster, rack=None)) for alias, cluster in self.clusters.items()},
+            "clusters": {alias: _told(cluster) for alias, cluster in self.clusters.items()},
             # Where a flow was declared does not change what it is.
             "flows": [asdict(_nowhere(flow)) for flow in self.flows],
         }
         return hashlib.sha256(json.dumps(declared, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _told(cluster: Cluster) -> dict[str, Any]:
+    """Return the cluster without what changes no plan: from which replica somebody reads, and its id."""
+    told = asdict(replace(cluster, rack=None))
+    del told["cluster_id"]
+    return told
 
 
 def _nowhere(flow: Flow) -> Flow:

@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
 
 from reconciler.model.binding import Binding, Sight
 from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.errors import EnvironmentFault, Problem, Refused
 from reconciler.model.observed import Offsets
 from reconciler.state import bindings, clients
 from reconciler.state.faults import in_words, is_refusal, refused, unreachable
@@ -54,6 +54,7 @@ class Connection:
     Raises:
         Unreachable: AB310, nobody answers at its addresses.
         EnvironmentFault: what `clients.ask` and `clients.make` raise: it does not let us in, or the like.
+        Refused: AB423, it is another cluster than the declared one.
     """
 
     def __init__(self, cluster: Cluster, seconds: float = CONNECT_SECONDS) -> None:
@@ -61,6 +62,8 @@ class Connection:
         self._operations: frozenset[str] | None = None
         # A connection that nothing is wrong with may be slow.
         self._client, self.metadata = clients.metadata(cluster, seconds, ANSWER_SECONDS)
+        if other := cluster.other_cluster(self.metadata.cluster_id):
+            raise Refused(other)
 
     def describe_topics(self, names: Collection[str]) -> dict[str, TopicDescription]:
         """Return what the cluster says about the named topics, in one request; those that are gone are left out.

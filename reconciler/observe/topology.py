@@ -14,10 +14,10 @@ from typing import TypeVar
 
 from confluent_kafka.admin import ConfigEntry, ConfigSource, TopicDescription
 
-from reconciler.model.binding import ObservedBindings, OwnedBinding
+from reconciler.model.binding import ObservedBindings
 from reconciler.model.cluster import Cluster
 from reconciler.model.declaration import InForce
-from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem, Unreachable, together
+from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem, Refused, Unreachable, together
 from reconciler.model.observed import (
     EFFECTIVE_KEYS,
     OLD_TIMESTAMP_KEYS,
@@ -26,14 +26,13 @@ from reconciler.model.observed import (
     ObservedCluster,
     ObservedTopic,
 )
-from reconciler.model.ownership import OwnedTopic
 from reconciler.model.topology import Topology
 from reconciler.observe.access import observe_access
 from reconciler.observe.connection import Configs, Connection, operations_of
 from reconciler.state import faults
 from reconciler.state.declarations import Declarations
 from reconciler.state.journal import OWNED
-from reconciler.state.ownership import INTERNAL_TOPICS, Ownership
+from reconciler.state.ownership import INTERNAL_TOPICS, Ownership, Records
 
 Answer = TypeVar("Answer")
 
@@ -48,6 +47,7 @@ def observe(topology: Topology, targets: Collection[str]) -> dict[str, ObservedC
     Raises:
         Unreachable: AB310, some clusters do not answer; all problems of all clusters are named.
         EnvironmentFault: AB304, AB311, AB312 or AB313 and nothing worse.
+        Refused: AB423, a cluster is another one than the declared.
     """
     flows = topology.flows_into(targets)
     connections = connect(topology, targets)
@@ -57,7 +57,8 @@ def observe(topology: Topology, targets: Collection[str]) -> dict[str, ObservedC
     touched = _touched(topology, targets, names)
 
     def look(alias: str) -> ObservedCluster:
-        seen = _observe_cluster(clusters[alias], connections[alias], touched[alias], is_target=alias in targets)
+        owned = _owned(clusters[alias], connections[alias]) if alias in targets else Records()
+        seen = _observe_cluster(clusters[alias], connections[alias], touched[alias], owned)
         if alias in targets and OWNED.name in seen.names:
             seen = replace(seen, in_force=_in_force(clusters[alias], topology.name))
         if any(flow.acls and alias in (flow.source, flow.target) for flow in flows):
@@ -89,6 +90,7 @@ def connect(topology: Topology, targets: Collection[str]) -> dict[str, Connectio
     Raises:
         Unreachable: AB310, some clusters do not answer; all problems of all clusters are named.
         EnvironmentFault: AB304, AB306, AB307, AB312, AB318 or AB319, and nothing worse.
+        Refused: AB423, a cluster is another one than the declared.
     """
     flows = topology.flows_into(targets)
     aliases = [alias for alias in topology.aliases if alias in targets or any(flow.source == alias for flow in flows)]
@@ -106,12 +108,17 @@ def observe_owned(topology: Topology, targets: Collection[str]) -> tuple[dict[st
 
     Raises:
         EnvironmentFault: AB304, AB311, AB312 or AB313: a cluster answers, and does not let us look.
+        Refused: AB423, a cluster is another one than the declared.
     """
 
     def look(alias: str) -> ObservedCluster:
-        cluster = topology.clusters[alias]
-        connection = Connection(cluster)
-        seen = _observe_cluster(cluster, connection, set(), is_target=True)
+        cluster, connection = topology.clusters[alias], Connection(topology.clusters[alias])
+        owned = _owned(cluster, connection)
+        # Asked by name: what is hidden from us must not look as if it were gone.
+        ours = {name for name, record in owned.topics.items() if record.topology == topology.name}
+        seen = _observe_cluster(cluster, connection, ours, owned)
+        if OWNED.name in seen.names:
+            seen = replace(seen, in_force=_in_force(cluster, topology.name))
         records = seen.acls.owned_by(topology.name)
         if not records and not any(flow.acls for flow in topology.flows_into((alias,))):
             return seen
@@ -162,12 +169,11 @@ def _touched(topology: Topology, targets: Collection[str], names: Mapping[str, f
     return touched
 
 
-def _observe_cluster(cluster: Cluster, connection: Connection, touched: set[str], is_target: bool) -> ObservedCluster:
+def _observe_cluster(cluster: Cluster, connection: Connection, touched: set[str], owned: Records) -> ObservedCluster:
     """Ask one cluster for the details of the topics in question."""
     metadata = connection.metadata
     names = frozenset(metadata.topics)
-    owned, granted = _owned(cluster, connection) if is_target else ({}, ())
-    wanted = sorted(touched | (owned.keys() & names))
+    wanted = sorted(touched | (owned.topics.keys() & names))
     described = connection.describe_topics(wanted)
     configs = connection.topic_configs(described)
     topic_keys, timestamp_keys = _known_keys(configs, connection)
@@ -183,15 +189,15 @@ def _observe_cluster(cluster: Cluster, connection: Connection, touched: set[str]
         },
         topic_keys=topic_keys,
         timestamp_keys=timestamp_keys,
-        owned=owned,
-        acls=ObservedBindings(owned=granted),
+        owned=owned.topics,
+        acls=ObservedBindings(owned=owned.acls),
     )
 
 
-def _owned(cluster: Cluster, connection: Connection) -> tuple[dict[str, OwnedTopic], tuple[OwnedBinding, ...]]:
+def _owned(cluster: Cluster, connection: Connection) -> Records:
     """Return the ownership records, and make sure first that they are not hidden: without them all seems foreign."""
     visible = connection.describe_topics(tuple(INTERNAL_TOPICS))
-    return Ownership(cluster).read_all() if OWNED.name in visible else ({}, ())
+    return Ownership(cluster).read_all() if OWNED.name in visible else Records()
 
 
 def _in_force(cluster: Cluster, topology: str) -> InForce | None:
@@ -239,8 +245,8 @@ def _of_each(aliases: Collection[str], ask: Callable[[str], Answer]) -> dict[str
     """Ask every cluster at once, and raise what all of them had to complain about, together."""
     answers, errors = _ask_each(aliases, ask)
     if errors:
-        kind = Unreachable if any(isinstance(error, Unreachable) for error in errors) else EnvironmentFault
-        raise kind([problem for error in errors for problem in error.problems])
+        kinds = [kind for kind in (Refused, Unreachable) if any(isinstance(error, kind) for error in errors)]
+        raise (kinds[0] if kinds else EnvironmentFault)([problem for error in errors for problem in error.problems])
     return answers
 
 

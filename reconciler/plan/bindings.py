@@ -156,6 +156,29 @@ def _patterns(flow: Flow, pattern: Pattern, copies: Copies) -> Iterable[Pattern]
     return [Pattern(f"{flow.source}{flow.policy.separator}{rest}", prefixed=True)]
 
 
+def revoked_with(
+    topology: Topology, target: ObservedCluster, names: Collection[str] | None = None
+) -> tuple[RevokeAcl, ...]:
+    """Return the revocation of what this topology has granted on topics that are deleted.
+
+    Args:
+        topology: whose.
+        target: the cluster.
+        names: of the topics; None is everything that is ours.
+    """
+    return tuple(
+        RevokeAcl(
+            target.alias,
+            one.binding,
+            one.flow,
+            is_kept=target.acls.is_shared(one.binding, topology.name) or target.acls.sight == "off",
+            with_topic=True,
+        )
+        for one in sorted(target.acls.owned_by(topology.name), key=lambda one: one.binding)
+        if names is None or (one.binding.pattern.name in names and not one.binding.pattern.prefixed)
+    )
+
+
 def stale(topology: Topology, target: ObservedCluster) -> tuple[OwnedBinding, ...]:
     """Return what this topology has granted on a target and what does not stand there any more."""
     if target.acls.sight != "seen":

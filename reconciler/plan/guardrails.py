@@ -119,10 +119,9 @@ def _not_ours(
     topic: DesiredTopic, existing: ObservedTopic, target: ObservedCluster, topology: Topology, where: str
 ) -> Iterator[Problem]:
     record = target.owned.get(topic.name)
-    by_hand = (
-        f"delete or rename the topic, or exclude {topic.source_topic} from flow {topic.flow}; "
-        "taking over topics that exist (adopt) comes in a later release"
-    )
+    by_hand = f"delete or rename the topic, or exclude {topic.source_topic} from flow {topic.flow}"
+    if record is None or record.topology == topology.name:
+        by_hand += f"; `anabranch adopt --target {topic.name}` takes it over"
     if not is_ours(existing, record, topology.name):
         found = f"exists and is not ours: {_whose(existing, record, topology)}"
         if hindered := hindrances(existing):

@@ -14,13 +14,15 @@ from reconciler.model.topology import Topology
 from reconciler.plan.bindings import acl_notices
 from reconciler.plan.naming import one_metric_name
 from reconciler.plan.offsets import Choice, Observed, taken_topics
+from reconciler.plan.prune import prunable
 from reconciler.plan.settings import unknown_keys
 
 
 def left_alone(chosen: Collection[Choice], target: ObservedCluster, topology: Topology) -> Iterator[Notice]:
-    """Yield what is ours on this cluster and no longer asked for: it is never deleted."""
+    """Yield what is ours on this cluster and no longer asked for: it is not deleted unless somebody allows it."""
     wanted = {choice.remote for choice in chosen if choice.flow.target == target.alias}
     flows = {flow.name: flow for flow in topology.flows}
+    may_go = {step.name for step in prunable(topology, target, wanted)}
     for name, record in sorted(target.owned.items()):
         if record.topology != topology.name or name in wanted or name not in target.names:
             continue
@@ -31,10 +33,11 @@ def left_alone(chosen: Collection[Choice], target: ObservedCluster, topology: To
         elif not flow.enabled:
             why = f"flow {record.flow} is not enabled"
         elif flow.takes(record.source_topic, topology.aliases):
-            why = f"{original} is gone"
+            now = flow.remote_topic(record.source_topic)
+            why = f"{original} is gone" if now == name else f"flow {record.flow} calls the copy of {original} {now} now"
         else:
             why = f"flow {record.flow} no longer takes {original}"
-        yield Notice(name, why)
+        yield Notice(name, f"{why}; --allow-delete deletes it" if name in may_go else why)
 
 
 def warnings(topics: Collection[DesiredTopic], alias: str, topology: Topology, observed: Observed) -> Iterator[Notice]:

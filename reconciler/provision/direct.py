@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from reconciler.model.errors import AnabranchError, Problem
 from reconciler.model.outcome import Failure, Outcome, Skipped
+from reconciler.model.removals import Removal
 from reconciler.model.steps import (
     AclChange,
     AddPartitions,
@@ -28,6 +29,7 @@ from reconciler.model.steps import (
 from reconciler.model.topology import Topology
 from reconciler.provision.admin import Admin
 from reconciler.provision.grants import Grants
+from reconciler.provision.removal import Remover, portions
 from reconciler.state.declarations import Declarations
 from reconciler.state.journal import Journal
 from reconciler.state.ownership import INTERNAL_TOPICS, Ownership
@@ -97,6 +99,7 @@ class _ClusterWork:
         self._cluster = topology.clusters[cluster_plan.alias]
         self._plan = plan
         self._steps = cluster_plan.steps
+        self._declared = cluster_plan.declared
         self._progress = progress
         self._may_change = may_change
         self._admin = Admin(self._cluster)
@@ -122,6 +125,7 @@ class _ClusterWork:
             part = Grants(self._cluster, self._plan.topology).change(followed)
             self._outcome.failed += part.failed
             self._done(part.done)
+        self._remove([step for step in rest if isinstance(step, Removal)])
         return self._outcome
 
     def _may_go_on(self, steps: Sequence[Step]) -> bool:
@@ -181,6 +185,22 @@ class _ClusterWork:
                 self._done([step])
         if self._record(whole, {step.name: step.topic_id for step in whole}):
             self._done(whole)
+
+    def _remove(self, steps: Sequence[Removal]) -> None:
+        """Take topics away, last of all: nothing is deleted on a cluster where something else has failed."""
+        if steps and not self._outcome.is_complete:
+            self._skip(steps, "something else was not done, and nothing is deleted before")
+            return
+        declared = self._declared.digest if self._declared is not None else None
+        remover = Remover(self._cluster, self._plan.topology, declared)
+        for portion in portions(steps):
+            if not self._may_go_on(portion):
+                continue
+            problems = remover.remove(portion)
+            for step in portion:
+                if step.name in problems:
+                    self._fail([step], problems[step.name])
+            self._done([step for step in portion if step.name not in problems])
 
     def _record(self, steps: Sequence[CreateTopic | TopicChange], topic_ids: dict[str, str | None]) -> bool:
         """Write the ownership records of the steps' topics; on failure the steps have failed."""

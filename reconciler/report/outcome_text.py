@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reconciler.model.outcome import Outcome
+from reconciler.model.removals import DeleteTopic, ForgetTopic
 from reconciler.model.steps import (
     AddPartitions,
     AlterConfig,
@@ -27,6 +28,10 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
     yield f"{len(outcome.done)} done, {len(outcome.failed)} failed, {len(outcome.skipped)} not done."
     if outcome.in_force:
         yield f"This declaration is now in force at {', '.join(outcome.in_force)}."
+    elif outcome.closed:
+        yield f"Nothing is in force any more at {', '.join(outcome.closed)}: `anabranch apply` makes the copies anew."
+    elif outcome.is_part:
+        yield "What was in force stays in force: only a part was done."
     elif not outcome.is_complete:
         yield "What was in force stays in force."
 
@@ -45,5 +50,9 @@ def _task(step: Step) -> str:
             return f"grow {step.name} to {step.topic.partitions} partitions"
         case AlterConfig():
             return f"set {', '.join(change.key for change in step.changes)} of {step.name}"
+        case DeleteTopic():
+            return f"delete {step.name}"
+        case ForgetTopic():
+            return f"forget {step.name}, which is gone"
         case _:
             return f"record that {step.name} is ours"

@@ -26,11 +26,13 @@ class SavedPlan:
     Attributes:
         path: of the file, for messages.
         targets: aliases of the clusters that were planned for.
+        topics: remote topics that were planned for; none means all.
         plan: as JSON.
     """
 
     path: Path
     targets: tuple[str, ...]
+    topics: tuple[str, ...]
     plan: dict[str, Any]
 
     @property
@@ -43,14 +45,20 @@ class SavedPlan:
         """Of the declaration that it was made from."""
         return str(self.plan["digest"])
 
+    @property
+    def deletes(self) -> bool:
+        """Whether it deletes anything."""
+        return bool(self.plan["summary"]["delete"])
 
-def write_plan(path: Path, plan: Plan, targets: Sequence[str]) -> None:
+
+def write_plan(path: Path, plan: Plan, targets: Sequence[str], topics: Sequence[str] = ()) -> None:
     """Write a plan down, over what the file held.
 
     Raises:
         DeclaredInputError: AB180, the file cannot be written.
     """
-    value = {"kind": _KIND, "format": FORMAT, "clusters": list(targets), "plan": plan_json(plan)}
+    for_what = {"clusters": list(targets), "topics": list(topics)}
+    value = {"kind": _KIND, "format": FORMAT, **for_what, "plan": plan_json(plan)}
     try:
         path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     except OSError as error:
@@ -68,8 +76,10 @@ def read_plan(path: Path) -> SavedPlan:
         value = json.loads(path.read_text(encoding="utf-8"))
         is_plan = isinstance(value, dict) and value.get("kind") == _KIND
         if is_plan and value["format"] == FORMAT:
-            saved = SavedPlan(path, tuple(map(str, value["clusters"])), dict(value["plan"]))
-            if isinstance(saved.plan["clusters"], list) and saved.topology and saved.digest:
+            targets, topics = tuple(map(str, value["clusters"])), tuple(map(str, value.get("topics", ())))
+            saved = SavedPlan(path, targets, topics, dict(value["plan"]))
+            is_whole = isinstance(saved.plan["clusters"], list) and isinstance(saved.deletes, bool)
+            if is_whole and saved.topology and saved.digest:
                 return saved
     except OSError as error:
         why = f"cannot be read: {error.strerror}"

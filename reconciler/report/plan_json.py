@@ -10,6 +10,7 @@ from typing import Any
 
 from reconciler.model.desired import DesiredTopic
 from reconciler.model.outcome import Outcome
+from reconciler.model.removals import DeleteTopic, ForgetTopic, Removal
 from reconciler.model.steps import (
     AclChange,
     AddPartitions,
@@ -32,8 +33,8 @@ def plan_json(plan: Plan) -> dict[str, Any]:
     Each cluster has `alias`, `datacenter`, `steps`, `flows`, `not_started`, `left_alone`, `warnings` and `declared`
     (null, or the `digest` of this declaration for the cluster, and what is `in_force` there: null, or `digest`, `since`
     and `by`); each step has an `action` (`create-internal-topic`, `create-topic`, `add-partitions`, `alter-config`,
-    `record-ownership`), a `topic`, and what belongs to the action; or the action is `grant-acl` or `revoke-acl`, with
-    the `acl` in words, and its parts.
+    `record-ownership`, `delete-topic`, `forget-topic`), a `topic`, and what belongs to the action; or the action is
+    `grant-acl` or `revoke-acl`, with the `acl` in words, and its parts.
     """
     return {
         "format": FORMAT,
@@ -47,7 +48,8 @@ def plan_json(plan: Plan) -> dict[str, Any]:
 def outcome_json(outcome: Outcome) -> dict[str, Any]:
     """Return what became of the steps: `done`, `failed` (with `problem`) and `skipped` (with `why`).
 
-    `in_force` are the clusters where the declaration was put in force, `not_in_force` the problems where that failed.
+    `in_force` are the clusters where the declaration was put in force, `not_in_force` the problems where that failed;
+    `closed` are those where nothing is in force any more.
     """
     return {
         "done": [_where(step) for step in outcome.done],
@@ -55,6 +57,7 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
         "skipped": [_where(skipped.step) | {"why": skipped.why} for skipped in outcome.skipped],
         "in_force": list(outcome.in_force),
         "not_in_force": [asdict(problem) for problem in outcome.not_in_force],
+        "closed": list(outcome.closed),
     }
 
 
@@ -96,6 +99,8 @@ def _step(step: Step) -> dict[str, Any]:
         return values
     if isinstance(step, AclChange):
         return values | {"binding": asdict(step.binding), "flow": step.flow, "reason": acl_reason(step)}
+    if isinstance(step, Removal):
+        return values | _removal(step)
     values |= _origin(step.topic)
     match step:
         case CreateTopic(topic):
@@ -114,6 +119,15 @@ def _step(step: Step) -> dict[str, Any]:
         case _:
             values |= {"reason": step.reason}
     return values
+
+
+def _removal(step: Removal) -> dict[str, Any]:
+    values = {"flow": step.flow, "source": {"cluster": step.source, "topic": step.source_topic}}
+    match step:
+        case DeleteTopic():
+            return values | {"topic_id": step.topic_id, "reason": step.reason}
+        case ForgetTopic():
+            return values
 
 
 def _origin(topic: DesiredTopic) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from reconciler.model.removals import DeleteTopic, ForgetTopic
 from reconciler.model.steps import (
     AddPartitions,
     AlterConfig,
@@ -20,6 +21,7 @@ from reconciler.report.markdown import code, plain
 from reconciler.report.words import (
     CHANGE_REASONS,
     OWNERSHIP_REASONS,
+    REMOVAL_REASONS,
     SETTING_REASONS,
     acl_reason,
     counted,
@@ -91,6 +93,11 @@ def _rows(step: Step) -> Iterator[str]:
             for change in step.changes:
                 old, new = (code(value) if value is not None else "(default)" for value in (change.old, change.new))
                 yield f"| ~ | {name} | {code(change.key)} {old} → {new} | {CHANGE_REASONS[change.reason]} |"
+        case DeleteTopic():
+            what = f"**deleted**, with all records; copy of {plain(step.source)}'s {code(step.source_topic)}"
+            yield f"| - | {name} | {what} | {REMOVAL_REASONS[step.reason]} |"
+        case ForgetTopic():
+            yield f"| ~ | {name} | ownership forgotten | it is not there any more |"
         case _:
             yield f"| ~ | {name} | ownership recorded | {OWNERSHIP_REASONS[step.reason]} |"
 

@@ -12,6 +12,7 @@ from rich.console import Group
 from rich.text import Text
 
 from reconciler.model.desired import Setting
+from reconciler.model.removals import DeleteTopic, ForgetTopic, Removal
 from reconciler.model.steps import (
     AclChange,
     AddPartitions,
@@ -29,6 +30,7 @@ from reconciler.model.steps import (
 from reconciler.report.words import (
     CHANGE_REASONS,
     OWNERSHIP_REASONS,
+    REMOVAL_REASONS,
     SETTING_REASONS,
     acl_reason,
     counted,
@@ -74,6 +76,8 @@ def _cluster(cluster: ClusterPlan) -> Iterator[Text]:
     for name, steps in groupby(sorted(changes, key=lambda step: step.name), key=lambda step: step.name):
         yield from _change(name, tuple(steps))
     yield from _acls([step for step in cluster.steps if isinstance(step, AclChange)])
+    for removal in (step for step in cluster.steps if isinstance(step, Removal)):
+        yield _removal(removal, width)
     for flow in cluster.flows:
         yield from _flow(flow)
     for left_out in cluster.not_started:
@@ -111,6 +115,16 @@ def _acls(steps: Sequence[AclChange]) -> Iterator[Text]:
         mark, style = ("+", "green") if isinstance(step, GrantAcl) else ("-", "red")
         said = f"{step.binding.principal:<{width}}   {step.binding.what}"
         yield Text.assemble(_head(mark, style, "acl", said), ("   " + acl_reason(step), "dim"))
+
+
+def _removal(step: Removal, width: int) -> Text:
+    match step:
+        case DeleteTopic():
+            facts = f"deleted with all records, copy of {step.source}'s {step.source_topic}"
+            line = _head("-", "red", "topic", f"{step.name:<{width}}   {facts}")
+            return line.append(f"   {REMOVAL_REASONS[step.reason]}", "dim")
+        case ForgetTopic():
+            return _head("~", "yellow", "topic", f"{step.name:<{width}}   is gone: its ownership record is removed")
 
 
 def _value(value: str | None) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reconciler.model.declaration import Declared
+from reconciler.model.declaration import DESTROYED, Declared
 from reconciler.model.desired import DesiredTopic, Reason, Setting
+from reconciler.model.removals import RemovalReason
 from reconciler.model.steps import AclChange, ChangeReason, GrantAcl, OwnershipReason, Plan, PlannedFlow
 
 _THOUSAND = 1000
@@ -28,6 +29,13 @@ OWNERSHIP_REASONS: dict[OwnershipReason, str] = {
     "interrupted": "the apply that made it was interrupted",
     "flow-renamed": "its flow has another name now",
     "grown": "somebody added partitions since the last apply",
+    "adopted": "it stood there before, and is adopted",
+}
+REMOVAL_REASONS: dict[RemovalReason, str] = {
+    "destroyed": "made by this topology",
+    "flow-gone": "its flow is not declared any more",
+    "not-taken": "its flow takes the original no longer",
+    "renamed": "its flow gives the copy another name now",
 }
 
 
@@ -35,6 +43,8 @@ def acl_reason(step: AclChange) -> str:
     """Return why an ACL is granted or revoked."""
     if isinstance(step, GrantAcl):
         return f"as the originals of flow {step.flow}"
+    if step.with_topic:
+        return "as what it is about is deleted"
     kept = "; it stays, as another topology granted it too" if step.is_kept else ""
     return f"the originals of flow {step.flow} no longer have it{kept}"
 
@@ -56,6 +66,8 @@ def in_force(declared: Declared) -> str:
     if declared.is_in_force:
         return str(declared.in_force)
     now = declared.in_force or "none is in force"
+    if declared.digest == DESTROYED:
+        return f"{now}; destroy leaves nothing in force, so that no `replicate` makes anything anew"
     return f"{now}; apply puts this declaration in force, digest {declared.digest}"
 
 

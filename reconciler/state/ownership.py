@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from reconciler.model.binding import OwnedBinding
 from reconciler.model.cluster import Cluster
@@ -19,6 +20,18 @@ INTERNAL_TOPICS: dict[str, JournalTopic] = {topic.name: topic for topic in JOURN
 """The topics that our own state needs on every target, by name."""
 
 _TOPIC, _ACL = "topic", "acl"
+
+
+class Records(NamedTuple):
+    """What is ours on a cluster, whichever topology made it.
+
+    Attributes:
+        topics: by name.
+        acls: that were granted.
+    """
+
+    topics: Mapping[str, OwnedTopic] = MappingProxyType({})
+    acls: tuple[OwnedBinding, ...] = ()
 
 
 class Ownership:
@@ -32,17 +45,17 @@ class Ownership:
     def __init__(self, cluster: Cluster, timeout: float = 10.0) -> None:
         self._journal = Journal(cluster, OWNED, timeout)
 
-    def read(self) -> dict[str, OwnedTopic]:
+    def read(self) -> Mapping[str, OwnedTopic]:
         """Return the records by topic name; empty when nothing was ever applied there.
 
         Raises:
             Unreachable: AB310, the cluster does not answer.
             EnvironmentFault: AB311, reading is refused.
         """
-        return self.read_all()[0]
+        return self.read_all().topics
 
-    def read_all(self) -> tuple[dict[str, OwnedTopic], tuple[OwnedBinding, ...]]:
-        """Return the records of topics by name, and those of ACLs.
+    def read_all(self) -> Records:
+        """Return all records.
 
         Raises:
             Unreachable: AB310, the cluster does not answer.
@@ -51,7 +64,7 @@ class Ownership:
         values = self._journal.read().values()
         topics = [_from_value(value) for value in values if value.get("kind") == _TOPIC]
         acls = tuple(OwnedBinding.from_json(value) for value in values if value.get("kind") == _ACL)
-        return {record.name: record for record in topics}, acls
+        return Records({record.name: record for record in topics}, acls)
 
     def write(self, records: Iterable[OwnedTopic]) -> None:
         """Store records, each over the one its topic had, and wait until they are stored.
@@ -61,6 +74,10 @@ class Ownership:
             Unreachable: AB310, the cluster does not answer.
         """
         self._journal.write_all({f"{_TOPIC}/{record.name}": {"kind": _TOPIC} | asdict(record) for record in records})
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Remove the records of topics that are gone, and wait until that is stored; errors are those of `write`."""
+        self._journal.write_all({f"{_TOPIC}/{name}": None for name in names})
 
     def write_bindings(self, records: Iterable[OwnedBinding]) -> None:
         """Store records of ACLs and wait until they are stored.

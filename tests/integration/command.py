@@ -53,6 +53,6 @@ def _read_question(process: subprocess.Popen[str]) -> str:
     """Read stderr up to the question, or to its end when none is asked."""
     assert process.stderr is not None
     read = ""
-    while not read.endswith("[y/N] ") and (letter := process.stderr.read(1)):
+    while not read.endswith(("[y/N] ", "to go on: ")) and (letter := process.stderr.read(1)):
         read += letter
     return read

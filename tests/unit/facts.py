@@ -12,6 +12,7 @@ from reconciler.model.desired import DesiredTopic
 from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.ownership import OwnedTopic
+from reconciler.model.removals import Removal
 from reconciler.model.selection import Selection
 from reconciler.model.steps import (
     AclChange,
@@ -93,6 +94,11 @@ def carried_out(plan: Plan, before: ObservedCluster) -> ObservedCluster:
             continue
         if isinstance(step, AclChange):
             acls = _changed(acls, step, plan.topology)
+            continue
+        if isinstance(step, Removal):
+            names.discard(step.name)
+            topics.pop(step.name, None)
+            owned.pop(step.name)
             continue
         names.add(step.name)
         if isinstance(step, CreateInternalTopic):

@@ -13,11 +13,14 @@ from reconciler.model.binding import Binding, ObservedBindings, OwnedBinding, Pe
 from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.policy import ReplicationPolicy
+from reconciler.model.removals import DeleteTopic
 from reconciler.model.security import Security
 from reconciler.model.steps import AclChange, GrantAcl, RevokeAcl
 from reconciler.model.topology import Topology
+from reconciler.plan.destroy import destroy_plan
 from reconciler.plan.drift import drift_of
-from tests.unit.facts import EAST, WEST, carried_out, cluster, flow, plan_of, topic, topology
+from reconciler.plan.prune import pruned
+from tests.unit.facts import EAST, INTERNAL, WEST, carried_out, cluster, flow, plan_of, topic, topology
 
 
 def acl(
@@ -197,3 +200,26 @@ def test_json_gives_back_what_it_was_given() -> None:
     assert ObservedBindings.from_json(one.to_json()) == one
     declared: Flow = flow()
     assert declared.acls
+
+
+def test_what_is_destroyed_takes_its_acls_along() -> None:
+    declared = topology()
+    here = source(acl(), acl("*", who="bob"))
+    after = carried_out(plan_of(declared, here, target()), target())
+    (gone,) = destroy_plan(declared, {WEST: after}, [WEST], INTERNAL, ["us-east.orders"]).clusters
+    (revoked,) = [step for step in gone.steps if isinstance(step, RevokeAcl)]
+    assert (str(revoked.binding), revoked.with_topic) == ("User:alice READ on topic us-east.orders", True)
+    whole = destroy_plan(declared, {WEST: after}, [WEST], INTERNAL)
+    assert len([step for step in whole.steps if isinstance(step, RevokeAcl)]) == 2
+    empty = carried_out(whole, after)
+    assert (empty.acls.bindings, empty.acls.owned) == (frozenset(), ())
+
+
+def test_what_is_pruned_takes_its_acls_along() -> None:
+    here = source(acl())
+    after = carried_out(plan_of(topology(), here, target()), target())
+    later = topology(flow(include=["users"], acls=False))
+    observed = {EAST: here, WEST: after}
+    steps = pruned(plan_of(later, here, after), later, observed).steps
+    assert [type(step) for step in steps] == [DeleteTopic, RevokeAcl]
+    assert pruned(plan_of(topology(flow(include=["users"])), here, after), later, observed).to_delete == 2

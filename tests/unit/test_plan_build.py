@@ -188,8 +188,16 @@ def test_a_topic_that_was_deleted_at_the_target_is_made_again() -> None:
     ("flows", "source_topics", "why"),
     [
         ((flow(),), ("others",), "us-east's orders is gone"),
-        ((flow(include=["others"]),), ("orders", "others"), "flow us-east-eu-west no longer takes us-east's orders"),
-        ((flow(name="new", include=["others"]),), ("orders", "others"), "no flow us-east-eu-west is declared any more"),
+        (
+            (flow(include=["others"]),),
+            ("orders", "others"),
+            "flow us-east-eu-west no longer takes us-east's orders; --allow-delete deletes it",
+        ),
+        (
+            (flow(name="new", include=["others"]),),
+            ("orders", "others"),
+            "no flow us-east-eu-west is declared any more; --allow-delete deletes it",
+        ),
     ],
 )
 def test_what_is_no_longer_asked_for_is_left_alone_and_said(

@@ -40,7 +40,7 @@ def test_a_topic_that_nobody_of_us_made_is_not_touched() -> None:
     assert problem.code == "AB401"
     assert problem.where == "cluster eu-west (eu-west.example:9092), topic us-east.orders"
     assert "exists and is not ours: no apply of payments made it" in problem.message
-    assert "later release" in problem.remedy
+    assert "`anabranch adopt --target us-east.orders` takes it over" in problem.remedy
 
 
 def test_a_topic_of_another_topology_is_not_touched() -> None:

@@ -20,6 +20,7 @@ from reconciler.model.outcome import Failure, Outcome, Skipped
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.steps import CreateTopic, GrantAcl, Padding, Plan, RecordOwnership, RevokeAcl, Step
 from reconciler.plan.desired import desired_topics
+from reconciler.plan.destroy import destroy_plan
 from reconciler.report.outcome_text import outcome_lines
 from reconciler.report.plan_json import action, outcome_json, plan_json
 from reconciler.report.plan_markdown import plan_markdown
@@ -104,7 +105,7 @@ eu-west (dc-eu-west)
   ▶ flow   us-east → eu-west   2 tasks, 3 topics
              offsets  identical   each copy has one original and only we write there
              fill     markers   exact
-  · left   us-east.former   flow us-east-eu-west no longer takes us-east's former
+  · left   us-east.former   flow us-east-eu-west no longer takes us-east's former; --allow-delete deletes it
   ~ force  none is in force; apply puts this declaration in force, digest {digest_into(DECLARED, WEST)}
 
 4 to add, 1 to change, 0 to delete.
@@ -173,7 +174,10 @@ def test_json() -> None:
     assert alter["changes"] == [{"key": "retention.ms", "old": "1", "new": "5", "reason": "target-change"}]
     assert west["flows"][0]["tasks"] == 2
     assert west["left_alone"] == [
-        {"subject": "us-east.former", "message": "flow us-east-eu-west no longer takes us-east's former"}
+        {
+            "subject": "us-east.former",
+            "message": "flow us-east-eu-west no longer takes us-east's former; --allow-delete deletes it",
+        }
     ]
 
 
@@ -186,7 +190,8 @@ def test_markdown() -> None:
     assert "| ~ | `us-east.audit` | `retention.ms` `1` → `5` | changed at the target since the last apply |" in lines
     assert "<details><summary>Settings of 2 new topics</summary>" in lines
     assert "| `us-east.orders` | `retention.ms` | `86400000` | as at the source |" in lines
-    assert "- left alone: `us-east.former`, flow us-east-eu-west no longer takes us-east's former" in lines
+    former = "`us-east.former`, flow us-east-eu-west no longer takes us-east's former; --allow-delete deletes it"
+    assert f"- left alone: {former}" in lines
     # GitHub reads a table only after an empty line, and every row must have the same cells.
     tables = [index for index, line in enumerate(lines) if line.startswith("|---")]
     assert all(lines[index - 2] == "" for index in tables)
@@ -317,3 +322,40 @@ def test_what_became_of_a_plan() -> None:
         }
     ]
     assert not outcome.is_complete
+
+
+def test_what_is_taken_away_is_printed_alike_by_all() -> None:
+    records = [record(one, DECLARED) for one in west_now()]
+    gone, *there = records
+    west = in_force(cluster(WEST, *(topic(one.name) for one in there), owned=records))
+    plan = destroy_plan(DECLARED, {WEST: west}, [WEST], ("anabranch-owned.internal",))
+    text, markdown, value = as_text(plan), plan_markdown(plan), plan_json(plan)
+    summed = f"0 to add, 1 to change, {len(there)} to delete."
+    assert there
+    assert summed in text
+    assert summed in markdown
+    assert value["summary"] == {"add": 0, "change": 1, "delete": len(there)}
+    assert "destroy leaves nothing in force" in text
+    for one in there:
+        assert f"- topic  {one.name}" in text
+        assert (
+            f"| - | `{one.name}` | **deleted**, with all records; copy of us-east's `{one.source_topic}` |" in markdown
+        )
+    assert f"~ topic  {gone.name}" in text
+    assert f"| ~ | `{gone.name}` | ownership forgotten | it is not there any more |" in markdown
+    (told,) = value["clusters"]
+    assert told["declared"]["digest"] == "destroyed"
+    steps = {step["topic"]: step for step in told["steps"]}
+    assert steps[gone.name] == {
+        "action": "forget-topic",
+        "topic": gone.name,
+        "flow": gone.flow,
+        "source": {"cluster": EAST, "topic": gone.source_topic},
+    }
+    for one in there:
+        facts = {"action": "delete-topic", "topic_id": one.topic_id, "reason": "destroyed"}
+        assert steps[one.name] | facts == steps[one.name]
+    said = list(outcome_lines(Outcome(list(plan.steps), closed=[WEST])))
+    assert f"  done      eu-west  delete {there[0].name}" in said
+    assert f"  done      eu-west  forget {gone.name}, which is gone" in said
+    assert said[-1] == "Nothing is in force any more at eu-west: `anabranch apply` makes the copies anew."

@@ -1,0 +1,81 @@
+"""What `plan`, `apply` and `destroy` share about deletions: the option that allows them, and what is asked before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import typer
+
+from reconciler.cli.common import ask, stderr_console
+from reconciler.model.errors import Problem, Refused
+from reconciler.model.removals import DeleteTopic
+from reconciler.model.steps import Plan
+from reconciler.model.topology import Topology
+
+KINDS = ("topic",)
+_OPTION = "--allow-delete"
+
+AllowDelete = Annotated[
+    list[str] | None,
+    typer.Option(
+        _OPTION,
+        metavar="KIND=N",
+        help="Delete at most N things of a kind, as topic=3. Nothing else allows it, not --yes.",
+    ),
+]
+
+
+def allowances(said: Sequence[str] | None) -> dict[str, int] | None:
+    """Return how many things of each kind may be deleted; None where nobody spoke of deleting.
+
+    Raises:
+        typer.BadParameter: what was said is not of the form `topic=N`, or speaks twice of a kind.
+    """
+    if not said:
+        return None
+    found: dict[str, int] = {}
+    for one in said:
+        kind, _, number = one.partition("=")
+        if kind not in KINDS or not (number.isascii() and number.isdecimal()) or kind in found:
+            message = f"expected {' or '.join(f'{kind}=N' for kind in KINDS)}, once; found {one}"
+            raise typer.BadParameter(message, param_hint=_OPTION)
+        found[kind] = int(number)
+    return found
+
+
+def refuse_while_copied(topology: Topology, plan: Plan, declared: Mapping[str, str]) -> None:
+    """Make sure that nobody copies into what is to be deleted.
+
+    Args:
+        topology: what is declared.
+        plan: with its deletions.
+        declared: by alias, the digest of a declaration that takes these topics no longer; its runs are in nobody's way.
+
+    Raises:
+        Refused: AB421, runs live that do.
+        Unreachable: AB310, a target does not answer.
+        EnvironmentFault: AB311, a status topic may not be read.
+    """
+    from reconciler.state.running import still_copied
+
+    problems: list[Problem] = []
+    for cluster in plan.clusters:
+        steps = [step for step in cluster.steps if isinstance(step, DeleteTopic)]
+        problems += still_copied(
+            topology.clusters[cluster.alias], topology.name, steps, declared.get(cluster.alias)
+        ).values()
+    if problems:
+        raise Refused(problems)
+
+
+def confirm(topology: Topology, deleted: int) -> None:
+    """Have somebody at the terminal type the topology's name.
+
+    Raises:
+        typer.Exit: something else was typed.
+    """
+    what = f"This deletes {deleted} topic{'' if deleted == 1 else 's'} with all records." if deleted else ""
+    if ask(f"{what} Type the topology's name ({topology.name}) to go on:".strip()) != topology.name:
+        stderr_console().print("Nothing was changed.")
+        raise typer.Exit(1)

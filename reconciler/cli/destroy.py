@@ -1,0 +1,106 @@
+"""`anabranch destroy`: delete the copies that this topology has made, and nothing else."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from reconciler.cli.carrying import carry_out, print_outcome, refuse_when_moved_on
+from reconciler.cli.common import Files, load_topology, stderr_console
+from reconciler.cli.deleting import AllowDelete, allowances, confirm, refuse_while_copied
+from reconciler.cli.locking import Locks
+from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets, print_plan
+from reconciler.cli.targeting import Topics, check_names
+from reconciler.model.errors import Unreachable
+from reconciler.model.observed import ObservedCluster
+from reconciler.model.outcome import Outcome
+from reconciler.model.steps import Plan
+from reconciler.model.topology import Topology
+
+
+def destroy(
+    files: Files,
+    *,
+    allow_delete: AllowDelete = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. It allows no deletion.")] = False,
+    output: Annotated[PlanFormat, typer.Option("--format", help="How plan and outcome are written.")] = "text",
+    clusters: Clusters = None,
+    target: Topics = None,
+    wait: Annotated[
+        float, typer.Option("--wait", metavar="SECONDS", help="How long to wait for an apply to end.")
+    ] = 60.0,
+) -> None:
+    """Delete the copies that this topology has made at its targets, with all records; sources are not asked."""
+    topology = load_topology(files)
+    targets, allowed, only = _targets(topology, clusters), allowances(allow_delete), tuple(target or ())
+    if not yes and not sys.stdin.isatty():
+        message = "it is needed where there is no terminal to ask on; without --allow-delete nothing is deleted anyway"
+        raise typer.BadParameter(message, param_hint="--yes")
+    # Of the clusters none but the targets are needed, not even to be there.
+    with Locks(replace(topology, flows=()), targets, wait) as locks:
+        plan, observed = _planned(topology, targets, only)
+        if output != "json":
+            print_plan(plan, output)
+        _guard(topology, plan, observed, allowed)
+        if not plan.changes_nothing and not yes:
+            confirm(topology, plan.to_delete)
+        is_new = locks.take_rest(plan)
+        if is_new or not (plan.changes_nothing or yes):
+            now, observed = _planned(topology, targets, only)
+            refuse_when_moved_on(plan, now)
+            _guard(topology, now, observed, allowed)
+        outcome = _destroyed(topology, plan, locks)
+        outcome.is_part = bool(only)
+    print_outcome(plan, outcome, output)
+    if not outcome.is_complete:
+        raise typer.Exit(1)
+
+
+def _targets(topology: Topology, clusters: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the named clusters, or the targets of all flows, enabled or not; all clusters where there are no flows."""
+    if clusters:
+        return chosen_targets(topology, clusters)
+    targets = {flow.target for flow in topology.flows}
+    return tuple(alias for alias in topology.aliases if alias in targets) or topology.aliases
+
+
+def _planned(
+    topology: Topology, targets: Sequence[str], only: Sequence[str]
+) -> tuple[Plan, Mapping[str, ObservedCluster]]:
+    from reconciler.observe.topology import observe_owned
+    from reconciler.plan.destroy import destroy_plan
+    from reconciler.plan.part import ours
+    from reconciler.state.ownership import INTERNAL_TOPICS
+
+    with stderr_console().status("looking at the clusters"):
+        observed, unseen = observe_owned(topology, targets)
+    if unseen:
+        raise Unreachable(unseen)
+    check_names(only, {name for target in observed.values() for name in (*ours(topology, target), *target.names)})
+    return destroy_plan(topology, observed, targets, tuple(INTERNAL_TOPICS), only), observed
+
+
+def _guard(
+    topology: Topology, plan: Plan, observed: Mapping[str, ObservedCluster], allowed: Mapping[str, int] | None
+) -> None:
+    from reconciler.plan.deletions import check_deletions
+
+    check_deletions(plan, observed, allowed or {})
+    refuse_while_copied(topology, plan, {})
+
+
+def _destroyed(topology: Topology, plan: Plan, locks: Locks) -> Outcome:
+    """Say first that nothing is in force any more, then delete."""
+    from reconciler.provision.removal import end_what_is_in_force
+
+    if plan.changes_nothing:
+        return Outcome()
+    closed = end_what_is_in_force(topology, plan, locks.check)
+    rest = replace(plan, clusters=tuple(replace(cluster, declared=None) for cluster in plan.clusters))
+    outcome = carry_out(topology, rest, locks, "destroying")
+    outcome.closed = closed
+    return outcome

@@ -1,0 +1,106 @@
+"""Carries a plan out wave by wave: data centre after data centre, and not the next before all is well."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from reconciler.cli.common import stderr_console
+from reconciler.cli.watching import Lookout
+from reconciler.model.errors import Problem
+from reconciler.model.outcome import Outcome, Skipped
+from reconciler.model.steps import Plan
+from reconciler.model.topology import Topology
+
+if TYPE_CHECKING:
+    from reconciler.plan.waves import Place
+
+_PAUSE_SECONDS = 0.5
+_TOLD = 3
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What must hold between two waves.
+
+    Attributes:
+        max_lag: seconds that a partition of a running flow may be behind.
+        patience: seconds to wait for that.
+    """
+
+    max_lag: float
+    patience: float
+
+
+def in_waves(topology: Topology, plan: Plan, gate: Gate, apply: Callable[[Plan], Outcome]) -> Outcome:
+    """Carry a plan out, and tell what became of every step of every wave.
+
+    Args:
+        topology: what is declared.
+        plan: for all targets.
+        gate: what must hold between two waves.
+        apply: carries one wave out.
+    """
+    from reconciler.plan.waves import parked, waves
+
+    parts = waves(plan, topology)
+    if len(parts) == 1:
+        return apply(plan)
+    targets = [cluster.alias for cluster in plan.clusters]
+    lookout = Lookout(topology, targets)
+    look = lookout.look()
+    before = parked(look.flows, look.statuses, look.now)
+    outcome = Outcome()
+    for number, part in enumerate(parts, 1):
+        aliases = [cluster.alias for cluster in part.clusters]
+        stderr_console().print(f"wave {number} of {len(parts)}: {', '.join(aliases)}")
+        outcome.add(apply(part))
+        if number == len(parts):
+            break
+        why = None if outcome.is_complete else f"wave {number} was not completed"
+        ask = partial(_objections, topology, aliases, lookout, before, gate)
+        if why is None and not part.changes_nothing and (said := _await(ask, gate.patience)):
+            outcome.stopped = _stopped(number, aliases, said, gate)
+            why = "the wave before is not well"
+        if why is not None:
+            rest = [step for later in parts[number:] for step in later.steps]
+            outcome.skipped += [Skipped(step, why) for step in rest]
+            break
+    return outcome
+
+
+def _objections(
+    topology: Topology, aliases: Sequence[str], lookout: Lookout, before: Collection[Place], gate: Gate
+) -> list[str]:
+    """Return what stands against going on after some targets were changed."""
+    from reconciler.plan.waves import objections
+
+    look = lookout.look()
+    flows = topology.flows_into(aliases)
+    unseen = [f"{alias} does not answer" for alias in look.failures if alias in aliases]
+    return unseen + [
+        f"flow {flow.name}: {said}"
+        for flow in flows
+        for said in objections(topology, flow, look.statuses, before, gate.max_lag, look.now)
+    ]
+
+
+def _await(ask: Callable[[], list[str]], patience: float) -> list[str]:
+    """Ask until nothing is said against it, or patience ends; return what was said last."""
+    deadline = time.monotonic() + patience
+    while (said := ask()) and time.monotonic() < deadline:
+        time.sleep(_PAUSE_SECONDS)
+    return said
+
+
+def _stopped(number: int, aliases: Sequence[str], said: Sequence[str], gate: Gate) -> Problem:
+    more = f"; and {len(said) - _TOLD} more" if len(said) > _TOLD else ""
+    return Problem(
+        "AB431",
+        f"wave {number} ({', '.join(aliases)})",
+        f"is not well after {gate.patience:g} s, and later waves were not begun: {'; '.join(said[:_TOLD])}{more}",
+        "mend what it names, or put the former declaration in force again; then apply: it goes on with the next wave",
+    )

@@ -1,0 +1,58 @@
+"""Steps that take remote topics of ours away, and what never is taken.
+
+`plan` makes them for `destroy` and for `apply --allow-delete`; the reconcile loop never does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+RemovalReason = Literal["destroyed", "flow-gone", "not-taken", "renamed"]
+"""Why a topic is deleted: everything is; its flow is declared no longer; the flow takes its original no longer; or the
+flow gives the copy another name now."""
+
+
+@dataclass(frozen=True)
+class DeleteTopic:
+    """Delete a remote topic of ours with all its records, and forget that it was ours.
+
+    Attributes:
+        cluster: alias of the target.
+        name: the remote topic.
+        topic_id: its id, on record and observed; a topic with another one is not deleted.
+        flow: name of the flow that filled it.
+        source: alias of the source cluster.
+        source_topic: the topic it is a copy of.
+        reason: why.
+    """
+
+    cluster: str
+    name: str
+    topic_id: str
+    flow: str
+    source: str
+    source_topic: str
+    reason: RemovalReason
+
+
+@dataclass(frozen=True)
+class ForgetTopic:
+    """Remove the ownership record of a topic that is not there any more.
+
+    Attributes:
+        cluster: alias of the target.
+        name: the remote topic.
+        flow: name of the flow that filled it.
+        source: alias of the source cluster.
+        source_topic: the topic it was a copy of.
+    """
+
+    cluster: str
+    name: str
+    flow: str
+    source: str
+    source_topic: str
+
+
+Removal = DeleteTopic | ForgetTopic

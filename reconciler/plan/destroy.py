@@ -1,0 +1,139 @@
+"""The plan that takes everything away that a topology has made on its targets, and nothing else.
+
+Pure. Records of ownership alone tell what is ours, by the ids of topics; sources are not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from reconciler.model.declaration import DESTROYED, Declared
+from reconciler.model.observed import ObservedCluster, ObservedTopic
+from reconciler.model.ownership import OwnedTopic
+from reconciler.model.removals import DeleteTopic, ForgetTopic, Removal
+from reconciler.model.selection import is_internal
+from reconciler.model.steps import ClusterPlan, Notice, Plan
+from reconciler.model.topology import Topology
+from reconciler.plan.bindings import revoked_with
+from reconciler.plan.identity import has_id
+from reconciler.plan.offsets import Observed
+
+
+def destroy_plan(
+    topology: Topology,
+    observed: Observed,
+    targets: Collection[str],
+    internal_topics: Collection[str],
+    only: Collection[str] = (),
+) -> Plan:
+    """Return the plan that deletes what is ours.
+
+    Args:
+        topology: what is declared.
+        observed: the targets.
+        targets: aliases of the target clusters to plan for.
+        internal_topics: names of the topics in which our own state lives.
+        only: names of remote topics; empty means all, and then nothing stays in force.
+    """
+    clusters = []
+    for alias in topology.aliases:
+        if alias not in targets:
+            continue
+        target = observed[alias]
+        ours = {name: one for name, one in target.owned.items() if one.topology == topology.name and _is_in(name, only)}
+        steps = tuple(_steps(ours, target))
+        removed = {step.name for step in steps}
+        revoked = revoked_with(topology, target, removed if only else None)
+        ends = not only and (bool(steps or revoked) or target.in_force is not None)
+        clusters.append(
+            ClusterPlan(
+                alias=alias,
+                datacenter=topology.clusters[alias].datacenter,
+                steps=(*steps, *revoked),
+                left_alone=tuple(_left_alone(topology, target, removed, internal_topics, only)),
+                warnings=tuple(_made_again(topology, alias, ours) if only else ()),
+                declared=Declared(DESTROYED, target.in_force) if ends else None,
+            )
+        )
+    return Plan(topology.name, topology.digest, tuple(clusters))
+
+
+def _is_in(name: str, only: Collection[str]) -> bool:
+    return not only or name in only
+
+
+def _steps(ours: dict[str, OwnedTopic], target: ObservedCluster) -> Iterator[Removal]:
+    for name, record in sorted(ours.items()):
+        existing = target.topics.get(name)
+        if existing is None:
+            yield ForgetTopic(target.alias, name, record.flow, record.source, record.source_topic)
+        elif against(name, record, existing) is None:
+            yield DeleteTopic(
+                cluster=target.alias,
+                name=name,
+                topic_id=existing.topic_id,
+                flow=record.flow,
+                source=record.source,
+                source_topic=record.source_topic,
+                reason="destroyed",
+            )
+
+
+def against(name: str, record: OwnedTopic, existing: ObservedTopic) -> str | None:
+    """Say why a topic that is on record as ours is not deleted all the same; None where it may be."""
+    if is_internal(name):
+        return "its name is that of an internal topic, which is never deleted"
+    if not record.is_confirmed:
+        return "an interrupted apply was about to make it, and nobody knows whether it did: apply, and destroy it then"
+    if not has_id(existing.topic_id):
+        return "its brokers give topics no ids, so it may have been made anew by others: delete it by hand"
+    if record.topic_id != existing.topic_id:
+        return (
+            f"ours was deleted and somebody made it again (topic id {record.topic_id} then, {existing.topic_id} now): "
+            "it is not ours"
+        )
+    return None
+
+
+def _left_alone(
+    topology: Topology,
+    target: ObservedCluster,
+    removed: Collection[str],
+    internal_topics: Collection[str],
+    only: Collection[str],
+) -> Iterator[Notice]:
+    """Yield what stays although it might be taken for ours."""
+    for name, record in sorted(target.owned.items()):
+        if name in removed or not _is_in(name, only):
+            continue
+        existing = target.topics.get(name)
+        if record.topology != topology.name:
+            if name in target.names:
+                yield Notice(name, f"the topology {record.topology} made it")
+        elif existing is not None and (why := against(name, record, existing)):
+            yield Notice(name, why)
+    for name in sorted(target.names - target.owned.keys()):
+        if _is_in(name, only) and (only or _looks_like_a_copy(topology, target.alias, name)):
+            yield Notice(name, f"no apply of {topology.name} made it")
+    if not only and (internal := sorted(target.names & set(internal_topics))):
+        yield Notice(", ".join(internal), "our own state is never deleted: other topologies may have theirs there")
+
+
+def _looks_like_a_copy(topology: Topology, alias: str, name: str) -> bool:
+    for flow in topology.flows:
+        if flow.target == alias and flow.policy.prefixes and not is_internal(name):
+            original = flow.policy.original(flow.source, name)
+            if original is not None and flow.takes(original, topology.aliases):
+                return True
+    return False
+
+
+def _made_again(topology: Topology, alias: str, ours: dict[str, OwnedTopic]) -> Iterator[Notice]:
+    """Say which topics come back, as the declaration that is in force still asks for them."""
+    for name, record in sorted(ours.items()):
+        for flow in topology.flows_into((alias,)):
+            taken = flow.source == record.source and flow.takes(record.source_topic, topology.aliases)
+            if taken and flow.remote_topic(record.source_topic) == name:
+                what = f"flow {flow.name} takes {record.source}'s {record.source_topic}"
+                yield Notice(name, f"{what}: `apply` and `replicate` make it anew, unless the flow excludes it")
+                break

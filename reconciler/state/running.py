@@ -1,0 +1,77 @@
+"""Which live runs copy into remote topics that are to be deleted, as the status topic tells it.
+
+The commands ask before anything is deleted, and the provisioner once more right before it deletes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.declaration import History, Standing
+from reconciler.model.errors import Problem
+from reconciler.model.removals import DeleteTopic
+from reconciler.model.status import TaskStatus
+from reconciler.state.declarations import Declarations
+from reconciler.state.status import StatusReader
+
+
+def still_copied(
+    cluster: Cluster, topology: str, steps: Collection[DeleteTopic], declared: str | None
+) -> dict[str, Problem]:
+    """Return, by remote topic, what stands against deleting it now: a run that copies into it.
+
+    Args:
+        cluster: the target.
+        topology: whose topics these are.
+        steps: topics that are to be deleted there.
+        declared: digest of a declaration whose flows take these topics no longer: its runs are in nobody's way, as far
+            as they do not have such a topic; None where no run may be left.
+
+    Raises:
+        Unreachable: AB310, the cluster does not answer.
+        EnvironmentFault: AB311, reading is refused: nobody could tell.
+    """
+    if not steps:
+        return {}
+    history = _history(cluster, topology)
+    reader = StatusReader(cluster)
+    try:
+        now = time.time()
+        # Who only waits until its declaration is in force copies nothing.
+        live = [word for word in reader.current() if word.is_live(now) and not (word.is_held and word.waiting)]
+    finally:
+        reader.close()
+    found = {}
+    for step in steps:
+        word = next((word for word in live if _may_copy(word, step, history, declared)), None)
+        if word is not None:
+            found[step.name] = _problem(cluster, step, word)
+    return found
+
+
+def _history(cluster: Cluster, topology: str) -> History:
+    declarations = Declarations(cluster, topology)
+    try:
+        return declarations.current()
+    finally:
+        declarations.close()
+
+
+def _may_copy(word: TaskStatus, step: DeleteTopic, history: History, declared: str | None) -> bool:
+    if any(one.remote == step.name for one in word.partitions):
+        return True
+    if word.flow != step.flow or (declared is not None and word.digest == declared):
+        return False
+    # Flows of several topologies may have one name. Nobody runs with a digest that never was in force, where one is.
+    return not word.digest or history.standing(word.digest) is not Standing.NEWER
+
+
+def _problem(cluster: Cluster, step: DeleteTopic, word: TaskStatus) -> Problem:
+    return Problem(
+        "AB421",
+        f"{cluster.where}, topic {step.name}",
+        f"run {word.run} copies flow {word.flow} (digest {word.digest or 'unknown'})",
+        "end that `replicate`, or put in force a declaration without this topic, and wait until it has drained",
+    )

@@ -1,0 +1,146 @@
+"""Waves of a rollout: which clusters come first, and what must be well before the next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.cli.rollout import Gate, in_waves
+from reconciler.cli.watching import Look, Lookout
+from reconciler.model.cluster import Cluster
+from reconciler.model.datacenter import DataCenter
+from reconciler.model.declaration import digest_into
+from reconciler.model.flow import Flow
+from reconciler.model.outcome import Outcome, Skipped
+from reconciler.model.selection import Selection
+from reconciler.model.status import Metrics, PartitionState, PartitionStatus, Reason, TaskStatus
+from reconciler.model.steps import ClusterPlan, CreateInternalTopic, Plan
+from reconciler.model.topology import Topology
+from reconciler.plan.waves import objections, parked, waves
+
+HUB, OSLO, PARIS, ROME = "hub", "oslo", "paris", "rome"
+FLOWS = tuple(Flow(f"hub-{alias}", HUB, alias, Selection((".*",))) for alias in (OSLO, PARIS, ROME))
+TOPOLOGY = Topology(
+    "shop",
+    {alias: Cluster(alias, (f"{alias}:9092",), alias) for alias in (HUB, OSLO, PARIS, ROME)},
+    FLOWS,
+    {PARIS: DataCenter(PARIS, wave=1), OSLO: DataCenter(OSLO, wave=5), HUB: DataCenter(HUB)},
+)
+NOW = 1_800_000_000.0
+RUNNING = PartitionStatus("orders", 0, "hub.orders", PartitionState.RUNNING, 10, 10, metrics=Metrics(lag_seconds=0))
+
+
+def plan_for(*aliases: str) -> Plan:
+    return Plan("shop", "digest", tuple(ClusterPlan(a, a, (CreateInternalTopic(a, "t"),)) for a in aliases))
+
+
+def task(partition: PartitionStatus = RUNNING, alias: str = PARIS, **changes: object) -> TaskStatus:
+    said = TaskStatus(
+        flow=f"hub-{alias}",
+        source=HUB,
+        target=alias,
+        run="run",
+        task=0,
+        tasks=1,
+        time=NOW,
+        stopped=False,
+        waiting=None,
+        records=0,
+        bytes=0,
+        records_per_second=0.0,
+        bytes_per_second=0.0,
+        partitions=(partition,),
+        digest=digest_into(TOPOLOGY, alias),
+    )
+    return replace(said, **changes)  # type: ignore[arg-type]
+
+
+def against(*statuses: TaskStatus, before: frozenset[tuple[str, str, int]] = frozenset()) -> list[str]:
+    return list(objections(TOPOLOGY, FLOWS[1], statuses, before, 30, NOW))
+
+
+def test_clusters_come_in_the_waves_of_their_data_centres_and_the_others_last() -> None:
+    parts = waves(plan_for(OSLO, PARIS, ROME, HUB), TOPOLOGY)
+    assert [[cluster.alias for cluster in part.clusters] for part in parts] == [[PARIS], [OSLO], [ROME, HUB]]
+    assert {(part.topology, part.digest) for part in parts} == {("shop", "digest")}
+    alone = replace(TOPOLOGY, datacenters={})
+    assert [len(part.clusters) for part in waves(plan_for(OSLO, PARIS), alone)] == [2]
+
+
+def test_who_runs_nothing_is_well_and_who_catches_up_too() -> None:
+    assert against() == []
+    assert against(task(time=NOW - 60)) == [], "it said its last word long ago"
+    assert against(task()) == []
+    assert against(task(replace(RUNNING, state=PartitionState.PAUSED))) == []
+
+
+@pytest.mark.parametrize(
+    ("partition", "said"),
+    [
+        (replace(RUNNING, state=PartitionState.PARKED, reason=Reason("AB212", "too large")), "orders/0 is parked: too"),
+        (replace(RUNNING, metrics=Metrics(lag_seconds=31)), "orders/0 is 31 s behind, 30 s are allowed"),
+        (replace(RUNNING, end=-1), "orders/0: nobody knows yet"),
+        (replace(RUNNING, state=PartitionState.OPENING), "orders/0 is opening"),
+        (replace(RUNNING, state=PartitionState.WAITING), "orders/0 is waiting"),
+    ],
+)
+def test_what_is_not_well_is_said(partition: PartitionStatus, said: str) -> None:
+    (objection,) = against(task(partition))
+    assert objection.startswith(said)
+
+
+def test_what_was_parked_before_is_no_objection() -> None:
+    stuck = task(replace(RUNNING, state=PartitionState.PARKED, reason=Reason("AB212", "too large")))
+    before = parked(FLOWS, [stuck], NOW)
+    assert before == {("hub-paris", "orders", 0)}
+    assert against(stuck, before=before) == []
+
+
+def test_tasks_with_what_was_there_before_do_not_count() -> None:
+    assert against(task(digest="older")) == ["no task runs with what was applied yet"]
+    assert against(task(tasks=0)) == ["no task runs with what was applied yet"]
+    assert against(task(digest="older"), task(run="new")) == []
+    assert against(task(failing="no executor")) == ["no executor"]
+
+
+class Scene:
+    """A rollout without clusters: what is applied, and what is said of flows meanwhile."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *statuses: TaskStatus) -> None:
+        self.applied: list[list[str]] = []
+        self.outcomes: dict[str, Outcome] = {}
+        monkeypatch.setattr(Lookout, "look", lambda _: Look(NOW, FLOWS, statuses, {}))
+
+    def apply(self, plan: Plan) -> Outcome:
+        aliases = [cluster.alias for cluster in plan.clusters]
+        self.applied.append(aliases)
+        return self.outcomes.get(aliases[0], Outcome(done=list(plan.steps), in_force=aliases))
+
+
+def test_waves_are_carried_out_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(monkeypatch, task())
+    outcome = in_waves(TOPOLOGY, plan_for(OSLO, PARIS, ROME), Gate(30, 0), scene.apply)
+    assert scene.applied == [[PARIS], [OSLO], [ROME]]
+    assert (len(outcome.done), outcome.in_force, outcome.is_complete) == (3, [PARIS, OSLO, ROME], True)
+
+
+def test_later_waves_wait_for_what_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(monkeypatch, task(replace(RUNNING, metrics=Metrics(lag_seconds=99)), alias=OSLO))
+    plan = plan_for(OSLO, PARIS, ROME)
+    outcome = in_waves(TOPOLOGY, plan, Gate(30, 0.1), scene.apply)
+    assert scene.applied == [[PARIS], [OSLO]]
+    assert outcome.stopped is not None
+    assert outcome.stopped.code == "AB431"
+    assert "flow hub-oslo: orders/0 is 99 s behind, 30 s are allowed" in outcome.stopped.message
+    assert outcome.skipped == [Skipped(plan.clusters[2].steps[0], "the wave before is not well")]
+    assert not outcome.is_complete
+
+
+def test_a_wave_that_was_not_completed_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(monkeypatch)
+    plan = plan_for(OSLO, PARIS)
+    scene.outcomes[PARIS] = Outcome(skipped=[Skipped(plan.clusters[1].steps[0], "it broke")])
+    outcome = in_waves(TOPOLOGY, plan, Gate(30, 0.1), scene.apply)
+    assert (scene.applied, outcome.stopped) == ([[PARIS]], None)
+    assert [one.why for one in outcome.skipped] == ["it broke", "wave 1 was not completed"]
