@@ -15,6 +15,7 @@ from reconciler.cli.common import Files, load_topology
 from reconciler.cli.deleting import AllowDelete, allowances, confirm, refuse_while_copied
 from reconciler.cli.locking import Locks
 from reconciler.cli.planning import Clusters, PlanFormat, Scope, chosen_targets, observe_and_plan, print_plan
+from reconciler.cli.rollout import Gate
 from reconciler.cli.targeting import Topics
 from reconciler.model.errors import Problem, Refused
 from reconciler.model.observed import ObservedCluster
@@ -44,6 +45,12 @@ def apply(
     wait: Annotated[
         float, typer.Option("--wait", metavar="SECONDS", help="How long to wait for another apply to end.")
     ] = 60.0,
+    max_lag: Annotated[
+        float, typer.Option("--max-lag", metavar="SECONDS", help="How far behind flows may be before the next wave.")
+    ] = 60.0,
+    patience: Annotated[
+        float, typer.Option("--patience", metavar="SECONDS", help="How long to wait for that.")
+    ] = 600.0,
 ) -> None:
     """Make the target clusters what the declaration says, and put it in force there: show the plan, ask, do it."""
     topology = load_topology(files)
@@ -59,8 +66,10 @@ def apply(
         if locks.take_rest(plan):
             # Where the lock is kept was made on the way; everything else must be as it was shown.
             refuse_when_moved_on(state_apart(plan), state_apart(planning.made()))
-        outcome = carry_out(topology, plan, locks, "applying")
-    outcome.is_part = bool(planning.scope.topics)
+        is_part = bool(planning.scope.topics)
+        # What is not put in force no running task has.
+        outcome = carry_out(topology, plan, locks, "applying", None if is_part else Gate(max_lag, patience))
+    outcome.is_part = is_part
     print_outcome(plan, outcome, output)
     if not outcome.is_complete:
         raise typer.Exit(1)

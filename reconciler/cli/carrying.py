@@ -9,6 +9,7 @@ import typer
 from reconciler.cli.common import ask, print_json, print_problems, stderr_console, stdout_console
 from reconciler.cli.locking import Locks
 from reconciler.cli.planning import PlanFormat
+from reconciler.cli.rollout import Gate, in_waves
 from reconciler.model.errors import Problem, Refused
 from reconciler.model.outcome import Outcome
 from reconciler.model.steps import ClusterPlan, CreateInternalTopic, Plan
@@ -46,7 +47,7 @@ def refuse_when_moved_on(shown: Plan, now: Plan) -> None:
         raise Refused(Problem("AB407", "", message, "run it again and read the new plan"))
 
 
-def carry_out(topology: Topology, plan: Plan, locks: Locks, doing: str) -> Outcome:
+def carry_out(topology: Topology, plan: Plan, locks: Locks, doing: str, gate: Gate | None = None) -> Outcome:
     """Carry out a plan with a progress bar on stderr, which a terminal alone shows.
 
     Args:
@@ -54,6 +55,7 @@ def carry_out(topology: Topology, plan: Plan, locks: Locks, doing: str) -> Outco
         plan: it is agreed on.
         locks: of all targets that it changes.
         doing: what the bar is called.
+        gate: what must hold between two waves; without it there are none.
     """
     from rich.progress import Progress
 
@@ -64,7 +66,8 @@ def carry_out(topology: Topology, plan: Plan, locks: Locks, doing: str) -> Outco
     console = stderr_console()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task(doing, total=len(plan.steps))
-        return DirectProvisioner(topology, lambda _: progress.advance(bar), locks.check).apply(plan)
+        provisioner = DirectProvisioner(topology, lambda _: progress.advance(bar), locks.check)
+        return in_waves(topology, plan, gate, provisioner.apply) if gate else provisioner.apply(plan)
 
 
 def print_outcome(plan: Plan, outcome: Outcome, output: PlanFormat) -> None:
@@ -76,4 +79,5 @@ def print_outcome(plan: Plan, outcome: Outcome, output: PlanFormat) -> None:
         print_json({"plan": plan_json(plan), "outcome": outcome_json(outcome)})
     elif not plan.changes_nothing:
         stdout_console().print("", *outcome_lines(outcome), sep="\n")
-    print_problems([*(failure.problem for failure in outcome.failed), *outcome.not_in_force])
+    stopped = [outcome.stopped] if outcome.stopped else []
+    print_problems([*(failure.problem for failure in outcome.failed), *outcome.not_in_force, *stopped])

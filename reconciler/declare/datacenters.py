@@ -33,7 +33,8 @@ def build(name: str, place: Place) -> DataCenter:
     fields = cast("dict[str, Any]", place.value)
     spark = fields.get("spark") or {}
     conf = tuple((key, _text(value)) for key, value in (spark.get("conf") or {}).items())
-    return DataCenter(name, Spark(spark.get("master"), conf))
+    wave = fields.get("wave")
+    return DataCenter(name, Spark(spark.get("master"), conf), None if wave is None else int(wave))
 
 
 def check(place: Place) -> Iterator[Located]:

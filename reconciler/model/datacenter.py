@@ -1,4 +1,4 @@
-"""A data centre as declared: the Spark cluster on which the flows into its clusters run."""
+"""A data centre as declared: the Spark cluster on which the flows into its clusters run, and its turn in a rollout."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ class DataCenter:
     Attributes:
         name: as clusters have it.
         spark: where the flows into its clusters run.
+        wave: in which wave of a rollout its clusters are changed, from 1; None is the last.
     """
 
     name: str
     spark: Spark = Spark()
+    wave: int | None = None

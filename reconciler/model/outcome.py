@@ -40,6 +40,7 @@ class Outcome:
         not_in_force: why it was not, where it was tried in vain.
         closed: aliases of the targets where nothing is in force any more, as what was made there is destroyed.
         is_part: whether only a part of what is declared was planned, so that nothing was to be put in force.
+        stopped: why later waves were not begun, where the one before is not well.
     """
 
     done: list[Step] = field(default_factory=list)
@@ -49,17 +50,20 @@ class Outcome:
     not_in_force: list[Problem] = field(default_factory=list)
     closed: list[str] = field(default_factory=list)
     is_part: bool = False
+    stopped: Problem | None = None
 
     @property
     def is_complete(self) -> bool:
         """Whether every step was carried out, and the declaration put in force."""
-        return not self.failed and not self.skipped and not self.not_in_force
+        return not self.failed and not self.skipped and not self.not_in_force and self.stopped is None
 
     def add(self, other: Outcome) -> None:
         """Take over what became of other steps."""
         self.done += other.done
         self.failed += other.failed
         self.skipped += other.skipped
+        self.in_force += other.in_force
+        self.not_in_force += other.not_in_force
 
 
 @dataclass(frozen=True)

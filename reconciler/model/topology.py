@@ -43,6 +43,11 @@ class Topology:
         declared = self.datacenters.get(self.clusters[alias].datacenter)
         return declared.spark if declared else Spark()
 
+    def wave(self, alias: str) -> int:
+        """Return in which wave of a rollout a cluster is changed, from 1; who names none is in the last."""
+        known = {name: one.wave for name, one in self.datacenters.items() if one.wave is not None}
+        return known.get(self.clusters[alias].datacenter, max(known.values(), default=0) + 1)
+
     @property
     def digest(self) -> str:
         """A short digest of everything declared; secrets are references and so never part of it."""

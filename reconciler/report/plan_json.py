@@ -49,7 +49,8 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
     """Return what became of the steps: `done`, `failed` (with `problem`) and `skipped` (with `why`).
 
     `in_force` are the clusters where the declaration was put in force, `not_in_force` the problems where that failed;
-    `closed` are those where nothing is in force any more.
+    `closed` are those where nothing is in force any more; `stopped` is null, or the problem for which later waves were
+    not begun.
     """
     return {
         "done": [_where(step) for step in outcome.done],
@@ -58,6 +59,7 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
         "in_force": list(outcome.in_force),
         "not_in_force": [asdict(problem) for problem in outcome.not_in_force],
         "closed": list(outcome.closed),
+        "stopped": asdict(outcome.stopped) if outcome.stopped else None,
     }
 
 

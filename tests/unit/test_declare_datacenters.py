@@ -49,7 +49,7 @@ def test_where_flows_run_changes_no_digest(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("datacenter", "where", "code", "said"),
     [
-        ("dc1: {}", "datacenters.dc1", "AB114", "spark is missing"),
+        ("dc1: {}", "datacenters.dc1", "AB104", "expected a data centre; found an empty mapping"),
         ("'dc 1': {spark: {}}", 'datacenters["dc 1"]', "AB104", "expected a name of letters, digits, ., _ and -"),
         ("dc1: {spark: {}, serve: {}}", "datacenters.dc1.serve", "AB111", "serve is planned"),
         ("dc1: {spark: {master: local}}", "datacenters.dc1.spark.master", "AB104", "expected spark://host:port"),

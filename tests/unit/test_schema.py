@@ -48,7 +48,8 @@ def documented_fields() -> Iterator[str]:
             yield f"clusters.*.{name}.{inner}"
             yield from (f"clusters.*.{name}.{inner}.{key}" for key in known.get("properties", {}))
     for name, schema in DEFINITIONS["datacenter"]["properties"].items():
-        yield from (f"datacenters.*.{name}.{inner}" for inner in resolved(schema).get("properties", {}))
+        inner = [f"datacenters.*.{name}.{key}" for key in resolved(schema).get("properties", {})]
+        yield from inner or [f"datacenters.*.{name}"]
     for name, schema in DEFINITIONS["pattern"]["properties"].items():
         yield name
         yield from (f"{name}.{inner}" for inner in resolved(schema).get("properties", {}))
