@@ -57,7 +57,7 @@ def observe(topology: Topology, targets: Collection[str]) -> dict[str, ObservedC
     touched = _touched(topology, targets, names)
 
     def look(alias: str) -> ObservedCluster:
-        owned = _owned(clusters[alias], connections[alias]) if alias in targets else Records()
+        owned = _owned(clusters[alias], connections[alias]) if alias in targets else Records({}, ())
         seen = _observe_cluster(clusters[alias], connections[alias], touched[alias], owned)
         if alias in targets and OWNED.name in seen.names:
             seen = replace(seen, in_force=_in_force(clusters[alias], topology.name))
@@ -197,7 +197,7 @@ def _observe_cluster(cluster: Cluster, connection: Connection, touched: set[str]
 def _owned(cluster: Cluster, connection: Connection) -> Records:
     """Return the ownership records, and make sure first that they are not hidden: without them all seems foreign."""
     visible = connection.describe_topics(tuple(INTERNAL_TOPICS))
-    return Ownership(cluster).read_all() if OWNED.name in visible else Records()
+    return Ownership(cluster).read_all() if OWNED.name in visible else Records({}, ())
 
 
 def _in_force(cluster: Cluster, topology: str) -> InForce | None:

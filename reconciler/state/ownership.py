@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from reconciler.model.binding import OwnedBinding
@@ -30,8 +29,8 @@ class Records(NamedTuple):
         acls: that were granted.
     """
 
-    topics: Mapping[str, OwnedTopic] = MappingProxyType({})
-    acls: tuple[OwnedBinding, ...] = ()
+    topics: dict[str, OwnedTopic]
+    acls: tuple[OwnedBinding, ...]
 
 
 class Ownership:
@@ -45,7 +44,7 @@ class Ownership:
     def __init__(self, cluster: Cluster, timeout: float = 10.0) -> None:
         self._journal = Journal(cluster, OWNED, timeout)
 
-    def read(self) -> Mapping[str, OwnedTopic]:
+    def read(self) -> dict[str, OwnedTopic]:
         """Return the records by topic name; empty when nothing was ever applied there.
 
         Raises:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -35,7 +34,7 @@ def starting(file: Path, topic: str, *offsets: int) -> None:
     file.write_text(text.replace("tasks: 2}", f"tasks: 2, {start}}}"))
 
 
-def owned(target: EmbeddedCluster) -> Mapping[str, OwnedTopic]:
+def owned(target: EmbeddedCluster) -> dict[str, OwnedTopic]:
     return Ownership(declared("eu-west", target)).read()
 
 
