@@ -71,7 +71,7 @@ def observe_and_plan(
         Refused: AB401 to AB409 and AB422, a guardrail stands in the way; AB423, another cluster answers.
     """
     from reconciler.observe.topology import observe
-    from reconciler.plan.build import build_plan
+    from reconciler.plan.ahead import build_plan_ahead
     from reconciler.plan.part import known_names, narrowed, only
     from reconciler.plan.prune import pruned
     from reconciler.state.ownership import INTERNAL_TOPICS
@@ -83,7 +83,7 @@ def observe_and_plan(
     if scope.topics:
         check_names(scope.topics, known_names(topology, observed, targets))
         part = narrowed(topology, observed, targets, scope.topics)
-    plan = build_plan(part, observed, targets, tuple(INTERNAL_TOPICS))
+    plan = build_plan_ahead(part, observed, targets, tuple(INTERNAL_TOPICS))
     if scope.prunes:
         plan = pruned(plan, topology, observed)
     return only(plan, scope.topics, topology.digest) if scope.topics else plan, observed

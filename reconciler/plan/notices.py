@@ -66,7 +66,8 @@ def warnings(topics: Collection[DesiredTopic], alias: str, topology: Topology, o
         if factors[topic.flow] not in (None, found.replication_factor):
             message = f"has replication {found.replication_factor}, asked for is {factors[topic.flow]}: left as it is"
             yield Notice(topic.name, message)
-        if record.is_confirmed and record.source_topic_id != topic.source_topic_id:
+        # Of an original that the same apply has made, nothing is on record yet.
+        if record.is_confirmed and record.source_topic_id not in ("", topic.source_topic_id):
             yield Notice(topic.name, f"{topic.source}'s {topic.source_topic} was made anew since the last apply")
         # What is itself copied further was looked at later than its original may have been.
         if not any(flow.source == alias and flow.takes(topic.name, topology.aliases) for flow in topology.flows):

@@ -1,0 +1,127 @@
+"""Three data centres of two clusters each, on six brokers: waves, hops, locality, and one line for one line."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from reconciler.embedded import EmbeddedCluster, running
+from tests.contract.kafka import admin, create, topic_configs
+from tests.integration.command import anabranch
+
+CHANGES, UNREACHABLE = 3, 6
+ALIASES = tuple(f"{place}-{number}" for place in ("west", "east", "north") for number in (1, 2))
+FILE = """\
+version: 1
+name: shop
+clusters:
+{clusters}
+datacenters:
+  east: {{wave: 1}}
+  west: {{wave: 2}}
+replication:
+  - xdcr:
+      west: [west-1, west-2]
+      east: [east-1, east-2]
+      north: [north-1, north-2]
+    topics: {{include: ["(.*[.])?orders", "(.*[.])?users"]}}
+flows:
+  - {{from: north-1, to: north-2, tasks: 1}}
+"""
+
+Clusters = Mapping[str, EmbeddedCluster]
+
+
+@pytest.fixture(scope="module")
+def clusters() -> Iterator[Clusters]:
+    with running(*(EmbeddedCluster(alias) for alias in ALIASES)) as started:
+        yield dict(zip(ALIASES, started, strict=True))
+
+
+@pytest.fixture(scope="module")
+def file(clusters: Clusters, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("xdcr") / "shop.yaml"
+    lines = [
+        f'  {alias}: {{bootstrap: ["{clusters[alias].bootstrap}"], datacenter: {alias.partition("-")[0]}}}'
+        for alias in ALIASES
+    ]
+    path.write_text(FILE.format(clusters="\n".join(lines)))
+    return path
+
+
+def copies(clusters: Clusters) -> dict[str, set[str]]:
+    """The remote topics of each cluster."""
+    found = {alias: admin(one).list_topics(timeout=30).topics for alias, one in clusters.items()}
+    return {alias: {name for name in topics if name.endswith((".orders", ".users"))} for alias, topics in found.items()}
+
+
+def expected() -> dict[str, set[str]]:
+    """Where `orders` of each cluster and `users` of west-2 come, gateway by gateway, each cluster once on a way."""
+    gateways = {alias: alias.replace("2", "1") for alias in ALIASES}
+    found: dict[str, set[str]] = {alias: set() for alias in ALIASES}
+    ways = [([alias], "orders") for alias in ALIASES] + [(["west-2"], "users")]
+    while ways:
+        way, topic = ways.pop()
+        here = way[0]
+        for there in ALIASES:
+            inside = gateways[here] == gateways[there]
+            between = here == gateways[here] and there == gateways[there]
+            if there not in way and (inside or between):
+                found[there].add(".".join((*way, topic)))
+                ways.append(([there, *way], topic))
+    return found
+
+
+def test_a_plan_is_carried_out_in_waves_over_all_hops_at_once(clusters: Clusters, file: Path) -> None:
+    for number, alias in enumerate(ALIASES, 1):
+        create(clusters[alias], "orders", number, {"retention.ms": str(number * 3_600_000)})
+    create(clusters["west-2"], "users", 2)
+
+    planned = anabranch("plan", file, "--detailed-exitcode")
+    assert (planned.code, planned.stderr) == (CHANGES, ""), planned
+    applied = anabranch("apply", file, "--yes", limit=300)
+    assert applied.code == 0, applied
+    assert applied.stderr.splitlines() == [
+        "wave 1 of 3: east-1, east-2",
+        "wave 2 of 3: west-1, west-2",
+        "wave 3 of 3: north-1, north-2",
+    ]
+    assert copies(clusters) == expected()
+    far = "west-1.west-2.orders"
+    assert topic_configs(clusters["east-1"], far)["retention.ms"] == str(2 * 3_600_000)
+
+    again = anabranch("plan", file, "--detailed-exitcode")
+    assert (again.code, "Nothing to do" in again.stdout) == (0, True), again
+
+
+def test_one_line_of_the_file_is_one_line_of_the_plan(file: Path, clusters: Clusters) -> None:
+    before = anabranch("plan", file).stdout
+    file.write_text(file.read_text().replace("to: north-2, tasks: 1", "to: north-2, tasks: 3"))
+    after = anabranch("plan", file).stdout
+    changed = [line[1:].split() for line in difflib.ndiff(before.splitlines(), after.splitlines()) if line[0] in "+-"]
+    # The flow itself, and that another declaration is put in force where it ends; the sum is at the end of the plan.
+    assert [line[:3] for line in changed if line[1:2] == ["flow"]] == [["▶", "flow", "north-1"]] * 2
+    assert {line[1] for line in changed if len(line) > 1 and line[1] in ("flow", "force")} == {"flow", "force"}
+    assert len([line for line in changed if line[1:2] == ["force"]]) == 2
+    assert len(changed) == 6, changed
+    steps = json.loads(anabranch("plan", file, "--format", "json").stdout)["clusters"]
+    assert not any(cluster["steps"] for cluster in steps)
+    assert anabranch("apply", file, "--yes").code == 0
+
+
+def test_a_data_centre_plans_for_itself_without_what_it_does_not_need(file: Path, clusters: Clusters) -> None:
+    # No flow into the west begins there.
+    clusters["north-2"].stop_broker()
+    near = anabranch("plan", file, "--clusters", "west-1,west-2", "--detailed-exitcode")
+    assert near.code == 0, near
+    assert "north-2" not in near.stdout
+    assert "east-1 → west-1" in near.stdout
+    whole = anabranch("plan", file)
+    assert (whole.code, whole.stdout, "north-2" in whole.stderr) == (UNREACHABLE, "", True)
+    drift = anabranch("drift", file, "--format", "json")
+    found = json.loads(drift.stdout)
+    assert (drift.code, found["clean"], found["drift"]) == (UNREACHABLE, None, [])
