@@ -46,7 +46,7 @@ def in_waves(topology: Topology, plan: Plan, gate: Gate, apply: Callable[[Plan],
     """
     from reconciler.plan.waves import parked, waves
 
-    parts = waves(plan, topology)
+    parts = waves(plan)
     if len(parts) == 1:
         return apply(plan)
     targets = [cluster.alias for cluster in plan.clusters]

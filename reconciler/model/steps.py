@@ -265,6 +265,7 @@ class ClusterPlan:
         left_alone: what is ours here, and stays as it is.
         warnings: what the user should know.
         declared: what is put in force when everything else is done; None where nothing is, as while only topics grow.
+        wave: in which wave of a rollout it is changed; lower ones come first.
     """
 
     alias: str
@@ -275,6 +276,7 @@ class ClusterPlan:
     left_alone: tuple[Notice, ...] = ()
     warnings: tuple[Notice, ...] = ()
     declared: Declared | None = None
+    wave: int = 1
 
 
 @dataclass(frozen=True)
@@ -311,6 +313,11 @@ class Plan:
     def changes_nothing(self) -> bool:
         """Whether an apply would change nothing at all."""
         return self.is_empty and not self.to_put_in_force
+
+    @property
+    def waves(self) -> tuple[int, ...]:
+        """The waves of its clusters, in their order, each once."""
+        return tuple(sorted({cluster.wave for cluster in self.clusters}))
 
     @property
     def to_add(self) -> int:

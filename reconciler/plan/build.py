@@ -75,6 +75,7 @@ def build_plan(
                 left_alone=tuple(left_alone(chosen, observed[alias], topology)),
                 warnings=tuple(warnings(topics, alias, topology, observed)),
                 declared=_declared(topology, observed[alias]) if flows or observed[alias].in_force else None,
+                wave=topology.wave(alias),
             )
         )
     return Plan(topology.name, topology.digest, tuple(clusters))

@@ -18,12 +18,11 @@ Place = tuple[str, str, int]
 """A flow's name, an original topic and a partition of it."""
 
 
-def waves(plan: Plan, topology: Topology) -> tuple[Plan, ...]:
-    """Return a plan as the plans of its waves, in their order; data centres that name no wave come last, together."""
-    numbers = [topology.wave(cluster.alias) for cluster in plan.clusters]
+def waves(plan: Plan) -> tuple[Plan, ...]:
+    """Return a plan as the plans of its waves, in their order."""
     return tuple(
-        replace(plan, clusters=tuple(one for one, wave in zip(plan.clusters, numbers, strict=True) if wave == number))
-        for number in sorted(set(numbers))
+        replace(plan, clusters=tuple(cluster for cluster in plan.clusters if cluster.wave == number))
+        for number in plan.waves
     )
 
 

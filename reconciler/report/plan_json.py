@@ -30,11 +30,11 @@ FORMAT = 1
 def plan_json(plan: Plan) -> dict[str, Any]:
     """Return the plan: `format`, `topology`, `digest`, `summary` (`add`, `change`, `delete`) and `clusters`.
 
-    Each cluster has `alias`, `datacenter`, `steps`, `flows`, `not_started`, `left_alone`, `warnings` and `declared`
-    (null, or the `digest` of this declaration for the cluster, and what is `in_force` there: null, or `digest`, `since`
-    and `by`); each step has an `action` (`create-internal-topic`, `create-topic`, `add-partitions`, `alter-config`,
-    `record-ownership`, `delete-topic`, `forget-topic`), a `topic`, and what belongs to the action; or the action is
-    `grant-acl` or `revoke-acl`, with the `acl` in words, and its parts.
+    Each cluster has `alias`, `datacenter`, `wave`, `steps`, `flows`, `not_started`, `left_alone`, `warnings` and
+    `declared` (null, or the `digest` of this declaration for the cluster, and what is `in_force` there: null, or
+    `digest`, `since` and `by`). Each step has an `action` and what belongs to it: `create-internal-topic`,
+    `create-topic`, `add-partitions`, `alter-config`, `record-ownership`, `delete-topic` and `forget-topic` have a
+    `topic`; `grant-acl` and `revoke-acl` have the `acl` in words, and its parts.
     """
     return {
         "format": FORMAT,
@@ -67,6 +67,7 @@ def _cluster(cluster: ClusterPlan) -> dict[str, Any]:
     return {
         "alias": cluster.alias,
         "datacenter": cluster.datacenter,
+        "wave": cluster.wave,
         "steps": [_step(step) for step in cluster.steps],
         "flows": [_flow(flow) for flow in cluster.flows],
         "not_started": [asdict(topic) for topic in cluster.not_started],

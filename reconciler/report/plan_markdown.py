@@ -27,6 +27,7 @@ from reconciler.report.words import (
     counted,
     in_force,
     padding,
+    place,
     summary,
 )
 
@@ -35,12 +36,12 @@ def plan_markdown(plan: Plan) -> str:
     """Return the plan as GitHub-flavoured Markdown that ends with a newline."""
     lines = [f"### {plain(plan.topology)}: {summary(plan)}"]
     for cluster in plan.clusters:
-        lines += ["", *_cluster(cluster)]
+        lines += ["", *_cluster(cluster, place(plan, cluster))]
     return "\n".join(lines) + "\n"
 
 
-def _cluster(cluster: ClusterPlan) -> Iterator[str]:
-    yield f"#### {plain(cluster.alias)} ({plain(cluster.datacenter)})"
+def _cluster(cluster: ClusterPlan, where: str) -> Iterator[str]:
+    yield f"#### {plain(cluster.alias)} ({plain(where)})"
     yield ""
     if cluster.steps:
         yield "| | topic | what | why |"

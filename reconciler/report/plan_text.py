@@ -36,6 +36,7 @@ from reconciler.report.words import (
     counted,
     in_force,
     padding,
+    place,
     shared_settings,
     summary,
 )
@@ -50,12 +51,12 @@ def plan_text(plan: Plan) -> Group:
     counts = f"{counted(len(plan.clusters), 'target cluster')}, {counted(flows, 'flow')}"
     lines = [Text.assemble((plan.topology, "bold"), f" · {counts} · observed just now")]
     for cluster in plan.clusters:
-        lines += [Text(), *_cluster(cluster)]
+        lines += [Text(), *_cluster(cluster, place(plan, cluster))]
     return Group(*lines, Text(), Text(summary(plan), style="bold"))
 
 
-def _cluster(cluster: ClusterPlan) -> Iterator[Text]:
-    yield Text.assemble((cluster.alias, "bold"), f" ({cluster.datacenter})")
+def _cluster(cluster: ClusterPlan, where: str) -> Iterator[Text]:
+    yield Text.assemble((cluster.alias, "bold"), f" ({where})")
     if not cluster.steps:
         yield Text("    no changes", style="dim")
     internal = [step.name for step in cluster.steps if isinstance(step, CreateInternalTopic)]

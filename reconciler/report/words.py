@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from reconciler.model.declaration import DESTROYED, Declared
 from reconciler.model.desired import DesiredTopic, Reason, Setting
 from reconciler.model.removals import RemovalReason
-from reconciler.model.steps import AclChange, ChangeReason, GrantAcl, OwnershipReason, Plan, PlannedFlow
+from reconciler.model.steps import AclChange, ChangeReason, ClusterPlan, GrantAcl, OwnershipReason, Plan, PlannedFlow
 
 _THOUSAND = 1000
 _TWO_MINUTES = 120
@@ -47,6 +47,13 @@ def acl_reason(step: AclChange) -> str:
         return "as what it is about is deleted"
     kept = "; it stays, as another topology granted it too" if step.is_kept else ""
     return f"the originals of flow {step.flow} no longer have it{kept}"
+
+
+def place(plan: Plan, cluster: ClusterPlan) -> str:
+    """Return where a target stands, and when it is changed where there are several waves."""
+    if len(plan.waves) == 1:
+        return cluster.datacenter
+    return f"{cluster.datacenter}, wave {plan.waves.index(cluster.wave) + 1} of {len(plan.waves)}"
 
 
 def counted(number: int, noun: str) -> str:

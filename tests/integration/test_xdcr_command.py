@@ -1,4 +1,4 @@
-"""Three data centres of two clusters each, on six brokers: waves, hops, locality, and one line for one line."""
+"""Three data centres of two clusters each, on six brokers: waves, hops, locality, every pattern and every setting."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import ConfigResource
 
 from reconciler.embedded import EmbeddedCluster, running
 from tests.contract.kafka import admin, create, topic_configs
@@ -83,6 +84,8 @@ def test_a_plan_is_carried_out_in_waves_over_all_hops_at_once(clusters: Clusters
 
     planned = anabranch("plan", file, "--detailed-exitcode")
     assert (planned.code, planned.stderr) == (CHANGES, ""), planned
+    assert "east-1 (east, wave 1 of 3)" in planned.stdout
+    assert "north-2 (north, wave 3 of 3)" in planned.stdout
     applied = anabranch("apply", file, "--yes", limit=300)
     assert applied.code == 0, applied
     assert applied.stderr.splitlines() == [
@@ -111,6 +114,86 @@ def test_one_line_of_the_file_is_one_line_of_the_plan(file: Path, clusters: Clus
     steps = json.loads(anabranch("plan", file, "--format", "json").stdout)["clusters"]
     assert not any(cluster["steps"] for cluster in steps)
     assert anabranch("apply", file, "--yes").code == 0
+
+
+# A value of every setting of topics that nobody defaults to.
+EVERY = {
+    "cleanup.policy": "compact,delete",
+    "compression.gzip.level": "9",
+    "compression.lz4.level": "12",
+    "compression.type": "gzip",
+    "compression.zstd.level": "5",
+    "delete.retention.ms": "86400001",
+    "file.delete.delay.ms": "60001",
+    "flush.messages": "100000",
+    "flush.ms": "100000",
+    "follower.replication.throttled.replicas": "0:1",
+    "index.interval.bytes": "4097",
+    "leader.replication.throttled.replicas": "0:1",
+    "max.compaction.lag.ms": "1000000000",
+    "max.message.bytes": "2000000",
+    "message.timestamp.after.max.ms": "3600001",
+    "message.timestamp.before.max.ms": "3600001",
+    "message.timestamp.type": "LogAppendTime",
+    "min.cleanable.dirty.ratio": "0.6",
+    "min.compaction.lag.ms": "1000",
+    "min.insync.replicas": "2",
+    "preallocate": "true",
+    "retention.bytes": "1000000000",
+    "retention.ms": "86400001",
+    "segment.bytes": "104857600",
+    "segment.index.bytes": "1048576",
+    "segment.jitter.ms": "1000",
+    "segment.ms": "86400001",
+    "unclean.leader.election.enable": "true",
+}
+# Brokers without a tier of old segments take none of these but their defaults.
+TIERED = {"local.retention.bytes", "local.retention.ms", "remote.storage.enable"}
+TIERED |= {"remote.log.copy.disable", "remote.log.delete.on.disable", "remote.copy.lag.bytes", "remote.copy.lag.ms"}
+ANY_PATTERN = """\
+version: 1
+name: {name}
+clusters: {{{clusters}}}
+replication:
+  - {pattern}
+    topics: {{include: ["{name}.*"]}}
+    configs: {configs}
+"""
+
+
+@pytest.mark.parametrize(
+    ("pattern", "configs"),
+    [
+        pytest.param("fan-out: {from: west-1, to: [east-1, north-1]}", "{}", id="fan-out"),
+        pytest.param("aggregation: {from: [west-1, east-1], to: north-1}", "{}", id="aggregation"),
+        pytest.param("active-active: [west-1, east-1]", "{}", id="active-active"),
+        pytest.param("active-active: [west-1, east-1]", '{include: [".*"]}', id="all"),
+        pytest.param("active-active: [west-1, east-1]", '{exclude: [".*"]}', id="none"),
+    ],
+)
+def test_a_plan_after_an_apply_is_empty_whatever_is_set_on_originals(
+    pattern: str, configs: str, clusters: Clusters, tmp_path: Path, topic_name: str
+) -> None:
+    name = f"s{topic_name[-8:]}"
+    used = {alias: one for alias, one in clusters.items() if alias in pattern}
+    for number, one in enumerate(used.values()):
+        create(one, f"{name}-{number}", 2, EVERY)
+        create(one, f"{name}-plain-{number}", 1)
+    known = topic_config_keys(clusters["west-1"], f"{name}-0")
+    assert known - TIERED == EVERY.keys(), "the brokers know a setting that nobody thought of"
+    file = tmp_path / "one.yaml"
+    declared = ", ".join(f'{alias}: {{bootstrap: ["{one.bootstrap}"]}}' for alias, one in used.items())
+    file.write_text(ANY_PATTERN.format(name=name, clusters=declared, pattern=pattern, configs=configs))
+    applied = anabranch("apply", file, "--yes")
+    assert (applied.code, "make west-1." in applied.stdout) == (0, True), applied
+    again = anabranch("plan", file, "--detailed-exitcode")
+    assert (again.code, "Nothing to do" in again.stdout) == (0, True), again
+
+
+def topic_config_keys(broker: EmbeddedCluster, topic: str) -> set[str]:
+    client = admin(broker)
+    (described,) = client.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic)]).values()
+    return set(described.result(30))
 
 
 def test_a_data_centre_plans_for_itself_without_what_it_does_not_need(file: Path, clusters: Clusters) -> None:
