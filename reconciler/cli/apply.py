@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +19,7 @@ from reconciler.cli.rollout import Gate
 from reconciler.cli.targeting import Topics
 from reconciler.model.errors import Problem, Refused
 from reconciler.model.observed import ObservedCluster
+from reconciler.model.removals import DeletionKind
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
 
@@ -54,13 +55,13 @@ def apply(
 ) -> None:
     """Make the target clusters what the declaration says, and put it in force there: show the plan, ask, do it."""
     topology = load_topology(files)
-    allowed = allowances(allow_delete)
+    allowed = allowances(allow_delete) or {}
     reviewed = _read(topology, saved, clusters, target) if saved is not None else None
     targets = reviewed.targets if reviewed is not None else chosen_targets(topology, clusters)
     if reviewed is None and not yes and not sys.stdin.isatty():
         message = "it is needed where there is no terminal to ask on; `anabranch plan` shows what would be done"
         raise typer.BadParameter(message, param_hint="--yes")
-    planning = _Planning(topology, targets, _scope(target, allowed, reviewed), allowed or {})
+    planning = _Planning(topology, targets, _scope(target, allowed, reviewed), allowed)
     with Locks(topology, targets, wait) as locks:
         plan = planning.shown(output, yes) if reviewed is None else planning.checked(reviewed)
         if locks.take_rest(plan):
@@ -75,10 +76,10 @@ def apply(
         raise typer.Exit(1)
 
 
-def _scope(target: Sequence[str] | None, allowed: Mapping[str, int] | None, reviewed: SavedPlan | None) -> Scope:
+def _scope(target: Sequence[str] | None, allowed: Collection[DeletionKind], reviewed: SavedPlan | None) -> Scope:
     if reviewed is not None:
-        return Scope(reviewed.topics, prunes=reviewed.deletes or allowed is not None)
-    return Scope(tuple(target or ()), prunes=allowed is not None)
+        return Scope(reviewed.topics, reviewed.deletes | frozenset(allowed))
+    return Scope(tuple(target or ()), frozenset(allowed))
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class _Planning:
     topology: Topology
     targets: Sequence[str]
     scope: Scope
-    allowed: Mapping[str, int]
+    allowed: Mapping[DeletionKind, int]
 
     def made(self) -> Plan:
         """Return the plan as it is now.
@@ -118,8 +119,8 @@ class _Planning:
             print_plan(plan, output)
         self._guard(plan, observed)
         if not plan.changes_nothing and not yes:
-            if plan.to_delete:
-                confirm(self.topology, plan.to_delete)
+            if deleted := plan.deletions("topic"):
+                confirm(self.topology, deleted)
             else:
                 go_on()
             refuse_when_moved_on(plan, self.made())

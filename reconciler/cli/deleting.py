@@ -9,11 +9,10 @@ import typer
 
 from reconciler.cli.common import ask, stderr_console
 from reconciler.model.errors import Problem, Refused
-from reconciler.model.removals import DeleteTopic
+from reconciler.model.removals import DELETION_KINDS, DeleteTopic, DeletionKind
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
 
-KINDS = ("topic",)
 _OPTION = "--allow-delete"
 
 AllowDelete = Annotated[
@@ -21,24 +20,25 @@ AllowDelete = Annotated[
     typer.Option(
         _OPTION,
         metavar="KIND=N",
-        help="Delete at most N things of a kind, as topic=3. Nothing else allows it, not --yes.",
+        help="Delete at most N things of a kind, as topic=3 or acl=1. Nothing else allows it, not --yes.",
     ),
 ]
 
 
-def allowances(said: Sequence[str] | None) -> dict[str, int] | None:
+def allowances(said: Sequence[str] | None) -> dict[DeletionKind, int] | None:
     """Return how many things of each kind may be deleted; None where nobody spoke of deleting.
 
     Raises:
-        typer.BadParameter: what was said is not of the form `topic=N`, or speaks twice of a kind.
+        typer.BadParameter: what was said is not of the form `topic=N` or `acl=N`, or speaks twice of a kind.
     """
     if not said:
         return None
-    found: dict[str, int] = {}
+    found: dict[DeletionKind, int] = {}
     for one in said:
-        kind, _, number = one.partition("=")
-        if kind not in KINDS or not (number.isascii() and number.isdecimal()) or kind in found:
-            message = f"expected {' or '.join(f'{kind}=N' for kind in KINDS)}, once; found {one}"
+        name, _, number = one.partition("=")
+        kind = next((kind for kind in DELETION_KINDS if kind == name), None)
+        if kind is None or not (number.isascii() and number.isdecimal()) or kind in found:
+            message = f"expected {' or '.join(f'{kind}=N' for kind in DELETION_KINDS)}, once; found {one}"
             raise typer.BadParameter(message, param_hint=_OPTION)
         found[kind] = int(number)
     return found

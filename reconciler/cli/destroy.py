@@ -18,6 +18,7 @@ from reconciler.cli.targeting import Topics, check_names
 from reconciler.model.errors import Unreachable
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.outcome import Outcome
+from reconciler.model.removals import DeletionKind
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
 
@@ -47,7 +48,7 @@ def destroy(
             print_plan(plan, output)
         _guard(topology, plan, observed, allowed)
         if not plan.changes_nothing and not yes:
-            confirm(topology, plan.to_delete)
+            confirm(topology, plan.deletions("topic"))
         is_new = locks.take_rest(plan)
         if is_new or not (plan.changes_nothing or yes):
             now, observed = _planned(topology, targets, only)
@@ -85,7 +86,7 @@ def _planned(
 
 
 def _guard(
-    topology: Topology, plan: Plan, observed: Mapping[str, ObservedCluster], allowed: Mapping[str, int] | None
+    topology: Topology, plan: Plan, observed: Mapping[str, ObservedCluster], allowed: Mapping[DeletionKind, int] | None
 ) -> None:
     from reconciler.plan.deletions import check_deletions
 

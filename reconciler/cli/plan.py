@@ -47,7 +47,7 @@ def plan(
 
     topology = load_topology(files)
     targets, allowed = chosen_targets(topology, clusters), allowances(allow_delete)
-    scope = Scope(tuple(target or ()), prunes=allowed is not None)
+    scope = Scope(tuple(target or ()), frozenset(allowed or ()))
     planned, observed = observe_and_plan(topology, targets, scope)
     if observed_folder is not None:
         from reconciler.observe.record import write_observed

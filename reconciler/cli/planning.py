@@ -12,6 +12,7 @@ import typer
 from reconciler.cli.common import print_json, stderr_console, stdout_console
 from reconciler.cli.targeting import check_names
 from reconciler.model.observed import ObservedCluster
+from reconciler.model.removals import DeletionKind
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
 
@@ -51,11 +52,12 @@ class Scope:
 
     Attributes:
         topics: remote topics; none means all.
-        prunes: whether copies are deleted that the declaration asks for no longer.
+        deletes: of which kinds things are deleted: copies that the declaration asks for no longer, and what others
+            granted on copies.
     """
 
     topics: tuple[str, ...] = ()
-    prunes: bool = False
+    deletes: frozenset[DeletionKind] = frozenset()
 
 
 def observe_and_plan(
@@ -73,7 +75,7 @@ def observe_and_plan(
     from reconciler.observe.topology import observe
     from reconciler.plan.ahead import build_plan_ahead
     from reconciler.plan.part import known_names, narrowed, only
-    from reconciler.plan.prune import pruned
+    from reconciler.plan.prune import cleared, pruned
     from reconciler.state.ownership import INTERNAL_TOPICS
 
     with stderr_console().status("looking at the clusters"):
@@ -84,8 +86,10 @@ def observe_and_plan(
         check_names(scope.topics, known_names(topology, observed, targets))
         part = narrowed(topology, observed, targets, scope.topics)
     plan = build_plan_ahead(part, observed, targets, tuple(INTERNAL_TOPICS))
-    if scope.prunes:
+    if "topic" in scope.deletes:
         plan = pruned(plan, topology, observed)
+    if "acl" in scope.deletes:
+        plan = cleared(plan, topology, observed)
     return only(plan, scope.topics, topology.digest) if scope.topics else plan, observed
 
 

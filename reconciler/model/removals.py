@@ -6,11 +6,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 RemovalReason = Literal["destroyed", "flow-gone", "not-taken", "renamed"]
 """Why a topic is deleted: everything is; its flow is declared no longer; the flow takes its original no longer; or the
 flow gives the copy another name now."""
+
+DeletionKind = Literal["topic", "acl"]
+"""What is deleted only where somebody allows it: topics of ours, and ACLs that others granted on them."""
+DELETION_KINDS: tuple[DeletionKind, ...] = get_args(DeletionKind)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Literal
 from reconciler.model.binding import Binding
 from reconciler.model.declaration import Declared
 from reconciler.model.desired import DesiredTopic
-from reconciler.model.removals import DeleteTopic, ForgetTopic, Removal
+from reconciler.model.removals import DeleteTopic, DeletionKind, ForgetTopic, Removal
 
 ChangeReason = Literal["source-change", "target-change", "missing", "obsolete"]
 """Why a setting changes: it changed at the source since the last apply, or at the target; the last apply did not set
@@ -144,10 +144,12 @@ class RevokeAcl(_OneAcl):
     Attributes:
         is_kept: whether it stays, as another topology has granted it too; then only our record of it goes.
         with_topic: whether it goes because its topic is deleted; otherwise as the originals no longer have it.
+        is_foreign: whether somebody else granted it on a copy of ours; that takes `--allow-delete`.
     """
 
     is_kept: bool = False
     with_topic: bool = False
+    is_foreign: bool = False
 
 
 TopicChange = AddPartitions | AlterConfig | RecordOwnership
@@ -328,6 +330,14 @@ class Plan:
     def to_delete(self) -> int:
         """How many topics are deleted and ACLs revoked."""
         return sum(isinstance(step, DeleteTopic | RevokeAcl) for step in self.steps)
+
+    def deletions(self, kind: DeletionKind, alias: str | None = None) -> int:
+        """Return how many things are deleted that somebody must allow, on one cluster or on all."""
+        return sum(
+            (isinstance(step, DeleteTopic) if kind == "topic" else isinstance(step, RevokeAcl) and step.is_foreign)
+            and alias in (None, step.cluster)
+            for step in self.steps
+        )
 
     @property
     def to_change(self) -> int:

@@ -179,6 +179,21 @@ def revoked_with(
     )
 
 
+def strangers(topology: Topology, target: ObservedCluster) -> dict[Binding, str]:
+    """Return the ACLs that others granted on our copies, each with the name of the copy's flow.
+
+    What our own user there may do is not ours to say.
+    """
+    user = topology.clusters[target.alias].security.user
+    granted = {record.binding for record in target.acls.owned_by(topology.name)}
+    ours = {name: record.flow for name, record in target.owned.items() if record.topology == topology.name}
+    return {
+        one: ours[one.pattern.name]
+        for one in sorted(target.acls.bindings - granted)
+        if one.pattern.name in ours and not one.pattern.prefixed and one.principal != f"User:{user}"
+    }
+
+
 def stale(topology: Topology, target: ObservedCluster) -> tuple[OwnedBinding, ...]:
     """Return what this topology has granted on a target and what does not stand there any more."""
     if target.acls.sight != "seen":

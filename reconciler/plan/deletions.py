@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reconciler.model.errors import Problem, Refused
-from reconciler.model.removals import DeleteTopic
+from reconciler.model.removals import DELETION_KINDS, DeletionKind
 from reconciler.model.steps import Plan
 from reconciler.plan.offsets import Observed
 
@@ -35,7 +35,7 @@ class _Share:
         return f"{self.alias}: {self.deleted} of the {self.ours} that are ours there"
 
 
-def check_deletions(plan: Plan, observed: Observed, allowed: Mapping[str, int]) -> None:
+def check_deletions(plan: Plan, observed: Observed, allowed: Mapping[DeletionKind, int]) -> None:
     """Make sure that a plan deletes no more than was allowed.
 
     Args:
@@ -46,30 +46,34 @@ def check_deletions(plan: Plan, observed: Observed, allowed: Mapping[str, int]) 
     Raises:
         Refused: AB420, it deletes more; the remedy names what allows it.
     """
-    if plan.to_delete <= allowed.get("topic", 0):
-        return
-    shares = [_share(plan, alias, observed) for alias in dict.fromkeys(step.cluster for step in _deletions(plan))]
+    problems = [
+        _too_many(plan, kind, observed, allowed)
+        for kind in DELETION_KINDS
+        if plan.deletions(kind) > allowed.get(kind, 0)
+    ]
+    if problems:
+        raise Refused(problems)
+
+
+def _too_many(plan: Plan, kind: DeletionKind, observed: Observed, allowed: Mapping[DeletionKind, int]) -> Problem:
+    count = plan.deletions(kind)
+    given = f"{kind}={allowed[kind]}" if kind in allowed else "nothing"
+    remedy = f"read the plan; `--allow-delete {kind}={count}` allows it"
+    if kind == "acl":
+        what = "1 ACL" if count == 1 else f"{count} ACLs"
+        found = f"{what} of others would be revoked; --allow-delete allows {given}"
+        return Problem("AB420", plan.topology, found, remedy)
+    shares = [_share(plan, cluster.alias, observed) for cluster in plan.clusters if plan.deletions(kind, cluster.alias)]
     said = "; ".join(map(str, shares))
-    many = [f"more than {MANY}"] if plan.to_delete > MANY else []
+    many = [f"more than {MANY}"] if count > MANY else []
     many += [f"more than {MANY_PERCENT} %"] if any(share.is_large for share in shares) else []
     warned = f" ({' and '.join(many)}: is the declaration what you mean?)" if many else ""
-    given = f"topic={allowed['topic']}" if "topic" in allowed else "nothing"
-    topics = "1 topic" if plan.to_delete == 1 else f"{plan.to_delete} topics"
-    raise Refused(
-        Problem(
-            "AB420",
-            plan.topology,
-            f"{topics} would be deleted with all records, {said}{warned}; --allow-delete allows {given}",
-            f"read the plan; `--allow-delete topic={plan.to_delete}` allows it",
-        )
-    )
+    topics = "1 topic" if count == 1 else f"{count} topics"
+    found = f"{topics} would be deleted with all records, {said}{warned}; --allow-delete allows {given}"
+    return Problem("AB420", plan.topology, found, remedy)
 
 
 def _share(plan: Plan, alias: str, observed: Observed) -> _Share:
     target = observed[alias]
     ours = sum(record.topology == plan.topology and name in target.names for name, record in target.owned.items())
-    return _Share(alias, sum(step.cluster == alias for step in _deletions(plan)), ours)
-
-
-def _deletions(plan: Plan) -> list[DeleteTopic]:
-    return [step for step in plan.steps if isinstance(step, DeleteTopic)]
+    return _Share(alias, plan.deletions("topic", alias), ours)

@@ -13,7 +13,7 @@ from reconciler.model.drift import Drifted
 from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.topology import Topology
-from reconciler.plan.bindings import stale
+from reconciler.plan.bindings import stale, strangers
 from reconciler.plan.settings import FLOORS
 
 _APPLY = "`anabranch apply` sets it back"
@@ -81,18 +81,13 @@ def _of_strangers(topology: Topology, target: ObservedCluster) -> Iterator[Drift
 
 def _of_bindings(topology: Topology, target: ObservedCluster) -> Iterator[Drifted]:
     """Yield ACLs that we granted and that are gone, and others that somebody gave our topics."""
-    user = topology.clusters[target.alias].security.user
-    granted = {record.binding for record in target.acls.owned_by(topology.name)}
     for gone in stale(topology, target):
         remedy = f"{_APPLY}, while the originals of flow {gone.flow} have it"
         name = gone.binding.pattern.name
         yield Drifted(target.alias, "missing", name, "acl", str(gone.binding), None, remedy)
-    ours = {name for name, record in target.owned.items() if record.topology == topology.name}
-    for one in sorted(target.acls.bindings - granted):
-        # What the replicator itself may do is not ours to say.
-        if one.pattern.name in ours and not one.pattern.prefixed and one.principal != f"User:{user}":
-            remedy = "no apply granted it, and it is left alone: remove it there, or grant it on the original"
-            yield Drifted(target.alias, "unmanaged", one.pattern.name, "acl", None, str(one), remedy)
+    for one in strangers(topology, target):
+        remedy = "no apply granted it: `apply --allow-delete acl=N` takes it away; or grant it on the original as well"
+        yield Drifted(target.alias, "unmanaged", one.pattern.name, "acl", None, str(one), remedy)
 
 
 def _is_wanted(topology: Topology, alias: str, record: OwnedTopic) -> bool:

@@ -16,7 +16,7 @@ from reconciler.model.removals import DeleteTopic, RemovalReason
 from reconciler.model.selection import is_internal
 from reconciler.model.steps import ClusterPlan, Plan, RevokeAcl
 from reconciler.model.topology import Topology
-from reconciler.plan.bindings import revoked_with
+from reconciler.plan.bindings import revoked_with, strangers, wanted_bindings
 from reconciler.plan.identity import has_id
 from reconciler.plan.offsets import Observed, choices
 
@@ -47,6 +47,28 @@ def pruned(plan: Plan, topology: Topology, observed: Observed) -> Plan:
     if problems:
         raise Refused(problems)
     return replace(plan, clusters=tuple(clusters))
+
+
+def cleared(plan: Plan, topology: Topology, observed: Observed) -> Plan:
+    """Return the plan with the revocation of what others granted on copies of ours, and originals do not have.
+
+    Args:
+        plan: of the topology.
+        topology: what is declared.
+        observed: what the plan was made from.
+    """
+
+    def with_strangers(cluster: ClusterPlan) -> ClusterPlan:
+        target = observed[cluster.alias]
+        wanted = wanted_bindings(topology, observed, choices(topology, observed, (cluster.alias,)), cluster.alias)
+        revoked = (
+            RevokeAcl(cluster.alias, one, flow, is_foreign=True)
+            for one, flow in strangers(topology, target).items()
+            if one not in wanted
+        )
+        return replace(cluster, steps=(*cluster.steps, *revoked))
+
+    return replace(plan, clusters=tuple(map(with_strangers, plan.clusters)))
 
 
 def prunable(topology: Topology, target: ObservedCluster, wanted: Collection[str]) -> Iterator[DeleteTopic]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.model.errors import DeclaredInputError, Problem
+from reconciler.model.removals import DeletionKind
 from reconciler.model.steps import Plan
 from reconciler.report.plan_json import plan_json
 
@@ -46,9 +47,12 @@ class SavedPlan:
         return str(self.plan["digest"])
 
     @property
-    def deletes(self) -> bool:
-        """Whether it deletes anything."""
-        return bool(self.plan["summary"]["delete"])
+    def deletes(self) -> frozenset[DeletionKind]:
+        """Of which kinds it deletes things that somebody must allow."""
+        steps = [step for cluster in self.plan["clusters"] for step in cluster["steps"]]
+        topics: set[DeletionKind] = {"topic"} if any(one["action"] == "delete-topic" for one in steps) else set()
+        acls: set[DeletionKind] = {"acl"} if any(one.get("foreign") for one in steps) else set()
+        return frozenset(topics | acls)
 
 
 def write_plan(path: Path, plan: Plan, targets: Sequence[str], topics: Sequence[str] = ()) -> None:
@@ -78,12 +82,12 @@ def read_plan(path: Path) -> SavedPlan:
         if is_plan and value["format"] == FORMAT:
             targets, topics = tuple(map(str, value["clusters"])), tuple(map(str, value.get("topics", ())))
             saved = SavedPlan(path, targets, topics, dict(value["plan"]))
-            is_whole = isinstance(saved.plan["clusters"], list) and isinstance(saved.deletes, bool)
+            is_whole = isinstance(saved.plan["clusters"], list) and isinstance(saved.deletes, frozenset)
             if is_whole and saved.topology and saved.digest:
                 return saved
     except OSError as error:
         why = f"cannot be read: {error.strerror}"
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         why = "is no plan file"
     else:
         why = f"has format {value.get('format')}, expected {FORMAT}" if is_plan else "is no plan file"

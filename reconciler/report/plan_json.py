@@ -20,6 +20,7 @@ from reconciler.model.steps import (
     CreateTopic,
     Plan,
     PlannedFlow,
+    RevokeAcl,
     Step,
 )
 from reconciler.report.words import acl_reason
@@ -101,7 +102,9 @@ def _step(step: Step) -> dict[str, Any]:
     if isinstance(step, CreateInternalTopic):
         return values
     if isinstance(step, AclChange):
-        return values | {"binding": asdict(step.binding), "flow": step.flow, "reason": acl_reason(step)}
+        foreign = isinstance(step, RevokeAcl) and step.is_foreign
+        told = {"binding": asdict(step.binding), "flow": step.flow, "foreign": foreign, "reason": acl_reason(step)}
+        return values | told
     if isinstance(step, Removal):
         return values | _removal(step)
     values |= _origin(step.topic)

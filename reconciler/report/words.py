@@ -43,6 +43,8 @@ def acl_reason(step: AclChange) -> str:
     """Return why an ACL is granted or revoked."""
     if isinstance(step, GrantAcl):
         return f"as the originals of flow {step.flow}"
+    if step.is_foreign:
+        return "no apply granted it; --allow-delete takes it away"
     if step.with_topic:
         return "as what it is about is deleted"
     kept = "; it stays, as another topology granted it too" if step.is_kept else ""

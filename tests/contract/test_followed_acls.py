@@ -36,6 +36,7 @@ from reconciler.observe.topology import observe, observe_owned
 from reconciler.plan.acls import needed_acls
 from reconciler.plan.build import build_plan
 from reconciler.plan.drift import drift_of
+from reconciler.plan.prune import cleared
 from reconciler.provision.direct import DirectProvisioner
 from reconciler.provision.grants import Grants
 from reconciler.state import bindings
@@ -230,6 +231,11 @@ def test_drift_tells_and_apply_mends_what_somebody_took_away(secured: EmbeddedCl
     )
     apply(one_way)
     assert on(secured, copy) == words(f"READ on topic {copy}", f"WRITE on topic {copy}")
+    # What others granted goes where somebody allows it.
+    seen = observe(one_way, [TARGET])
+    clean = cleared(build_plan(one_way, seen, [TARGET], tuple(INTERNAL_TOPICS)), one_way, seen)
+    assert DirectProvisioner(one_way).apply(clean).is_complete
+    assert on(secured, copy) == words(f"READ on topic {copy}")
 
 
 def test_the_loop_follows_what_is_granted_and_revoked(secured: EmbeddedCluster, topic_name: str) -> None:

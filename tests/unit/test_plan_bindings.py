@@ -10,16 +10,19 @@ import pytest
 from reconciler.model.access import Access
 from reconciler.model.acl import ALL, Pattern
 from reconciler.model.binding import Binding, ObservedBindings, OwnedBinding, Permission, Sight
+from reconciler.model.errors import Refused
 from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.removals import DeleteTopic
+from reconciler.model.removals import DeleteTopic, DeletionKind
 from reconciler.model.security import Security
 from reconciler.model.steps import AclChange, GrantAcl, RevokeAcl
 from reconciler.model.topology import Topology
+from reconciler.plan.deletions import check_deletions
 from reconciler.plan.destroy import destroy_plan
 from reconciler.plan.drift import drift_of
-from reconciler.plan.prune import pruned
+from reconciler.plan.prune import cleared, pruned
+from reconciler.report.plan_json import plan_json
 from tests.unit.facts import EAST, INTERNAL, WEST, carried_out, cluster, flow, plan_of, topic, topology
 
 
@@ -223,3 +226,40 @@ def test_what_is_pruned_takes_its_acls_along() -> None:
     steps = pruned(plan_of(later, here, after), later, observed).steps
     assert [type(step) for step in steps] == [DeleteTopic, RevokeAcl]
     assert pruned(plan_of(topology(flow(include=["users"])), here, after), later, observed).to_delete == 2
+
+
+def test_what_others_granted_on_copies_goes_where_somebody_allows_it() -> None:
+    declared, here = topology(), source(acl())
+    after = carried_out(plan_of(declared, here, target()), target())
+    added = (
+        acl("us-east.orders", "WRITE", "mallory"),
+        acl("us-east.users", who="mallory"),
+        acl("others", who="mallory"),
+    )
+    wide = acl("us-east", "WRITE", "mallory", prefixed=True)
+    there = replace(after, acls=replace(after.acls, bindings=after.acls.bindings | {*added, wide}))
+    observed = {EAST: here, WEST: there}
+    plan = plan_of(declared, here, there)
+    assert plan.is_empty
+
+    clean = cleared(plan, declared, observed)
+    assert [step.binding for step in clean.steps if isinstance(step, RevokeAcl)] == list(added[:2])
+    assert (clean.to_delete, clean.deletions("acl"), clean.deletions("topic")) == (2, 2, 0)
+    allowed: list[dict[DeletionKind, int]] = [{}, {"topic": 9}, {"acl": 1}]
+    for one in allowed:
+        with pytest.raises(Refused) as refused:
+            check_deletions(clean, observed, one)
+        (problem,) = refused.value.problems
+        assert (problem.code, "`--allow-delete acl=2` allows it" in problem.remedy) == ("AB420", True)
+    check_deletions(clean, observed, {"acl": 2})
+    assert plan_json(clean)["clusters"][0]["steps"][0]["foreign"] is True
+    assert drift_of(declared, {WEST: carried_out(clean, there)}) == ()
+
+
+def test_what_follows_originals_needs_no_allowance() -> None:
+    copy = acl("us-east.orders")
+    mine = OwnedBinding(copy, topology().name, "us-east-eu-west")
+    there = target(copy, owned=[mine])
+    plan = plan_of(topology(), source(), there)
+    assert (plan.to_delete, plan.deletions("acl")) == (1, 0)
+    check_deletions(plan, {EAST: source(), WEST: there}, {})

@@ -15,7 +15,7 @@ from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.removals import DeleteTopic, ForgetTopic
+from reconciler.model.removals import DeleteTopic, DeletionKind, ForgetTopic
 from reconciler.model.selection import Selection
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
@@ -178,7 +178,7 @@ def test_no_more_is_deleted_than_was_allowed(deleted: int, others: int, allowed:
     there = target(*records, *kept)
     plan = destroyed(there)
     assert plan.to_delete == deleted
-    limits: list[Mapping[str, int]] = [{"topic": allowed}, *([{}] if deleted else [])]
+    limits: list[Mapping[DeletionKind, int]] = [{"topic": allowed}, *([{}] if deleted else [])]
     for limit in limits:
         if deleted <= limit.get("topic", 0):
             check_deletions(plan, {WEST: there}, limit)
