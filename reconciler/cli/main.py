@@ -29,6 +29,7 @@ from reconciler.cli.init import init
 from reconciler.cli.lag import lag
 from reconciler.cli.pause import pause
 from reconciler.cli.plan import plan
+from reconciler.cli.reconcile import reconcile
 from reconciler.cli.replicate import replicate
 from reconciler.cli.restart import restart
 from reconciler.cli.resume import resume
@@ -51,6 +52,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "drift": drift,
     "adopt": adopt,
     "destroy": destroy,
+    "reconcile": reconcile,
     "replicate": replicate,
     "status": status,
     "lag": lag,

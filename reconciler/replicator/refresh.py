@@ -16,7 +16,7 @@ from reconciler.model.names import syncs_topic
 from reconciler.model.outcome import Growth
 from reconciler.model.pauses import Scope
 from reconciler.model.spec import FlowSpec
-from reconciler.model.steps import AddPartitions, CreateTopic
+from reconciler.model.steps import AclChange, AddPartitions, AlterConfig, CreateTopic, GrantAcl
 from reconciler.replicator import discover
 from reconciler.replicator.discover import Shares
 from reconciler.replicator.place import Place
@@ -168,7 +168,12 @@ class Refresh(threading.Thread):
         troubles += sorted({f"cannot make remote topics: {skipped.why}" for skipped in outcome.skipped})
         made = []
         for step in outcome.done:
-            if isinstance(step, CreateTopic | AddPartitions):
+            if isinstance(step, AlterConfig):
+                self._note(f"flow {self.flow}: set {', '.join(one.key for one in step.changes)} of {step.name}")
+            elif isinstance(step, AclChange):
+                verb = "granted" if isinstance(step, GrantAcl) else "revoked"
+                self._note(f"flow {self.flow}: {verb} {step.name}")
+            elif isinstance(step, CreateTopic | AddPartitions):
                 verb = "made" if isinstance(step, CreateTopic) else "enlarged"
                 self._note(f"flow {self.flow}: {verb} {step.name}, {step.topic.partitions} partitions")
                 made.append(step.topic.source_topic)

@@ -20,11 +20,11 @@ from reconciler.model.steps import (
 def outcome_lines(outcome: Outcome) -> Iterator[str]:
     """Yield a line for each step, a sum, and where the declaration was put in force."""
     for step in outcome.done:
-        yield f"  done      {step.cluster}  {_task(step)}"
+        yield f"  done      {step.cluster}  {task(step)}"
     for failure in outcome.failed:
-        yield f"  failed    {failure.step.cluster}  {_task(failure.step)}"
+        yield f"  failed    {failure.step.cluster}  {task(failure.step)}"
     for skipped in outcome.skipped:
-        yield f"  not done  {skipped.step.cluster}  {_task(skipped.step)}: {skipped.why}"
+        yield f"  not done  {skipped.step.cluster}  {task(skipped.step)}: {skipped.why}"
     yield f"{len(outcome.done)} done, {len(outcome.failed)} failed, {len(outcome.skipped)} not done."
     if outcome.in_force:
         yield f"This declaration is now in force at {', '.join(outcome.in_force)}."
@@ -36,7 +36,8 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
         yield "What was in force stays in force."
 
 
-def _task(step: Step) -> str:
+def task(step: Step) -> str:
+    """Return what a step does, in a few words."""
     match step:
         case CreateInternalTopic():
             return f"make {step.name} for our own state"

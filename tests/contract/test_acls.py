@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import pytest
 from confluent_kafka import Producer
 
-from reconciler.cli.reconcile import growing
+from reconciler.cli.following import growing
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.acl import IMPLIED, Acl, Purpose
 from reconciler.model.cluster import Cluster

@@ -19,7 +19,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from reconciler.cli.reconcile import growing
+from reconciler.cli.following import growing
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.acl import Pattern
 from reconciler.model.binding import Binding, OwnedBinding

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AclOperation, ResourceType
 
-from reconciler.cli.reconcile import growing
+from reconciler.cli.following import growing
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem, Refused

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from reconciler.cli.reconcile import growing
+from reconciler.cli.following import growing
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import Flow

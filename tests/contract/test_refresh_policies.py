@@ -6,8 +6,8 @@ import uuid
 
 import pytest
 
+from reconciler.cli.following import growing
 from reconciler.cli.planning import observe_and_plan
-from reconciler.cli.reconcile import growing
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.errors import Refused
 from reconciler.model.flow import Flow

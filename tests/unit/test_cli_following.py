@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.cli.reconcile import only_following
+from reconciler.cli.following import only_following
 from reconciler.model.acl import Pattern
 from reconciler.model.binding import Binding
 from reconciler.model.desired import DesiredTopic, Setting

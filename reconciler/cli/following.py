@@ -1,0 +1,150 @@
+"""What `replicate` does for each flow again and again: observe, plan and provision as `apply` does, but only to follow.
+
+New topics and partitions, settings that changed on originals, ACLs that were granted or revoked there. Nothing is
+deleted, and what somebody changed at the target waits for `apply`, where somebody reads the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from reconciler.model.desired import Setting
+from reconciler.model.errors import AnabranchError, EnvironmentFault, Unreachable
+from reconciler.model.flow import Flow
+from reconciler.model.observed import ObservedCluster
+from reconciler.model.outcome import Growth
+from reconciler.model.ownership import OwnedTopic
+from reconciler.model.removals import Removal
+from reconciler.model.steps import (
+    AclChange,
+    AlterConfig,
+    ClusterPlan,
+    CreateInternalTopic,
+    Plan,
+    RecordOwnership,
+    Step,
+    TopicChange,
+)
+from reconciler.model.topology import Topology
+
+
+def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
+    """Return a function that makes what the remote topics of a flow lack, and tells what became of it.
+
+    Where `apply` refuses as a whole, it leaves out the topics that must not be touched. It raises an AnabranchError
+    when a cluster cannot be read.
+
+    Args:
+        topology: the declaration.
+        make: whether anything is made; otherwise it only tells what must not be touched, as far as it may look.
+    """
+    from reconciler.plan.build import build_plan
+    from reconciler.plan.left_out import hindered, left_out, without
+    from reconciler.plan.naming import misnamed
+    from reconciler.plan.offsets import choices
+    from reconciler.provision.direct import DirectProvisioner
+    from reconciler.state.ownership import INTERNAL_TOPICS
+
+    def grow(name: str) -> Growth:
+        (flow,) = (flow for flow in topology.flows if flow.name == name)
+        targets = (flow.target,)
+        try:
+            part, observed, contested = _look(topology, flow)
+        except EnvironmentFault as error:
+            if make or isinstance(error, Unreachable):
+                raise
+            # Whoever has topics made by somebody else may lack the permissions to look at their settings.
+            return Growth(problems=error.problems)
+        everywhere = left_out(part, observed, targets)
+        # Whether a topic would come back, only all flows together tell.
+        stray = {topic: str(problem) for topic, problem in misnamed(topology, flow, observed).items()}
+        unwanted = {**everywhere.get(name, {}), **contested, **stray}
+        chosen = [choice for choice in choices(part, observed, targets) if choice.flow.name == name]
+        translated = frozenset(choice.original.name for choice in chosen if choice.mode == "translated")
+        if not make:
+            return Growth(left_out=unwanted, translated=translated)
+        wanted = without(part, {**everywhere, name: unwanted})
+        refused = hindered(wanted, observed, targets)
+        try:
+            plan = build_plan(without(wanted, refused), observed, targets, tuple(INTERNAL_TOPICS))
+        except AnabranchError as error:
+            return Growth(left_out=unwanted, translated=translated, problems=error.problems)
+        whole = replace(plan, digest=topology.digest)
+        outcome = DirectProvisioner(topology).apply(only_following(whole, name, observed[flow.target].owned))
+        return Growth(outcome, unwanted, refused.get(name, {}), translated)
+
+    return grow
+
+
+def _look(topology: Topology, flow: Flow) -> tuple[Topology, Mapping[str, ObservedCluster], Mapping[str, str]]:
+    """Observe what a flow's plan rests on.
+
+    Returns:
+        The flows looked at, the clusters, and by original what flows from elsewhere might copy to the same remote topic
+        when nobody could look there.
+    """
+    from reconciler.observe.topology import observe
+    from reconciler.plan.left_out import contenders, contested
+
+    # Those beside it and those from other sources tell which topics two flows would take.
+    others = contenders(topology, flow)
+    beside = tuple(one for one in topology.flows if (one.source, one.target) == (flow.source, flow.target))
+    part = replace(topology, flows=(*beside, *others))
+    try:
+        return part, observe(part, (flow.target,)), {}
+    except AnabranchError:
+        if not others:
+            raise
+    # The troubles of other clusters are not this flow's.
+    part = replace(topology, flows=beside)
+    observed = observe(part, (flow.target,))
+    return part, observed, contested(topology, flow, observed).get(flow.name, {})
+
+
+def only_following(plan: Plan, flow: str, owned: Mapping[str, OwnedTopic]) -> Plan:
+    """Return the steps of `plan` with which copies of a flow follow their originals, or end what a killed one began.
+
+    Args:
+        plan: for one target.
+        flow: name of the flow.
+        owned: the target's ownership records by topic.
+    """
+    clusters = tuple(
+        ClusterPlan(
+            cluster.alias,
+            cluster.datacenter,
+            tuple(_keeping_settings(one, owned) for step in cluster.steps for one in _following(step, flow)),
+        )
+        for cluster in plan.clusters
+    )
+    return replace(plan, clusters=clusters)
+
+
+def _following(step: Step, flow: str) -> Iterator[Step]:
+    """Yield the step, or what of it follows originals of a flow; nothing where it does not."""
+    if isinstance(step, CreateInternalTopic):
+        yield step
+    elif isinstance(step, AclChange):
+        if step.flow == flow:
+            yield step
+    elif isinstance(step, Removal) or step.topic.flow != flow:
+        return
+    elif isinstance(step, AlterConfig):
+        if changes := tuple(change for change in step.changes if change.reason in ("source-change", "obsolete")):
+            yield replace(step, changes=changes)
+    elif not isinstance(step, RecordOwnership) or step.reason == "interrupted":
+        yield step
+
+
+def _keeping_settings(step: Step, owned: Mapping[str, OwnedTopic]) -> Step:
+    """Have the record of an existing topic say what was applied last and what is applied now, and nothing else."""
+    if not isinstance(step, TopicChange) or step.name not in owned:
+        return step
+    applied = dict(owned[step.name].configs)
+    for change in step.changes if isinstance(step, AlterConfig) else ():
+        applied.pop(change.key, None)
+        if change.new is not None:
+            applied[change.key] = change.new
+    settings = tuple(Setting(key, value, "source") for key, value in sorted(applied.items()))
+    return replace(step, topic=replace(step.topic, settings=settings))
