@@ -50,7 +50,7 @@ def test_remote_topics_are_made_and_grow_as_apply_would_do_it(
     looked: Looked, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
 ) -> None:
     remote = f"east.{topic_name}"
-    create(source_cluster, topic_name, 2, {"retention.ms": "86400000"})
+    create(source_cluster, topic_name, 2, {"retention.ms": "86400000", "segment.ms": "86400000"})
     looked.refresh.look()
     assert (partitions(target_cluster, remote), looked.warnings) == (2, [])
     assert topic_configs(target_cluster, remote)["retention.ms"] == "86400000"
@@ -59,23 +59,26 @@ def test_remote_topics_are_made_and_grow_as_apply_would_do_it(
 
     grow(source_cluster, topic_name, 3)
     set_config(source_cluster, topic_name, "retention.ms", "172800000")
+    set_config(target_cluster, remote, "segment.ms", "3600000")
     looked.refresh.look()
     assert partitions(target_cluster, remote) == 3
     assert looked.shares().topics[topic_name].late == (2,)
-    assert topic_configs(target_cluster, remote)["retention.ms"] == "86400000", "changes wait for apply"
+    found = topic_configs(target_cluster, remote)
+    assert (found["retention.ms"], found["segment.ms"]) == ("172800000", "3600000"), "changes there wait for apply"
     (change,) = [
         step for step in observe_and_plan(looked.topology, ("west",))[0].steps if isinstance(step, AlterConfig)
     ]
     assert [(one.key, one.old, one.new, one.reason) for one in change.changes] == [
-        ("retention.ms", "86400000", "172800000", "source-change")
+        ("segment.ms", "3600000", "86400000", "target-change")
     ]
     assert [note.partition(": ")[2] for note in looked.notes] == [
         f"made {remote}, 2 partitions",
         f"enlarged {remote}, 3 partitions",
+        f"set retention.ms of {remote}",
     ]
     assert len(looked.shares().of(0)) == 3
     looked.refresh.look()
-    assert (len(looked.notes), looked.warnings) == (2, [])
+    assert (len(looked.notes), looked.warnings) == (3, [])
 
 
 def test_a_topic_that_is_gone_is_told_once_and_nothing_is_deleted(
