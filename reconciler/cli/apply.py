@@ -13,6 +13,7 @@ import typer
 from reconciler.cli.common import Files, ask, load_topology, print_json, print_problems, stderr_console, stdout_console
 from reconciler.cli.locking import Locks
 from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets, observe_and_plan, print_plan
+from reconciler.cli.provisioner import ChosenProvisioner, Provisioning, PulumiDir, provisioning
 from reconciler.model.errors import Problem, Refused
 from reconciler.model.outcome import Outcome
 from reconciler.model.steps import ClusterPlan, CreateInternalTopic, Plan
@@ -26,6 +27,7 @@ _PLAN_AGAIN = "make the plan again with `anabranch plan --out`, and review it"
 
 def apply(
     files: Files,
+    *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     output: Annotated[PlanFormat, typer.Option("--format", help="How plan and outcome are written.")] = "text",
     clusters: Clusters = None,
@@ -38,9 +40,12 @@ def apply(
     wait: Annotated[
         float, typer.Option("--wait", metavar="SECONDS", help="How long to wait for another apply to end.")
     ] = 60.0,
+    provisioner: ChosenProvisioner = "auto",
+    pulumi_dir: PulumiDir = None,
 ) -> None:
     """Make the target clusters what the declaration says, and put it in force there: show the plan, ask, do it."""
     topology = load_topology(files)
+    by = provisioning(provisioner, pulumi_dir, files)
     reviewed = _read(topology, saved, clusters) if saved is not None else None
     targets = reviewed.targets if reviewed is not None else chosen_targets(topology, clusters)
     if reviewed is None and not yes and not sys.stdin.isatty():
@@ -52,7 +57,7 @@ def apply(
             # Where the lock is kept was made on the way; everything else must be as it was shown.
             now, _ = observe_and_plan(topology, targets)
             _refuse_when_moved_on(_state_apart(plan), _state_apart(now))
-        outcome = _carry_out(topology, plan, locks)
+        outcome = _carry_out(topology, plan, locks, by)
     _print_outcome(plan, outcome, output)
     if not outcome.is_complete:
         raise typer.Exit(1)
@@ -140,18 +145,16 @@ def _refuse_when_moved_on(shown: Plan, now: Plan) -> None:
         raise Refused(problem)
 
 
-def _carry_out(topology: Topology, plan: Plan, locks: Locks) -> Outcome:
+def _carry_out(topology: Topology, plan: Plan, locks: Locks, by: Provisioning) -> Outcome:
     """Apply a plan with a progress bar on stderr, which a terminal alone shows."""
     from rich.progress import Progress
-
-    from reconciler.provision.direct import DirectProvisioner
 
     if plan.changes_nothing:
         return Outcome()
     console = stderr_console()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task("applying", total=len(plan.steps))
-        return DirectProvisioner(topology, lambda _: progress.advance(bar), locks.check).apply(plan)
+        return by.make(topology, lambda _: progress.advance(bar), locks.check).apply(plan)
 
 
 def _print_outcome(plan: Plan, outcome: Outcome, output: PlanFormat) -> None:
@@ -162,4 +165,5 @@ def _print_outcome(plan: Plan, outcome: Outcome, output: PlanFormat) -> None:
         print_json({"plan": plan_json(plan), "outcome": outcome_json(outcome)})
     elif not plan.changes_nothing:
         stdout_console().print("", *outcome_lines(outcome), sep="\n")
-    print_problems([*(failure.problem for failure in outcome.failed), *outcome.not_in_force])
+    problems = [*(failure.problem for failure in outcome.failed), *outcome.not_in_force]
+    print_problems(dict.fromkeys(problems))

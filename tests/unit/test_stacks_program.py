@@ -8,14 +8,11 @@ import logging
 import runpy
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pulumi
 import pulumi_kafka as kafka
 import pytest
-from pulumi.runtime import mocks, rpc
 from ruamel.yaml import YAML
 
 from reconciler.declare import load
@@ -28,13 +25,11 @@ from reconciler.observe.record import read_observed, write_observed
 from reconciler.plan.desired import desired_topics
 from stacks import program
 from stacks.providers import DEPRECATED, provider_for
+from tests.support.declared import SECRET, Declared, declared_by
 from tests.unit.facts import EAST, WEST, cluster, record, topic
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "never-in-a-state-file"
-SECRET = "1b47061264138c4ac30d75fd1eb44270"
-"""The signature by which Pulumi's protocol marks a secret value."""
-
 DECLARATION = """\
 version: 1
 name: payments
@@ -50,56 +45,6 @@ flows:
   - {from: us-east, to: eu-west}
 """
 SOURCE = cluster(EAST, topic("orders", 6, configs={"retention.ms": "86400000"}), topic("users", 12))
-
-
-@dataclass(frozen=True)
-class Declared:
-    """One resource as the program declared it."""
-
-    urn: str
-    type: str
-    name: str
-    inputs: dict[str, Any]
-    parent: str
-    provider: str
-    protect: bool
-    raw: dict[str, Any] = field(repr=False)
-
-
-class Monitor(mocks.MockMonitor):
-    """Keeps the whole request of every resource; the mocks of Pulumi hand over inputs only."""
-
-    def __init__(self) -> None:
-        super().__init__(Echo())
-        self.declared: dict[str, Declared] = {}
-
-    def RegisterResource(self, request: Any) -> Any:  # the name is Pulumi's
-        register: Any = super().RegisterResource
-        answer = register(request)
-        raw: dict[str, Any] = rpc.deserialize_properties(request.object)
-        self.declared[answer.urn] = Declared(
-            answer.urn,
-            request.type,
-            request.name,
-            {key: unwrapped(value) for key, value in raw.items()},
-            request.parent,
-            request.provider,
-            request.protect,
-            raw,
-        )
-        return answer
-
-
-class Echo(mocks.Mocks):
-    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
-        return f"id-of-{args.name}", args.inputs
-
-    def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], None]:
-        return {}, None
-
-
-def unwrapped(value: Any) -> Any:
-    return value["value"] if isinstance(value, dict) and SECRET in value.values() else value
 
 
 @pytest.fixture
@@ -126,17 +71,9 @@ def run(
     start: Callable[[], object], stack: str = "dc2", settings: dict[str, str] | None = None
 ) -> dict[str, list[Declared]]:
     """Run a program; return what it declared by type, without the stack itself."""
-    monitor = Monitor()
-    mocks.set_mocks(Echo(), project="anabranch", stack=stack, monitor=monitor)
     values = {"topology": "payments.yaml"} | (settings or {})
-    pulumi.runtime.set_all_config({f"anabranch:{key}": value for key, value in values.items()})
-
-    # Waits until every resource is registered; Pulumi has no types for it.
-    within_pulumi: Any = pulumi.runtime.test
-    within_pulumi(start)()
     found: dict[str, list[Declared]] = {}
-    # Resources are registered side by side, in no order.
-    for one in sorted(monitor.declared.values(), key=lambda one: one.name):
+    for one in declared_by(start, stack, {f"anabranch:{key}": value for key, value in values.items()}):
         found.setdefault(one.type, []).append(one)
     return found
 
