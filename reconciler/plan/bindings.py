@@ -56,7 +56,9 @@ def our_bindings(topology: Topology, observed: Observed, chosen: Collection[Choi
     on record is taken for what stands.
     """
     target = observed[alias]
-    owned = {one.binding: one.flow for one in target.acls.owned_by(topology.name)}
+    # One cluster may be declared twice; then what follows into the other one is not this one's.
+    elsewhere = {flow.name for flow in topology.flows if flow.target != alias}
+    owned = {one.binding: one.flow for one in target.acls.owned_by(topology.name) if one.flow not in elsewhere}
     if target.acls.sight in ("unasked", "hidden"):
         return owned
     found = {one: flow for one, flow in owned.items() if one in target.acls.bindings}

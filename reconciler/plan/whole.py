@@ -95,9 +95,15 @@ def _whole(topic: DesiredTopic, target: ObservedCluster, topology: Topology) -> 
 
 
 def _ours_as_they_are(target: ObservedCluster, topology: Topology) -> list[WholeTopic]:
-    """Return every topic that this topology has made on a cluster, just as it stands."""
+    """Return every topic that this topology has made on a cluster, just as it stands.
+
+    One cluster may be declared twice; then what a flow into the other one fills is not this one's.
+    """
+    elsewhere = {flow.name for flow in topology.flows if flow.target != target.alias}
     return [
         WholeTopic(target.alias, name, record.flow, found.partitions, found.replication_factor, dict(found.configs))
         for name, record in target.owned.items()
-        if (found := target.topics.get(name)) is not None and is_ours(found, record, topology.name)
+        if record.flow not in elsewhere
+        and (found := target.topics.get(name)) is not None
+        and is_ours(found, record, topology.name)
     ]

@@ -66,7 +66,7 @@ def unwrapped(value: Any) -> Any:
 
 
 def declared_by(start: Callable[[], object], stack: str, config: Mapping[str, str]) -> list[Declared]:
-    """Run a program; return what it declared, by name, without the stack itself."""
+    """Run a program; return what it declared, and the stack itself, by name."""
     monitor = Monitor()
     mocks.set_mocks(Echo(), project="anabranch", stack=stack, monitor=monitor)
     pulumi.runtime.set_all_config(dict(config))

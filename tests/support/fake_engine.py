@@ -1,6 +1,6 @@
 """What the stand-in for Pulumi does in `preview` and `up`: run the program, compare with the state, change the cluster.
 
-Apart from `fake_pulumi`, which starts it, since it needs Pulumi's and Kafka's libraries and every other command is quick
+Apart from `fake_pulumi`, which starts it: it needs the libraries of Pulumi and Kafka, and every other command is quick
 without them.
 """
 
@@ -25,6 +25,7 @@ from tests.support.fake_kafka import Cluster, Refused
 from tests.support.fake_pulumi import HOME, settings_file
 
 TOPIC, ACL, PROVIDER = "kafka:index/topic:Topic", "kafka:index/acl:Acl", "pulumi:providers:kafka"
+STOP_SECONDS = 30
 
 
 class EventLog:
@@ -75,15 +76,21 @@ class Update:
         self.counts: dict[str, int] = {}
         self.providers: dict[str, dict[str, Any]] = {}
         self.is_broken = False
+        self.stopped = threading.Event()
+        signal.signal(signal.SIGINT, lambda number, frame: self.stopped.set())
 
     def run(self) -> int:
         declared = self._declared()
         if declared is not None:
             for one in declared:
-                self._step(one)
-            self._delete_what_is_gone({one.urn for one in declared})
+                if not self.stopped.is_set():
+                    self._step(one)
+            if not self.stopped.is_set():
+                self._delete_what_is_gone({one.urn for one in declared})
         self.log.tell(summaryEvent={"resourceChanges": self.counts})
         self.log.close()
+        if self.stopped.is_set():
+            return 8
         return 4 if self.is_broken else 0
 
     def _declared(self) -> list[Declared] | None:
@@ -117,6 +124,8 @@ class Update:
         self.resources.append(_entry(one))
         self._save()
         self.log.tell(resOutputsEvent={"metadata": _metadata(op, one.urn), "planning": False})
+        if one.name == os.environ.get("FAKE_PULUMI_WAIT"):
+            self.stopped.wait(STOP_SECONDS)
 
     def _operation(self, one: Declared, old: dict[str, Any] | None) -> str:
         if old is None:

@@ -9,6 +9,7 @@ was asked is in `calls.jsonl`; how it misbehaves is in variables:
     FAKE_PULUMI_FAIL      a JSON object: the first words of a command, and its exit code and what it says
     FAKE_PULUMI_LOCKED    somebody else updates the stack
     FAKE_PULUMI_DIE       the resource in the middle of whose creation it is killed: it is made, and not in the state
+    FAKE_PULUMI_WAIT      the resource after which it waits until it is interrupted
     FAKE_PULUMI_REFUSE    a JSON object: resources, by the end of their names, that fail, and what is said
 """
 
@@ -67,7 +68,10 @@ def option(arguments: list[str], name: str) -> str | None:
 
 
 def set_config(stack: str, arguments: list[str]) -> None:
-    pairs = [arguments[i + 1].split("=", 1) for i, one in enumerate(arguments) if one == "--plaintext"]
+    if arguments[1] == "set":
+        pairs = [[arguments[2], arguments[-1]]]
+    else:
+        pairs = [arguments[i + 1].split("=", 1) for i, one in enumerate(arguments) if one == "--plaintext"]
     path = settings_file(stack)
     yaml = YAML()
     value = (yaml.load(path) if path.exists() else None) or {}
@@ -93,7 +97,7 @@ def answer(arguments: list[str]) -> int:
             print(path.read_text())
         case "stack import":
             path.write_text(Path(option(arguments, "--file") or "").read_text())
-        case "config set-all":
+        case "config set-all" | "config set":
             set_config(stack, arguments)
         case "preview" | "up":
             if words == "up" and os.environ.get("FAKE_PULUMI_LOCKED"):

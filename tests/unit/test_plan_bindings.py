@@ -17,6 +17,7 @@ from reconciler.model.security import Security
 from reconciler.model.steps import AclChange, GrantAcl, RevokeAcl
 from reconciler.model.topology import Topology
 from reconciler.plan.drift import drift_of
+from reconciler.plan.whole import whole_acls
 from tests.unit.facts import EAST, WEST, carried_out, cluster, flow, plan_of, topic, topology
 
 
@@ -197,3 +198,40 @@ def test_json_gives_back_what_it_was_given() -> None:
     assert ObservedBindings.from_json(one.to_json()) == one
     declared: Flow = flow()
     assert declared.acls
+
+
+def test_what_is_ours_once_the_steps_are_carried_out() -> None:
+    gone = owned(acl("us-east.orders", "DESCRIBE"))
+    there = target(acl("us-east.orders"), gone.binding, acl("us-east.users", who="bob"), owned=[gone])
+    found = ours(source(acl("orders"), acl("users")), there)
+    # READ of orders stands without our record, and is somebody else's; what the source no longer has is revoked.
+    assert found == [acl("us-east.users")]
+    assert ours(source(acl("orders"), acl("orders", "DESCRIBE")), there) == [gone.binding]
+
+
+def test_what_nobody_can_look_up_stays_ours() -> None:
+    kept = owned(acl("us-east.orders"))
+    there = target(kept.binding, owned=[kept])
+    hidden = replace(source(), acls=ObservedBindings("hidden"))
+    assert ours(hidden, there) == [kept.binding]
+    # Where the target itself shows nothing, what is on record is all there is to go by.
+    unseen = replace(there, acls=ObservedBindings("hidden", owned=(kept,)))
+    assert ours(source(), unseen) == [kept.binding]
+    off = replace(there, acls=ObservedBindings("off", owned=(kept,)))
+    assert ours(source(acl("orders")), off) == []
+
+
+def test_where_we_may_not_alter_what_stands_and_is_ours_stays_ours() -> None:
+    kept = owned(acl("us-east.orders"))
+    there = replace(target(kept.binding, owned=[kept]), access=Access(operations=frozenset({"DESCRIBE"})))
+    assert ours(source(acl("users")), there) == [kept.binding]
+
+
+def owned(binding: Binding) -> OwnedBinding:
+    return OwnedBinding(binding, "payments", "us-east-eu-west")
+
+
+def ours(at_source: ObservedCluster, at_target: ObservedCluster) -> list[Binding]:
+    found = whole_acls(topology(), {EAST: at_source, WEST: at_target}, [WEST])
+    assert {(one.cluster, one.flow) for one in found} <= {(WEST, "us-east-eu-west")}
+    return [one.binding for one in found]
