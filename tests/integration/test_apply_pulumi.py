@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +20,8 @@ from tests.integration.payments import write
 from tests.support import fake_pulumi
 from tests.support.provisioning import make_way
 
-USAGE, REFUSED, LOCKED = 2, 4, 5
+ROOT = Path(__file__).parents[2]
+USAGE, LOCKED = 2, 5
 
 
 @pytest.fixture
@@ -49,6 +54,30 @@ def test_apply_with_pulumi_then_plan(
     assert "anabranch:topology: ../payments.yaml" in settings
     assert "anabranch:datacenter: dc2" in settings
     assert anabranch("plan", topology, "--detailed-exitcode").code == 0
+
+
+def test_the_commands_of_its_page(
+    topology: Path, folder: Path, source_cluster: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(source_cluster, topic_name)
+    page = (ROOT / "docs" / "reference" / "pulumi.md").read_text(encoding="utf-8")
+    (commands,) = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    monkeypatch.setenv("PATH", os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent)]))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    shell = [sys.executable, "-m", "reconciler.cli.main"]
+    script = commands.replace("anabranch ", f"{shlex.join(shell)} ")
+    ended = subprocess.run(
+        ["sh", "-ec", script],
+        cwd=topology.parent,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert f"make us-east.{topic_name}" in ended.stdout
+    assert folder == topology.parent / "pulumi"
+    assert project.is_ours(folder)
 
 
 def test_auto_takes_pulumi_where_its_command_and_a_project_are(

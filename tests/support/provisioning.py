@@ -21,6 +21,7 @@ from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner
 from reconciler.state.ownership import INTERNAL_TOPICS
 from stacks.automation import PulumiProvisioner
+from stacks.names import TOPIC_TYPE, name_in
 from tests.support import fake_pulumi
 
 Kind = Literal["direct", "stand-in", "pulumi"]
@@ -105,3 +106,9 @@ def make_way(kind: Kind, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Way:
         monkeypatch.setenv("PULUMI_BACKEND_URL", (folder / "backend").as_uri())
         monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "for this test alone")
     return way
+
+
+def held(way: Way, kind: str = TOPIC_TYPE, stack: str = STACK) -> list[str]:
+    """The names of what a stack has of a kind."""
+    resources = fake_pulumi.saved(way.home, stack)["deployment"].get("resources", [])
+    return sorted(name_in(one["urn"]) for one in resources if one["type"] == kind)
