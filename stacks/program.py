@@ -1,8 +1,8 @@
 """The Pulumi program of one data centre, as `stacks/__main__.py` runs it.
 
-It reads the same topology files as every command, derives the same remote topics, and declares those of its own data
-centre. It changes nothing by itself, and it fails when a source cannot be read: a preview that has not seen a source
-must not look like one whose topics are gone.
+It reads the same topology files as every command, derives the same remote topics and ACLs, and declares those of its
+own data centre. It changes nothing by itself, and it fails when a source cannot be read: a preview that has not seen a
+source must not look like one whose topics are gone.
 
 Stack configuration, namespace `anabranch`:
 
@@ -18,13 +18,17 @@ from pathlib import Path
 import pulumi
 
 from reconciler.declare import load
+from reconciler.model.desired import WholeTopic
 from reconciler.model.errors import AnabranchError, DeclaredInputError, Problem
 from reconciler.model.topology import Topology
 from reconciler.observe.record import read_observed
 from reconciler.observe.topology import observe
-from reconciler.plan.whole import whole_topics
+from reconciler.plan.offsets import Observed
+from reconciler.plan.whole import as_it_stands, whole_acls, whole_topics
+from stacks.handover import Handover
+from stacks.names import name_of
 from stacks.providers import provider_for
-from stacks.resources import declare_topics
+from stacks.resources import declare
 
 OBSERVED_FOLDER = Path("stacks/observed")
 
@@ -47,33 +51,56 @@ def run(root: Path) -> None:
         raise pulumi.RunError(str(error)) from None
 
 
+def clusters_in(topology: Topology, datacenter: str) -> tuple[str, ...]:
+    """Return the clusters of a data centre, those included into which no flow leads any longer."""
+    return tuple(alias for alias, cluster in topology.clusters.items() if cluster.datacenter == datacenter)
+
+
 def _declare(topology: Topology, datacenter: str, root: Path) -> None:
-    targets = _clusters_in(topology, datacenter)
-    sources = {flow.source for flow in topology.flows_into(targets)}
-    recorded = read_observed(root / OBSERVED_FOLDER / f"{datacenter}.json", topology, {*targets, *sources})
-    topics = whole_topics(topology, recorded or observe(topology, targets), targets)
-    declare_topics(topics, {alias: provider_for(topology.clusters[alias]) for alias in targets})
+    targets = clusters_in(topology, datacenter)
+    if not targets:
+        raise _no_such_datacenter(topology, datacenter)
+    handover = Handover.received()
+    observed = _observed(topology, targets, root / OBSERVED_FOLDER / f"{datacenter}.json", handover)
+    topics, acls = whole_topics(topology, observed, targets), whole_acls(topology, observed, targets)
+    imported = handover.imported if handover else ()
+    declare(
+        [_importable(topic, observed) if name_of(topic) in imported else topic for topic in topics],
+        acls,
+        {alias: provider_for(topology.clusters[alias]) for alias in targets},
+        imported,
+    )
     pulumi.export("topics", {alias: [topic.name for topic in topics if topic.cluster == alias] for alias in targets})
 
 
-def _clusters_in(topology: Topology, datacenter: str) -> tuple[str, ...]:
-    """Return the clusters of a data centre, those included into which no flow leads any longer.
+def _observed(topology: Topology, targets: tuple[str, ...], path: Path, handover: Handover | None) -> Observed:
+    """Return what the plan has seen, and without a plan what there is now.
 
     Raises:
-        DeclaredInputError: AB182, there are none.
+        DeclaredInputError: AB181, what was handed over is not about this declaration.
     """
-    found = tuple(alias for alias, cluster in topology.clusters.items() if cluster.datacenter == datacenter)
-    if not found:
-        known = ", ".join(sorted({cluster.datacenter for cluster in topology.clusters.values()}))
-        raise DeclaredInputError(
-            Problem(
-                "AB182",
-                f"stack {pulumi.get_stack()}",
-                f"no cluster of {topology.name} stands in data centre {datacenter}; there are {known}",
-                "name the stack after a data centre, or set anabranch:datacenter",
-            )
+    needed = {*targets, *(flow.source for flow in topology.flows_into(targets))}
+    recorded = read_observed(Path(handover.observed) if handover else path, topology, needed)
+    if recorded is None and handover is not None:
+        message = "was written for another declaration than the files that this stack reads"
+        raise DeclaredInputError(Problem("AB181", handover.observed, message, "correct anabranch:topology"))
+    return recorded or observe(topology, targets)
+
+
+def _importable(topic: WholeTopic, observed: Observed) -> WholeTopic:
+    return as_it_stands(topic, observed[topic.cluster]) or topic
+
+
+def _no_such_datacenter(topology: Topology, datacenter: str) -> DeclaredInputError:
+    known = ", ".join(sorted({cluster.datacenter for cluster in topology.clusters.values()}))
+    return DeclaredInputError(
+        Problem(
+            "AB182",
+            f"stack {pulumi.get_stack()}",
+            f"no cluster of {topology.name} stands in data centre {datacenter}; there are {known}",
+            "name the stack after a data centre, or set anabranch:datacenter",
         )
-    return found
+    )
 
 
 def _paths(value: str) -> list[str]:

@@ -39,20 +39,30 @@ _UNSET: dict[str, Any] = {
 }
 
 
+def check_login(cluster: Cluster) -> None:
+    """Make sure that the provider can log in as a cluster declares.
+
+    Raises:
+        EnvironmentFault: AB306, it has no such login.
+    """
+    oauth = cluster.security.oauth
+    if oauth is not None and oauth.token is not None:
+        message = "the Pulumi provider cannot log in with a token that is kept in a file or variable"
+        remedy = "declare token-endpoint, client-id and client-secret, or use --provisioner direct"
+        raise EnvironmentFault(Problem("AB306", cluster.where, message, remedy))
+    if cluster.security.kerberos is not None:
+        message = "the Pulumi provider cannot log in with Kerberos"
+        raise EnvironmentFault(Problem("AB306", cluster.where, message, "use --provisioner direct"))
+
+
 def provider_for(cluster: Cluster) -> kafka.Provider:
     """Declare the provider of a cluster, its secrets as Pulumi secrets.
 
     Raises:
         EnvironmentFault: AB304 a secret cannot be resolved, AB306 the provider has no such login.
     """
+    check_login(cluster)
     security, oauth = cluster.security, cluster.security.oauth
-    if oauth is not None and oauth.token is not None:
-        message = "the Pulumi provider cannot log in with a token that is kept in a file or variable"
-        remedy = "declare token-endpoint, client-id and client-secret, or use the provisioner direct"
-        raise EnvironmentFault(Problem("AB306", cluster.where, message, remedy))
-    if security.kerberos is not None:
-        message = "the Pulumi provider cannot log in with Kerberos"
-        raise EnvironmentFault(Problem("AB306", cluster.where, message, "use the provisioner direct"))
     # An endpoint is asked with what stands for a user elsewhere.
     username, password = (oauth.client_id, oauth.client_secret) if oauth else (security.username, security.password)
 

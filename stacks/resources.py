@@ -1,19 +1,24 @@
-"""The resources of a stack: one component per flow, and in it one topic per remote topic.
+"""The resources of a stack: one component per flow, and in it one topic per remote topic, and the ACLs of its copies.
 
 Called by `program` only. Every topic is protected, so whatever happens to the declaration, Pulumi refuses to delete one
 that nobody named. No `ignore_changes` is needed: what a topic has beside our settings is declared as it was observed.
+ACLs are not protected: what is revoked at the source is revoked here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import pulumi
 import pulumi_kafka as kafka
 
-from reconciler.model.desired import WholeTopic
+from reconciler.model.desired import WholeAcl, WholeTopic
+from stacks.names import KINDS, name_of, pattern_type, spelled
 
 FLOW_TYPE = "anabranch:index:Flow"
+
+Providers = Mapping[str, kafka.Provider]
+"""By alias of the target cluster."""
 
 
 class Flow(pulumi.ComponentResource):
@@ -28,20 +33,44 @@ class Flow(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-def declare_topics(topics: Sequence[WholeTopic], providers: Mapping[str, kafka.Provider]) -> None:
-    """Declare remote topics below the flows that fill them.
+def declare(
+    topics: Sequence[WholeTopic], acls: Sequence[WholeAcl], providers: Providers, imported: Collection[str] = ()
+) -> None:
+    """Declare remote topics, and ACLs of copies, below the flows that fill them.
 
     Args:
         topics: complete to the last setting.
-        providers: by alias of the target cluster.
+        acls: all that are ours.
+        providers: for every cluster.
+        imported: names of those topics that stand already and that the stack does not know yet.
     """
-    flows = {name: Flow(name) for name in sorted({topic.flow for topic in topics})}
+    flows = {name: Flow(name) for name in sorted({topic.flow for topic in topics} | {acl.flow for acl in acls})}
     for topic in topics:
+        name = name_of(topic)
         kafka.Topic(
-            f"{topic.cluster}/{topic.name}",
+            name,
             name=topic.name,
             partitions=topic.partitions,
             replication_factor=topic.replication_factor,
             config=dict(topic.configs),
-            opts=pulumi.ResourceOptions(parent=flows[topic.flow], provider=providers[topic.cluster], protect=True),
+            opts=pulumi.ResourceOptions(
+                parent=flows[topic.flow],
+                provider=providers[topic.cluster],
+                protect=True,
+                import_=topic.name if name in imported else None,
+            ),
+        )
+    for acl in acls:
+        binding = acl.binding
+        # One that stands already needs no import: making it again changes nothing.
+        kafka.Acl(
+            name_of(acl),
+            acl_resource_type=KINDS[binding.kind],
+            acl_resource_name=binding.pattern.name,
+            resource_pattern_type_filter=pattern_type(binding),
+            acl_principal=binding.principal,
+            acl_host=binding.host,
+            acl_operation=spelled(binding.operation),
+            acl_permission_type=spelled(binding.permission),
+            opts=pulumi.ResourceOptions(parent=flows[acl.flow], provider=providers[acl.cluster]),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import uuid
 from collections.abc import Callable, Iterator
@@ -14,6 +15,9 @@ from reconciler.embedded import ClusterOptions, EmbeddedCluster, start_all, stop
 # A slow machine is no failure: only what an example finds counts.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
+
+# This repository is a Pulumi project: where there is a `pulumi`, every apply from here would take it.
+os.environ["ANABRANCH_PROVISIONER"] = "direct"
 
 MakeClusters = Callable[..., tuple[EmbeddedCluster, ...]]
 

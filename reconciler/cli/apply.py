@@ -15,6 +15,7 @@ from reconciler.cli.common import Files, load_topology
 from reconciler.cli.deleting import AllowDelete, allowances, confirm, refuse_while_copied
 from reconciler.cli.locking import Locks
 from reconciler.cli.planning import Clusters, PlanFormat, Scope, chosen_targets, observe_and_plan, print_plan
+from reconciler.cli.provisioner import ChosenProvisioner, PulumiDir, provisioning
 from reconciler.cli.rollout import Gate
 from reconciler.cli.targeting import Topics
 from reconciler.model.errors import Problem, Refused
@@ -52,9 +53,12 @@ def apply(
     patience: Annotated[
         float, typer.Option("--patience", metavar="SECONDS", help="How long to wait for that.")
     ] = 600.0,
+    provisioner: ChosenProvisioner = "auto",
+    pulumi_dir: PulumiDir = None,
 ) -> None:
     """Make the target clusters what the declaration says, and put it in force there: show the plan, ask, do it."""
     topology = load_topology(files)
+    by = provisioning(provisioner, pulumi_dir, files)
     allowed = allowances(allow_delete) or {}
     reviewed = _read(topology, saved, clusters, target) if saved is not None else None
     targets = reviewed.targets if reviewed is not None else chosen_targets(topology, clusters)
@@ -69,7 +73,8 @@ def apply(
             refuse_when_moved_on(state_apart(plan), state_apart(planning.made()))
         is_part = bool(planning.scope.topics)
         # What is not put in force no running task has.
-        outcome = carry_out(topology, plan, locks, "applying", None if is_part else Gate(max_lag, patience))
+        gate = None if is_part else Gate(max_lag, patience)
+        outcome = carry_out(topology, plan, locks, "applying", gate, by)
     outcome.is_part = is_part
     print_outcome(plan, outcome, output)
     if not outcome.is_complete:

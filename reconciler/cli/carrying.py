@@ -9,6 +9,7 @@ import typer
 from reconciler.cli.common import ask, print_json, print_problems, stderr_console, stdout_console
 from reconciler.cli.locking import Locks
 from reconciler.cli.planning import PlanFormat
+from reconciler.cli.provisioner import Provisioning
 from reconciler.cli.rollout import Gate, in_waves
 from reconciler.model.errors import Problem, Refused
 from reconciler.model.outcome import Outcome
@@ -47,7 +48,9 @@ def refuse_when_moved_on(shown: Plan, now: Plan) -> None:
         raise Refused(Problem("AB407", "", message, "run it again and read the new plan"))
 
 
-def carry_out(topology: Topology, plan: Plan, locks: Locks, doing: str, gate: Gate | None = None) -> Outcome:
+def carry_out(
+    topology: Topology, plan: Plan, locks: Locks, doing: str, gate: Gate | None = None, by: Provisioning | None = None
+) -> Outcome:
     """Carry out a plan with a progress bar on stderr, which a terminal alone shows.
 
     Args:
@@ -56,17 +59,16 @@ def carry_out(topology: Topology, plan: Plan, locks: Locks, doing: str, gate: Ga
         locks: of all targets that it changes.
         doing: what the bar is called.
         gate: what must hold between two waves; without it there are none.
+        by: who does it; by default without Pulumi.
     """
     from rich.progress import Progress
-
-    from reconciler.provision.direct import DirectProvisioner
 
     if plan.changes_nothing:
         return Outcome()
     console = stderr_console()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task(doing, total=len(plan.steps))
-        provisioner = DirectProvisioner(topology, lambda _: progress.advance(bar), locks.check)
+        provisioner = (by or Provisioning(())).make(topology, lambda _: progress.advance(bar), locks.check)
         return in_waves(topology, plan, gate, provisioner.apply) if gate else provisioner.apply(plan)
 
 
@@ -80,4 +82,5 @@ def print_outcome(plan: Plan, outcome: Outcome, output: PlanFormat) -> None:
     elif not plan.changes_nothing:
         stdout_console().print("", *outcome_lines(outcome), sep="\n")
     stopped = [outcome.stopped] if outcome.stopped else []
-    print_problems([*(failure.problem for failure in outcome.failed), *outcome.not_in_force, *stopped])
+    problems = [*(failure.problem for failure in outcome.failed), *outcome.not_in_force, *stopped]
+    print_problems(dict.fromkeys(problems))

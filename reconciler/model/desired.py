@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from reconciler.model.access import PADDING_OPERATIONS, TOPIC_OPERATIONS
+from reconciler.model.binding import Binding
 from reconciler.model.ownership import OwnedTopic
 
 Reason = Literal["source", "source-default", "identical-offsets", "declared", "kept"]
@@ -120,6 +121,21 @@ class WholeTopic:
     partitions: int
     replication_factor: int
     configs: Mapping[str, str]
+
+
+@dataclass(frozen=True, order=True)
+class WholeAcl:
+    """An ACL of copies that is ours, for a provisioner that takes what is not named for something to delete.
+
+    Attributes:
+        cluster: alias of the target.
+        binding: the ACL.
+        flow: name of the flow whose originals have it, or had it.
+    """
+
+    cluster: str
+    binding: Binding
+    flow: str
 
 
 def canonical(value: str) -> str:

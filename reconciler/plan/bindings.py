@@ -49,6 +49,27 @@ def acl_steps(
     return (*sorted(grants, key=lambda step: step.binding), *sorted(revoked, key=lambda step: step.binding))
 
 
+def our_bindings(topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str) -> dict[Binding, str]:
+    """Return the ACLs of a target that are this topology's once its steps are carried out, each with a flow's name.
+
+    What stands there without our record is somebody else's, even where we want it. Where the target shows none, what is
+    on record is taken for what stands.
+    """
+    target = observed[alias]
+    # One cluster may be declared twice; then what follows into the other one is not this one's.
+    elsewhere = {flow.name for flow in topology.flows if flow.target != alias}
+    owned = {one.binding: one.flow for one in target.acls.owned_by(topology.name) if one.flow not in elsewhere}
+    if target.acls.sight in ("unasked", "hidden"):
+        return owned
+    found = {one: flow for one, flow in owned.items() if one in target.acls.bindings}
+    for step in acl_steps(topology, observed, chosen, alias):
+        if isinstance(step, GrantAcl):
+            found[step.binding] = step.flow
+        else:
+            found.pop(step.binding, None)
+    return found
+
+
 def wanted_bindings(
     topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str
 ) -> dict[Binding, str]:

@@ -2,21 +2,22 @@
 
 Pure. The Pulumi program declares these: its provider resets every setting that is not declared (a throttle that
 somebody set, say), and takes a topic that is no longer declared for one to delete. So what others have set is declared
-too, and what is ours stays declared as it is when its source is gone.
+too, and what is ours stays declared as it is when its source is gone. ACLs likewise: those that are ours, all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from reconciler.model.desired import DesiredTopic, WholeTopic
+from reconciler.model.desired import DesiredTopic, WholeAcl, WholeTopic
 from reconciler.model.errors import Refused
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.topology import Topology
+from reconciler.plan.bindings import our_bindings
 from reconciler.plan.desired import desired_topics
 from reconciler.plan.differences import obsolete_keys
 from reconciler.plan.guardrails import impossible, is_ours
-from reconciler.plan.offsets import Observed
+from reconciler.plan.offsets import Observed, choices
 
 
 def whole_topics(topology: Topology, observed: Observed, targets: Collection[str]) -> tuple[WholeTopic, ...]:
@@ -45,6 +46,32 @@ def whole_topics(topology: Topology, observed: Observed, targets: Collection[str
     return tuple(sorted(wanted + left, key=lambda topic: (topic.cluster, topic.name)))
 
 
+def whole_acls(topology: Topology, observed: Observed, targets: Collection[str]) -> tuple[WholeAcl, ...]:
+    """Return the ACLs of copies that are ours on the target clusters, or will be, by cluster and ACL.
+
+    Args:
+        topology: what is declared.
+        observed: the targets and the sources of the flows into them.
+        targets: aliases of target clusters.
+    """
+    chosen = choices(topology, observed, targets)
+    return tuple(
+        WholeAcl(alias, binding, flow)
+        for alias in sorted(targets)
+        for binding, flow in sorted(our_bindings(topology, observed, chosen, alias).items())
+    )
+
+
+def as_it_stands(topic: WholeTopic, target: ObservedCluster) -> WholeTopic | None:
+    """Return a topic with everything that it has now; None where it is not there."""
+    found = target.topics.get(topic.name)
+    if found is None:
+        return None
+    return WholeTopic(
+        topic.cluster, topic.name, topic.flow, found.partitions, found.replication_factor, dict(found.configs)
+    )
+
+
 def _whole(topic: DesiredTopic, target: ObservedCluster, topology: Topology) -> WholeTopic:
     """Return a desired topic on top of what stands there."""
     found, record = target.topics.get(topic.name), target.owned.get(topic.name)
@@ -68,9 +95,15 @@ def _whole(topic: DesiredTopic, target: ObservedCluster, topology: Topology) -> 
 
 
 def _ours_as_they_are(target: ObservedCluster, topology: Topology) -> list[WholeTopic]:
-    """Return every topic that this topology has made on a cluster, just as it stands."""
+    """Return every topic that this topology has made on a cluster, just as it stands.
+
+    One cluster may be declared twice; then what a flow into the other one fills is not this one's.
+    """
+    elsewhere = {flow.name for flow in topology.flows if flow.target != target.alias}
     return [
         WholeTopic(target.alias, name, record.flow, found.partitions, found.replication_factor, dict(found.configs))
         for name, record in target.owned.items()
-        if (found := target.topics.get(name)) is not None and is_ours(found, record, topology.name)
+        if record.flow not in elsewhere
+        and (found := target.topics.get(name)) is not None
+        and is_ours(found, record, topology.name)
     ]

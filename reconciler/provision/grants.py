@@ -1,7 +1,7 @@
 """The ACLs of copies: grant and revoke them in batches, with a record of what is ours before and after.
 
-Called by `direct`. The record of an ACL is written before it is granted and goes after it is revoked, so that whoever
-is killed in between leaves nothing that nobody knows of.
+Called by provisioners. The record of an ACL is written before it is granted and goes after it is revoked, so that
+whoever is killed in between leaves nothing that nobody knows of.
 """
 
 from __future__ import annotations
@@ -59,12 +59,23 @@ class Grants:
             self._revoke(revocations, outcome)
         return outcome
 
-    def _grant(self, steps: Sequence[GrantAcl], outcome: Outcome) -> None:
-        records = [self._record(step) for step in steps]
+    def intend(self, steps: Sequence[GrantAcl]) -> Problem | None:
+        """Record that ACLs which are about to be granted are ours; return why that failed."""
         try:
-            self._ownership.write_bindings(records)
+            self._ownership.write_bindings([self._record(step) for step in steps])
         except AnabranchError as error:
-            outcome.failed += [Failure(step, error.problems[0]) for step in steps]
+            return error.problems[0]
+        return None
+
+    def confirm(self, steps: Sequence[GrantAcl]) -> Outcome:
+        """Wait until brokers go by ACLs that were granted, and tell which do not come."""
+        outcome = Outcome()
+        _tell(steps, self._await([step.binding for step in steps]), outcome)
+        return outcome
+
+    def _grant(self, steps: Sequence[GrantAcl], outcome: Outcome) -> None:
+        if problem := self.intend(steps):
+            outcome.failed += [Failure(step, problem) for step in steps]
             return
         asked = {bindings.to_kafka(step.binding): step.binding for step in steps}
         problems: Problems = {}

@@ -45,11 +45,15 @@ def give(cluster: EmbeddedCluster, user: str, acls: Iterable[Acl]) -> None:
 
 def take(cluster: EmbeddedCluster, user: str, acl: Acl) -> None:
     """Take one ACL away again, and wait until the broker goes by that."""
-    one = _binding(user, acl)
+    revoke(cluster, _binding(user, acl))
+
+
+def revoke(cluster: EmbeddedCluster, one: AclBinding) -> None:
+    """Take an ACL away, and wait until the broker goes by that."""
     parts = (one.restype, one.name, one.resource_pattern_type, one.principal, one.host, one.operation)
     client = admin(cluster)
     (future,) = client.delete_acls([AclBindingFilter(*parts, one.permission_type)]).values()
-    assert len(future.result(ANSWER_SECONDS)) == 1, acl
+    assert len(future.result(ANSWER_SECONDS)) == 1, one
     deadline = time.monotonic() + VISIBLE_SECONDS
     while one in client.describe_acls(ANY_ACL, request_timeout=ANSWER_SECONDS).result(ANSWER_SECONDS):
         assert time.monotonic() < deadline, "the ACL is still in force"

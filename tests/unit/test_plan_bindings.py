@@ -22,6 +22,7 @@ from reconciler.plan.deletions import check_deletions
 from reconciler.plan.destroy import destroy_plan
 from reconciler.plan.drift import drift_of
 from reconciler.plan.prune import cleared, pruned
+from reconciler.plan.whole import whole_acls
 from reconciler.report.plan_json import plan_json
 from tests.unit.facts import EAST, INTERNAL, WEST, carried_out, cluster, flow, plan_of, topic, topology
 
@@ -263,3 +264,40 @@ def test_what_follows_originals_needs_no_allowance() -> None:
     plan = plan_of(topology(), source(), there)
     assert (plan.to_delete, plan.deletions("acl")) == (1, 0)
     check_deletions(plan, {EAST: source(), WEST: there}, {})
+
+
+def test_what_is_ours_once_the_steps_are_carried_out() -> None:
+    gone = owned(acl("us-east.orders", "DESCRIBE"))
+    there = target(acl("us-east.orders"), gone.binding, acl("us-east.users", who="bob"), owned=[gone])
+    found = ours(source(acl("orders"), acl("users")), there)
+    # READ of orders stands without our record, and is somebody else's; what the source no longer has is revoked.
+    assert found == [acl("us-east.users")]
+    assert ours(source(acl("orders"), acl("orders", "DESCRIBE")), there) == [gone.binding]
+
+
+def test_what_nobody_can_look_up_stays_ours() -> None:
+    kept = owned(acl("us-east.orders"))
+    there = target(kept.binding, owned=[kept])
+    hidden = replace(source(), acls=ObservedBindings("hidden"))
+    assert ours(hidden, there) == [kept.binding]
+    # Where the target itself shows nothing, what is on record is all there is to go by.
+    unseen = replace(there, acls=ObservedBindings("hidden", owned=(kept,)))
+    assert ours(source(), unseen) == [kept.binding]
+    off = replace(there, acls=ObservedBindings("off", owned=(kept,)))
+    assert ours(source(acl("orders")), off) == []
+
+
+def test_where_we_may_not_alter_what_stands_and_is_ours_stays_ours() -> None:
+    kept = owned(acl("us-east.orders"))
+    there = replace(target(kept.binding, owned=[kept]), access=Access(operations=frozenset({"DESCRIBE"})))
+    assert ours(source(acl("users")), there) == [kept.binding]
+
+
+def owned(binding: Binding) -> OwnedBinding:
+    return OwnedBinding(binding, "payments", "us-east-eu-west")
+
+
+def ours(at_source: ObservedCluster, at_target: ObservedCluster) -> list[Binding]:
+    found = whole_acls(topology(), {EAST: at_source, WEST: at_target}, [WEST])
+    assert {(one.cluster, one.flow) for one in found} <= {(WEST, "us-east-eu-west")}
+    return [one.binding for one in found]

@@ -83,6 +83,13 @@ def test_other_topologies_topics_are_not_declared() -> None:
     assert whole(target, cluster(EAST)) == ()
 
 
+def test_what_a_flow_into_another_alias_of_the_cluster_fills_is_not_declared() -> None:
+    again = topology(flow(include=["others"]), flow(target="eu-again", name="us-east-eu-west-again"))
+    elsewhere = replace(record(wanted(), again), flow="us-east-eu-west-again")
+    target = replace(standing(), owned={"us-east.orders": elsewhere})
+    assert whole(target, declared=again) == ()
+
+
 def test_what_nobody_could_make_is_refused() -> None:
     declared = topology(flow(policy=ReplicationPolicy("identity"), replication_factor=9))
     with pytest.raises(Refused, match="AB403"):

@@ -7,34 +7,34 @@ import json
 import logging
 import runpy
 import sys
+import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pulumi
 import pulumi_kafka as kafka
 import pytest
-from pulumi.runtime import mocks, rpc
 from ruamel.yaml import YAML
 
 from reconciler.declare import load
+from reconciler.model.acl import Pattern
+from reconciler.model.binding import Binding, ObservedBindings
 from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault
+from reconciler.model.errors import DeclaredInputError, EnvironmentFault
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.security import Kerberos, OAuth, SecretRef, Security
 from reconciler.model.topology import Topology
 from reconciler.observe.record import read_observed, write_observed
 from reconciler.plan.desired import desired_topics
-from stacks import program
+from stacks import program, project
+from stacks.handover import Handover, handed_over_in
 from stacks.providers import DEPRECATED, provider_for
+from tests.support.declared import SECRET, Declared, declared_by
 from tests.unit.facts import EAST, WEST, cluster, record, topic
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "never-in-a-state-file"
-SECRET = "1b47061264138c4ac30d75fd1eb44270"
-"""The signature by which Pulumi's protocol marks a secret value."""
-
 DECLARATION = """\
 version: 1
 name: payments
@@ -50,56 +50,6 @@ flows:
   - {from: us-east, to: eu-west}
 """
 SOURCE = cluster(EAST, topic("orders", 6, configs={"retention.ms": "86400000"}), topic("users", 12))
-
-
-@dataclass(frozen=True)
-class Declared:
-    """One resource as the program declared it."""
-
-    urn: str
-    type: str
-    name: str
-    inputs: dict[str, Any]
-    parent: str
-    provider: str
-    protect: bool
-    raw: dict[str, Any] = field(repr=False)
-
-
-class Monitor(mocks.MockMonitor):
-    """Keeps the whole request of every resource; the mocks of Pulumi hand over inputs only."""
-
-    def __init__(self) -> None:
-        super().__init__(Echo())
-        self.declared: dict[str, Declared] = {}
-
-    def RegisterResource(self, request: Any) -> Any:  # the name is Pulumi's
-        register: Any = super().RegisterResource
-        answer = register(request)
-        raw: dict[str, Any] = rpc.deserialize_properties(request.object)
-        self.declared[answer.urn] = Declared(
-            answer.urn,
-            request.type,
-            request.name,
-            {key: unwrapped(value) for key, value in raw.items()},
-            request.parent,
-            request.provider,
-            request.protect,
-            raw,
-        )
-        return answer
-
-
-class Echo(mocks.Mocks):
-    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
-        return f"id-of-{args.name}", args.inputs
-
-    def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], None]:
-        return {}, None
-
-
-def unwrapped(value: Any) -> Any:
-    return value["value"] if isinstance(value, dict) and SECRET in value.values() else value
 
 
 @pytest.fixture
@@ -125,23 +75,16 @@ def observe(root: Path, *clusters: ObservedCluster) -> None:
 def run(
     start: Callable[[], object], stack: str = "dc2", settings: dict[str, str] | None = None
 ) -> dict[str, list[Declared]]:
-    """Run a program; return what it declared by type, without the stack itself."""
-    monitor = Monitor()
-    mocks.set_mocks(Echo(), project="anabranch", stack=stack, monitor=monitor)
+    """Run a program; return what it declared by type."""
     values = {"topology": "payments.yaml"} | (settings or {})
-    pulumi.runtime.set_all_config({f"anabranch:{key}": value for key, value in values.items()})
-
-    # Waits until every resource is registered; Pulumi has no types for it.
-    within_pulumi: Any = pulumi.runtime.test
-    within_pulumi(start)()
     found: dict[str, list[Declared]] = {}
-    # Resources are registered side by side, in no order.
-    for one in sorted(monitor.declared.values(), key=lambda one: one.name):
+    for one in declared_by(start, stack, {f"anabranch:{key}": value for key, value in values.items()}):
         found.setdefault(one.type, []).append(one)
     return found
 
 
 FLOW, PROVIDER, TOPIC = "anabranch:index:Flow", "pulumi:providers:kafka", "kafka:index/topic:Topic"
+ACL = "kafka:index/acl:Acl"
 
 
 def test_every_remote_topic_is_declared_with_all_its_settings(root: Path) -> None:
@@ -157,6 +100,62 @@ def test_every_remote_topic_is_declared_with_all_its_settings(root: Path) -> Non
             "config": topic_wanted.configs,
         }
     assert found[TOPIC][0].inputs["config"]["retention.ms"] == "86400000"
+
+
+def test_acls_of_copies_are_declared_with_every_field(root: Path) -> None:
+    readers = (
+        Binding("topic", Pattern("orders"), "User:alice", "READ"),
+        Binding("topic", Pattern("us", prefixed=True), "User:bob", "DESCRIBE_CONFIGS", "DENY", "10.0.0.1"),
+    )
+    seen = replace(SOURCE, acls=ObservedBindings("seen", frozenset(readers)))
+    observe(root, seen, replace(cluster(WEST), acls=ObservedBindings("seen")))
+    found = run(lambda: program.run(root))
+    assert {one.name: one.inputs for one in found[ACL]} == {
+        "eu-west/User:alice|*|Read|Allow|Topic|us-east.orders|Literal": {
+            "aclResourceType": "Topic",
+            "aclResourceName": "us-east.orders",
+            "resourcePatternTypeFilter": "Literal",
+            "aclPrincipal": "User:alice",
+            "aclHost": "*",
+            "aclOperation": "Read",
+            "aclPermissionType": "Allow",
+        },
+        "eu-west/User:bob|10.0.0.1|DescribeConfigs|Deny|Topic|us-east.us|Prefixed": {
+            "aclResourceType": "Topic",
+            "aclResourceName": "us-east.us",
+            "resourcePatternTypeFilter": "Prefixed",
+            "aclPrincipal": "User:bob",
+            "aclHost": "10.0.0.1",
+            "aclOperation": "DescribeConfigs",
+            "aclPermissionType": "Deny",
+        },
+    }
+    known = set(inspect.signature(kafka.AclArgs.__init__).parameters) - {"self", "__self__"}
+    assert {key.lower() for one in found[ACL] for key in one.inputs} == {name.replace("_", "") for name in known}
+    (flow,), (provider,) = found[FLOW], found[PROVIDER]
+    for one in found[ACL]:
+        assert (one.parent, one.provider, one.protect) == (flow.urn, f"{provider.urn}::id-of-{WEST}", False)
+
+
+def test_what_an_apply_hands_over_is_all_that_counts(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    orders, users = desired_topics(declaration(root), {EAST: SOURCE, WEST: cluster(WEST)}, [WEST])
+    standing = [topic(one.name, one.partitions, 3, {**one.configs, "retention.ms": "1"}) for one in (orders, users)]
+    owned = [record(one, declaration(root)) for one in (orders, users)]
+    observed = {EAST: SOURCE, WEST: cluster(WEST, *standing, owned=owned)}
+    (path,) = write_observed(root / "elsewhere", declaration(root), observed, [WEST])
+    Handover(str(path), ("eu-west/us-east.orders",)).write(root / "handover.json")
+    for name, value in handed_over_in(root / "handover.json").items():
+        monkeypatch.setenv(name, value)
+
+    first, second = run(lambda: program.run(root))[TOPIC]
+    # One is imported just as it stands, the other is in the stack and gets what is desired.
+    assert (first.import_id, first.inputs["config"]["retention.ms"]) == ("us-east.orders", "1")
+    assert (second.import_id, second.inputs["config"]["retention.ms"]) == ("", users.configs["retention.ms"])
+
+    path.write_text(path.read_text().replace(declaration(root).digest, "of-another"))
+    message = failure(root)
+    assert "AB181" in message
+    assert "was written for another declaration" in message
 
 
 def test_topics_are_protected_and_stand_below_their_flow(root: Path) -> None:
@@ -296,6 +295,38 @@ def test_what_pulumi_runs_is_this_program(monkeypatch: pytest.MonkeyPatch) -> No
     runpy.run_path(str(ROOT / "stacks"), run_name="__main__")
     assert started == [ROOT]
     assert (ROOT / "Pulumi.yaml").read_text().splitlines()[-2:] == ["main: stacks", "stackConfigDir: stacks"]
+
+
+def test_a_project_that_apply_has_made_runs_the_same_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Path] = []
+    monkeypatch.setattr(program, "run", started.append)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert project.ensure(tmp_path / "pulumi")
+    assert project.is_ours(tmp_path / "pulumi")
+    assert not project.ensure(tmp_path / "pulumi"), "it is there already"
+    assert (tmp_path / "pulumi" / "Pulumi.yaml").read_text() == (ROOT / "Pulumi.yaml").read_text()
+    runpy.run_path(str(tmp_path / "pulumi" / "stacks"), run_name="__main__")
+    assert started == [tmp_path / "pulumi"]
+
+
+def test_where_the_project_is(tmp_path: Path) -> None:
+    assert project.default_folder(ROOT) == ROOT
+    assert project.default_folder(tmp_path) == tmp_path / "pulumi"
+    (tmp_path / "Pulumi.yaml").write_text("name: of-somebody-else")
+    assert not project.is_ours(tmp_path)
+    with pytest.raises(DeclaredInputError, match="AB372"):
+        project.ensure(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DeclaredInputError, match=r"cannot be written.*AB372"):
+        project.ensure(tmp_path / "file" / "below")
+
+
+def test_the_wheel_holds_the_whole_program() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    included = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    program_files = {f"stacks/{path.name}" for path in (ROOT / "stacks").glob("*.py")}
+    assert {name for name in included if name.startswith("stacks/") and name.endswith(".py")} == program_files
+    assert all(included[name] == f"reconciler/_data/{name}" for name in [*program_files, "Pulumi.yaml"])
 
 
 def test_a_provider_gets_what_the_cluster_declares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,204 @@
+"""What every provisioner does around its own part: our own topics first, the records of what is ours, and the outcome.
+
+`direct` makes topics between `begin` and `confirm` with the `admin` that is here; the Pulumi provisioner leaves that to
+Pulumi. Both write the record of a topic before it is made, and confirm it with the topic's id after: whoever is killed
+in between still knows its own work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from reconciler.model.errors import AnabranchError, Problem
+from reconciler.model.outcome import Failure, Outcome, Skipped
+from reconciler.model.steps import (
+    ClusterPlan,
+    CreateInternalTopic,
+    CreateTopic,
+    Plan,
+    RecordOwnership,
+    Step,
+    TopicChange,
+)
+from reconciler.model.topology import Topology
+from reconciler.provision.admin import Admin
+from reconciler.state.declarations import Declarations
+from reconciler.state.journal import Journal
+from reconciler.state.ownership import INTERNAL_TOPICS, Ownership
+
+Progress = Callable[[Step], None]
+"""Called for each step as soon as it is done, from any thread."""
+
+MayChange = Callable[[str], None]
+"""Asked right before each change of a target, by alias; raises an AnabranchError where nothing may be changed."""
+
+Kind = TypeVar("Kind", bound=Step)
+
+
+class Provisioner(Protocol):
+    """Carries plans out."""
+
+    def apply(self, plan: Plan) -> Outcome:
+        """Carry out as much of the plan as can be, and tell what became of every step.
+
+        Raises:
+            AnabranchError: nothing was changed, or nothing but topics of our own state.
+        """
+
+
+class Work:
+    """The steps of one cluster.
+
+    Args:
+        topology: the declaration that the plan was made from.
+        plan: all of it.
+        cluster_plan: this cluster's part.
+        progress: called for each finished step.
+        may_change: asked right before each change.
+
+    Attributes:
+        cluster: the target.
+        admin: changes it.
+        outcome: what became of the steps so far.
+        declared: the digest that is put in force there when everything is done; None where none is.
+
+    Raises:
+        EnvironmentFault: AB304 a secret cannot be resolved, AB306 `security` cannot be used on this machine.
+    """
+
+    def __init__(
+        self, topology: Topology, plan: Plan, cluster_plan: ClusterPlan, progress: Progress, may_change: MayChange
+    ) -> None:
+        self.cluster = topology.clusters[cluster_plan.alias]
+        self.admin = Admin(self.cluster)
+        self.outcome = Outcome()
+        self.declared = cluster_plan.declared.digest if cluster_plan.declared is not None else None
+        self._plan = plan
+        self._steps = cluster_plan.steps
+        self._progress = progress
+        self._may_change = may_change
+        self._ownership = Ownership(self.cluster)
+
+    @property
+    def rest(self) -> list[Step]:
+        """Every step that `begin` does not carry out."""
+        return [step for step in self._steps if not isinstance(step, CreateInternalTopic)]
+
+    @property
+    def open(self) -> list[Step]:
+        """Every step of which nothing is told yet."""
+        failed, skipped = self.outcome.failed, self.outcome.skipped
+        told = [*self.outcome.done, *(one.step for one in failed), *(one.step for one in skipped)]
+        known = {id(step) for step in told}
+        return [step for step in self._steps if id(step) not in known]
+
+    def of(self, kind: type[Kind]) -> list[Kind]:
+        """Return the steps of a kind."""
+        return [step for step in self._steps if isinstance(step, kind)]
+
+    def begin(self) -> bool:
+        """Make the topics of our own state; where that fails nothing else is tried.
+
+        Without the ownership record nobody would know later what is ours.
+        """
+        for step in self.of(CreateInternalTopic):
+            try:
+                Journal(self.cluster, INTERNAL_TOPICS[step.name]).ensure()
+            except AnabranchError as error:
+                self.fail([step], error.problems[0])
+            else:
+                self.done([step])
+        if self.outcome.failed:
+            self.skip(self.rest, "the topic that records what is ours could not be made")
+            return False
+        return True
+
+    def may_go_on(self, steps: Sequence[Step]) -> bool:
+        """Ask whether anything may be changed now; where it may not, the steps are not tried."""
+        try:
+            self._may_change(self.cluster.alias)
+        except AnabranchError as error:
+            self.skip(steps, error.problems[0].message)
+            return False
+        return True
+
+    def intend(self, steps: Sequence[CreateTopic]) -> bool:
+        """Record that topics which are about to be made are ours; on failure the steps have failed."""
+        return self._record(steps, dict.fromkeys((step.name for step in steps), None))
+
+    def confirm(self, steps: Sequence[CreateTopic]) -> None:
+        """Wait until topics that were made are there, record their ids, and look whether we may work with them."""
+        found, unseen = self.admin.await_topics({step.name: step.topic.partitions for step in steps})
+        for step in steps:
+            if problem := unseen.get(step.name):
+                self.fail([step], problem)
+        seen = [step for step in steps if step.name in found]
+        if self._record(seen, {step.name: found[step.name] for step in seen}):
+            lacking = self.admin.lacking({step.name: step.topic.operations for step in seen})
+            for step in seen:
+                if problem := lacking.get(step.name):
+                    self.fail([step], problem)
+            self.done([step for step in seen if step.name not in lacking])
+
+    def settle(self, steps: Sequence[TopicChange], problems: Mapping[int, Problem]) -> None:
+        """Record what was last applied to changed topics, where everything about a topic worked.
+
+        Args:
+            steps: all changes of the topics.
+            problems: by `id` of the step, why it failed.
+        """
+        broken = {step.name for step in steps if id(step) in problems}
+        whole: list[TopicChange] = []
+        for step in steps:
+            if id(step) in problems:
+                self.fail([step], problems[id(step)])
+            elif step.name not in broken:
+                whole.append(step)
+            elif isinstance(step, RecordOwnership):
+                self.skip([step], "another change of this topic failed")
+            else:
+                # What half worked keeps its old record, which tells the next plan what was really applied last.
+                self.done([step])
+        if self._record(whole, {step.name: step.topic_id for step in whole}):
+            self.done(whole)
+
+    def done(self, steps: Sequence[Step]) -> None:
+        """Say that steps were carried out."""
+        for step in steps:
+            self.outcome.done.append(step)
+            self._progress(step)
+
+    def fail(self, steps: Sequence[Step], problem: Problem) -> None:
+        """Say that steps were tried in vain."""
+        self.outcome.failed += [Failure(step, problem) for step in steps]
+
+    def skip(self, steps: Sequence[Step], why: str) -> None:
+        """Say that steps were not tried."""
+        self.outcome.skipped += [Skipped(step, why) for step in steps]
+
+    def _record(self, steps: Sequence[CreateTopic | TopicChange], topic_ids: Mapping[str, str | None]) -> bool:
+        """Write the ownership records of the steps' topics; on failure the steps have failed."""
+        if not steps:
+            return True
+        topics = {step.name: step.topic for step in steps}
+        plan = self._plan
+        records = [topic.owned(plan.topology, plan.digest, topic_ids[name]) for name, topic in topics.items()]
+        try:
+            self._ownership.write(records)
+        except AnabranchError as error:
+            self.fail(steps, error.problems[0])
+            return False
+        return True
+
+
+def put_in_force(topology: Topology, plan: Plan, may_change: MayChange, outcome: Outcome) -> None:
+    """Say at each target that this declaration is in force: who replicates another one ends it."""
+    for alias, digest in plan.to_put_in_force:
+        try:
+            may_change(alias)
+            Declarations(topology.clusters[alias], plan.topology).put_in_force(digest)
+        except AnabranchError as error:
+            outcome.not_in_force += error.problems
+        else:
+            outcome.in_force.append(alias)

@@ -1,0 +1,150 @@
+"""Carry a plan out with Pulumi: the same steps and the same outcome as the provisioner `direct`, stack by stack.
+
+Called by `apply`. A stack is a data centre, and the program declares all of it; so what Pulumi would do is held against
+the plan three times: the clusters are looked at again and must ask for the very same steps, the stack's state is
+brought in line with them (`state`), and a preview must show nothing that no step says. Topics are protected besides.
+
+The topics of our own state are made here, ownership is recorded before `up` and confirmed after it, and the declaration
+is put in force last, all as `direct` does it: a killed apply is finished by the next one, whichever provisioner it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from reconciler.model.errors import AnabranchError, Problem, Refused
+from reconciler.model.outcome import Outcome
+from reconciler.model.removals import Removal
+from reconciler.model.steps import ClusterPlan, CreateInternalTopic, Plan, RevokeAcl, Step
+from reconciler.model.topology import Topology
+from reconciler.provision.work import MayChange, Progress, Work, put_in_force
+from stacks.command import Command
+from stacks.datacenter import DataCenterWork, Setting
+from stacks.program import clusters_in
+from stacks.project import ensure
+from stacks.providers import check_login
+
+
+class PulumiProvisioner:
+    """Carries plans out with Pulumi.
+
+    Args:
+        topology: the declaration that the plan was made from.
+        files: the files that declare it; the program reads them again.
+        project: folder of the Pulumi project; it is made when it is not there.
+        progress: called for each finished step.
+        may_change: asked right before each change of a target, by alias; raises an error where nothing may be changed.
+
+    Raises:
+        EnvironmentFault: AB370, there is no `pulumi` that could be used.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        files: Sequence[Path],
+        project: Path,
+        progress: Progress = lambda step: None,
+        may_change: MayChange = lambda alias: None,
+    ) -> None:
+        self._topology = topology
+        self._files = files
+        self._project = project
+        self._progress = _Once(progress)
+        self._may_change = may_change
+        self._command = Command(_variables(topology))
+
+    def apply(self, plan: Plan) -> Outcome:
+        """Carry out as much of the plan as can be, one data centre after the other, and tell what became of every step.
+
+        Raises:
+            Refused: AB440, only a part of a data centre would be applied; nothing was changed.
+            Locked: AB503, somebody else updates the first stack; nothing was changed but topics of our own state.
+            AnabranchError: AB304, AB306, AB371 or AB372, likewise.
+        """
+        busy = dict.fromkeys(cluster.datacenter for cluster in plan.clusters if cluster.steps)
+        parts = {name: tuple(one for one in plan.clusters if one.datacenter == name) for name in busy}
+        self._check(parts)
+        ensure(self._project)
+        outcome = Outcome()
+        for name, clusters in parts.items():
+            self._carry_out(name, clusters, plan, outcome)
+        if outcome.is_complete:
+            put_in_force(self._topology, plan, self._may_change, outcome)
+        return outcome
+
+    def _check(self, parts: dict[str, tuple[ClusterPlan, ...]]) -> None:
+        """Make sure that Pulumi can do it at all.
+
+        Raises:
+            Refused: AB440, a data centre is not planned for whole, or something is to be deleted.
+            EnvironmentFault: AB306, the provider cannot log in.
+        """
+        problems = []
+        for name, clusters in parts.items():
+            planned = {cluster.alias for cluster in clusters}
+            filled = {flow.target for flow in self._topology.flows_into(clusters_in(self._topology, name))}
+            if missing := sorted(filled - planned):
+                message = f"is one Pulumi stack, and {', '.join(missing)} would be left out"
+                remedy = f"name all of it: --clusters {','.join(sorted(filled | planned))}, or use --provisioner direct"
+                problems.append(Problem("AB440", f"data centre {name}", message, remedy))
+            deletions = [step.name for one in clusters for step in one.steps if _deletes(step)]
+            if deletions:
+                message = f"Pulumi protects what it made, and {', '.join(deletions[:3])} would be deleted"
+                remedy = "carry that out with --provisioner direct; the stack forgets it at its next update"
+                problems.append(Problem("AB440", f"data centre {name}", message, remedy))
+        if problems:
+            raise Refused(problems)
+        for name in parts:
+            for alias in clusters_in(self._topology, name):
+                check_login(self._topology.clusters[alias])
+
+    def _carry_out(self, name: str, clusters: Sequence[ClusterPlan], plan: Plan, outcome: Outcome) -> None:
+        """Work on one data centre.
+
+        Raises:
+            AnabranchError: nothing came of it, nor of any before.
+        """
+        works = [Work(self._topology, plan, cluster, self._progress, self._may_change) for cluster in clusters]
+        setting = Setting(self._topology, plan, self._files, self._project, self._command, self._may_change)
+        work_here = DataCenterWork(setting, name, works, self._progress)
+        try:
+            work_here.run()
+        except AnabranchError as error:
+            if not any(_has_changed(part) for part in (outcome, *(work.outcome for work in works))):
+                raise
+            for work in works:
+                work.fail(work.open, error.problems[0])
+        for work in works:
+            outcome.add(work.outcome)
+        if work_here.lost is not None and not any(work.outcome.failed for work in works):
+            # Whatever it was, it is about none of the steps, and the stack is not what it should be.
+            outcome.not_in_force.append(work_here.lost)
+
+
+class _Once:
+    """Tells of every step once: Pulumi says it first, and the outcome again."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._told: set[int] = set()
+
+    def __call__(self, step: Step) -> None:
+        if id(step) not in self._told:
+            self._told.add(id(step))
+            self._progress(step)
+
+
+def _deletes(step: Step) -> bool:
+    return isinstance(step, Removal) or (isinstance(step, RevokeAcl) and (step.is_foreign or step.with_topic))
+
+
+def _has_changed(part: Outcome) -> bool:
+    return any(not isinstance(step, CreateInternalTopic) for step in part.done)
+
+
+def _variables(topology: Topology) -> frozenset[str]:
+    """Return the variables in which a topology keeps secrets: the program asks for them."""
+    references = [one for cluster in topology.clusters.values() for one in cluster.security.references]
+    return frozenset(one.name for one in references if one.scheme == "env")

@@ -1,0 +1,152 @@
+"""The command `pulumi`: how it is found, in which environment it runs, and what its exit codes mean.
+
+Called by `automation`. Pulumi's own class hands every variable of this process on; this one leaves out those that the
+Kafka provider would read, runs one command at a time, and keeps what the last one said.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from pulumi import automation
+from pulumi.automation.errors import create_command_error
+
+from reconciler.model.errors import AnabranchError, EnvironmentFault, Locked, Problem
+
+OnOutput = Callable[[str], Any]
+
+HIDDEN_PREFIX = "KAFKA_"
+"""Variables that the Kafka provider falls back to."""
+
+_INSTALL = "install it (https://www.pulumi.com/docs/install/), or use --provisioner direct"
+_COLOURS = re.compile(r"<\{%.*?%\}>|\x1b\[[0-9;]*m")
+_AGAIN = "mend what it names, then apply again; --provisioner direct does without Pulumi"
+
+_MEANINGS = {
+    2: ("does not accept its configuration or arguments", _AGAIN),
+    3: ("is not logged in, or not allowed", "log in with `pulumi login`, or set PULUMI_ACCESS_TOKEN"),
+    5: ("was stopped by a policy", _AGAIN),
+    7: ("found other changes than were expected", "apply again, and read the new plan"),
+    8: ("was cancelled", "apply again: what was done is found, and the rest is done"),
+    9: ("took too long", "apply again: what was done is found, and the rest is done"),
+}
+"""Exit codes since Pulumi 3.226; before, nearly everything is 255."""
+
+
+class Command(automation.PulumiCommand):
+    """Runs `pulumi`, without variables that would point a Kafka provider elsewhere.
+
+    Args:
+        kept: names of variables that it gets although they look like that: a topology keeps secrets in them.
+
+    Raises:
+        EnvironmentFault: AB370, there is no such command, or one that this release does not work with.
+    """
+
+    def __init__(self, kept: Collection[str] = ()) -> None:
+        self._kept = frozenset(kept)
+        self._running: subprocess.Popen[str] | None = None
+        self.last = automation.CommandResult("", "", 0)
+        try:
+            super().__init__()
+        except FileNotFoundError:
+            problem = Problem("AB370", "Pulumi", "there is no command `pulumi` on PATH", _INSTALL)
+        except (OSError, subprocess.CalledProcessError) as error:
+            problem = Problem("AB370", "Pulumi", f"the command `pulumi` does not run: {error}", _INSTALL)
+        except automation.InvalidVersionError as error:
+            problem = Problem("AB370", "Pulumi", str(error), _INSTALL)
+        else:
+            return
+        raise EnvironmentFault(problem)
+
+    def run(
+        self,
+        args: list[str],
+        cwd: str,
+        additional_env: Mapping[str, str],
+        on_output: OnOutput | None = None,
+        on_error: OnOutput | None = None,
+    ) -> automation.CommandResult:
+        """Run one command to its end; signature and errors are Pulumi's.
+
+        Raises:
+            automation.CommandError: it did not end with 0.
+        """
+        command = [self.command, "--non-interactive", *(arg for arg in args if arg != "--non-interactive")]
+        environment = {**self._environment(), **additional_env, "PULUMI_AUTOMATION_API": "true"}
+        with subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=cwd,
+            env=environment,
+            encoding="utf-8",
+            errors="replace",
+        ) as process:
+            self._running = process
+            try:
+                stdout, stderr = process.communicate()
+            except BaseException:
+                # It hears Ctrl-C itself, ends what is under way and writes its state: nobody leaves before it.
+                process.communicate()
+                raise
+            finally:
+                self._running = None
+        for text, callback in ((stdout, on_output), (stderr, on_error)):
+            if callback is not None:
+                for line in text.splitlines():
+                    callback(line)
+        self.last = automation.CommandResult(stdout.rstrip(), stderr.rstrip(), process.returncode)
+        if process.returncode != 0:
+            raise create_command_error(self.last)
+        return self.last
+
+    def interrupt(self) -> None:
+        """Let a running command end what is under way, and begin nothing else."""
+        if (process := self._running) is not None:
+            process.send_signal(signal.SIGINT)
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            key: value
+            for key, value in os.environ.items()
+            if not key.upper().startswith(HIDDEN_PREFIX) or key in self._kept
+        }
+
+
+def failure(
+    error: automation.CommandError, last: automation.CommandResult, stack: str, said: str = ""
+) -> AnabranchError:
+    """Return in our words why a command failed.
+
+    Args:
+        error: what Pulumi's library made of it.
+        last: what the command itself said.
+        stack: the stack's name.
+        said: what its events said, where they did: it is better than the end of its output.
+    """
+    where = f"Pulumi stack {stack}"
+    words = said or _last_words(last)
+    if isinstance(error, automation.ConcurrentUpdateError):
+        remedy = f"wait for it; where nobody is at work any more: pulumi cancel --stack {stack}"
+        return Locked(Problem("AB503", where, f"another update of it is under way: {words}", remedy))
+    meaning, remedy = _MEANINGS.get(last.code, ("failed", _AGAIN))
+    return EnvironmentFault(Problem("AB371", where, f"pulumi {meaning} (exit code {last.code}): {words}", remedy))
+
+
+def plain(text: str) -> str:
+    """Return what Pulumi says in one line, without its marks for colours."""
+    return " ".join(_COLOURS.sub("", text).split())
+
+
+def _last_words(result: automation.CommandResult) -> str:
+    """Return the error that a command ends with."""
+    lines = [plain(line) for line in (result.stderr or result.stdout).splitlines() if line.strip()]
+    told = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    return (told or lines or ["it said nothing"])[-1]

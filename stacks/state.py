@@ -1,0 +1,129 @@
+"""What a stack believes, brought in line with what the clusters have, before Pulumi goes by it. Pure.
+
+Pulumi compares what a program declares with the state of the stack, not with the clusters. The two part ways: topics
+were made by an `up` that was killed, by the provisioner `direct`, or by `replicate`; somebody deleted one, or added
+partitions. Refreshing is no cure: it knows no topic that the stack does not have, asks with the credentials that the
+state holds, and its provider takes another ACL of the same user and operation for ours. But the plan rests on what was
+observed, so the state can be told:
+
+- a topic or ACL that is not there, or is not declared any more, or that the clusters have with other partitions or
+  settings than the stack believes, is taken out of the state; nothing at the clusters is touched by that;
+- a topic that stands, and that the stack does not have now, is imported as it stands, and changed after;
+- an ACL that stands is declared as if it were new, because making it again changes nothing;
+- what was under way when an `up` was killed is forgotten: what came of it was observed.
+
+So Pulumi deletes nothing but what the plan revokes, and never says that a topic exists already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.model.binding import Binding
+from reconciler.model.desired import WholeAcl, WholeTopic
+from reconciler.plan.offsets import Observed
+from reconciler.plan.whole import as_it_stands
+from stacks.names import ACL_TYPE, TOPIC_TYPE, acl_name, name_in, name_of
+
+Deployment = Mapping[str, Any]
+"""What `pulumi stack export` gives under `deployment`."""
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A state that agrees with what was observed.
+
+    Attributes:
+        deployment: the state.
+        is_changed: whether it is another one than before.
+        known: names of the topics and ACLs that it holds.
+        imported: names of topics that are to be imported.
+        changing: those of them that are to be changed once they are.
+    """
+
+    deployment: Deployment
+    is_changed: bool
+    known: frozenset[str]
+    imported: frozenset[str]
+    changing: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a stack is to hold.
+
+    Attributes:
+        topics: that the program declares.
+        acls: that it declares.
+        revoked: ACLs that are to be deleted by Pulumi where the stack has them, by alias.
+        observed: the clusters.
+    """
+
+    topics: Collection[WholeTopic]
+    acls: Collection[WholeAcl]
+    revoked: Collection[tuple[str, Binding]]
+    observed: Observed
+
+    def standing(self) -> dict[str, WholeTopic]:
+        """Return the declared topics that are there, as they stand, by name of their resource."""
+        found = {name_of(topic): as_it_stands(topic, self.observed[topic.cluster]) for topic in self.topics}
+        return {name: topic for name, topic in found.items() if topic is not None}
+
+    def standing_acls(self) -> frozenset[str]:
+        """Return the names of the ACLs that are there, of those declared and those to be revoked.
+
+        Where a cluster does not show its ACLs, what is declared is taken for what stands.
+        """
+        those = [*((acl.cluster, acl.binding) for acl in self.acls), *self.revoked]
+        return frozenset(acl_name(alias, one) for alias, one in those if self._stands(alias, one))
+
+    def _stands(self, alias: str, one: Binding) -> bool:
+        acls = self.observed[alias].acls
+        return one in acls.bindings if acls.sight in ("seen", "unsure", "off") else True
+
+
+def settle(deployment: Deployment, wanted: Wanted) -> Settled:
+    """Bring a stack's state in line with what was observed."""
+    standing, acls = wanted.standing(), wanted.standing_acls()
+    resources = deployment.get("resources") or []
+    kept = [one for one in resources if _is_true(one, standing, acls)]
+    pending = deployment.get("pending_operations") or []
+    unfinished = [one for one in pending if not _is_of_ours(one["resource"])]
+    known = frozenset(name_in(one["urn"]) for one in kept if _is_of_ours(one))
+    imported = standing.keys() - known
+    declared = {name_of(topic): topic for topic in wanted.topics}
+    settled = {**deployment, "resources": kept, "pending_operations": unfinished}
+    return Settled(
+        deployment=settled,
+        is_changed=(len(kept), len(unfinished)) != (len(resources), len(pending)),
+        known=known,
+        imported=frozenset(imported),
+        changing=frozenset(name for name in imported if declared[name] != standing[name]),
+    )
+
+
+def _is_of_ours(resource: Mapping[str, Any]) -> bool:
+    return resource["type"] in (TOPIC_TYPE, ACL_TYPE)
+
+
+def _is_true(resource: Mapping[str, Any], standing: Mapping[str, WholeTopic], acls: Collection[str]) -> bool:
+    """Tell whether what the state says of a topic or ACL is so; other resources are none of our business."""
+    if not _is_of_ours(resource):
+        return True
+    if resource.get("delete"):
+        return False
+    name = name_in(resource["urn"])
+    if resource["type"] == ACL_TYPE:
+        return name in acls
+    topic = standing.get(name)
+    return topic is not None and _says(resource.get("outputs") or {}, topic)
+
+
+def _says(outputs: Mapping[str, Any], topic: WholeTopic) -> bool:
+    return (
+        outputs.get("partitions") == topic.partitions
+        and outputs.get("replicationFactor") == topic.replication_factor
+        and dict(outputs.get("config") or {}) == dict(topic.configs)
+    )

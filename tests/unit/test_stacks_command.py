@@ -1,0 +1,128 @@
+"""What `pulumi` says, in our words: exit codes, locks, the last of its words, and events put together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pulumi import automation
+from pulumi.automation import EngineEvent, OpType
+from pulumi.automation.errors import create_command_error
+
+from reconciler.model.errors import AnabranchError, Locked
+from stacks.command import failure, plain
+from stacks.events import Events, Expected
+from stacks.names import ACL_TYPE, TOPIC_TYPE
+
+URN = "urn:pulumi:dc2::anabranch::anabranch:index:Flow$"
+TOPIC = f"{URN}{TOPIC_TYPE}::west/east.orders"
+ACL = f"{URN}{ACL_TYPE}::west/User:a::b|*|Read|Allow|Topic|east.orders|Literal"
+STACK = "urn:pulumi:dc2::anabranch::pulumi:pulumi:Stack::anabranch-dc2"
+
+
+def said(code: int, stderr: str = "", stdout: str = "", told: str = "") -> AnabranchError:
+    result = automation.CommandResult(stdout, stderr, code)
+    return failure(create_command_error(result), result, "dc2", told)
+
+
+@pytest.mark.parametrize(
+    ("code", "meaning"),
+    [
+        (1, "failed"),
+        (2, "does not accept its configuration or arguments"),
+        (3, "is not logged in, or not allowed"),
+        (4, "failed"),
+        (5, "was stopped by a policy"),
+        (7, "found other changes than were expected"),
+        (8, "was cancelled"),
+        (9, "took too long"),
+        (255, "failed"),
+    ],
+)
+def test_exit_codes_have_words(code: int, meaning: str) -> None:
+    (problem,) = said(code, "warning: old\nerror: it said so\n").problems
+    assert (problem.code, problem.where) == ("AB371", "Pulumi stack dc2")
+    assert problem.message == f"pulumi {meaning} (exit code {code}): it said so"
+    assert problem.remedy
+
+
+@pytest.mark.parametrize(
+    "stderr",
+    [
+        "error: the stack is currently locked by 1 lock(s). Either wait for the other process(es) to end",
+        "error: [409] Conflict: Another update is currently in progress.",
+    ],
+)
+def test_a_locked_stack(stderr: str) -> None:
+    error = said(255, stderr)
+    assert isinstance(error, Locked)
+    assert (error.exit_code, error.problems[0].code) == (5, "AB503")
+    assert error.problems[0].remedy.endswith("pulumi cancel --stack dc2")
+
+
+def test_what_events_said_is_better_than_the_end_of_the_output() -> None:
+    assert said(4, "error: update failed", told="the source is gone").problems[0].message.endswith("the source is gone")
+    assert said(4, "", "nothing but this").problems[0].message.endswith("nothing but this")
+    assert said(4).problems[0].message.endswith("it said nothing")
+
+
+def test_marks_for_colours_are_taken_out() -> None:
+    assert plain("<{%fg 1%}>error:<{%reset%}> \x1b[31mno\n  more\x1b[0m ") == "error: no more"
+
+
+def heard(*events: dict[str, Any]) -> tuple[Events, list[str]]:
+    told: list[str] = []
+    made = Events(told.append)
+    for event in events:
+        made.heard(EngineEvent.from_json(event))
+    return made, told
+
+
+def outputs(op: str, urn: str, planning: bool = False) -> dict[str, Any]:
+    return {"resOutputsEvent": {"metadata": {"op": op, "urn": urn}, "planning": planning}}
+
+
+def error(urn: str, message: str) -> dict[str, Any]:
+    return {"diagnosticEvent": {"urn": urn, "message": message, "severity": "error"}}
+
+
+def test_what_is_done_is_told_at_once() -> None:
+    events, told = heard(
+        outputs("create", TOPIC),
+        outputs("delete", ACL),
+        outputs("refresh", f"{TOPIC}-refreshed"),
+        outputs("create", f"{TOPIC}-planned", planning=True),
+        outputs("create", STACK),
+    )
+    names = ["west/east.orders", "west/User:a::b|*|Read|Allow|Topic|east.orders|Literal"]
+    assert told == names
+    assert events.done == set(names)
+    assert events.failures == {}
+
+
+def test_why_something_failed() -> None:
+    failed = {"resOpFailedEvent": {"metadata": {"op": "create", "urn": TOPIC}, "status": 1, "steps": 1}}
+    events, _ = heard(error(TOPIC, "1 error occurred:\n * no"), failed, error(STACK, "update failed"))
+    assert events.failures == {"west/east.orders": "1 error occurred: * no"}
+    assert events.said == "update failed"
+    assert heard(failed)[0].failures == {"west/east.orders": "Pulumi did not say why"}
+    assert heard(error(TOPIC, "it is protected"))[0].failures == {"west/east.orders": "it is protected"}
+
+
+def test_what_a_preview_shows() -> None:
+    before = {"resourcePreEvent": {"metadata": {"op": "create", "urn": TOPIC}, "planning": True}}
+    assert heard(before)[0].planned == {"west/east.orders": OpType.CREATE}
+
+
+@pytest.mark.parametrize("op", [OpType.DELETE, OpType.REPLACE, OpType.CREATE_REPLACEMENT, OpType.DELETE_REPLACED])
+def test_nothing_is_deleted_or_replaced_that_no_step_revokes(op: OpType) -> None:
+    expected = Expected(created=["new"], acls=["granted"], revoked=["revoked"])
+    assert expected.surprises({"topic": op, "granted": op, "new": op}) == {"topic": op, "granted": op, "new": op}
+    assert expected.surprises({"revoked": OpType.DELETE}) == {}
+
+
+def test_what_is_planned_or_harmless_is_no_surprise() -> None:
+    expected = Expected(created=["new"], acls=["granted"], revoked=["revoked"])
+    fine = {"new": OpType.CREATE, "granted": OpType.CREATE, "a": OpType.SAME, "b": OpType.UPDATE, "c": OpType.IMPORT}
+    assert expected.surprises(fine) == {}
+    assert expected.surprises({"other": OpType.CREATE}) == {"other": OpType.CREATE}
