@@ -39,7 +39,12 @@ def acl_steps(
         return ()
     wanted = wanted_bindings(topology, observed, chosen, alias)
     owned = {one.binding: one for one in target.acls.owned_by(topology.name)}
-    grants = [GrantAcl(alias, one, flow) for one, flow in wanted.items() if one not in target.acls.bindings]
+    known = {flow.name for flow in topology.flows}
+    # A record that names a flow of former days would keep an ACL for ever: it is written anew.
+    renamed = {one for one, record in owned.items() if record.flow not in known}
+    grants = [
+        GrantAcl(alias, one, flow) for one, flow in wanted.items() if one not in target.acls.bindings or one in renamed
+    ]
     certain = {flow.name for flow in _following(topology, alias) if observed[flow.source].acls.sight == "seen"}
     revoked = [
         RevokeAcl(alias, one, record.flow, is_kept=target.acls.is_shared(one, topology.name))

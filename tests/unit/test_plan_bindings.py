@@ -144,6 +144,19 @@ def test_nothing_is_revoked_of_flows_that_run_no_more() -> None:
         assert steps(declared, source(), target(copy, owned=[mine])) == []
 
 
+def test_what_a_flow_of_another_name_granted_goes_on_as_this_ones() -> None:
+    after = carried_out(plan_of(topology(), source(acl()), target()), target())
+    renamed = topology(flow(name="another"))
+    plan = plan_of(renamed, source(acl()), after)
+    assert [step for step in plan.steps if isinstance(step, AclChange)] == [
+        GrantAcl(WEST, acl("us-east.orders"), "another")
+    ]
+    later = carried_out(plan, after)
+    assert plan_of(renamed, source(acl()), later).is_empty
+    (step,) = steps(renamed, source(), later)
+    assert isinstance(step, RevokeAcl)
+
+
 def test_who_reads_a_copy_goes_on_when_its_original_is_gone() -> None:
     plan = plan_of(topology(), source(acl()), target())
     after = carried_out(plan, target())
