@@ -108,6 +108,7 @@ class ObservedCluster:
         timestamp_keys: those of them that bound timestamps.
         owned: ownership records by topic name; of targets only.
         in_force: which declaration of the topology is in force there; of targets only.
+        aliases: under which other names something of the topology is in force there; of targets only.
         access: what we may do there.
         acls: who may do what with its topics, where flows follow ACLs.
     """
@@ -123,6 +124,7 @@ class ObservedCluster:
     access: Access = field(default_factory=Access)
     in_force: InForce | None = None
     acls: ObservedBindings = field(default_factory=ObservedBindings)
+    aliases: frozenset[str] = frozenset()
 
     def knows_key(self, key: str) -> bool:
         """Tell whether the brokers take this topic-level key, as far as they said."""
@@ -132,6 +134,7 @@ class ObservedCluster:
         """Return the cluster as plain, sorted JSON values."""
         return asdict(self) | {
             "names": sorted(self.names),
+            "aliases": sorted(self.aliases),
             "topic_keys": sorted(self.topic_keys),
             "timestamp_keys": list(self.timestamp_keys),
             "topics": {name: self.topics[name].to_json() for name in sorted(self.topics)},
@@ -160,4 +163,5 @@ class ObservedCluster:
             access=Access.from_json(data["access"]),
             in_force=InForce(**data["in_force"]) if data.get("in_force") else None,
             acls=ObservedBindings.from_json(data["acls"]),
+            aliases=frozenset(data["aliases"]),
         )

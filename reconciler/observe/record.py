@@ -14,7 +14,7 @@ from reconciler.model.errors import DeclaredInputError, Problem
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.topology import Topology
 
-FORMAT = 3
+FORMAT = 4
 
 
 def write_observed(

@@ -16,7 +16,7 @@ from confluent_kafka.admin import ConfigEntry, ConfigSource, TopicDescription
 
 from reconciler.model.binding import ObservedBindings
 from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import InForce
+from reconciler.model.declaration import DESTROYED
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem, Refused, Unreachable, together
 from reconciler.model.observed import (
     EFFECTIVE_KEYS,
@@ -60,7 +60,7 @@ def observe(topology: Topology, targets: Collection[str]) -> dict[str, ObservedC
         owned = _owned(clusters[alias], connections[alias]) if alias in targets else Records({}, ())
         seen = _observe_cluster(clusters[alias], connections[alias], touched[alias], owned)
         if alias in targets and OWNED.name in seen.names:
-            seen = replace(seen, in_force=_in_force(clusters[alias], topology.name))
+            seen = _with_in_force(seen, clusters[alias], topology.name)
         if any(flow.acls and alias in (flow.source, flow.target) for flow in flows):
             seen = _with_bindings(seen, connections[alias])
         into = [flow for flow in flows if flow.target == alias]
@@ -118,7 +118,7 @@ def observe_owned(topology: Topology, targets: Collection[str]) -> tuple[dict[st
         ours = {name for name, record in owned.topics.items() if record.topology == topology.name}
         seen = _observe_cluster(cluster, connection, ours, owned)
         if OWNED.name in seen.names:
-            seen = replace(seen, in_force=_in_force(cluster, topology.name))
+            seen = _with_in_force(seen, cluster, topology.name)
         records = seen.acls.owned_by(topology.name)
         if not records and not any(flow.acls for flow in topology.flows_into((alias,))):
             return seen
@@ -200,10 +200,13 @@ def _owned(cluster: Cluster, connection: Connection) -> Records:
     return Ownership(cluster).read_all() if OWNED.name in visible else Records({}, ())
 
 
-def _in_force(cluster: Cluster, topology: str) -> InForce | None:
+def _with_in_force(seen: ObservedCluster, cluster: Cluster, topology: str) -> ObservedCluster:
+    """Add what is in force on a cluster, and under which other aliases something is."""
     declarations = Declarations(cluster, topology)
     try:
-        return declarations.current().in_force
+        others = {alias: one.in_force for alias, one in declarations.others().items()}
+        lasting = frozenset(alias for alias, one in others.items() if one is not None and one.digest != DESTROYED)
+        return replace(seen, in_force=declarations.current().in_force, aliases=lasting)
     finally:
         declarations.close()
 

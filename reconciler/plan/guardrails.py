@@ -13,6 +13,7 @@ from reconciler.model.errors import Problem
 from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.topology import Topology
+from reconciler.plan.identity import has_id
 from reconciler.plan.naming import misnamed
 from reconciler.plan.offsets import Observed, hindrances
 
@@ -21,6 +22,8 @@ def refusals(
     topology: Topology, observed: Observed, desired: Collection[DesiredTopic], targets: Collection[str]
 ) -> Iterator[Problem]:
     """Yield every reason not to carry this plan out."""
+    yield from emptied(topology)
+    yield from renamed_clusters(topology, observed, desired, targets)
     yield from impossible(topology, observed, desired, targets)
     for topic in desired:
         existing = observed[topic.cluster].topics.get(topic.name)
@@ -28,6 +31,39 @@ def refusals(
             where = _where(topology, topic)
             yield from _not_ours(topic, existing, observed[topic.cluster], topology, where)
             yield from _fewer(topic, existing, observed[topic.cluster].owned.get(topic.name), topology, where)
+
+
+def emptied(topology: Topology) -> Iterator[Problem]:
+    """Yield that a file declares no flow at all: it must not end what runs, as if somebody had asked for that."""
+    if not topology.flows:
+        yield Problem(
+            "AB422",
+            topology.name,
+            "no flow is declared, so that nothing would be copied any more",
+            "correct the files; `enabled: false` ends a flow, and `anabranch destroy` deletes what it has copied",
+        )
+
+
+def renamed_clusters(
+    topology: Topology, observed: Observed, desired: Collection[DesiredTopic], targets: Collection[str]
+) -> Iterator[Problem]:
+    """Yield clusters that are known under another alias: all would be copied anew, beside the copies that are there."""
+    known: dict[str, str] = {}
+    for topic in desired:
+        for record in observed[topic.cluster].owned.values():
+            is_same = record.topology == topology.name and record.source_topic_id == topic.source_topic_id
+            if is_same and record.source not in topology.clusters and has_id(topic.source_topic_id):
+                known.setdefault(topic.source, record.source)
+    for alias in targets:
+        for former in sorted(observed[alias].aliases - topology.clusters.keys()):
+            known.setdefault(alias, former)
+    for alias, former in known.items():
+        yield Problem(
+            "AB432",
+            topology.clusters[alias].where,
+            f"was declared as {former} before: under the name {alias} everything would be copied once more",
+            f"call it {former} again; or delete the former copies with the former files: `anabranch destroy`",
+        )
 
 
 def _fewer(

@@ -52,6 +52,17 @@ class Declarations:
             self._value = dict(arrived).get(self._key, self._value)
         return _history(self._value)
 
+    def others(self) -> dict[str, History]:
+        """Return the histories of the same topology for this cluster under other aliases, by alias.
+
+        Raises:
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: AB311, reading is refused.
+        """
+        start = self._key[: self._key.rindex("/") + 1]
+        values = self._journal.read().items()
+        return {key[len(start) :]: _history(one) for key, one in values if key.startswith(start) and key != self._key}
+
     def put_in_force(self, digest: str) -> None:
         """Put a digest in force, now and in the name of this user, unless it is; wait until that is stored.
 

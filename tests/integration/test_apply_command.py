@@ -13,6 +13,7 @@ import pytest
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
 from reconciler.observe.record import read_observed
+from reconciler.state.declarations import Declarations
 from reconciler.state.lock import Lock
 from reconciler.state.ownership import Ownership
 from tests.conftest import MakeClusters
@@ -173,6 +174,34 @@ def test_a_foreign_topic_stops_everything(
     assert (ended.code, ended.stdout) == (REFUSED, "")
     assert "[AB401]" in ended.stderr
     assert f"us-east.{topic_name}-b" not in names(target_cluster)
+
+
+@pytest.mark.parametrize(
+    ("renamed", "code"),
+    [(("us-east", "us-middle"), "AB432"), (("eu-west", "eu-middle"), "AB432"), (None, "AB422")],
+    ids=["source", "target", "emptied"],
+)
+def test_renamed_clusters_and_an_emptied_file_change_nothing(
+    renamed: tuple[str, str] | None,
+    code: str,
+    topology: Path,
+    source_cluster: EmbeddedCluster,
+    target_cluster: EmbeddedCluster,
+    topic_name: str,
+) -> None:
+    create(source_cluster, topic_name)
+    assert anabranch("apply", topology, "--yes").code == 0
+    before, declared_now = names(target_cluster), load((topology,))
+    in_force = Declarations(declared("eu-west", target_cluster), declared_now.name)
+    digest = in_force.current().in_force
+    text = topology.read_text()
+    topology.write_text(text.replace(*renamed) if renamed else text.partition("flows:")[0])
+    for command in (("plan",), ("apply", "--yes")):
+        refused = anabranch(command[0], topology, *command[1:])
+        assert (refused.code, refused.stdout, f"[{code}]" in refused.stderr) == (REFUSED, "", True), refused
+    assert names(target_cluster) == before
+    assert in_force.current().in_force == digest
+    in_force.close()
 
 
 def test_of_two_at_once_the_second_waits_or_leaves(

@@ -106,6 +106,11 @@ def wait_until_copying(target: Cluster, replicator: Replicator, since: float, se
     )
 
 
+def wait_until_running(target: Cluster, replicator: Replicator, seconds: float = 120) -> list[TaskStatus]:
+    """Wait until a run has all partitions of its flow, and all of them run."""
+    return _wait(target, replicator, 0.0, lambda mine: _states(mine) == {PartitionState.RUNNING}, seconds)
+
+
 def wait_until_some_copied(target: Cluster, replicator: Replicator, seconds: float = 120) -> list[TaskStatus]:
     """Wait until a run has copied something, whatever else it waits for."""
     return _wait(target, replicator, 0.0, lambda mine: any(status.records for status in mine), seconds)

@@ -13,8 +13,9 @@ from reconciler.model.selection import Selection
 from reconciler.model.start import Start
 from reconciler.model.steps import AddPartitions, CreateTopic, RecordOwnership
 from reconciler.model.topology import Topology
+from reconciler.plan.build import build_plan
 from reconciler.plan.desired import desired_topics
-from tests.unit.facts import EAST, WEST, carried_out, cluster, flow, made, plan_of, record, topic, topology
+from tests.unit.facts import EAST, INTERNAL, WEST, carried_out, cluster, flow, made, plan_of, record, topic, topology
 
 IDENTITY = ReplicationPolicy("identity")
 SOURCE = cluster(EAST, topic("orders"))
@@ -104,7 +105,7 @@ def test_a_required_topic_must_exist() -> None:
 
 def test_a_copy_keeps_its_original() -> None:
     declared = topology(flow(policy=IDENTITY))
-    target = owned_by(declared, source="ap-south", source_topic="orders")
+    target = owned_by(declared, source="ap-south", source_topic="orders", source_topic_id="of-another-cluster")
     (problem,) = problems(declared, SOURCE, target)
     assert problem.code == "AB405"
     assert "holds the copy of ap-south's orders" in problem.message
@@ -171,3 +172,31 @@ def test_originals_with_more_partitions_than_asked_for_decide() -> None:
     (step,) = plan_of(topology(flow(partitions=12)), source, cluster(WEST)).steps
     assert isinstance(step, CreateTopic)
     assert step.topic.partitions == 16
+
+
+def test_a_source_under_another_alias_is_refused() -> None:
+    former = topology(flow("us-west", WEST))
+    before = replace(SOURCE, alias="us-west")
+    there = carried_out(plan_of(former, before, cluster(WEST)), cluster(WEST))
+    (problem,) = problems(topology(), SOURCE, there)
+    assert (problem.code, "was declared as us-west before" in problem.message) == ("AB432", True)
+    assert "call it us-west again" in problem.remedy
+    other = cluster(EAST, replace(topic("orders"), topic_id="of-another-cluster"))
+    assert plan_of(topology(), other, there).to_add == 1, "another cluster has a topic of that name"
+    both = topology(flow("us-west", WEST), flow())
+    assert plan_of(both, before, SOURCE, there).to_add == 1, "one cluster may have two aliases"
+
+
+def test_a_target_under_another_alias_is_refused() -> None:
+    there = replace(cluster(WEST), aliases=frozenset({"eu-former"}))
+    (problem,) = problems(topology(), SOURCE, there)
+    assert (problem.code, "was declared as eu-former before" in problem.message) == ("AB432", True)
+    assert plan_of(topology(), SOURCE, replace(there, aliases=frozenset({EAST}))).to_add == 1
+
+
+def test_a_file_without_flows_is_refused() -> None:
+    empty = replace(topology(), flows=())
+    with pytest.raises(Refused) as refused:
+        build_plan(empty, {}, (), INTERNAL)
+    assert [problem.code for problem in refused.value.problems] == ["AB422"]
+    assert build_plan(topology(flow(enabled=False)), {WEST: cluster(WEST)}, [WEST], INTERNAL).is_empty

@@ -102,7 +102,10 @@ def test_two_originals_of_one_copy_have_translated_offsets_and_the_others_identi
 
 
 def test_a_copy_of_several_originals_has_the_partitions_of_the_largest_and_one_record() -> None:
-    east, south = cluster(EAST, topic("orders", 3)), cluster(SOUTH, topic("orders", 5))
+    east, south = (
+        cluster(EAST, topic("orders", 3)),
+        cluster(SOUTH, replace(topic("orders", 5), topic_id="in-the-south")),
+    )
     plan = plan_of(topology(*TWO), east, south, cluster(WEST))
     assert {one.offsets for one in plan.clusters[0].flows} == {"translated"}
     (step,) = [step for step in plan.steps if isinstance(step, CreateTopic)]
