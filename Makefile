@@ -3,8 +3,11 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# Most tests wait more than they work. Each of the two processes has clusters of its own, and takes whole files.
-TESTS := $(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# Each process has clusters of its own, and takes whole files. Those that start Spark keep the processors busy; the others
+# wait more than they work.
+TESTS := $(BIN)/pytest --dist loadfile --no-loadscope-reorder
+WITH_SPARK := --numprocesses 2 tests/integration tests/e2e
+WITHOUT := --numprocesses 3 tests/contract tests/unit
 
 .PHONY: install demo test test-long lint types imports unit bench clean
 
@@ -30,10 +33,13 @@ imports: $(READY)
 	$(BIN)/lint-imports
 
 test: lint types imports
-	$(TESTS) -m 'not long' --durations=20
+	@failed=0; \
+	$(TESTS) $(WITH_SPARK) -m 'not long' --durations=20 || failed=1; \
+	$(TESTS) $(WITHOUT) -m 'not long' --durations=20 || failed=1; \
+	exit $$failed
 
 test-long: $(READY)
-	$(TESTS)
+	$(TESTS) --numprocesses 2
 
 unit: $(READY)
 	$(BIN)/pytest tests/unit

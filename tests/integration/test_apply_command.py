@@ -177,12 +177,18 @@ def test_a_foreign_topic_stops_everything(
 
 
 @pytest.mark.parametrize(
-    ("renamed", "code"),
-    [(("us-east", "us-middle"), "AB432"), (("eu-west", "eu-middle"), "AB432"), (None, "AB422")],
-    ids=["source", "target", "emptied"],
+    ("changed", "code"),
+    [
+        pytest.param(("us-east", "us-middle"), "AB432", id="source-renamed"),
+        pytest.param(("eu-west", "eu-middle"), "AB432", id="target-renamed"),
+        pytest.param(
+            ("flows:\n  - {from: us-east, to: eu-west, tasks: 2, partitions: 3}\n", ""), "AB422", id="emptied"
+        ),
+        pytest.param(("partitions: 3", "partitions: 2"), "AB430", id="fewer-partitions"),
+    ],
 )
-def test_renamed_clusters_and_an_emptied_file_change_nothing(
-    renamed: tuple[str, str] | None,
+def test_what_a_file_must_not_do_changes_nothing(
+    changed: tuple[str, str],
     code: str,
     topology: Path,
     source_cluster: EmbeddedCluster,
@@ -190,12 +196,14 @@ def test_renamed_clusters_and_an_emptied_file_change_nothing(
     topic_name: str,
 ) -> None:
     create(source_cluster, topic_name)
+    topology.write_text(topology.read_text().replace("tasks: 2}", "tasks: 2, partitions: 3}"))
     assert anabranch("apply", topology, "--yes").code == 0
     before, declared_now = names(target_cluster), load((topology,))
     in_force = Declarations(declared("eu-west", target_cluster), declared_now.name)
     digest = in_force.current().in_force
     text = topology.read_text()
-    topology.write_text(text.replace(*renamed) if renamed else text.partition("flows:")[0])
+    assert changed[0] in text
+    topology.write_text(text.replace(*changed))
     for command in (("plan",), ("apply", "--yes")):
         refused = anabranch(command[0], topology, *command[1:])
         assert (refused.code, refused.stdout, f"[{code}]" in refused.stderr) == (REFUSED, "", True), refused
