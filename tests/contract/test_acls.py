@@ -102,7 +102,7 @@ def apply(one: Topology) -> list[str]:
 
 def transact(broker: EmbeddedCluster, topic: str, records: int = RECORDS) -> None:
     """Write records in two transactions, one of them aborted: a source with gaps."""
-    producer = Producer(broker.client_config() | {"transactional.id": f"tests-{topic}"})
+    producer = Producer(broker.client_config() | {"transactional.id": f"tests-{topic}", "log_level": "2"})
     producer.init_transactions(ANSWER_SECONDS)
     for end in (producer.abort_transaction, producer.commit_transaction):
         producer.begin_transaction()
@@ -285,7 +285,7 @@ def test_dead_letters_need_write_on_their_topic(secured: EmbeddedCluster, topic_
         Run.begin(one, secured)
     assert names(str(refused.value), "postman", write)
     give(secured, "postman", [write])
-    producer = Producer(secured.client_config())
+    producer = Producer(secured.client_config() | {"log_level": "2"})
     producer.produce(topic_name, bytes(range(256)) * 20, partition=0)
     assert producer.flush(ANSWER_SECONDS) == 0
     Run.begin(one, secured).copy()

@@ -80,7 +80,7 @@ def fault(one: Topology) -> Problem:
 
 
 def fill(broker: EmbeddedCluster, topic: str, records: int) -> None:
-    producer = Producer(broker.client_config())
+    producer = Producer(broker.client_config() | {"log_level": "2"})
     for number in range(records):
         producer.produce(topic, b"%d" % number, partition=0)
     assert producer.flush(ANSWER_SECONDS) == 0
