@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from reconciler.model.ownership import OwnedTopic
+
 RemovalReason = Literal["destroyed", "flow-gone", "not-taken", "renamed"]
 """Why a topic is deleted: everything is; its flow is declared no longer; the flow takes its original no longer; or the
 flow gives the copy another name now."""
@@ -38,6 +40,18 @@ class DeleteTopic:
     source: str
     source_topic: str
     reason: RemovalReason
+
+    @classmethod
+    def of(cls, cluster: str, record: OwnedTopic, topic_id: str, reason: RemovalReason) -> DeleteTopic:
+        """Return the deletion of a topic on record as ours.
+
+        Args:
+            cluster: alias of the target.
+            record: of the topic.
+            topic_id: as observed.
+            reason: why.
+        """
+        return cls(cluster, record.name, topic_id, record.flow, record.source, record.source_topic, reason)
 
 
 @dataclass(frozen=True)

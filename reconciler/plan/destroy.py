@@ -68,15 +68,7 @@ def _steps(ours: dict[str, OwnedTopic], target: ObservedCluster) -> Iterator[Rem
         if existing is None:
             yield ForgetTopic(target.alias, name, record.flow, record.source, record.source_topic)
         elif against(name, record, existing) is None:
-            yield DeleteTopic(
-                cluster=target.alias,
-                name=name,
-                topic_id=existing.topic_id,
-                flow=record.flow,
-                source=record.source,
-                source_topic=record.source_topic,
-                reason="destroyed",
-            )
+            yield DeleteTopic.of(target.alias, record, existing.topic_id, "destroyed")
 
 
 def against(name: str, record: OwnedTopic, existing: ObservedTopic) -> str | None:

@@ -87,15 +87,7 @@ def prunable(topology: Topology, target: ObservedCluster, wanted: Collection[str
             continue
         reason = obsolete(topology, target.alias, record)
         if reason is not None:
-            yield DeleteTopic(
-                cluster=target.alias,
-                name=name,
-                topic_id=existing.topic_id,
-                flow=record.flow,
-                source=record.source,
-                source_topic=record.source_topic,
-                reason=reason,
-            )
+            yield DeleteTopic.of(target.alias, record, existing.topic_id, reason)
 
 
 def obsolete(topology: Topology, alias: str, record: OwnedTopic) -> RemovalReason | None:

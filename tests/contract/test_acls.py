@@ -20,7 +20,6 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError
 from reconciler.model.flow import Flow
 from reconciler.model.names import syncs_topic
-from reconciler.model.security import SecretRef, Security
 from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, TaskStatus
@@ -44,7 +43,7 @@ from tests.contract.kafka import (
     grow,
     set_config,
 )
-from tests.support.acls import give, take
+from tests.support.acls import as_user, give, take
 from tests.support.copying import Running, fill, identical
 from tests.support.translated import assert_in_order, committed
 
@@ -72,12 +71,6 @@ def secured() -> Iterator[EmbeddedCluster]:
 def passwords(monkeypatch: pytest.MonkeyPatch) -> None:
     for user, password in USERS.items():
         monkeypatch.setenv(f"{user.upper().replace('-', '_')}_PASSWORD", password)
-
-
-def as_user(alias: str, broker: EmbeddedCluster, user: str) -> Cluster:
-    password = SecretRef("env", f"{user.upper().replace('-', '_')}_PASSWORD")
-    security = Security("SASL_PLAINTEXT", "PLAIN", user, password)
-    return Cluster(alias, tuple(broker.bootstrap.split(",")), security=security)
 
 
 def topology(broker: EmbeddedCluster, user: str, name: str, include: Sequence[str], **fields: object) -> Topology:

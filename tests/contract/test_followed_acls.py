@@ -23,11 +23,9 @@ from reconciler.cli.following import growing
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.acl import Pattern
 from reconciler.model.binding import Binding, OwnedBinding
-from reconciler.model.cluster import Cluster
 from reconciler.model.flow import Flow
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.renames import RenameRule
-from reconciler.model.security import SecretRef, Security
 from reconciler.model.selection import Selection
 from reconciler.model.steps import GrantAcl, Plan, RevokeAcl
 from reconciler.model.topology import Topology
@@ -43,7 +41,7 @@ from reconciler.state import bindings
 from reconciler.state.journal import OWNED, Journal
 from reconciler.state.ownership import INTERNAL_TOPICS, Ownership
 from tests.contract.kafka import ANSWER_SECONDS, VISIBLE_SECONDS, admin, create, declared, grant
-from tests.support.acls import give
+from tests.support.acls import as_user, give
 
 SOURCE, TARGET = "north", "south"
 USERS = {user: f"{user}-secret" for user in ("admin", "alice", "weak")}
@@ -59,11 +57,6 @@ def secured() -> Iterator[EmbeddedCluster]:
 def passwords(monkeypatch: pytest.MonkeyPatch) -> None:
     for user, password in USERS.items():
         monkeypatch.setenv(f"{user.upper()}_PASSWORD", password)
-
-
-def as_user(alias: str, broker: EmbeddedCluster, user: str) -> Cluster:
-    security = Security("SASL_PLAINTEXT", "PLAIN", user, SecretRef("env", f"{user.upper()}_PASSWORD"))
-    return Cluster(alias, tuple(broker.bootstrap.split(",")), security=security)
 
 
 def topology(broker: EmbeddedCluster, name: str, user: str = "admin", **fields: object) -> Topology:

@@ -18,6 +18,8 @@ from confluent_kafka.admin import (
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.acl import Acl
+from reconciler.model.cluster import Cluster
+from reconciler.model.security import SecretRef, Security
 from reconciler.plan.acls import needed_acls
 from tests.contract.kafka import ANSWER_SECONDS, ANY_ACL, VISIBLE_SECONDS, admin, grant
 
@@ -27,6 +29,13 @@ _KINDS = {
     "transactional-id": ResourceType.TRANSACTIONAL_ID,
     "cluster": ResourceType.BROKER,
 }
+
+
+def as_user(alias: str, broker: EmbeddedCluster, user: str) -> Cluster:
+    """Return a cluster as a user declares it, whose password is in a variable of its name."""
+    password = SecretRef("env", f"{user.upper().replace('-', '_')}_PASSWORD")
+    security = Security("SASL_PLAINTEXT", "PLAIN", user, password)
+    return Cluster(alias, tuple(broker.bootstrap.split(",")), security=security)
 
 
 def allow(cluster: EmbeddedCluster, user: str, kind: ResourceType, prefix: str, *operations: AclOperation) -> None:
