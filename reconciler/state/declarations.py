@@ -28,9 +28,11 @@ class Declarations:
     def __init__(self, cluster: Cluster, topology: str, timeout: float = 10.0) -> None:
         self._journal = Journal(cluster, OWNED, timeout)
         # One cluster may be declared twice, and then each alias has flows of its own.
+        self._alias = cluster.alias
         self._key = f"{_KIND}/{topology}/{cluster.alias}"
         self._follower: Follower | None = None
         self._value: Value | None = None
+        self._others: dict[str, History] = {}
 
     def current(self) -> History:
         """Return the history; only the first call waits for the cluster, later ones take in what has arrived.
@@ -42,26 +44,32 @@ class Declarations:
         if self._follower is None:
             follower = self._journal.follow()
             try:
-                self._value = follower.catch_up().get(self._key)
+                values = follower.catch_up()
             except BaseException:
                 follower.close()
                 raise
-            self._follower = follower
+            self._value, self._follower = values.get(self._key), follower
+            start = self._key.removesuffix(self._alias)
+            self._others = {
+                key.removeprefix(start): _history(value)
+                for key, value in values.items()
+                if key.startswith(start) and key != self._key
+            }
         # What comes at once is only a part of what a large apply has written.
         while arrived := list(self._follower.poll(0.0)):
             self._value = dict(arrived).get(self._key, self._value)
         return _history(self._value)
 
     def others(self) -> dict[str, History]:
-        """Return the histories of the same topology for this cluster under other aliases, by alias.
+        """Return the histories of the same topology for this cluster under other aliases, by alias, as they were first.
 
         Raises:
             Unreachable: AB310, the cluster does not answer.
             EnvironmentFault: AB311, reading is refused.
         """
-        start = self._key[: self._key.rindex("/") + 1]
-        values = self._journal.read().items()
-        return {key[len(start) :]: _history(one) for key, one in values if key.startswith(start) and key != self._key}
+        if self._follower is None:
+            self.current()
+        return self._others
 
     def put_in_force(self, digest: str) -> None:
         """Put a digest in force, now and in the name of this user, unless it is; wait until that is stored.
