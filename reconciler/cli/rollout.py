@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -44,13 +45,20 @@ def in_waves(topology: Topology, plan: Plan, gate: Gate, apply: Callable[[Plan],
         gate: what must hold between two waves.
         apply: carries one wave out.
     """
-    from reconciler.plan.waves import parked, waves
+    from reconciler.plan.waves import waves
 
     parts = waves(plan)
     if len(parts) == 1:
         return apply(plan)
-    targets = [cluster.alias for cluster in plan.clusters]
-    lookout = Lookout(topology, targets)
+    with closing(Lookout(topology, [cluster.alias for cluster in plan.clusters])) as lookout:
+        return _one_after_the_other(topology, parts, gate, apply, lookout)
+
+
+def _one_after_the_other(
+    topology: Topology, parts: Sequence[Plan], gate: Gate, apply: Callable[[Plan], Outcome], lookout: Lookout
+) -> Outcome:
+    from reconciler.plan.waves import parked
+
     look = lookout.look()
     before = parked(look.flows, look.statuses, look.now)
     outcome = Outcome()

@@ -42,7 +42,7 @@ def build_plan_ahead(
         AnabranchError: what `build_plan` raises.
     """
     plan = build_plan(topology, observed, targets, internal_topics)
-    if not any(flow.source in targets for flow in topology.flows_into(targets)):
+    if plan.is_empty or not any(flow.source in targets for flow in topology.flows_into(targets)):
         return plan
     # A name says which clusters a topic came through, and none takes it twice.
     for _ in topology.aliases:

@@ -97,22 +97,19 @@ def acl_notices(topology: Topology, observed: Observed, alias: str) -> Iterator[
     target = observed[alias]
     for flow in _following(topology, alias):
         source = observed[flow.source]
-        subject = f"flow {flow.name}"
         if source.acls.sight == "hidden":
-            yield _unseen(topology, flow.source, subject)
+            yield _refused(topology, flow, flow.source, "DESCRIBE")
         # Where no ACLs are in force at one side there is nothing to follow, or nowhere to put it.
         elif source.acls.bindings and target.acls.sight == "hidden":
-            yield _unseen(topology, alias, subject)
+            yield _refused(topology, flow, alias, "DESCRIBE")
         elif source.acls.bindings and target.acls.sight != "off" and _may_not_alter(target):
-            user = topology.clusters[alias].user
-            why = f"{user} is not allowed ALTER on cluster {alias}: grant it, or say `acls: false`"
-            yield Notice(subject, f"ACLs of originals are not followed: {why}")
+            yield _refused(topology, flow, alias, "ALTER")
 
 
-def _unseen(topology: Topology, alias: str, subject: str) -> Notice:
+def _refused(topology: Topology, flow: Flow, alias: str, operation: str) -> Notice:
     user = topology.clusters[alias].user
-    why = f"{user} is not allowed DESCRIBE on cluster {alias}: grant it, or say `acls: false`"
-    return Notice(subject, f"ACLs of originals are not followed: {why}")
+    why = f"{user} is not allowed {operation} on cluster {alias}: grant it, or say `acls: false`"
+    return Notice(f"flow {flow.name}", f"ACLs of originals are not followed: {why}")
 
 
 def _following(topology: Topology, alias: str) -> tuple[Flow, ...]:
@@ -174,9 +171,10 @@ def _patterns(flow: Flow, pattern: Pattern, copies: Copies) -> Iterable[Pattern]
     Under the default policy all copies of a source, and they alone, begin with its alias: a prefix stays a prefix.
     Under any other policy it may be the prefix of somebody else's topics, so each copy is named.
     """
+    if not (pattern.prefixed or pattern.is_everything):
+        return [Pattern(copies[pattern.name])] if pattern.name in copies else []
     covered = [copy for name, copy in copies.items() if pattern.covers(Pattern(name))]
-    is_one = not (pattern.prefixed or pattern.is_everything)
-    if is_one or flow.policy.kind != "default" or not covered:
+    if flow.policy.kind != "default" or not covered:
         return [Pattern(copy) for copy in sorted(covered)]
     rest = "" if pattern.is_everything else pattern.name
     return [Pattern(f"{flow.source}{flow.policy.separator}{rest}", prefixed=True)]

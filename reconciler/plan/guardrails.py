@@ -48,12 +48,17 @@ def renamed_clusters(
     topology: Topology, observed: Observed, desired: Collection[DesiredTopic], targets: Collection[str]
 ) -> Iterator[Problem]:
     """Yield clusters that are known under another alias: all would be copied anew, beside the copies that are there."""
+    gone = {
+        (alias, record.source_topic_id): record.source
+        for alias in targets
+        for record in observed[alias].owned.values()
+        if record.topology == topology.name and record.source not in topology.clusters
+    }
     known: dict[str, str] = {}
     for topic in desired:
-        for record in observed[topic.cluster].owned.values():
-            is_same = record.topology == topology.name and record.source_topic_id == topic.source_topic_id
-            if is_same and record.source not in topology.clusters and has_id(topic.source_topic_id):
-                known.setdefault(topic.source, record.source)
+        source = gone.get((topic.cluster, topic.source_topic_id))
+        if source is not None and has_id(topic.source_topic_id):
+            known.setdefault(topic.source, source)
     for alias in targets:
         for former in sorted(observed[alias].aliases - topology.clusters.keys()):
             known.setdefault(alias, former)

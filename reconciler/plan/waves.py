@@ -63,7 +63,8 @@ def objections(
     live = [one for one in statuses if one.flow == flow.name and one.is_live(now)]
     if not live:
         return
-    current = [one for one in live if one.digest == digest_into(topology, flow.target)]
+    digest = digest_into(topology, flow.target)
+    current = [one for one in live if one.digest == digest]
     if not any(not one.is_held for one in current):
         yield "no task runs with what was applied yet"
         return
