@@ -26,8 +26,8 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.desired import DesiredTopic
 from reconciler.model.errors import Problem
 from reconciler.model.steps import ConfigChange
+from reconciler.provision.changes import failed
 from reconciler.state import clients
-from reconciler.state.faults import in_words, is_refusal, refused, unreachable
 
 ANSWER_SECONDS = 30.0
 VISIBLE_SECONDS = 30.0
@@ -146,14 +146,11 @@ class Admin:
         return problems
 
     def _problem(self, error: KafkaError, operation: str, topic: str) -> Problem:
-        if is_refusal(error):
-            return refused(self._cluster, operation, f"topic {topic}")
-        if error.code() in (KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT):
-            return unreachable(self._cluster, f"{in_words(error)}; whether it did it is unknown").problems[0]
-        where = f"{self._cluster.where}, topic {topic}"
+        resource = f"topic {topic}"
         if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            where = f"{self._cluster.where}, {resource}"
             return Problem("AB315", where, "was made by somebody else since the plan", "plan again")
-        return Problem("AB314", where, in_words(error), "mend what the cluster names, then apply again")
+        return failed(self._cluster, error, operation, resource, resource)
 
     def _lacks(self, topic: str, operations: str) -> Problem:
         return Problem(

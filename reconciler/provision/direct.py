@@ -14,8 +14,9 @@ from reconciler.model.outcome import Outcome
 from reconciler.model.removals import Removal
 from reconciler.model.steps import AclChange, AddPartitions, AlterConfig, CreateTopic, Plan, TopicChange
 from reconciler.model.topology import Topology
+from reconciler.provision.changes import portions
 from reconciler.provision.grants import Grants
-from reconciler.provision.removal import Remover, portions
+from reconciler.provision.removal import AT_ONCE, Remover
 from reconciler.provision.work import MayChange, Progress, Work, put_in_force
 
 
@@ -80,7 +81,7 @@ def _remove(work: Work, steps: Sequence[Removal], topology: str) -> None:
         work.skip(steps, "something else was not done, and nothing is deleted before")
         return
     remover = Remover(work.cluster, topology, work.declared)
-    for portion in portions(steps):
+    for portion in portions(steps, AT_ONCE):
         if not work.may_go_on(portion):
             continue
         problems = remover.remove(portion)

@@ -7,8 +7,9 @@ whoever is killed in between leaves nothing that nobody knows of.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
@@ -18,8 +19,8 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, Problem
 from reconciler.model.outcome import Failure, Outcome
 from reconciler.model.steps import AclChange, GrantAcl, RevokeAcl
+from reconciler.provision.changes import failed, portions
 from reconciler.state import bindings, clients
-from reconciler.state.faults import in_words, is_refusal, refused, unreachable
 from reconciler.state.ownership import Ownership
 
 ANSWER_SECONDS = 30.0
@@ -30,7 +31,7 @@ AT_ONCE = 2000
 _PAUSE_SECONDS = 0.1
 
 Problems = dict[Binding, Problem]
-Change = TypeVar("Change", GrantAcl, RevokeAcl)
+Asked = TypeVar("Asked")
 
 
 class Grants:
@@ -53,9 +54,9 @@ class Grants:
     def change(self, steps: Collection[AclChange]) -> Outcome:
         """Grant and revoke, and tell what became of every step."""
         outcome = Outcome()
-        for grants in _parts([step for step in steps if isinstance(step, GrantAcl)]):
+        for grants in portions([step for step in steps if isinstance(step, GrantAcl)], AT_ONCE):
             self._grant(grants, outcome)
-        for revocations in _parts([step for step in steps if isinstance(step, RevokeAcl)]):
+        for revocations in portions([step for step in steps if isinstance(step, RevokeAcl)], AT_ONCE):
             self._revoke(revocations, outcome)
         return outcome
 
@@ -78,12 +79,7 @@ class Grants:
             outcome.failed += [Failure(step, problem) for step in steps]
             return
         asked = {bindings.to_kafka(step.binding): step.binding for step in steps}
-        problems: Problems = {}
-        for one, future in self._client.create_acls(list(asked), request_timeout=ANSWER_SECONDS).items():
-            try:
-                future.result()
-            except KafkaException as error:
-                problems[asked[one]] = self._problem(error.args[0], asked[one])
+        problems = self._problems(asked, self._client.create_acls(list(asked), request_timeout=ANSWER_SECONDS))
         problems |= self._await([step.binding for step in steps if step.binding not in problems])
         _tell(steps, problems, outcome)
 
@@ -91,11 +87,7 @@ class Grants:
         asked = {bindings.exactly(step.binding): step.binding for step in steps if not step.is_kept}
         problems: Problems = {}
         if asked:
-            for one, future in self._client.delete_acls(list(asked), request_timeout=ANSWER_SECONDS).items():
-                try:
-                    future.result()
-                except KafkaException as error:
-                    problems[asked[one]] = self._problem(error.args[0], asked[one])
+            problems = self._problems(asked, self._client.delete_acls(list(asked), request_timeout=ANSWER_SECONDS))
         gone = [self._record(step) for step in steps if step.binding not in problems]
         try:
             self._ownership.forget_bindings(gone)
@@ -126,17 +118,19 @@ class Grants:
                 time.sleep(_PAUSE_SECONDS)
         return {}
 
+    def _problems(self, asked: Mapping[Asked, Binding], futures: Mapping[Asked, Future[Any]]) -> Problems:
+        """Return what went wrong, by ACL."""
+        problems: Problems = {}
+        for one, future in futures.items():
+            try:
+                # No limit here: the request has one of its own.
+                future.result()
+            except KafkaException as error:
+                problems[asked[one]] = self._problem(error.args[0], asked[one])
+        return problems
+
     def _problem(self, error: KafkaError, binding: Binding) -> Problem:
-        if is_refusal(error):
-            return refused(self._cluster, "ALTER", "the cluster")
-        if error.code() in (KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT):
-            return unreachable(self._cluster, f"{in_words(error)}; whether it did it is unknown").problems[0]
-        where = f"{self._cluster.where}, ACL {binding}"
-        return Problem("AB314", where, in_words(error), "mend what the cluster names, then apply again")
-
-
-def _parts(steps: Sequence[Change]) -> Iterator[Sequence[Change]]:
-    yield from (steps[start : start + AT_ONCE] for start in range(0, len(steps), AT_ONCE))
+        return failed(self._cluster, error, "ALTER", "the cluster", f"ACL {binding}")
 
 
 def _tell(steps: Sequence[AclChange], problems: Problems, outcome: Outcome) -> None:

@@ -6,7 +6,7 @@ Called by `direct` and by `destroy`. Killed at any moment, the next goes on: a r
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -139,12 +139,6 @@ class Remover(Admin):
     def _unended(self, topic: str) -> Problem:
         where = f"{self._cluster.where}, topic {topic}"
         return Problem("AB314", where, f"is still listed {VISIBLE_SECONDS:g} s after it was deleted", "run it again")
-
-
-def portions(steps: Sequence[Removal]) -> Iterator[Sequence[Removal]]:
-    """Yield the steps in portions of at most `AT_ONCE`."""
-    for first in range(0, len(steps), AT_ONCE):
-        yield steps[first : first + AT_ONCE]
 
 
 def _is_unknown(future: Future[TopicDescription] | Future[None]) -> bool:
