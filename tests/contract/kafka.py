@@ -138,6 +138,12 @@ def allow(broker: EmbeddedCluster, user: str, topics: Iterable[str], *operations
     grant(broker, allowed)
 
 
+def names(broker: EmbeddedCluster) -> set[str]:
+    """Return the names of all topics."""
+    client = admin(broker)
+    return set(client.list_topics(timeout=ANSWER_SECONDS).topics)
+
+
 def grant(broker: EmbeddedCluster, bindings: Sequence[AclBinding]) -> None:
     """Create ACLs and wait until the broker goes by them: the controller confirms a moment before that."""
     client = admin(broker)

@@ -17,10 +17,9 @@ from reconciler.provision.direct import DirectProvisioner
 from stacks.automation import PulumiProvisioner
 from stacks.names import TOPIC_TYPE, name_in
 from tests.contract.kafka import (
-    ANSWER_SECONDS,
-    admin,
     create,
     grow,
+    names,
     partitions,
     topic_configs,
     topic_id,
@@ -43,11 +42,6 @@ def commands(way: Way, word: str) -> list[list[str]]:
     """The commands that begin with a word, without what all have in common."""
     found = [[one for one in call["argv"] if one != "--non-interactive"] for call in fake_pulumi.calls(way.home)]
     return [argv for argv in found if argv[0] == word]
-
-
-def names(broker: EmbeddedCluster) -> set[str]:
-    client = admin(broker)
-    return set(client.list_topics(timeout=ANSWER_SECONDS).topics)
 
 
 def test_each_topic_is_a_protected_resource_below_its_flow(

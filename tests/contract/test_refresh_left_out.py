@@ -14,7 +14,7 @@ from reconciler.model.spec import FlowSpec
 from reconciler.model.topology import Topology
 from reconciler.replicator.refresh import Refresh
 from reconciler.state.journal import CONTROL, Journal
-from tests.contract.kafka import admin, create, declared
+from tests.contract.kafka import create, declared, names
 
 NOBODY = Cluster("south", ("127.0.0.1:1",))
 
@@ -41,11 +41,6 @@ class Aggregation:
 
 def copied(refresh: Refresh) -> list[str]:
     return sorted(refresh._shares.topics)
-
-
-def names(broker: EmbeddedCluster) -> set[str]:
-    client = admin(broker)
-    return set(client.list_topics(timeout=30).topics)
 
 
 def test_a_copy_of_two_originals_gets_offsets_of_its_own_and_others_keep_theirs(

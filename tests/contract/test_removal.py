@@ -29,7 +29,7 @@ from reconciler.state.journal import JOURNALS, Journal
 from reconciler.state.ownership import INTERNAL_TOPICS, Ownership
 from reconciler.state.status import StatusWriter
 from tests.conftest import MakeClusters
-from tests.contract.kafka import admin, allow, create, declared, delete, topic_id
+from tests.contract.kafka import allow, create, declared, delete, names, topic_id
 
 NORTH, SOUTH = "north", "south"
 
@@ -65,10 +65,6 @@ def destroy_of(one: Topology) -> Plan:
 
 def records(broker: EmbeddedCluster) -> set[str]:
     return set(Ownership(declared(SOUTH, broker)).read())
-
-
-def names(broker: EmbeddedCluster) -> set[str]:
-    return set(admin(broker).list_topics(timeout=30).topics)
 
 
 def failures(outcome: Outcome) -> dict[str, str]:

@@ -14,7 +14,7 @@ import pytest
 from pulumi import automation
 
 from reconciler.embedded import EmbeddedCluster
-from tests.contract.kafka import admin, create, grow, partitions, set_config, topic_configs, topic_id
+from tests.contract.kafka import create, grow, names, partitions, set_config, topic_configs, topic_id
 from tests.integration.command import anabranch
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,11 +87,6 @@ def stack_of(project: Path, name: str = "dc2") -> automation.Stack:
     made = automation.create_or_select_stack(stack_name=name, work_dir=str(project))
     made.set_config("anabranch:topology", automation.ConfigValue("payments.yaml"))
     return made
-
-
-def names(broker: EmbeddedCluster) -> set[str]:
-    client = admin(broker)
-    return set(client.list_topics(timeout=30).topics)
 
 
 def test_by_hand(

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from reconciler.embedded import EmbeddedCluster
+from tests.contract.kafka import create
+from tests.integration.command import anabranch
+
 DECLARATION = """\
 version: 1
 name: {name}
@@ -21,3 +25,11 @@ def write(folder: Path, source: str, target: str, topic: str) -> Path:
     path = folder / "payments.yaml"
     path.write_text(DECLARATION.format(name=topic[-40:].strip("-"), source=source, target=target, topic=topic))
     return path
+
+
+def made(file: Path, source: EmbeddedCluster, *topics: str) -> list[str]:
+    """Make originals and apply; return their copies."""
+    for topic in topics:
+        create(source, topic)
+    assert anabranch("apply", file, "--yes").code == 0
+    return [f"us-east.{topic}" for topic in topics]

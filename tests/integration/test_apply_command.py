@@ -17,7 +17,7 @@ from reconciler.state.declarations import Declarations
 from reconciler.state.lock import Lock
 from reconciler.state.ownership import Ownership
 from tests.conftest import MakeClusters
-from tests.contract.kafka import admin, create, declared, set_config, topic_configs
+from tests.contract.kafka import create, declared, names, set_config, topic_configs
 from tests.integration.command import COMMAND, LIMIT_SECONDS, anabranch
 from tests.integration.payments import write
 
@@ -27,11 +27,6 @@ CHANGES, USAGE, REFUSED, LOCKED, UNREACHABLE = 3, 2, 4, 5, 6
 @pytest.fixture
 def topology(tmp_path: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str) -> Path:
     return write(tmp_path, source_cluster.bootstrap, target_cluster.bootstrap, topic_name)
-
-
-def names(broker: EmbeddedCluster) -> set[str]:
-    client = admin(broker)
-    return set(client.list_topics(timeout=30).topics)
 
 
 def test_plan_then_apply_then_plan(

@@ -21,9 +21,9 @@ from reconciler.state.lock import Lock
 from reconciler.state.ownership import INTERNAL_TOPICS, Ownership
 from reconciler.state.status import StatusWriter
 from tests.conftest import MakeClusters
-from tests.contract.kafka import admin, create, declared, delete, topic_id
+from tests.contract.kafka import create, declared, delete, names, topic_id
 from tests.integration.command import COMMAND, LIMIT_SECONDS, anabranch
-from tests.integration.payments import write
+from tests.integration.payments import made, write
 
 CHANGES, USAGE, REFUSED, LOCKED, UNREACHABLE = 3, 2, 4, 5, 6
 
@@ -31,18 +31,6 @@ CHANGES, USAGE, REFUSED, LOCKED, UNREACHABLE = 3, 2, 4, 5, 6
 @pytest.fixture
 def file(tmp_path: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str) -> Path:
     return write(tmp_path, source_cluster.bootstrap, target_cluster.bootstrap, topic_name)
-
-
-def names(broker: EmbeddedCluster) -> set[str]:
-    return set(admin(broker).list_topics(timeout=30).topics)
-
-
-def made(file: Path, source: EmbeddedCluster, *topics: str) -> list[str]:
-    """Make originals and apply; return their copies."""
-    for topic in topics:
-        create(source, topic)
-    assert anabranch("apply", file, "--yes").code == 0
-    return [f"us-east.{topic}" for topic in topics]
 
 
 def in_force(target: EmbeddedCluster, topology: Topology) -> str | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.embedded import EmbeddedCluster
-from tests.contract.kafka import admin, create, grow, partitions, set_config, topic_configs
+from tests.contract.kafka import create, grow, names, partitions, set_config, topic_configs
 from tests.integration.command import COMMAND, anabranch
 
 REFUSED = 4
@@ -31,11 +31,6 @@ def file(tmp_path: Path, source_cluster: EmbeddedCluster, target_cluster: Embedd
     facts = {"east": source_cluster.bootstrap, "west": target_cluster.bootstrap, "topic": topic_name}
     path.write_text(FILE.format(name=f"s{topic_name[-8:]}", **facts))
     return path
-
-
-def names(broker: EmbeddedCluster) -> set[str]:
-    client = admin(broker)
-    return set(client.list_topics(timeout=30).topics)
 
 
 def test_one_look_follows_originals_and_nothing_else(
