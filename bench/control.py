@@ -35,7 +35,7 @@ from bench.tally import Tally
 from bench.topics import admin
 from reconciler.embedded import STEADY_JVM, ClusterOptions, EmbeddedCluster
 from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.state.bindings import OF_TOPICS
+from reconciler.state.bindings import EVERY
 
 _ANSWER_SECONDS = 60
 _AT_ONCE = 1000
@@ -162,7 +162,7 @@ def _fill(cluster: EmbeddedCluster, topics: int, acls: int) -> None:
             granted.result(_ANSWER_SECONDS)
     # A broker that makes a thousand topics goes by new ACLs seconds after the controller has them.
     deadline = time.monotonic() + _ANSWER_SECONDS
-    while len(client.describe_acls(OF_TOPICS).result(_ANSWER_SECONDS)) < acls:
+    while len(client.describe_acls(EVERY).result(_ANSWER_SECONDS)) < acls:
         if time.monotonic() > deadline:
             message = f"expected {acls} ACLs within {_ANSWER_SECONDS} s"
             raise EnvironmentFault(Problem("AB351", f"cluster {cluster.name}", message, "run it again"))

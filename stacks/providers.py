@@ -64,7 +64,8 @@ def provider_for(cluster: Cluster) -> kafka.Provider:
     check_login(cluster)
     security, oauth = cluster.security, cluster.security.oauth
     # An endpoint is asked with what stands for a user elsewhere.
-    username, password = (oauth.client_id, oauth.client_secret) if oauth else (security.username, security.password)
+    user = oauth.client_id if oauth else security.username_at(cluster.where)
+    password = oauth.client_secret if oauth else security.password
 
     def secret(reference: SecretRef | None) -> Any:
         return pulumi.Output.secret(reference.resolve(cluster.where)) if reference else ""
@@ -81,7 +82,7 @@ def provider_for(cluster: Cluster) -> kafka.Provider:
         client_key=secret(security.key),
         client_key_passphrase=secret(security.key_password),
         sasl_mechanism=_MECHANISMS.get(security.mechanism or "", "plain"),
-        sasl_username=username or "",
+        sasl_username=user or "",
         sasl_password=secret(password),
         sasl_token_url=(oauth.token_endpoint or "") if oauth else "",
         sasl_oauth_scopes=(oauth.scope or "").split() if oauth else [],

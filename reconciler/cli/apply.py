@@ -14,7 +14,7 @@ from reconciler.cli.carrying import carry_out, go_on, print_outcome, refuse_when
 from reconciler.cli.common import Files, load_topology
 from reconciler.cli.deleting import AllowDelete, allowances, confirm, refuse_while_copied
 from reconciler.cli.locking import Locks
-from reconciler.cli.planning import Clusters, PlanFormat, Scope, chosen_targets, observe_and_plan, print_plan
+from reconciler.cli.planning import Clusters, PlanFormat, Scope, changed_clusters, observe_and_plan, print_plan
 from reconciler.cli.provisioner import ChosenProvisioner, PulumiDir, provisioning
 from reconciler.cli.rollout import Gate
 from reconciler.cli.targeting import Topics
@@ -61,7 +61,7 @@ def apply(
     by = provisioning(provisioner, pulumi_dir, files)
     allowed = allowances(allow_delete) or {}
     reviewed = _read(topology, saved, clusters, target) if saved is not None else None
-    targets = reviewed.targets if reviewed is not None else chosen_targets(topology, clusters)
+    targets = reviewed.targets if reviewed is not None else changed_clusters(topology, clusters)
     if reviewed is None and not yes and not sys.stdin.isatty():
         message = "it is needed where there is no terminal to ask on; `anabranch plan` shows what would be done"
         raise typer.BadParameter(message, param_hint="--yes")

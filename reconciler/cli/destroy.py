@@ -66,7 +66,8 @@ def _targets(topology: Topology, clusters: Sequence[str] | None) -> tuple[str, .
     if clusters:
         return chosen_targets(topology, clusters)
     targets = {flow.target for flow in topology.flows}
-    return tuple(alias for alias in topology.aliases if alias in targets) or topology.aliases
+    granted = {alias for alias, cluster in topology.clusters.items() if cluster.replicator is not None}
+    return tuple(alias for alias in topology.aliases if alias in targets | granted) or topology.aliases
 
 
 def _planned(

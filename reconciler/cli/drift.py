@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.common import Files, load_topology, print_json, print_problems, stderr_console, stdout_console
-from reconciler.cli.planning import DIFFERENT, Clusters, PlanFormat, chosen_targets
+from reconciler.cli.planning import DIFFERENT, Clusters, PlanFormat, changed_clusters
 from reconciler.cli.targeting import Topics, check_names
 from reconciler.model.drift import Drift
 from reconciler.model.errors import Unreachable
@@ -33,7 +33,7 @@ def drift(
     from reconciler.plan.part import ours
 
     topology = load_topology(files)
-    targets = chosen_targets(topology, clusters)
+    targets = changed_clusters(topology, clusters)
     with stderr_console().status("looking at the clusters"):
         observed, unseen = observe_owned(topology, targets)
     if target and not unseen:

@@ -126,7 +126,8 @@ def _following(step: Step, flow: str) -> Iterator[Step]:
     if isinstance(step, CreateInternalTopic):
         yield step
     elif isinstance(step, AclChange):
-        if step.flow == flow:
+        # What the replicator itself is allowed the declaration says, and `apply` does.
+        if step.flow == flow and step.role == "followed":
             yield step
     elif isinstance(step, Removal) or step.topic.flow != flow:
         return

@@ -14,7 +14,7 @@ from reconciler.cli.planning import (
     Clusters,
     PlanFormatOrPicture,
     Scope,
-    chosen_targets,
+    changed_clusters,
     observe_and_plan,
     print_picture,
     print_plan,
@@ -46,7 +46,7 @@ def plan(
     from reconciler.plan.deletions import check_deletions
 
     topology = load_topology(files)
-    targets, allowed = chosen_targets(topology, clusters), allowances(allow_delete)
+    targets, allowed = changed_clusters(topology, clusters), allowances(allow_delete)
     scope = Scope(tuple(target or ()), frozenset(allowed or ()))
     planned, observed = observe_and_plan(topology, targets, scope)
     if observed_folder is not None:

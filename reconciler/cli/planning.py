@@ -46,6 +46,20 @@ def chosen_targets(topology: Topology, clusters: Sequence[str] | None) -> tuple[
     return tuple(alias for alias in topology.aliases if alias in named)
 
 
+def changed_clusters(topology: Topology, clusters: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the aliases of what an apply may change: targets, and sources that say whom tasks log in as.
+
+    Raises:
+        typer.BadParameter: an alias is not declared.
+    """
+    targets = chosen_targets(topology, clusters)
+    if clusters:
+        return targets
+    sources = {flow.source for flow in topology.flows if flow.enabled}
+    granted = {alias for alias in sources if topology.clusters[alias].replicator is not None}
+    return tuple(alias for alias in topology.aliases if alias in targets or alias in granted)
+
+
 @dataclass(frozen=True)
 class Scope:
     """Of what a plan is.

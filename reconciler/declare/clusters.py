@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from reconciler.declare import codes, security
 from reconciler.declare.located import Located, Place, Value
-from reconciler.model.cluster import DEFAULT_DATACENTER, Cluster
+from reconciler.model.cluster import DEFAULT_DATACENTER, Cluster, Replicator
 
 _PORTS = range(1, 65536)
 
@@ -25,7 +25,12 @@ def build(alias: str, place: Place) -> Cluster:
         security=security.build(cast("dict[str, Any]", fields.get("security") or {})),
         rack=cast("str | None", fields.get("rack")),
         cluster_id=cast("str | None", fields.get("cluster-id")),
+        replicator=_replicator(cast("dict[str, Any] | None", fields.get("replicator"))),
     )
+
+
+def _replicator(fields: dict[str, Any] | None) -> Replicator | None:
+    return None if fields is None else Replicator(**fields)
 
 
 def check(place: Place) -> Iterator[Located]:

@@ -12,12 +12,19 @@ from difflib import get_close_matches
 from reconciler.declare.located import JsonPath, Value
 
 _SHOWN_LENGTH = 60
-_SYNONYMS = {"source": "from", "target": "to", "whitelist": "include", "blacklist": "exclude"}
+_SYNONYMS = {
+    "source": "from",
+    "target": "to",
+    "whitelist": "include",
+    "blacklist": "exclude",
+    "sync-configs": "configs",
+    "sync-acls": "acls",
+}
 
 _PLANNED_OF_FLOWS = frozenset(
     (
         *("groups", "where", "select"),
-        *("sync-configs", "sync-acls", "heartbeats", "checkpoints"),
+        *("heartbeats", "checkpoints"),
         *("overrides", "consumer", "producer", "admin"),
     )
 )

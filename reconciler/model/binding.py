@@ -14,6 +14,9 @@ from reconciler.model.acl import Pattern, ResourceKind
 
 Permission = Literal["ALLOW", "DENY"]
 
+Role = Literal["followed", "own"]
+"""Why an ACL is granted: an original has it; or the replicator itself needs it."""
+
 Sight = Literal["unasked", "seen", "unsure", "hidden", "off"]
 """Whether a cluster's ACLs are known: nobody asked; they were read; there are none, or no authorizer, and nobody tells
 which; we may not see them; or it has no authorizer."""
@@ -67,12 +70,14 @@ class OwnedBinding:
     Attributes:
         binding: the ACL.
         topology: name of the topology that granted it.
-        flow: name of the flow whose source has it.
+        flow: name of the flow that it is for.
+        role: why it was granted.
     """
 
     binding: Binding
     topology: str
     flow: str
+    role: Role = "followed"
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> OwnedBinding:
@@ -81,7 +86,8 @@ class OwnedBinding:
         Raises:
             KeyError: a field is missing.
         """
-        return cls(Binding.from_json(data["binding"]), data["topology"], data["flow"])
+        role = data.get("role", "followed")
+        return cls(Binding.from_json(data["binding"]), data["topology"], data["flow"], role)
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,7 @@ class ObservedBindings:
 
     Attributes:
         sight: whether they are.
-        bindings: all of topics; empty unless they are seen.
+        bindings: all of them; empty unless they are seen.
         owned: what applies of any topology have granted there, whether it stands or not.
     """
 

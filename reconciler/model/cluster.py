@@ -14,6 +14,21 @@ DEFAULT_DATACENTER = "default"
 
 
 @dataclass(frozen=True)
+class Replicator:
+    """Whom tasks log in as on a cluster, where it is somebody else than whoever applies.
+
+    Attributes:
+        principal: as Kafka writes it: `User:mirror`.
+        reconcile: whether it may also do what the reconcile loop needs.
+        optional: whether it may also do what copying does without, with less.
+    """
+
+    principal: str
+    reconcile: bool = True
+    optional: bool = False
+
+
+@dataclass(frozen=True)
 class Cluster:
     """One declared cluster.
 
@@ -24,6 +39,7 @@ class Cluster:
         security: how clients authenticate.
         rack: near which of its racks records are read, or `env:NAME` of who says that; None reads from the leaders.
         cluster_id: Kafka's own id of it; None where any cluster at these addresses is the one that is meant.
+        replicator: whom an apply allows what flows need here; None where nobody needs to be.
     """
 
     alias: str
@@ -32,6 +48,7 @@ class Cluster:
     security: Security = field(default_factory=Security)
     rack: str | None = None
     cluster_id: str | None = None
+    replicator: Replicator | None = None
 
     def other_cluster(self, found: str | None) -> Problem | None:
         """Return the problem that another cluster answers than the declared one; None where it is the one.
@@ -90,6 +107,12 @@ class Cluster:
             EnvironmentFault: AB307 no token can be had, AB304 a reference cannot be resolved.
         """
         return tokens.current(self.security, self.where)
+
+    @property
+    def replicators(self) -> frozenset[str]:
+        """The principals that copy here, as far as the declaration names them, as Kafka writes them."""
+        logged_in = {f"User:{self.security.user}"} if self.security.user else set()
+        return frozenset(logged_in | ({self.replicator.principal} if self.replicator else set()))
 
     @property
     def user(self) -> str:

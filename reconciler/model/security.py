@@ -22,6 +22,7 @@ MECHANISMS: tuple[str, ...] = get_args(Mechanism)
 # Those that a user name and a password belong to.
 PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
+_ENV = "env:"
 _REFERENCE = re.compile(r"env:(?P<env>[A-Za-z_][A-Za-z0-9_]*)|file:(?P<file>/\S+)")
 
 
@@ -146,7 +147,7 @@ class Security:
     Attributes:
         protocol: Kafka's `security.protocol`.
         mechanism: the SASL mechanism, with protocols that have one.
-        username: whom clients log in as, with a password.
+        username: whom clients log in as, with a password; or `env:NAME` of who says that.
         password: where that is kept.
         ca: PEM file of the authorities whose certificates are trusted; None for those of the system.
         certificate: PEM file of the client's own certificate, for mutual TLS.
@@ -181,7 +182,8 @@ class Security:
     def principal(self) -> str:
         """How messages name whom clients log in as; never a secret."""
         if self.username:
-            return f"user {self.username}"
+            said = os.environ.get(self.username.removeprefix(_ENV)) if self.username.startswith(_ENV) else None
+            return f"user {said or self.username}"
         if self.kerberos is not None:
             return f"principal {self.kerberos.principal}"
         if self.oauth is not None:
@@ -193,13 +195,30 @@ class Security:
     @property
     def user(self) -> str | None:
         """What brokers call whom clients log in as, where the declaration tells."""
-        return self.kerberos.short_name if self.kerberos else self.username
+        if self.kerberos is not None:
+            return self.kerberos.short_name
+        return None if self.username is None or self.username.startswith(_ENV) else self.username
+
+    def username_at(self, where: str) -> str | None:
+        """Return whom this process logs in as, with a password.
+
+        Args:
+            where: of which cluster, for the error.
+
+        Raises:
+            EnvironmentFault: AB304, the variable that says it is not set.
+        """
+        if self.username is None or not self.username.startswith(_ENV):
+            return self.username
+        return SecretRef.parse(self.username).resolve(where)
 
     @property
     def references(self) -> tuple[SecretRef, ...]:
         """Everything that is looked up when a connection is made."""
         parts = [part for part in (self, *self._inner.values()) if part is not None]
         values = [getattr(part, known.name) for part in parts for known in fields(part)]
+        if self.username is not None and self.username.startswith(_ENV):
+            values.append(SecretRef.parse(self.username))
         return tuple(value for value in values if isinstance(value, SecretRef))
 
     def to_json(self) -> dict[str, Any]:
@@ -287,16 +306,17 @@ def kafka_python_settings(security: Security, where: str) -> dict[str, Any]:
         EnvironmentFault: AB304, a secret cannot be resolved.
     """
     settings = _settings(security, where, _KAFKA_PYTHON)
-    if security.username and (security.mechanism or "").startswith("SCRAM-"):
+    user = settings.get("sasl_plain_username")
+    if user and (security.mechanism or "").startswith("SCRAM-"):
         # As RFC 5802 has it, which the library leaves out.
-        settings["sasl_plain_username"] = security.username.replace("=", "=3D").replace(",", "=2C")
+        settings["sasl_plain_username"] = user.replace("=", "=3D").replace(",", "=2C")
     return settings
 
 
 def _settings(security: Security, where: str, client: int) -> dict[str, Any]:
     settings: dict[str, Any] = dict(_VERIFY[client]) if security.has_tls else {}
     for name, names in _TABLE.items():
-        value = getattr(security, name)
+        value = security.username_at(where) if name == "username" else getattr(security, name)
         if isinstance(value, SecretRef):
             # The clients read files of certificates by themselves; here they are only made sure of.
             found = value.resolve(where)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from reconciler.model.binding import Binding
+from reconciler.model.binding import Binding, Role
 from reconciler.model.declaration import Declared
 from reconciler.model.desired import DesiredTopic
 from reconciler.model.removals import DeleteTopic, DeletionKind, ForgetTopic, Removal
@@ -119,12 +119,14 @@ class _OneAcl:
     Attributes:
         cluster: alias of the target.
         binding: the ACL.
-        flow: name of the flow whose originals have it, or had it.
+        flow: name of the flow that it is for.
+        role: why it is granted, or was.
     """
 
     cluster: str
     binding: Binding
     flow: str
+    role: Role = field(default="followed", kw_only=True)
 
     @property
     def name(self) -> str:
@@ -134,7 +136,7 @@ class _OneAcl:
 
 @dataclass(frozen=True)
 class GrantAcl(_OneAcl):
-    """Allow or deny somebody to read copies, as the originals do."""
+    """Allow or deny somebody to read copies, as the originals do; or allow the replicator what it needs."""
 
 
 @dataclass(frozen=True)

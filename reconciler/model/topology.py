@@ -64,6 +64,8 @@ def _told(cluster: Cluster) -> dict[str, Any]:
     """Return the cluster without what changes no plan: from which replica somebody reads, and its id."""
     told = asdict(replace(cluster, rack=None))
     del told["cluster_id"]
+    if cluster.replicator is None:
+        del told["replicator"]
     return told
 
 

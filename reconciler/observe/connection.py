@@ -155,8 +155,8 @@ class Connection:
                 self._operations = frozenset()
         return self._operations
 
-    def topic_bindings(self) -> tuple[Sight, frozenset[Binding]]:
-        """Return how well the ACLs on topics can be seen, and which there are.
+    def bindings(self) -> tuple[Sight, frozenset[Binding]]:
+        """Return how well ACLs can be seen, and which there are.
 
         The client says nothing of what a cluster refuses here, nor of one that has no ACLs: both look like no ACLs at
         all. So what we may do is asked first, and where there are none, whether brokers have an authorizer.
@@ -166,7 +166,7 @@ class Connection:
         """
         if "DESCRIBE" not in self.cluster_operations():
             return "hidden", frozenset()
-        future = self._client.describe_acls(bindings.OF_TOPICS, request_timeout=ANSWER_SECONDS)
+        future = self._client.describe_acls(bindings.EVERY, request_timeout=ANSWER_SECONDS)
         try:
             known = [bindings.from_kafka(one) for one in future.result()]
         except KafkaException as error:

@@ -14,7 +14,7 @@ from reconciler.model.errors import DeclaredInputError, Problem
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.topology import Topology
 
-FORMAT = 4
+FORMAT = 5
 
 
 def write_observed(

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from confluent_kafka.admin import ConfigEntry, ConfigSource, TopicDescription
 
+from reconciler.model.access import Access
 from reconciler.model.binding import ObservedBindings
 from reconciler.model.cluster import Cluster
 from reconciler.model.declaration import DESTROYED
@@ -57,15 +58,18 @@ def observe(topology: Topology, targets: Collection[str]) -> dict[str, ObservedC
     touched = _touched(topology, targets, names)
 
     def look(alias: str) -> ObservedCluster:
-        owned = _owned(clusters[alias], connections[alias]) if alias in targets else Records({}, ())
-        seen = _observe_cluster(clusters[alias], connections[alias], touched[alias], owned)
+        owned = _owned(topology, clusters[alias], connections[alias]) if alias in targets else Records({}, ())
+        # What other topologies have made is theirs to look at: we may not be allowed to.
+        ours = {name for name, record in owned.topics.items() if record.topology == topology.name} & names[alias]
+        seen = _observe_cluster(clusters[alias], connections[alias], touched[alias] | ours, owned)
         if alias in targets and OWNED.name in seen.names:
             seen = _with_in_force(seen, clusters[alias], topology.name)
-        if any(flow.acls and alias in (flow.source, flow.target) for flow in flows):
+        is_granted = alias in targets and (clusters[alias].replicator or seen.acls.owned_by(topology.name))
+        if is_granted or any(flow.acls and alias in (flow.source, flow.target) for flow in flows):
             seen = _with_bindings(seen, connections[alias])
         into = [flow for flow in flows if flow.target == alias]
         if not into:
-            return seen
+            return replace(seen, access=Access(connections[alias].cluster_operations())) if is_granted else seen
         access = observe_access(connections[alias], seen.topic_keys, topology.name, into)
         return replace(seen, access=access)
 
@@ -113,14 +117,15 @@ def observe_owned(topology: Topology, targets: Collection[str]) -> tuple[dict[st
 
     def look(alias: str) -> ObservedCluster:
         cluster, connection = topology.clusters[alias], Connection(topology.clusters[alias])
-        owned = _owned(cluster, connection)
+        owned = _owned(topology, cluster, connection)
         # Asked by name: what is hidden from us must not look as if it were gone.
         ours = {name for name, record in owned.topics.items() if record.topology == topology.name}
         seen = _observe_cluster(cluster, connection, ours, owned)
         if OWNED.name in seen.names:
             seen = _with_in_force(seen, cluster, topology.name)
         records = seen.acls.owned_by(topology.name)
-        if not records and not any(flow.acls for flow in topology.flows_into((alias,))):
+        follows = any(flow.acls for flow in topology.flows_into((alias,)))
+        if not (records or follows or cluster.replicator):
             return seen
         seen = _with_bindings(seen, connection)
         if records and seen.acls.sight == "hidden":
@@ -134,8 +139,8 @@ def observe_owned(topology: Topology, targets: Collection[str]) -> tuple[dict[st
 
 
 def _with_bindings(seen: ObservedCluster, connection: Connection) -> ObservedCluster:
-    """Add who may do what with the topics of a cluster."""
-    sight, bindings = connection.topic_bindings()
+    """Add who may do what on a cluster."""
+    sight, bindings = connection.bindings()
     return replace(seen, acls=replace(seen.acls, sight=sight, bindings=bindings))
 
 
@@ -173,8 +178,7 @@ def _observe_cluster(cluster: Cluster, connection: Connection, touched: set[str]
     """Ask one cluster for the details of the topics in question."""
     metadata = connection.metadata
     names = frozenset(metadata.topics)
-    wanted = sorted(touched | (owned.topics.keys() & names))
-    described = connection.describe_topics(wanted)
+    described = connection.describe_topics(sorted(touched))
     configs = connection.topic_configs(described)
     topic_keys, timestamp_keys = _known_keys(configs, connection)
     return ObservedCluster(
@@ -194,9 +198,10 @@ def _observe_cluster(cluster: Cluster, connection: Connection, touched: set[str]
     )
 
 
-def _owned(cluster: Cluster, connection: Connection) -> Records:
+def _owned(topology: Topology, cluster: Cluster, connection: Connection) -> Records:
     """Return the ownership records, and make sure first that they are not hidden: without them all seems foreign."""
-    visible = connection.describe_topics(tuple(INTERNAL_TOPICS))
+    needed = tuple(INTERNAL_TOPICS) if topology.flows_into((cluster.alias,)) else (OWNED.name,)
+    visible = connection.describe_topics(needed)
     return Ownership(cluster).read_all() if OWNED.name in visible else Records({}, ())
 
 

@@ -69,6 +69,8 @@ def needed_acls(topology: Topology, flows: Collection[Flow]) -> tuple[Acl, ...]:
 
 def principal(cluster: Cluster) -> str:
     """Return whom ACLs on a cluster are for, as Kafka writes it; a placeholder where no user is declared."""
+    if cluster.replicator is not None:
+        return cluster.replicator.principal
     return f"User:{cluster.security.user or PLACEHOLDER}"
 
 
@@ -77,7 +79,7 @@ def remarks(topology: Topology, flows: Collection[Flow]) -> dict[str, tuple[str,
     found: dict[str, list[str]] = {}
     for alias in dict.fromkeys(alias for flow in flows for alias in (flow.source, flow.target)):
         said = found.setdefault(alias, [])
-        if not topology.clusters[alias].security.user:
+        if principal(topology.clusters[alias]) == f"User:{PLACEHOLDER}":
             said.append(f"no user is declared: put the replicator's principal for User:{PLACEHOLDER}")
         for flow in flows:
             if flow.source == alias:

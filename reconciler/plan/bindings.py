@@ -1,7 +1,8 @@
-"""Which ACLs copies get: what principals may do with the originals, as far as a copy that stays a copy allows.
+"""Which ACLs a cluster gets: on copies, what principals may do with the originals, as far as a copy stays a copy.
 
-Pure. Reading follows, writing does not: only the replicator writes there. What is granted is on record, and is revoked
-when the source's is gone; what others have granted is never touched. Nothing is revoked that could not be looked up.
+Pure. What the replicator itself needs is in `own`. Reading follows, writing does not: only the replicator writes to
+copies. What is granted is on record, and is revoked when the source's is gone; what others have granted is never
+touched. Nothing is revoked that could not be looked up.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from reconciler.model.observed import ObservedCluster
 from reconciler.model.steps import GrantAcl, Notice, RevokeAcl
 from reconciler.model.topology import Topology
 from reconciler.plan.offsets import Choice, Observed
+from reconciler.plan.own import own_notices, own_steps
 
 _READING = ("READ", "DESCRIBE", "DESCRIBE_CONFIGS")
 _EVERYBODY = "User:*"
@@ -37,21 +39,26 @@ def acl_steps(
     target = observed[alias]
     if target.acls.sight not in ("seen", "unsure") or _may_not_alter(target):
         return ()
+    steps = (*_followed_steps(topology, observed, chosen, alias), *own_steps(topology, target))
+    return tuple(sorted(steps, key=lambda step: (isinstance(step, RevokeAcl), step.binding)))
+
+
+def _followed_steps(
+    topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str
+) -> Iterator[GrantAcl | RevokeAcl]:
+    target = observed[alias]
     wanted = wanted_bindings(topology, observed, chosen, alias)
-    owned = {one.binding: one for one in target.acls.owned_by(topology.name)}
+    owned = {one.binding: one for one in target.acls.owned_by(topology.name) if one.role == "followed"}
     known = {flow.name for flow in topology.flows}
     # A record that names a flow of former days would keep an ACL for ever: it is written anew.
     renamed = {one for one, record in owned.items() if record.flow not in known}
-    grants = [
-        GrantAcl(alias, one, flow) for one, flow in wanted.items() if one not in target.acls.bindings or one in renamed
-    ]
+    for one, flow in wanted.items():
+        if one not in target.acls.bindings or one in renamed:
+            yield GrantAcl(alias, one, flow)
     certain = {flow.name for flow in _following(topology, alias) if observed[flow.source].acls.sight == "seen"}
-    revoked = [
-        RevokeAcl(alias, one, record.flow, is_kept=target.acls.is_shared(one, topology.name))
-        for one, record in owned.items()
-        if one not in wanted and record.flow in certain
-    ]
-    return (*sorted(grants, key=lambda step: step.binding), *sorted(revoked, key=lambda step: step.binding))
+    for one, record in owned.items():
+        if one not in wanted and record.flow in certain:
+            yield RevokeAcl(alias, one, record.flow, is_kept=target.acls.is_shared(one, topology.name))
 
 
 def our_bindings(topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str) -> dict[Binding, str]:
@@ -63,7 +70,11 @@ def our_bindings(topology: Topology, observed: Observed, chosen: Collection[Choi
     target = observed[alias]
     # One cluster may be declared twice; then what follows into the other one is not this one's.
     elsewhere = {flow.name for flow in topology.flows if flow.target != alias}
-    owned = {one.binding: one.flow for one in target.acls.owned_by(topology.name) if one.flow not in elsewhere}
+    owned = {
+        one.binding: one.flow
+        for one in target.acls.owned_by(topology.name)
+        if one.role == "own" or one.flow not in elsewhere
+    }
     if target.acls.sight in ("unasked", "hidden"):
         return owned
     found = {one: flow for one, flow in owned.items() if one in target.acls.bindings}
@@ -80,8 +91,7 @@ def wanted_bindings(
 ) -> dict[Binding, str]:
     """Return the ACLs that a target's copies should have, each with the name of the first flow that asks for it."""
     target = observed[alias]
-    user = topology.clusters[alias].security.user
-    ours = None if user is None else f"User:{user}"
+    ours = topology.clusters[alias].replicators
     found: dict[Binding, str] = {}
     for flow in _following(topology, alias):
         copies = _copies(flow, chosen, target, topology)
@@ -95,6 +105,7 @@ def wanted_bindings(
 def acl_notices(topology: Topology, observed: Observed, alias: str) -> Iterator[Notice]:
     """Yield which flows' ACLs are not followed into a target because a cluster does not let us, and what would help."""
     target = observed[alias]
+    yield from own_notices(topology, target, target.access.operations)
     for flow in _following(topology, alias):
         source = observed[flow.source]
         if source.acls.sight == "hidden":
@@ -139,12 +150,12 @@ def _copies(flow: Flow, chosen: Collection[Choice], target: ObservedCluster, top
     return left | now
 
 
-def _may_follow(original: Binding, ours: str | None) -> bool:
+def _may_follow(original: Binding, ours: Collection[str]) -> bool:
     """Tell whether an ACL may be followed: never one that says what we ourselves may do at the target.
 
     Nobody may be denied what the replicator does, so what is denied to everybody stays at the source.
     """
-    if original.kind != "topic" or original.principal == ours:
+    if original.kind != "topic" or original.principal in ours:
         return False
     return original.permission == "ALLOW" or original.principal != _EVERYBODY
 
@@ -197,9 +208,11 @@ def revoked_with(
             one.flow,
             is_kept=target.acls.is_shared(one.binding, topology.name) or target.acls.sight == "off",
             with_topic=True,
+            role=one.role,
         )
         for one in sorted(target.acls.owned_by(topology.name), key=lambda one: one.binding)
-        if names is None or (one.binding.pattern.name in names and not one.binding.pattern.prefixed)
+        if names is None
+        or (one.role == "followed" and one.binding.pattern.name in names and not one.binding.pattern.prefixed)
     )
 
 
@@ -208,13 +221,13 @@ def strangers(topology: Topology, target: ObservedCluster) -> dict[Binding, str]
 
     What our own user there may do is not ours to say.
     """
-    user = topology.clusters[target.alias].security.user
+    us = topology.clusters[target.alias].replicators
     granted = {record.binding for record in target.acls.owned_by(topology.name)}
     ours = {name: record.flow for name, record in target.owned.items() if record.topology == topology.name}
     return {
         one: ours[one.pattern.name]
         for one in sorted(target.acls.bindings - granted)
-        if one.pattern.name in ours and not one.pattern.prefixed and one.principal != f"User:{user}"
+        if one.kind == "topic" and one.pattern.name in ours and not one.pattern.prefixed and one.principal not in us
     }
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from reconciler.model.declaration import Declared, digest_into
 from reconciler.model.desired import DesiredTopic
 from reconciler.model.errors import EnvironmentFault, Refused, together
+from reconciler.model.names import OWNED_TOPIC
 from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.steps import (
     AddPartitions,
@@ -65,7 +66,7 @@ def build_plan(
                 datacenter=topology.clusters[alias].datacenter,
                 steps=(
                     *(_steps(topics, observed[alias], internal_topics) if flows else ()),
-                    *acl_steps(topology, observed, chosen, alias),
+                    *_granted(topology, observed, chosen, alias),
                 ),
                 flows=tuple(
                     planned_flow(flow, [choice for choice in chosen if choice.flow == flow], observed[alias].access)
@@ -79,6 +80,14 @@ def build_plan(
             )
         )
     return Plan(topology.name, topology.digest, tuple(clusters))
+
+
+def _granted(topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str) -> Iterator[Step]:
+    """Yield the ACLs of a cluster, and before them the journal of what is ours, where only ACLs are ours."""
+    steps = acl_steps(topology, observed, chosen, alias)
+    if steps and not topology.flows_into((alias,)) and OWNED_TOPIC not in observed[alias].names:
+        yield CreateInternalTopic(alias, OWNED_TOPIC)
+    yield from steps
 
 
 def _declared(topology: Topology, target: ObservedCluster) -> Declared:

@@ -44,7 +44,8 @@ def destroy_plan(
         steps = tuple(_steps(ours, target))
         removed = {step.name for step in steps}
         revoked = revoked_with(topology, target, removed if only else None)
-        ends = not only and (bool(steps or revoked) or target.in_force is not None)
+        is_target = bool(steps) or any(flow.target == alias for flow in topology.flows)
+        ends = not only and ((bool(steps or revoked) and is_target) or target.in_force is not None)
         clusters.append(
             ClusterPlan(
                 alias=alias,

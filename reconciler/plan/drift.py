@@ -82,7 +82,8 @@ def _of_strangers(topology: Topology, target: ObservedCluster) -> Iterator[Drift
 def _of_bindings(topology: Topology, target: ObservedCluster) -> Iterator[Drifted]:
     """Yield ACLs that we granted and that are gone, and others that somebody gave our topics."""
     for gone in stale(topology, target):
-        remedy = f"{_APPLY}, while the originals of flow {gone.flow} have it"
+        wanted = "the originals have it" if gone.role == "followed" else "the replicator needs it"
+        remedy = f"{_APPLY}, while {wanted} (flow {gone.flow})"
         name = gone.binding.pattern.name
         yield Drifted(target.alias, "missing", name, "acl", str(gone.binding), None, remedy)
     for one in strangers(topology, target):

@@ -46,7 +46,7 @@ def warnings(topics: Collection[DesiredTopic], alias: str, topology: Topology, o
     factors = {flow.name: flow.replication_factor for flow in topology.flows}
     rules = {flow.name: flow.configs for flow in topology.flows}
     flows = topology.flows_into([alias])
-    if not flows:
+    if not flows and not topology.clusters[alias].replicator:
         yield Notice(f"cluster {alias}", "no enabled flow leads into it")
     for flow in flows:
         if not taken_topics(flow, topology, observed):

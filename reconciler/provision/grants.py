@@ -1,4 +1,4 @@
-"""The ACLs of copies: grant and revoke them in batches, with a record of what is ours before and after.
+"""Grant and revoke ACLs in batches, with a record of what is ours before and after.
 
 Called by provisioners. The record of an ACL is written before it is granted and goes after it is revoked, so that
 whoever is killed in between leaves nothing that nobody knows of.
@@ -96,7 +96,7 @@ class Grants:
         _tell(steps, problems, outcome)
 
     def _record(self, step: AclChange) -> OwnedBinding:
-        return OwnedBinding(step.binding, self._topology, step.flow)
+        return OwnedBinding(step.binding, self._topology, step.flow, step.role)
 
     def _await(self, granted: Collection[Binding]) -> Problems:
         """Wait until brokers go by what was granted: the controller confirms a moment before they do."""
@@ -104,7 +104,7 @@ class Grants:
         missing = set(granted)
         while missing:
             try:
-                seen = self._client.describe_acls(bindings.OF_TOPICS, request_timeout=ANSWER_SECONDS).result()
+                seen = self._client.describe_acls(bindings.EVERY, request_timeout=ANSWER_SECONDS).result()
             except KafkaException as error:
                 return {one: self._problem(error.args[0], one) for one in missing}
             missing -= {bindings.from_kafka(one) for one in seen}

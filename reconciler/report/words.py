@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from reconciler.model.declaration import DESTROYED, Declared
 from reconciler.model.desired import DesiredTopic, Reason, Setting
 from reconciler.model.removals import RemovalReason
-from reconciler.model.steps import AclChange, ChangeReason, ClusterPlan, GrantAcl, OwnershipReason, Plan, PlannedFlow
+from reconciler.model.steps import (
+    AclChange,
+    ChangeReason,
+    ClusterPlan,
+    GrantAcl,
+    OwnershipReason,
+    Plan,
+    PlannedFlow,
+    RevokeAcl,
+)
 
 _THOUSAND = 1000
 _TWO_MINUTES = 120
@@ -41,6 +50,10 @@ REMOVAL_REASONS: dict[RemovalReason, str] = {
 
 def acl_reason(step: AclChange) -> str:
     """Return why an ACL is granted or revoked."""
+    if step.role == "own" and not (isinstance(step, RevokeAcl) and step.with_topic):
+        kept = "; it stays, as another topology granted it too" if isinstance(step, RevokeAcl) and step.is_kept else ""
+        needs = "needs it" if isinstance(step, GrantAcl) else "no longer needs it"
+        return f"the replicator {needs} for flow {step.flow}{kept}"
     if isinstance(step, GrantAcl):
         return f"as the originals of flow {step.flow}"
     if step.is_foreign:

@@ -29,10 +29,10 @@ _PERMISSIONS: dict[AclPermissionType, Permission] = {
     AclPermissionType.DENY: "DENY",
 }
 
-OF_TOPICS = AclBindingFilter(
-    ResourceType.TOPIC, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+EVERY = AclBindingFilter(
+    ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
 )
-"""Matches every ACL on topics."""
+"""Matches every ACL."""
 
 
 def from_kafka(one: AclBinding) -> Binding | None:

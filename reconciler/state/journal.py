@@ -167,12 +167,16 @@ class Journal:
                 stored.append((message.offset() or 0) + 1)
 
         producer = self._producer.get()
-        for key, value in values.items():
-            self._post(producer, key, value, note)
         reports = self._producer.reports
         deadline = time.monotonic() + self._timeout
-        while (left := producer.flush(_FLUSH_SECONDS)) and time.monotonic() < deadline and not reports.not_let_in:
-            pass
+        try:
+            for key, value in values.items():
+                self._post(producer, key, value, note)
+            while (left := producer.flush(_FLUSH_SECONDS)) and time.monotonic() < deadline and not reports.not_let_in:
+                pass
+        except (KafkaException, SystemError) as error:
+            self._producer.close()
+            raise self._ended(error) from None
         if (failed or left) and reports.not_let_in:
             raise no_connection(self._cluster, reports.errors[-1], tuple(reports.errors))
         if failed:
@@ -213,6 +217,18 @@ class Journal:
             polls: False when it will only ever catch up.
         """
         return Follower(self._cluster, self._topic, self._timeout, polls)
+
+    def _ended(self, error: BaseException) -> EnvironmentFault:
+        """Return why the producer came to its end.
+
+        A fatal error is raised by whatever is called next; where that calls back meanwhile, as the cause of another.
+        """
+        cause = error if isinstance(error, KafkaException) else error.__cause__ or error
+        said = cause.args[0].str() if isinstance(cause, KafkaException) else str(cause)
+        if "authorization failed" in said:
+            # Brokers give a producer its id only where it may WRITE to some topic.
+            return EnvironmentFault(not_allowed(self._cluster, self._topic.name, "WRITE"))
+        return EnvironmentFault(Problem("AB311", self.where, f"WRITE failed: {said}", "check the cluster"))
 
     def _fault(self, error: KafkaException, operation: str) -> EnvironmentFault:
         if is_refusal(error.args[0]):

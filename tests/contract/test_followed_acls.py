@@ -90,7 +90,7 @@ def kafka_acl(name: str, operation: AclOperation = AclOperation.READ, **changes:
 def on(broker: EmbeddedCluster, start: str) -> list[str]:
     """All ACLs on topics whose pattern begins so, in words."""
     client = admin(broker)
-    found = client.describe_acls(bindings.OF_TOPICS, request_timeout=ANSWER_SECONDS).result(ANSWER_SECONDS)
+    found = client.describe_acls(bindings.EVERY, request_timeout=ANSWER_SECONDS).result(ANSWER_SECONDS)
     known = [one for one in map(bindings.from_kafka, found) if one is not None]
     return sorted(str(one) for one in known if one.pattern.name.startswith(start))
 
@@ -284,4 +284,4 @@ def test_what_cannot_be_granted_is_told(
 
 
 def test_a_cluster_without_an_authorizer_is_known_as_such(target_cluster: EmbeddedCluster) -> None:
-    assert Connection(declared(TARGET, target_cluster)).topic_bindings() == ("off", frozenset())
+    assert Connection(declared(TARGET, target_cluster)).bindings() == ("off", frozenset())

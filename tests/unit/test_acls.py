@@ -11,6 +11,7 @@ import pytest
 from reconciler.cli.main import main
 from reconciler.model.acl import Acl, Pattern, without_surplus
 from reconciler.plan.acls import needed_acls
+from reconciler.plan.own import own_bindings
 from tests.unit.declaring import HEAD, load
 
 SECURED = HEAD.replace(
@@ -144,3 +145,46 @@ def test_it_is_written_for_people_for_programs_and_as_commands(
 
     assert main(["explain", str(file), "--format", "commands"]) == 2
     assert "--acls alone" in " ".join(capsys.readouterr().err.split())
+
+
+def own(folder: Path, replicator: str, fields: str = "") -> tuple[set[str], set[str]]:
+    """Return what an apply allows the replicator of cluster a, and of cluster b, in words."""
+    told = HEAD.replace('example:9092"]}', 'example:9092"], replicator: {' + replicator + "}}")
+    topology = load(folder, told + "flows: [{from: a, to: b, topics: {include: [orders]}" + fields + "}]\n")
+    first, second = ({str(one) for one in own_bindings(topology, alias)} for alias in ("a", "b"))
+    return first, second
+
+
+def test_an_apply_allows_the_replicator_what_is_needed_and_nothing_twice(tmp_path: Path) -> None:
+    mirror = 'principal: "User:mirror"'
+    at_source, at_target = own(tmp_path, f"{mirror}, reconcile: false", ", offsets: identical, fill: transactions")
+    assert at_source == {"User:mirror READ on topic orders"}
+    assert at_target == {
+        *(f"User:mirror {one} on topic a.orders" for one in ("READ", "WRITE")),
+        *(f"User:mirror {one} on topic {name}" for name in JOURNALS for one in JOURNALS[name]),
+        "User:mirror READ on group anabranch.shop.a-b",
+        "User:mirror WRITE on transactional-id anabranch.shop.a-b.* (prefixed)",
+    }
+    more_at_source, more_at_target = own(tmp_path, mirror, ", offsets: identical, fill: transactions")
+    assert more_at_source - at_source == {"User:mirror DESCRIBE_CONFIGS on topic orders"}
+    # ALTER_CONFIGS gives DESCRIBE_CONFIGS, READ gives DESCRIBE.
+    assert more_at_target - at_target == {
+        *(f"User:mirror {one} on topic a.orders" for one in ("CREATE", "ALTER", "ALTER_CONFIGS")),
+        *(f"User:mirror CREATE on topic {name}" for name in JOURNALS),
+        "User:mirror WRITE on topic anabranch-owned.internal",
+    }
+    assert own(tmp_path, mirror, ", enabled: false") == (set(), set())
+
+
+def test_the_cluster_itself_is_only_given_by_name(tmp_path: Path) -> None:
+    for fields, expected in (("", False), (", optional: true", True)):
+        for found in own(tmp_path, f'principal: "User:mirror"{fields}'):
+            assert any("on cluster" in one for one in found) is expected
+
+
+def test_commands_are_for_whom_the_cluster_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "named.yaml"
+    told = HEAD.replace('a.example:9092"]}', 'a.example:9092"], replicator: {principal: "User:CN=mirror"}}')
+    path.write_text(told + "flows: [{from: a, to: b}]\n")
+    assert main(["explain", str(path), "--acls", "--format", "json"]) == 0
+    assert [one["principal"] for one in json.loads(capsys.readouterr().out)] == ["User:CN=mirror", "User:REPLICATOR"]

@@ -187,7 +187,7 @@ def test_a_violation_says_what_was_expected_and_found_and_what_to_do(
         *(
             f"defaults: {{{key}: x}}"
             for key in (
-                *("groups", "where", "select", "sync-configs", "sync-acls"),
+                *("groups", "where", "select"),
                 *("heartbeats", "checkpoints", "overrides", "consumer", "producer", "admin"),
             )
         ),
@@ -336,6 +336,8 @@ def test_a_cycle_is_told_beside_other_errors_that_leave_the_flows_sure(tmp_path:
         ("Tasks", ("tasks", "topics"), "tasks"),
         ("bootstrap.servers", ("bootstrap", "datacenter"), "bootstrap"),
         ("whitelist", ("include", "exclude"), "include"),
+        ("sync-acls", ("acls", "configs"), "acls"),
+        ("sync-configs", ("acls", "configs"), "configs"),
         ("target", ("from", "to"), "to"),
         ("zebra", ("include", "exclude"), None),
     ],

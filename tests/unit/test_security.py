@@ -253,3 +253,21 @@ def test_a_reference_to_any_file_can_be_checked(tmp_path: Path, monkeypatch: pyt
 def test_kerberos_survives_json() -> None:
     security = Security("SASL_SSL", "GSSAPI", kerberos=Kerberos("mirror", SecretRef("file", "/k"), "bus"))
     assert Security.from_json(security.to_json()) == security
+
+
+def test_a_user_stands_in_the_file_or_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    security = Security("SASL_SSL", "SCRAM-SHA-512", "env:OUR_USER", SecretRef("env", "OUR_PASSWORD"))
+    cluster = Cluster("east", ("b1:9092",), security=security)
+    monkeypatch.setenv("OUR_PASSWORD", "secret")
+    # Nobody knows beforehand whom it will be.
+    assert (security.user, security.principal) == (None, "user env:OUR_USER")
+    assert SecretRef("env", "OUR_USER") in security.references
+    with pytest.raises(EnvironmentFault) as raised:
+        cluster.librdkafka()
+    (problem,) = raised.value.problems
+    assert (problem.code, "OUR_USER is not set" in problem.message) == ("AB304", True)
+    monkeypatch.setenv("OUR_USER", "o,hara")
+    assert security.principal == "user o,hara"
+    assert cluster.librdkafka()["sasl.username"] == "o,hara"
+    assert cluster.kafka_python()["sasl_plain_username"] == "o=2Chara"
+    assert Security.from_json(security.to_json()) == security
