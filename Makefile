@@ -3,11 +3,11 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# Each process has clusters of its own, and takes whole files. Those that start Spark keep the processors busy; the others
+# Each process has clusters of its own, and takes whole files. Tests that start Spark keep the processors busy; the others
 # wait more than they work.
 TESTS := $(BIN)/pytest --dist loadfile --no-loadscope-reorder
-WITH_SPARK := --numprocesses 2 tests/integration tests/e2e
-WITHOUT := --numprocesses 3 tests/contract tests/unit
+WITH_SPARK := --numprocesses 2 -m 'spark and not long'
+WITHOUT := --numprocesses 4 -m 'not spark and not long'
 
 .PHONY: install demo test test-long lint types imports unit bench clean
 
@@ -34,8 +34,8 @@ imports: $(READY)
 
 test: lint types imports
 	@failed=0; \
-	$(TESTS) $(WITH_SPARK) -m 'not long' --durations=20 || failed=1; \
-	$(TESTS) $(WITHOUT) -m 'not long' --durations=20 || failed=1; \
+	$(TESTS) $(WITH_SPARK) --durations=20 || failed=1; \
+	$(TESTS) $(WITHOUT) --durations=20 || failed=1; \
 	exit $$failed
 
 test-long: $(READY)

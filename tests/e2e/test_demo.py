@@ -9,6 +9,8 @@ import pytest
 from reconciler.demo.story import PATTERNS
 from tests.integration.command import anabranch
 
+pytestmark = pytest.mark.spark
+
 COPIES = {"fan-out": 2, "aggregation": 2, "active-active": 2, "xdcr": 6}
 
 

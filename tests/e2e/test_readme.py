@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import psutil
+import pytest
 
 from reconciler.declare.rewrite import with_bootstraps
 from reconciler.demo.compare import compare
@@ -19,6 +20,8 @@ from reconciler.embedded import EmbeddedCluster
 from tests.conftest import MakeClusters
 from tests.contract.kafka import create, declared
 from tests.support.traffic import Traffic
+
+pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

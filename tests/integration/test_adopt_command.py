@@ -127,6 +127,7 @@ def test_what_cannot_be_adopted_is_refused_and_nothing_is_changed(
     assert (ended.code, "[AB407]" in ended.stderr, held in owned(target_cluster)) == (REFUSED, True, False)
 
 
+@pytest.mark.spark
 def test_copies_go_on_where_another_copier_ended_and_begin_anew_after_a_destroy(
     file: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
 ) -> None:

@@ -17,6 +17,8 @@ from tests.integration.command import anabranch
 from tests.support.copying import fill
 from tests.support.replicating import Replicator, wait_until_copying
 
+pytestmark = pytest.mark.spark
+
 SECONDS = 180.0
 PARTITIONS = 4
 DECLARATION = """\

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from reconciler.declare import load
 from reconciler.demo.compare import compare
 from reconciler.embedded import EmbeddedCluster
@@ -19,6 +21,8 @@ from tests.contract.kafka import create, declared
 from tests.integration.command import anabranch
 from tests.support.copying import fill
 from tests.support.replicating import Replicator, wait_until_copying, wait_until_running
+
+pytestmark = pytest.mark.spark
 
 CHANGES, REFUSED = 3, 4
 ME = f"{getpass.getuser()}@{socket.gethostname()}"

@@ -17,6 +17,8 @@ import pytest
 from tests.support.faults import FAULTS, OF_EXECUTORS, QUICK, Fault
 from tests.support.scene import SMALL, WHOLE, Scene, opened
 
+pytestmark = pytest.mark.spark
+
 
 def _meet(scene: Scene, faults: Sequence[Fault], seed: int) -> None:
     chance = random.Random(seed)

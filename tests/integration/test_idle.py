@@ -18,6 +18,8 @@ from tests.support.replicating import Replicator, wait_until_copying
 from tests.support.traffic import WEEK_MS, Transactions
 from tests.support.translated import assert_translated, contents, runs_of
 
+pytestmark = pytest.mark.spark
+
 PARTITIONS = 4
 RECORDS = 2_000
 # The least that a broker remembers positions for is a minute.

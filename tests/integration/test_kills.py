@@ -22,6 +22,8 @@ from tests.support.traffic import WEEK_MS, Traffic, Transactions
 from tests.support.translated import assert_translated, runs_of
 from tests.support.wires import batch_of
 
+pytestmark = pytest.mark.spark
+
 PARTITIONS = 8
 # A copy that is told to end does so within ten seconds; a busy machine gets much longer.
 END_SECONDS = 90

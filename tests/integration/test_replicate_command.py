@@ -21,6 +21,8 @@ from tests.support.copying import fill
 from tests.support.replicating import Replicator, wait_until_copying
 from tests.support.traffic import Traffic
 
+pytestmark = pytest.mark.spark
+
 # A stopped broker may come back quickly: its session at the controller ends sooner than by default.
 QUICK_SESSIONS = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "250"}
 UNREACHABLE = 6

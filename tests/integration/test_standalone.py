@@ -16,6 +16,8 @@ from tests.support.replicating import Replicator, wait_until_copying
 from tests.support.scene import ON_EXECUTORS
 from tests.support.traffic import Traffic
 
+pytestmark = pytest.mark.spark
+
 PARTITIONS = 4
 END_SECONDS = 90
 ENVIRONMENT = 1

@@ -22,6 +22,8 @@ from tests.support.traffic import WEEK_MS, Traffic, Transactions
 from tests.support.translated import Content, assert_repeats_only, assert_synced, committed, contents
 from tests.support.wires import batch_of
 
+pytestmark = pytest.mark.spark
+
 PARTITIONS = 4
 RECORDS = 120_000
 CATCH_UP_SECONDS = 400
