@@ -58,7 +58,7 @@ def carry_out(
         plan: it is agreed on.
         locks: of all targets that it changes.
         doing: what the bar is called.
-        gate: what must hold between two waves; without it there are none.
+        gate: what must hold between two waves, beside that the first is done.
         by: who does it; by default without Pulumi.
     """
     from rich.progress import Progress
@@ -69,7 +69,7 @@ def carry_out(
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task(doing, total=len(plan.steps))
         provisioner = (by or Provisioning(())).make(topology, lambda _: progress.advance(bar), locks.check)
-        return in_waves(topology, plan, gate, provisioner.apply) if gate else provisioner.apply(plan)
+        return in_waves(topology, plan, gate, provisioner.apply)
 
 
 def print_outcome(plan: Plan, outcome: Outcome, output: PlanFormat) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -36,31 +36,36 @@ class Gate:
     patience: float
 
 
-def in_waves(topology: Topology, plan: Plan, gate: Gate, apply: Callable[[Plan], Outcome]) -> Outcome:
+def in_waves(topology: Topology, plan: Plan, gate: Gate | None, apply: Callable[[Plan], Outcome]) -> Outcome:
     """Carry a plan out, and tell what became of every step of every wave.
 
     Args:
         topology: what is declared.
         plan: for all targets.
-        gate: what must hold between two waves.
+        gate: what must hold between two waves, beside that the first is done; None where nothing runs by the plan.
         apply: carries one wave out.
     """
-    from reconciler.plan.waves import waves
+    from reconciler.plan.waves import parked, waves
 
     parts = waves(plan)
     if len(parts) == 1:
         return apply(plan)
+    if gate is None:
+        return _one_after_the_other(parts, apply, lambda aliases: None)
     with closing(Lookout(topology, [cluster.alias for cluster in plan.clusters])) as lookout:
-        return _one_after_the_other(topology, parts, gate, apply, lookout)
+        look = lookout.look()
+        before = parked(look.flows, look.statuses, look.now)
+
+        def stands_against(aliases: Sequence[str]) -> Problem | None:
+            said = _await(partial(_objections, topology, aliases, lookout, before, gate), gate.patience)
+            return _stopped(said, gate) if said else None
+
+        return _one_after_the_other(parts, apply, stands_against)
 
 
 def _one_after_the_other(
-    topology: Topology, parts: Sequence[Plan], gate: Gate, apply: Callable[[Plan], Outcome], lookout: Lookout
+    parts: Sequence[Plan], apply: Callable[[Plan], Outcome], stands_against: Callable[[Sequence[str]], Problem | None]
 ) -> Outcome:
-    from reconciler.plan.waves import parked
-
-    look = lookout.look()
-    before = parked(look.flows, look.statuses, look.now)
     outcome = Outcome()
     for number, part in enumerate(parts, 1):
         aliases = [cluster.alias for cluster in part.clusters]
@@ -69,9 +74,8 @@ def _one_after_the_other(
         if number == len(parts):
             break
         why = None if outcome.is_complete else f"wave {number} was not completed"
-        ask = partial(_objections, topology, aliases, lookout, before, gate)
-        if why is None and not part.changes_nothing and (said := _await(ask, gate.patience)):
-            outcome.stopped = _stopped(number, aliases, said, gate)
+        if why is None and not part.changes_nothing and (problem := stands_against(aliases)):
+            outcome.stopped = replace(problem, where=f"wave {number} ({', '.join(aliases)})")
             why = "the wave before is not well"
         if why is not None:
             rest = [step for later in parts[number:] for step in later.steps]
@@ -104,11 +108,11 @@ def _await(ask: Callable[[], list[str]], patience: float) -> list[str]:
     return said
 
 
-def _stopped(number: int, aliases: Sequence[str], said: Sequence[str], gate: Gate) -> Problem:
+def _stopped(said: Sequence[str], gate: Gate) -> Problem:
     more = f"; and {len(said) - _TOLD} more" if len(said) > _TOLD else ""
     return Problem(
         "AB431",
-        f"wave {number} ({', '.join(aliases)})",
+        "",
         f"is not well after {gate.patience:g} s, and later waves were not begun: {'; '.join(said[:_TOLD])}{more}",
         "mend what it names, or put the former declaration in force again; then apply: it goes on with the next wave",
     )

@@ -54,6 +54,8 @@ def destroy_plan(
                 left_alone=tuple(_left_alone(topology, target, removed, internal_topics, only)),
                 warnings=tuple(_made_again(topology, alias, ours) if only else ()),
                 declared=Declared(DESTROYED, target.in_force) if ends else None,
+                # What is rolled out last goes first.
+                wave=-topology.wave(alias),
             )
         )
     return Plan(topology.name, topology.digest, tuple(clusters))

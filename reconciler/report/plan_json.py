@@ -68,7 +68,7 @@ def _cluster(cluster: ClusterPlan) -> dict[str, Any]:
     return {
         "alias": cluster.alias,
         "datacenter": cluster.datacenter,
-        "wave": cluster.wave,
+        "wave": abs(cluster.wave),
         "steps": [_step(step) for step in cluster.steps],
         "flows": [_flow(flow) for flow in cluster.flows],
         "not_started": [asdict(topic) for topic in cluster.not_started],

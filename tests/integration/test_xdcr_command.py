@@ -14,7 +14,7 @@ from reconciler.embedded import EmbeddedCluster, running
 from tests.contract.kafka import admin, create, topic_configs
 from tests.integration.command import anabranch
 
-CHANGES, UNREACHABLE = 3, 6
+CHANGES, REFUSED, UNREACHABLE = 3, 4, 6
 ALIASES = tuple(f"{place}-{number}" for place in ("west", "east", "north") for number in (1, 2))
 FILE = """\
 version: 1
@@ -99,6 +99,23 @@ def test_a_plan_is_carried_out_in_waves_over_all_hops_at_once(clusters: Clusters
 
     again = anabranch("plan", file, "--detailed-exitcode")
     assert (again.code, "Nothing to do" in again.stdout) == (0, True), again
+
+
+def test_copies_are_taken_away_in_the_opposite_order(file: Path, clusters: Clusters) -> None:
+    # Nobody allows it: it is only shown.
+    shown = anabranch("destroy", file, "--yes")
+    assert (shown.code, "north-1 (north, wave 1 of 3)" in shown.stdout) == (REFUSED, True), shown
+    count = sum(map(len, copies(clusters).values()))
+    ended = anabranch("destroy", file, "--yes", "--allow-delete", f"topic={count}", limit=300)
+    assert ended.code == 0, ended
+    assert ended.stderr.splitlines() == [
+        "wave 1 of 3: north-1, north-2",
+        "wave 2 of 3: west-1, west-2",
+        "wave 3 of 3: east-1, east-2",
+    ]
+    assert copies(clusters) == {alias: set() for alias in ALIASES}
+    assert anabranch("apply", file, "--yes", limit=300).code == 0
+    assert copies(clusters) == expected()
 
 
 def test_one_line_of_the_file_is_one_line_of_the_plan(file: Path, clusters: Clusters) -> None:
