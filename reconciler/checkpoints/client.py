@@ -14,7 +14,7 @@ from typing import Any
 from confluent_kafka import TopicPartition
 
 from reconciler.checkpoints import reading
-from reconciler.checkpoints.formats import Checkpoint, Heartbeat, newest, read_heartbeat
+from reconciler.checkpoints.formats import Checkpoint, Heartbeat, group_prefix, newest, read_heartbeat
 from reconciler.checkpoints.topics import Names, hops
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem
@@ -117,7 +117,7 @@ class MirrorClient:
             Unreachable: AB310, the cluster does not answer.
         """
         return [
-            TopicPartition(one.topic, one.partition, one.downstream, metadata=one.metadata)
+            TopicPartition(one.topic, one.partition, one.downstream, metadata=_taken(one.metadata))
             for one in self.checkpoints(remote_cluster_alias, group)
         ]
 
@@ -134,8 +134,16 @@ class MirrorClient:
             Unreachable: AB310, the cluster does not answer.
         """
         topic = self._checkpoints_topic(remote_cluster_alias)
-        found = newest(reading.records(self._cluster, topic, self._timeout))
-        return [found[key] for key in sorted(found) if _is_meant(group, key.group)]
+        records = reading.records(self._cluster, topic, self._timeout)
+        if isinstance(group, str):
+            # Of many groups' checkpoints few have to be looked into.
+            prefix = group_prefix(group)
+            records = (record for record in records if (record[0] or b"").startswith(prefix))
+        found = newest(records)
+        keys = sorted(found)
+        if isinstance(group, re.Pattern):
+            keys = [key for key in keys if group.fullmatch(key.group)]
+        return [found[key] for key in keys]
 
     def replication_hops(self, upstream_cluster_alias: str) -> int:
         """Return over how many hops heartbeats of a cluster come here, on the shortest way; -1 where none come.
@@ -228,7 +236,6 @@ def translate_offsets(
     return MirrorClient(cluster, *policies, timeout=timeout).remote_consumer_offsets(group, remote_cluster_alias)
 
 
-def _is_meant(wanted: str | re.Pattern[str] | None, group: str) -> bool:
-    if isinstance(wanted, re.Pattern):
-        return wanted.fullmatch(group) is not None
-    return wanted in (None, group)
+def _taken(metadata: str) -> str:
+    """Return metadata as confluent-kafka takes it: it commits a NUL behind each and refuses one that has it."""
+    return metadata.partition("\0")[0]

@@ -149,6 +149,15 @@ def newest(records: Iterable[tuple[bytes | None, bytes | None]]) -> dict[Checkpo
     return found
 
 
+def group_prefix(group: str) -> bytes:
+    """Return what the keys of all checkpoints of a group begin with, and those of no other.
+
+    Raises:
+        ValueError: its name has more than 32,767 bytes.
+    """
+    return _text(group)
+
+
 def heartbeat_key(source: str, target: str) -> bytes:
     """Return the key of a heartbeat's record: aliases of its flow's clusters.
 

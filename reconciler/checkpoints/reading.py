@@ -69,6 +69,15 @@ def records(cluster: Cluster, topic: str, seconds: float) -> Iterator[Record]:
     reports = clients.Reports()
     consumer: Consumer = clients.make(Consumer, cluster, _SETTINGS, reports)
     try:
+        # Asked for by name before, the leader is known at once; else the library finds out half a second later.
+        known = clients.ask(
+            cluster, consumer, reports, lambda patience: consumer.list_topics(topic, timeout=patience), seconds
+        )
+        error = known.topics[topic].error
+        if error is not None and error.code() in _GONE:
+            return
+        if error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise _refused(cluster, topic)
         consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
         yield from _upto_end(cluster, topic, consumer, reports, seconds)
     finally:
@@ -89,10 +98,14 @@ def _upto_end(
             elif error.code() == KafkaError._PARTITION_EOF or error.code() in _GONE:
                 return
             elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                raise EnvironmentFault(refused(cluster, "READ", f"topic {topic}"))
+                raise _refused(cluster, topic)
             else:
                 last = error
         if reports.not_let_in or (time.monotonic() > deadline and reports.errors):
             raise no_connection(cluster, reports.errors[-1], tuple(reports.errors))
         if time.monotonic() > deadline:
             raise unreachable(cluster, in_words(last) if last else f"topic {topic} cannot be read to its end")
+
+
+def _refused(cluster: Cluster, topic: str) -> EnvironmentFault:
+    return EnvironmentFault(refused(cluster, "READ", f"topic {topic}"))

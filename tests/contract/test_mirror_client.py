@@ -124,6 +124,14 @@ def test_offsets_are_what_a_consumer_takes(target: Cluster, source: str) -> None
     assert [(at.partition, at.offset) for at in found] == [(0, 0), (1, 90), (2, 444), (3, 270)]
 
 
+def test_metadata_that_confluent_kafka_has_committed_is_taken_by_it_again(target: Cluster, source: str) -> None:
+    writer = CheckpointWriter(target, source)
+    writer.emit([Checkpoint(GROUP, "orders", 0, 5, 5, "its own\0")])
+    (at,) = MirrorClient(target).remote_consumer_offsets(GROUP, source)
+    assert (at.offset, at.metadata) == (5, "its own")
+    assert MirrorClient(target).checkpoints(source)[0].metadata == "its own\0"
+
+
 def test_checkpoints_are_told_of_all_groups_of_one_and_of_those_that_a_pattern_matches(
     target: Cluster, source: str
 ) -> None:

@@ -70,5 +70,7 @@ def _properties(
         # Few internal partitions to make at the start, and syncs that wait are sent soon.
         "offset.storage.partitions": "1",
         "status.storage.partitions": "1",
-        "offset.flush.interval.ms": "1000",
+        **{f"{alias}.offset.flush.interval.ms": "1000" for alias in aliases},
+        # By default it looks through every class of every jar, four times.
+        **{f"{alias}.plugin.discovery": "service_load" for alias in aliases},
     }

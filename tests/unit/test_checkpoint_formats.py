@@ -15,6 +15,7 @@ from reconciler.checkpoints.formats import (
     Heartbeat,
     checkpoint_key,
     checkpoint_value,
+    group_prefix,
     heartbeat_key,
     heartbeat_value,
     newest,
@@ -47,6 +48,12 @@ def test_a_checkpoint_is_read_as_it_was_written(written: Checkpoint) -> None:
 def test_a_heartbeat_is_read_as_it_was_written(written: Heartbeat) -> None:
     key, value = heartbeat_key(written.source, written.target), heartbeat_value(written.timestamp)
     assert read_heartbeat(key, value) == written
+
+
+@given(NAMES, CHECKPOINTS)
+def test_the_keys_of_a_group_and_of_no_other_begin_with_its_prefix(group: str, other: Checkpoint) -> None:
+    assert checkpoint_key(other.key).startswith(group_prefix(other.group))
+    assert checkpoint_key(other.key).startswith(group_prefix(group)) is (group == other.group)
 
 
 def test_the_bytes_are_those_of_mirrormaker() -> None:
