@@ -13,7 +13,7 @@ transaction the position, which `recall` reads.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.replicator.batch import Batch
@@ -181,6 +181,15 @@ def _parsed(rest: bytes) -> OffsetSync:
     """
     key, at = _slice(rest, 0)
     value, at = _slice(rest, at)
+    return sync_of(key, value, dict(_headers_in(rest, at)))
+
+
+def sync_of(key: bytes, value: bytes, headers: Mapping[bytes, bytes]) -> OffsetSync:
+    """Return what the key, the value and the headers of a record say.
+
+    Raises:
+        ValueError, struct.error: it is no sync.
+    """
     (length,) = _LENGTH.unpack_from(key)
     name = key[_LENGTH.size : len(key) - _PARTITION.size]
     if length != len(name):
@@ -188,9 +197,7 @@ def _parsed(rest: bytes) -> OffsetSync:
         raise ValueError(message)
     (partition,) = _PARTITION.unpack_from(key, _LENGTH.size + length)
     source, target = _OFFSETS.unpack(value)
-    headers = dict(_told(rest, at))
-    position = headers.get(_HEADER)
-    span = headers.get(_SPAN)
+    position, span = headers.get(_HEADER), headers.get(_SPAN)
     return OffsetSync(
         name.decode(),
         partition,
@@ -201,7 +208,7 @@ def _parsed(rest: bytes) -> OffsetSync:
     )
 
 
-def _told(rest: bytes, at: int) -> Iterator[tuple[bytes, bytes]]:
+def _headers_in(rest: bytes, at: int) -> Iterator[tuple[bytes, bytes]]:
     """Yield the names and values of a record's headers."""
     count, at = read(rest, at)
     for _ in range(count):
