@@ -38,6 +38,18 @@ class Bounds(NamedTuple):
     end: int
 
 
+class Topic(NamedTuple):
+    """What a topic is.
+
+    Attributes:
+        topic_id: another one when it is made anew; None where the brokers have none.
+        partitions: how many it has.
+    """
+
+    topic_id: str | None
+    partitions: int
+
+
 class Asker:
     """Asks one cluster.
 
@@ -52,10 +64,10 @@ class Asker:
         self._client: clients.Renewed[AdminClient] = clients.Renewed(AdminClient, cluster, _SETTINGS)
 
     def bounds(self, logs: Collection[Log], *, committed: bool) -> dict[Log, Bounds]:
-        """Return the bounds of some partitions; those that are not there are left out.
+        """Return the bounds of some partitions.
 
         Args:
-            logs: topics and numbers of partitions.
+            logs: topics and numbers of partitions; of a topic that is not there nobody can be asked.
             committed: whether readers wait for transactions to end.
 
         Raises:
@@ -68,20 +80,22 @@ class Asker:
         ends = self._asked(logs, OffsetSpec.latest(), committed)
         return {log: Bounds(starts[log], ends[log]) for log in starts.keys() & ends.keys()}
 
-    def topic_ids(self, topics: Collection[str]) -> dict[str, str | None]:
-        """Return the ids of topics, which are others when they are made anew; None where the brokers have none.
-
-        Topics that are not there are left out.
+    def topics(self, names: Collection[str]) -> dict[str, Topic]:
+        """Return what topics of some names are; those that are not there are left out.
 
         Raises:
             AnabranchError: as `bounds` says.
         """
-        if not topics:
+        if not names:
             return {}
         client = self._client.get()
-        answers = client.describe_topics(TopicCollection(list(topics)), request_timeout=self._seconds)
-        told = {topic: self._answer(client, topic, answer) for topic, answer in answers.items()}
-        return {topic: _known(found.topic_id) for topic, found in told.items() if found is not None}
+        answers = client.describe_topics(TopicCollection(list(names)), request_timeout=self._seconds)
+        told = {name: self._answer(client, name, answer) for name, answer in answers.items()}
+        return {
+            name: Topic(_known(found.topic_id), len(found.partitions))
+            for name, found in told.items()
+            if found is not None
+        }
 
     def _asked(self, logs: Collection[Log], spec: Any, committed: bool) -> dict[Log, int]:
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED

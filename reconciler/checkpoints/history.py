@@ -103,14 +103,13 @@ class History:
         """
         for copy in self._copies.values():
             copy.runs.doubt()
-        found = self._asker.bounds([(self.topic, 0)], committed=False)
-        if not found:
+        seen = self._asker.topics([self.topic]).get(self.topic)
+        if seen is None:
             self._forget(None)
             return
-        start, end = found[self.topic, 0]
-        topic_id = self._asker.topic_ids([self.topic]).get(self.topic)
-        if topic_id != self._topic_id or self._at > end:
-            self._forget(topic_id)
+        start, end = self._asker.bounds([(self.topic, 0)], committed=False)[self.topic, 0]
+        if seen.topic_id != self._topic_id or self._at > end:
+            self._forget(seen.topic_id)
         self._at = max(self._at, start)
         deadline = time.monotonic() + _PATIENCE
         while self._at < end:

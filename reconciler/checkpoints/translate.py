@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from types import TracebackType
-from typing import Literal, NamedTuple
 
 from reconciler.checkpoints.bounds import Asker, Bounds, Log
 from reconciler.checkpoints.history import History
@@ -22,41 +21,13 @@ from reconciler.checkpoints.walk import TooFar, Walker
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import Flow
 from reconciler.model.runs import CopyRecord, Runs
+from reconciler.model.translation import How, Question, Translated, Way
 from reconciler.replicator.place import differ
 from reconciler.state.copies import Copies
 from reconciler.state.ownership import Ownership
 
-How = Literal["record", "end", "ahead", "expired", "unknown"]
-Way = Literal["downstream", "upstream"]
-
 _SECONDS = 10.0
 _MOST_RECORDS = 2_000_000
-
-
-class Translated(NamedTuple):
-    """What an offset is on the other side.
-
-    Attributes:
-        offset: where to go on; None where nobody should be moved.
-        how: `record`: a record stands there, or stood there before it was compacted away. `end`: all before it is
-            copied; what comes next is the next to be read. `ahead`: it is further than the copy, so this is the end of
-            what is there, and what is copied later would be read again. `expired`: that place is deleted already.
-            `unknown`: nothing tells it.
-        why: in words, where there is more to say.
-    """
-
-    offset: int | None
-    how: How
-    why: str = ""
-
-
-class Question(NamedTuple):
-    """An offset of one partition, by the original topic's name."""
-
-    topic: str
-    partition: int
-    offset: int
-    way: Way = "downstream"
 
 
 class Translator:
@@ -87,6 +58,7 @@ class Translator:
         self._modes: dict[str, str] = {}
         self._at_source: dict[Log, Bounds] = {}
         self._at_target: dict[Log, Bounds] = {}
+        self._ids: dict[str, tuple[str | None, str | None]] = {}
         self._why_not: dict[str, str] = {}
         # Up to which place no record follows a position at the source, and which is the first that does.
         self._next: dict[tuple[Log, int], int | None] = {}
@@ -122,41 +94,49 @@ class Translator:
         topics = {topic for topic, _ in logs}
         if topics - self._modes.keys():
             owned = self._ownership.read()
-            remotes = {topic: owned.get(self._flow.remote_topic(topic)) for topic in topics}
-            self._modes |= {topic: self._flow.offsets if one is None else one.offsets for topic, one in remotes.items()}
-        # What is at the target before this, the syncs that are read later tell of.
-        self._at_target |= self._bounds_of_copies(logs)
-        self._at_source |= self._source.bounds(logs, committed=self._reads_committed)
+            owners = {topic: owned.get(self._flow.remote_topic(topic)) for topic in topics}
+            self._modes |= {topic: self._flow.offsets if one is None else one.offsets for topic, one in owners.items()}
         self._next.clear()
+        there = self._look_for(topics)
+        wanted = {log for log in logs if log[0] in there and log[1] < there[log[0]]}
+        for known in (self._at_source, self._at_target):
+            for log in logs:
+                known.pop(log, None)
+        # What is at the target before this, the syncs that are read later tell of.
+        remotes = {(self._flow.remote_topic(topic), partition): (topic, partition) for topic, partition in wanted}
+        bounds = self._target.bounds(remotes.keys(), committed=True)
+        self._at_target |= {remotes[remote]: one for remote, one in bounds.items()}
+        self._at_source |= self._source.bounds(wanted, committed=self._reads_committed)
         self._copies.refresh()
         if any(self._modes[topic] != "identical" for topic in topics):
             self._history.refresh()
-        self._see_who_is_who(topics, logs)
+        self._see_what_is_told_of_others(wanted)
 
-    def _bounds_of_copies(self, logs: Collection[Log]) -> dict[Log, Bounds]:
-        remotes = {(self._flow.remote_topic(topic), partition): (topic, partition) for topic, partition in logs}
-        found = self._target.bounds(remotes.keys(), committed=True)
-        return {remotes[remote]: bounds for remote, bounds in found.items()}
-
-    def _see_who_is_who(self, topics: Collection[str], logs: Collection[Log]) -> None:
-        """Find the topics of which nothing can be told: one side is not there, or was made anew."""
-        here = self._source.topic_ids(topics)
-        there = self._target.topic_ids({self._flow.remote_topic(topic) for topic in topics})
-        for topic in topics:
+    def _look_for(self, topics: Collection[str]) -> dict[str, int]:
+        """Return how many partitions topics have that are there on both sides; note why others have no answers."""
+        remotes = {topic: self._flow.remote_topic(topic) for topic in topics}
+        here, there = self._source.topics(topics), self._target.topics(set(remotes.values()))
+        found: dict[str, int] = {}
+        for topic, remote in remotes.items():
             self._why_not.pop(topic, None)
-            remote = self._flow.remote_topic(topic)
             if topic not in here:
                 self._why_not[topic] = f"there is no topic {topic} at {self._flow.source}"
             elif remote not in there:
                 self._why_not[topic] = f"there is no topic {remote} at {self._flow.target}"
+            else:
+                self._ids[topic] = here[topic].topic_id, there[remote].topic_id
+                found[topic] = min(here[topic].partitions, there[remote].partitions)
+        return found
+
+    def _see_what_is_told_of_others(self, logs: Collection[Log]) -> None:
+        """Find the topics of which nothing is told, as one side was made anew under the same name."""
         for log in logs:
             topic, remote = log[0], self._flow.remote_topic(log[0])
-            if topic in self._why_not:
-                continue
-            for source_id, target_id in self._ids_told(log):
-                if differ(source_id, here[topic]):
+            source_id, target_id = self._ids[topic]
+            for told_source, told_target in self._ids_told(log):
+                if differ(told_source, source_id):
                     self._why_not[topic] = f"{remote} holds records of another topic {topic}, which was made anew"
-                if differ(target_id, there[remote]):
+                if differ(told_target, target_id):
                     self._why_not[topic] = f"{remote} was made anew, and nothing is told of it yet"
 
     def _ids_told(self, log: Log) -> Iterable[tuple[str | None, str | None]]:
@@ -348,6 +328,16 @@ class Translator:
         if (log, position) not in self._next:
             self._next[log, position] = self._originals.first(*log, position)
         return self._next[log, position]
+
+
+def translated(source: Cluster, target: Cluster, flow: Flow, questions: Collection[Question]) -> list[Translated]:
+    """Return what some offsets of a flow's topics are on the other side, in their order.
+
+    Raises:
+        AnabranchError: as `Translator.refresh` says.
+    """
+    with Translator(source, target, flow) as translator:
+        return translator.answers(questions)
 
 
 def _to_source(runs: Runs, offset: int) -> int:
