@@ -185,7 +185,7 @@ class Reader:
         if self._size.is_wide:
             # Lanes that are still to come count as well: room for a large answer is kept for the next one.
             asking = max(sum(reader.is_asking for reader in self.peers), min(len(self._asks), MOST_LANES), 1)
-            self._size.most = self._quota.ahead(min(self._most, _FAR_BYTES_TOGETHER // asking))
+            self._size.most = self._quota.ahead(min(self._most, max(_FAR_BYTES_TOGETHER, self._most) // asking))
         if self._beat.lane:
             return
         if not self._size.is_wide:
