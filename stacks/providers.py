@@ -6,6 +6,7 @@ two clusters in one program either would quietly point a provider at the wrong c
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pulumi
@@ -74,7 +75,7 @@ def provider_for(cluster: Cluster) -> kafka.Provider:
         cluster.alias,
         bootstrap_servers=list(cluster.bootstrap),
         kafka_version=PROTOCOL_VERSION,
-        timeout=TIMEOUT_SECONDS,
+        timeout=math.ceil(cluster.clients.admin.patience(TIMEOUT_SECONDS)),
         tls_enabled=security.has_tls,
         skip_tls_verify=False,
         ca_cert=security.ca.resolve(cluster.where) if security.ca else "",

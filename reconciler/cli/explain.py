@@ -24,6 +24,7 @@ def explain(
             help="Topology files; several are one topology. - reads standard input. Or error codes, such as AB407.",
         ),
     ] = None,
+    *,
     topics: Annotated[
         list[str] | None,
         typer.Option("--topic", metavar="NAME", help="What becomes of the topic of this name; may be repeated."),
@@ -32,20 +33,21 @@ def explain(
     acls: Annotated[
         bool, typer.Option("--acls", help="Which ACLs the flows need on each cluster, to replicate and to apply.")
     ] = False,
+    clients: Annotated[
+        bool, typer.Option("--clients", help="Which settings clients have at each cluster, and which line says so.")
+    ] = False,
     codes: Annotated[bool, typer.Option("--codes", help="Every error code, one line each.")] = False,
     output: Annotated[
         _Format, typer.Option("--format", help="How the result is written; commands, of kafka-acls.sh, with --acls.")
     ] = "text",
 ) -> None:
-    """Say how flows name remote topics, what becomes of single topics, which ACLs are needed, or what a code means.
+    """Say how flows name copies, what becomes of topics, which ACLs and client settings count, or what a code means.
 
     Nothing is connected to: the topics need not be there.
     """
-    from reconciler.report.explain import explained, explained_text
-
     wanted = _codes(files or [], codes)
     if wanted is not None:
-        if topics or flow is not None or acls or output == "commands":
+        if topics or flow is not None or acls or clients or output == "commands":
             message = "codes go with --format text or json alone"
             raise typer.BadParameter(message, param_hint="CODE")
         _print_codes(wanted, output)
@@ -58,15 +60,37 @@ def explain(
     if output == "commands" and not acls:
         message = "commands are there for --acls alone"
         raise typer.BadParameter(message, param_hint="--format")
+    if acls and clients:
+        message = "either --acls or --clients"
+        raise typer.BadParameter(message, param_hint="--clients")
     chosen = [one for one in topology.flows if flow in (None, one.name)]
+    running = [one for one in chosen if one.enabled or flow is not None]
     if acls:
-        _print_acls(topology, [one for one in chosen if one.enabled or flow is not None], output)
-        return
-    told = explained(topology, chosen, topics or [])
+        _print_acls(topology, running, output)
+    elif clients:
+        _print_clients(topology, running, output)
+    else:
+        _print_topics(topology, chosen, topics or [], output)
+
+
+def _print_topics(topology: Topology, flows: Sequence[Flow], topics: Sequence[str], output: _Format) -> None:
+    from reconciler.report.explain import explained, explained_text
+
+    told = explained(topology, flows, topics)
     if output == "json":
         print_json(told)
     else:
         stdout_console().print(explained_text(told))
+
+
+def _print_clients(topology: Topology, flows: Sequence[Flow], output: _Format) -> None:
+    from reconciler.report.clients import clients_text, clients_told
+
+    told = clients_told(topology, flows)
+    if output == "json":
+        print_json(told)
+    else:
+        stdout_console().print(clients_text(told))
 
 
 def _print_acls(topology: Topology, flows: Sequence[Flow], output: _Format) -> None:

@@ -8,15 +8,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, cast
 
-from reconciler.declare import codes, security
+from reconciler.declare import clients, codes, security
 from reconciler.declare.located import Located, Place, Value
 from reconciler.model.cluster import DEFAULT_DATACENTER, Cluster, Replicator
 
 _PORTS = range(1, 65536)
 
 
-def build(alias: str, place: Place) -> Cluster:
-    """Return the cluster that the mapping at `place` declares; it has passed the schema."""
+def build(alias: str, place: Place, general: Place | None = None) -> Cluster:
+    """Return the cluster that the mapping at `place` declares; it has passed the schema.
+
+    Args:
+        alias: what it is called.
+        place: where it is declared.
+        general: where settings of clients stand that hold for every cluster.
+    """
     fields = cast("dict[str, Value]", place.value)
     return Cluster(
         alias=alias,
@@ -26,6 +32,7 @@ def build(alias: str, place: Place) -> Cluster:
         rack=cast("str | None", fields.get("rack")),
         cluster_id=cast("str | None", fields.get("cluster-id")),
         replicator=_replicator(cast("dict[str, Any] | None", fields.get("replicator"))),
+        clients=clients.build(clients.effective(general, place / "clients")),
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from reconciler.declare import (
+    clients,
     clusters,
     codes,
     crossings,
@@ -27,6 +28,7 @@ from reconciler.declare.expand import expand, references
 from reconciler.declare.located import Document, Located, Mark, Place, Position
 from reconciler.declare.merge import Declaration, Source, merge
 from reconciler.declare.reader import display_name, read
+from reconciler.declare.settings import Settings
 from reconciler.declare.violations import Finding
 from reconciler.model.errors import DeclaredInputError, Problem
 from reconciler.model.topology import Topology
@@ -55,6 +57,7 @@ def load(paths: Sequence[Path], warn: Callable[[Problem], None] = _ignore) -> To
         problems += _missing(sources)
         problems += _unknown_clusters(declaration, sources)
         problems += security.two_principals(declaration.clusters)
+        problems += clients.conflicts(_clients(declaration, sources))
     drafts, unexpanded = expand(declaration)
     problems += unexpanded
     if all_read and declaration.all_flows:
@@ -66,7 +69,9 @@ def load(paths: Sequence[Path], warn: Callable[[Problem], None] = _ignore) -> To
     used = {alias for draft in drafts for alias in (draft.flow.source, draft.flow.target)}
     topology = Topology(
         name=declaration.name,
-        clusters={alias: clusters.build(alias, place) for alias, place in declaration.clusters.items()},
+        clusters={
+            alias: clusters.build(alias, place, declaration.clients) for alias, place in declaration.clusters.items()
+        },
         flows=tuple(draft.flow for draft in drafts),
         datacenters={name: datacenters.build(name, place) for name, place in declaration.datacenters.items()},
     )
@@ -92,7 +97,9 @@ def _source(path: Path, problems: list[Located]) -> Source | None:
         return None
     findings = shape.check(reading.document)
     # Two looks: the items of lists are only worth a second one where the schema found nothing wrong.
-    findings += [found for look in (selections, renames) for found in look.check(_without(reading.document, findings))]
+    findings += [
+        found for look in (selections, renames, clients) for found in look.check(_without(reading.document, findings))
+    ]
     problems += [finding.located for finding in findings]
     source = _without(reading.document, findings)
     problems += _bad_clusters(source)
@@ -129,6 +136,16 @@ def _missing(sources: Sequence[Source]) -> Iterable[Located]:
     for key in ("name", "clusters"):
         if not any(key in source.document.value or (key,) in source.broken for source in sources):
             yield sources[0].document.at().problem(codes.MISSING, f"{key} is missing", f"add {key}")
+
+
+def _clients(declaration: Declaration, sources: Sequence[Source]) -> dict[str, Settings]:
+    """Return the settings of clients that are effective for each cluster whose own can be used."""
+    known = {source.document.name: source for source in sources}
+    return {
+        alias: clients.effective(declaration.clients, place / "clients")
+        for alias, place in declaration.clusters.items()
+        if known[place.document.name].usable(place / "clients")
+    }
 
 
 def _unknown_clusters(declaration: Declaration, sources: Sequence[Source]) -> Iterable[Located]:

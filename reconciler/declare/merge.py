@@ -41,6 +41,7 @@ class Declaration:
         clusters: the place of each cluster by alias, usable or not.
         datacenters: likewise, by name.
         base: what holds for every flow: built-in, `policy`, `defaults`.
+        clients: the place of the settings of clients that hold for every cluster, if there are any.
         patterns: usable items of `replication`.
         entries: usable items of `flows`.
         all_flows: whether every pattern, entry and default is usable.
@@ -50,6 +51,7 @@ class Declaration:
     clusters: dict[str, Place] = field(default_factory=dict)
     datacenters: dict[str, Place] = field(default_factory=dict)
     base: Settings = field(default_factory=lambda: BUILT_IN)
+    clients: Place | None = None
     patterns: list[Place] = field(default_factory=list)
     entries: list[Place] = field(default_factory=list)
     all_flows: bool = True
@@ -70,12 +72,14 @@ def merge(sources: Sequence[Source]) -> tuple[Declaration, list[Located]]:
     for layer in (policy, defaults):
         if layer and usable[layer.document.name].usable(layer):
             base = {**base, **(policy_at(layer) if layer is policy else written_at(layer))}
+    clients = defaults / "clients" if defaults else None
     shared = ("policy", "defaults", "replication", "flows")
     declaration = Declaration(
         name=str(name.value) if name else "",
         clusters=_by_name("clusters", "cluster", sources, problems),
         datacenters=_by_name("datacenters", "data centre", sources, problems),
         base=base,
+        clients=clients if clients and usable[clients.document.name].usable(clients) else None,
         patterns=[place for source in sources for place in source.items("replication") if source.usable(place)],
         entries=[place for source in sources for place in source.items("flows") if source.usable(place)],
         all_flows=not any(path[:1] == (key,) for source in sources for path in source.broken for key in shared),

@@ -99,8 +99,11 @@ def _unknown_key(violation: Violation, key: str) -> Finding:
     if words.is_java_store(parent.path, key):
         message = f"expected PEM files under ca, certificate and key; found {key}, which only Java reads"
         return _at_key(place, codes.UNKNOWN_KEY, message, _CONVERT)
+    if (field := words.declared_elsewhere(parent.path, key)) is not None:
+        message = f"{key} is declared elsewhere: by {field}"
+        return _at_key(place, codes.UNKNOWN_KEY, message, f"remove it, and use {field}")
     meant = words.closest(key, known)
-    if words.holds_secrets(parent.path):
+    if words.holds_secrets(parent.path) or _is_beside_secrets(violation):
         # In braces, an unquoted value with a comma ends as a key: it may be half of a password.
         message = f"expected one of {words.either(known)}; found another key, not shown: it may be part of a secret"
         remedy = f"did you mean {meant}?" if meant else "remove it, or put quotes around a value with a comma"
@@ -116,6 +119,12 @@ def _unknown_key(violation: Violation, key: str) -> Finding:
     located = place.problem(codes.UNKNOWN_KEY, message, remedy, at_key=True)
     # What was meant is as good as missing: nothing that rests on it can be checked.
     return Finding(located, (*parent.path, meant) if meant else None)
+
+
+def _is_beside_secrets(violation: Violation) -> bool:
+    """Tell whether somebody has written credentials among the settings of clients."""
+    is_one = words.is_of_clients(violation.place.path)
+    return is_one and any(key.startswith(("sasl.", "ssl.")) for key in violation.keys)
 
 
 @cache

@@ -25,14 +25,27 @@ _PLANNED_OF_FLOWS = frozenset(
     (
         *("groups", "where", "select"),
         *("heartbeats", "checkpoints"),
-        *("overrides", "consumer", "producer", "admin"),
     )
 )
 _PLANNED_KEYS: dict[str, frozenset[str]] = {
     "topology": _PLANNED_OF_FLOWS,
     "datacenter": frozenset(("serve",)),
-    "cluster": frozenset(("overrides", "consumer", "producer", "admin")),
     "flow": _PLANNED_OF_FLOWS,
+}
+
+_WITH_CLIENTS = ("topology", "cluster", "flow")
+_ROLES = ("consumer", "producer", "admin")
+# Settings of Kafka's clients that topologies have fields for, and others whose names begin so.
+_ELSEWHERE = {
+    "bootstrap": "`bootstrap` of the cluster",
+    "client.rack": "`rack` of the cluster",
+    **dict.fromkeys(("security", "sasl", "ssl"), "`security` of the cluster"),
+    "isolation.level": "`isolation-level` of flows",
+    "compression": "`compression` of flows",
+    **dict.fromkeys(("linger.ms", "fetch.min.bytes"), "`linger` of flows"),
+    "batch.size": "`batch-size` of flows",
+    **dict.fromkeys(("acks", "enable.idempotence", "transactional.id", "transaction"), "`delivery` of flows"),
+    **dict.fromkeys(("group", "auto.offset.reset"), "`start` of flows"),
 }
 
 _REFERENCES = frozenset(("password", "ca", "certificate", "key", "key-password", "client-secret", "token", "keytab"))
@@ -62,6 +75,20 @@ def is_planned_key(path: JsonPath, key: str) -> bool:
 def is_java_store(path: JsonPath, key: str) -> bool:
     """Tell whether `key` means a file that only Java reads."""
     return kind(path) == "security" and key in _STORES
+
+
+def declared_elsewhere(path: JsonPath, key: str) -> str | None:
+    """Return which field says what somebody means by `key` in the mapping at `path`; None where there is none."""
+    if kind(path) in _WITH_CLIENTS and key in (*_ROLES, "overrides"):
+        return "`clients` of a cluster, or of defaults"
+    if not is_of_clients(path):
+        return None
+    return next((field for start, field in _ELSEWHERE.items() if key == start or key.startswith(f"{start}.")), None)
+
+
+def is_of_clients(path: JsonPath) -> bool:
+    """Tell whether the mapping at `path` holds settings of clients."""
+    return path[-2:-1] == ("clients",) and path[-1] in _ROLES
 
 
 def is_reference(path: JsonPath) -> bool:

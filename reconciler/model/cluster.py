@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reconciler.model import tokens
+from reconciler.model.clients import Clients
 from reconciler.model.errors import Problem
 from reconciler.model.security import SecretRef, Security, kafka_python_settings, librdkafka_settings
 from reconciler.model.tokens import Token
@@ -40,6 +41,7 @@ class Cluster:
         rack: near which of its racks records are read, or `env:NAME` of who says that; None reads from the leaders.
         cluster_id: Kafka's own id of it; None where any cluster at these addresses is the one that is meant.
         replicator: whom an apply allows what flows need here; None where nobody needs to be.
+        clients: of those that read from it, write to it and administer it.
     """
 
     alias: str
@@ -49,6 +51,7 @@ class Cluster:
     rack: str | None = None
     cluster_id: str | None = None
     replicator: Replicator | None = None
+    clients: Clients = field(default_factory=Clients)
 
     def other_cluster(self, found: str | None) -> Problem | None:
         """Return the problem that another cluster answers than the declared one; None where it is the one.
@@ -76,7 +79,7 @@ class Cluster:
         return SecretRef.parse(self.rack).resolve(f"rack of {self.where}")
 
     def librdkafka(self) -> dict[str, Any]:
-        """Return the connection settings for confluent-kafka, secrets resolved.
+        """Return the connection settings for confluent-kafka, which administers, secrets resolved.
 
         With OAUTHBEARER, a client is to be polled right after it was made: it asks for its first token then.
 
@@ -84,6 +87,8 @@ class Cluster:
             EnvironmentFault: AB304, a secret cannot be resolved.
         """
         settings: dict[str, Any] = {"bootstrap.servers": ",".join(self.bootstrap)}
+        if self.clients.admin.client_id is not None:
+            settings["client.id"] = self.clients.admin.client_id
         if self.security.oauth is not None:
             settings["oauth_cb"] = self._for_librdkafka
         return settings | librdkafka_settings(self.security, self.where)

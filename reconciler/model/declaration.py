@@ -27,14 +27,16 @@ def digest_into(topology: Topology, target: str) -> str:
     """Return the digest, 16 hexadecimal digits, of what a topology declares for one target.
 
     It says what is copied to where and how: the topology's name, the enabled flows into the target with all their
-    fields, the addresses of their clusters, and all aliases, as these decide which names are copies. Fields with their
-    defaults are left out, so that a field that a later release knows changes nothing. How clients authenticate is no
-    part of it, as whoever applies often is not whoever replicates; nor are data centres, places in files, and any order
-    that means nothing.
+    fields, the addresses of their clusters, settings of clients that read from the sources and write to the target, and
+    all aliases, as these decide which names are copies. Fields with their defaults are left out, so that a field that a
+    later release knows changes nothing. How clients authenticate and administer is no part of it, as whoever applies
+    often is not whoever replicates; nor are data centres, places in files, and any order that means nothing.
     """
     flows = topology.flows_into((target,))
     used = {target, *(flow.source for flow in flows)}
-    declared = {
+    clients = {f"consumer of {flow.source}": _told(topology.clusters[flow.source].clients.consumer) for flow in flows}
+    clients[f"producer of {target}"] = _told(topology.clusters[target].clients.producer)
+    declared: dict[str, Any] = {
         "form": _FORM,
         "topology": topology.name,
         "target": target,
@@ -42,6 +44,8 @@ def digest_into(topology: Topology, target: str) -> str:
         "clusters": {alias: sorted(topology.clusters[alias].bootstrap) for alias in used},
         "flows": {flow.name: _told(_ordered(flow)) for flow in flows},
     }
+    if told := {name: values for name, values in clients.items() if values}:
+        declared["clients"] = told
     return hashlib.sha256(json.dumps(declared, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -9,6 +9,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from reconciler.model.clients import Clients
 from reconciler.model.cluster import Cluster
 from reconciler.model.config_rules import ConfigRules
 from reconciler.model.declaration import digest_into
@@ -88,5 +89,5 @@ def _tuples(value: dict[str, Any], *names: str) -> dict[str, tuple[str, ...]]:
 
 
 def _cluster(value: dict[str, Any]) -> Cluster:
-    security = Security.from_json(value["security"])
-    return Cluster(**{**value, "bootstrap": tuple(value["bootstrap"]), "security": security})
+    security, clients = Security.from_json(value["security"]), Clients.from_json(value["clients"])
+    return Cluster(**{**value, "bootstrap": tuple(value["bootstrap"]), "security": security, "clients": clients})

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from reconciler.model.clients import Clients
 from reconciler.model.cluster import Cluster
 from reconciler.model.datacenter import DataCenter, Spark
 from reconciler.model.flow import Flow
@@ -61,11 +62,15 @@ class Topology:
 
 
 def _told(cluster: Cluster) -> dict[str, Any]:
-    """Return the cluster without what changes no plan: from which replica somebody reads, and its id."""
-    told = asdict(replace(cluster, rack=None))
+    """Return the cluster without what changes no plan: from which replica somebody reads, its id, places in files."""
+    clients = replace(cluster.clients, places=())
+    told = asdict(replace(cluster, rack=None, clients=clients))
     del told["cluster_id"]
     if cluster.replicator is None:
         del told["replicator"]
+    if clients == Clients():
+        # A plan of a release that knew none of them is still the same plan.
+        del told["clients"]
     return told
 
 

@@ -60,6 +60,7 @@ class Connection:
     def __init__(self, cluster: Cluster, seconds: float = CONNECT_SECONDS) -> None:
         self._cluster = cluster
         self._operations: frozenset[str] | None = None
+        self._patience = cluster.clients.admin.patience(ANSWER_SECONDS)
         # A connection that nothing is wrong with may be slow.
         self._client, self.metadata = clients.metadata(cluster, seconds, ANSWER_SECONDS)
         if other := cluster.other_cluster(self.metadata.cluster_id):
@@ -75,7 +76,7 @@ class Connection:
         if not names:
             return {}
         futures = self._client.describe_topics(
-            TopicCollection(list(names)), include_authorized_operations=True, request_timeout=ANSWER_SECONDS
+            TopicCollection(list(names)), include_authorized_operations=True, request_timeout=self._patience
         )
         return self._collect({f"topic {name}": futures[name] for name in names}, "DESCRIBE")
 
@@ -88,7 +89,7 @@ class Connection:
         if not names:
             return {}
         futures = self._client.describe_topics(
-            TopicCollection(list(names)), include_authorized_operations=True, request_timeout=ANSWER_SECONDS
+            TopicCollection(list(names)), include_authorized_operations=True, request_timeout=self._patience
         )
         found: dict[str, frozenset[str] | None] = {}
         for name, future in futures.items():
@@ -111,7 +112,7 @@ class Connection:
         if not names:
             return {}
         wanted = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names]
-        futures = self._client.describe_configs(wanted, request_timeout=ANSWER_SECONDS)
+        futures = self._client.describe_configs(wanted, request_timeout=self._patience)
         return self._collect({f"topic {place.name}": future for place, future in futures.items()}, "DESCRIBE_CONFIGS")
 
     def config_keys(self, topic: str | None) -> frozenset[str]:
@@ -122,7 +123,7 @@ class Connection:
         """Return a topic's settings, or a broker's for None; empty when the user may not see them."""
         kind = ConfigResource.Type.BROKER if topic is None else ConfigResource.Type.TOPIC
         wanted = ConfigResource(kind, str(min(self.metadata.brokers)) if topic is None else topic)
-        (future,) = self._client.describe_configs([wanted], request_timeout=ANSWER_SECONDS).values()
+        (future,) = self._client.describe_configs([wanted], request_timeout=self._patience).values()
         try:
             found: Configs = future.result()
         except KafkaException:
@@ -148,7 +149,7 @@ class Connection:
     def cluster_operations(self) -> frozenset[str]:
         """Return what we may do on the cluster itself; empty when the user may not see that. It is asked once."""
         if self._operations is None:
-            future = self._client.describe_cluster(include_authorized_operations=True, request_timeout=ANSWER_SECONDS)
+            future = self._client.describe_cluster(include_authorized_operations=True, request_timeout=self._patience)
             try:
                 self._operations = operations_of(future.result()) or frozenset()
             except KafkaException:
@@ -166,7 +167,7 @@ class Connection:
         """
         if "DESCRIBE" not in self.cluster_operations():
             return "hidden", frozenset()
-        future = self._client.describe_acls(bindings.EVERY, request_timeout=ANSWER_SECONDS)
+        future = self._client.describe_acls(bindings.EVERY, request_timeout=self._patience)
         try:
             known = [bindings.from_kafka(one) for one in future.result()]
         except KafkaException as error:
@@ -180,7 +181,7 @@ class Connection:
     def may_read_group(self, group: str) -> bool:
         """Tell whether READ on a group is allowed, whether it exists or not; what nobody said counts as allowed."""
         futures = self._client.describe_consumer_groups(
-            [group], include_authorized_operations=True, request_timeout=ANSWER_SECONDS
+            [group], include_authorized_operations=True, request_timeout=self._patience
         )
         try:
             operations = operations_of(futures[group].result())
@@ -211,7 +212,9 @@ class Connection:
             return {}
         asked = {TopicPartition(name, number): spec for name, number in places}
         found: dict[tuple[str, int], int] = {}
-        for place, future in self._client.list_offsets(asked, request_timeout=OFFSETS_SECONDS).items():
+        for place, future in self._client.list_offsets(
+            asked, request_timeout=self._cluster.clients.admin.patience(OFFSETS_SECONDS)
+        ).items():
             with contextlib.suppress(KafkaException):
                 found[place.topic, place.partition] = future.result().offset
         return found

@@ -52,13 +52,14 @@ class Admin:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._client = clients.make(AdminClient, cluster)
+        self._patience = cluster.clients.admin.patience(ANSWER_SECONDS)
 
     def create_topics(self, topics: Mapping[str, DesiredTopic]) -> Problems:
         """Make topics; return what went wrong by topic name."""
         problems: Problems = {}
         for names in _batches({name: 1 + t.partitions + len(t.settings) for name, t in topics.items()}):
             new = [_new_topic(topics[name]) for name in names]
-            problems |= self._problems(self._client.create_topics(new, request_timeout=ANSWER_SECONDS), "CREATE")
+            problems |= self._problems(self._client.create_topics(new, request_timeout=self._patience), "CREATE")
         return problems
 
     def await_topics(self, partitions: Mapping[str, int]) -> tuple[dict[str, str], Problems]:
@@ -74,7 +75,7 @@ class Admin:
         missing = dict(partitions)
         while missing:
             try:
-                seen = self._client.list_topics(timeout=ANSWER_SECONDS).topics
+                seen = self._client.list_topics(timeout=self._patience).topics
             except KafkaException as error:
                 return {}, dict.fromkeys(partitions, self._problem(error.args[0], "DESCRIBE", ""))
             missing = {name: n for name, n in missing.items() if name not in seen or not _is_led(seen[name], n)}
@@ -110,7 +111,7 @@ class Admin:
         found: dict[str, Future[TopicDescription]] = {}
         while missing := [name for name in names if name not in found]:
             asked = TopicCollection(missing)
-            described = self._client.describe_topics(asked, request_timeout=ANSWER_SECONDS, **options)
+            described = self._client.describe_topics(asked, request_timeout=self._patience, **options)
             is_late = time.monotonic() > deadline
             found |= {name: future for name, future in described.items() if is_late or not _is_unknown(future)}
             if len(found) < len(names):
@@ -122,7 +123,7 @@ class Admin:
         problems: Problems = {}
         for names in _batches(totals):
             new = [NewPartitions(name, totals[name]) for name in names]
-            problems |= self._problems(self._client.create_partitions(new, request_timeout=ANSWER_SECONDS), "ALTER")
+            problems |= self._problems(self._client.create_partitions(new, request_timeout=self._patience), "ALTER")
         return problems
 
     def alter_configs(self, changes: Mapping[str, Sequence[ConfigChange]]) -> Problems:
@@ -130,7 +131,7 @@ class Admin:
         problems: Problems = {}
         for names in _batches({name: len(changed) for name, changed in changes.items()}):
             futures = self._client.incremental_alter_configs(
-                [_resource(name, changes[name]) for name in names], request_timeout=ANSWER_SECONDS
+                [_resource(name, changes[name]) for name in names], request_timeout=self._patience
             )
             problems |= self._problems({place.name: future for place, future in futures.items()}, "ALTER_CONFIGS")
         return problems

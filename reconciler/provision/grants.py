@@ -49,6 +49,7 @@ class Grants:
         self._cluster = cluster
         self._topology = topology
         self._client = clients.make(AdminClient, cluster)
+        self._patience = cluster.clients.admin.patience(ANSWER_SECONDS)
         self._ownership = Ownership(cluster)
 
     def change(self, steps: Collection[AclChange]) -> Outcome:
@@ -79,7 +80,7 @@ class Grants:
             outcome.failed += [Failure(step, problem) for step in steps]
             return
         asked = {bindings.to_kafka(step.binding): step.binding for step in steps}
-        problems = self._problems(asked, self._client.create_acls(list(asked), request_timeout=ANSWER_SECONDS))
+        problems = self._problems(asked, self._client.create_acls(list(asked), request_timeout=self._patience))
         problems |= self._await([step.binding for step in steps if step.binding not in problems])
         _tell(steps, problems, outcome)
 
@@ -87,7 +88,7 @@ class Grants:
         asked = {bindings.exactly(step.binding): step.binding for step in steps if not step.is_kept}
         problems: Problems = {}
         if asked:
-            problems = self._problems(asked, self._client.delete_acls(list(asked), request_timeout=ANSWER_SECONDS))
+            problems = self._problems(asked, self._client.delete_acls(list(asked), request_timeout=self._patience))
         gone = [self._record(step) for step in steps if step.binding not in problems]
         try:
             self._ownership.forget_bindings(gone)
@@ -104,7 +105,7 @@ class Grants:
         missing = set(granted)
         while missing:
             try:
-                seen = self._client.describe_acls(bindings.EVERY, request_timeout=ANSWER_SECONDS).result()
+                seen = self._client.describe_acls(bindings.EVERY, request_timeout=self._patience).result()
             except KafkaException as error:
                 return {one: self._problem(error.args[0], one) for one in missing}
             missing -= {bindings.from_kafka(one) for one in seen}

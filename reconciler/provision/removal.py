@@ -18,7 +18,7 @@ from reconciler.model.errors import AnabranchError, Problem
 from reconciler.model.removals import DeleteTopic, ForgetTopic, Removal
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
-from reconciler.provision.admin import ANSWER_SECONDS, VISIBLE_SECONDS, Admin, Problems
+from reconciler.provision.admin import VISIBLE_SECONDS, Admin, Problems
 from reconciler.state.declarations import Declarations
 from reconciler.state.ownership import Ownership
 from reconciler.state.running import still_copied
@@ -93,7 +93,7 @@ class Remover(Admin):
         doomed = [name for name in there if name not in problems]
         if not doomed:
             return problems
-        futures = self._client.delete_topics(doomed, operation_timeout=ANSWER_SECONDS, request_timeout=ANSWER_SECONDS)
+        futures = self._client.delete_topics(doomed, operation_timeout=self._patience, request_timeout=self._patience)
         asked = {name: future for name, future in futures.items() if not _is_unknown(future)}
         refused = self._problems(asked, "DELETE")
         return problems | refused | self._await_end({name: ids[name] for name in doomed if name not in refused})
@@ -123,7 +123,7 @@ class Remover(Admin):
         if not names:
             return {}, {}
         asked = TopicCollection(list(names))
-        described = self._client.describe_topics(asked, request_timeout=ANSWER_SECONDS)
+        described = self._client.describe_topics(asked, request_timeout=self._patience)
         seen = {name: future for name, future in described.items() if not _is_unknown(future)}
         problems = self._problems(seen, "DESCRIBE")
         return {name: str(f.result().topic_id) for name, f in seen.items() if name not in problems}, problems

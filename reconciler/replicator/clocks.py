@@ -20,7 +20,8 @@ _ASKED = 3
 def clock_of(cluster: Cluster) -> ClockSeen:
     """Compare clocks; the quickest of a few answers tells best."""
     loop = Loop()
-    wire = Wire(loop, cluster, "anabranch-doctor", _TIMEOUT)
+    declared = cluster.clients.admin
+    wire = Wire(loop, cluster, declared.client_id or "anabranch-doctor", declared.patience(_TIMEOUT))
     seen: list[tuple[float, float]] = []
 
     async def ask() -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
+from reconciler.model.clients import LineSettings
+from reconciler.model.cluster import Cluster
 from reconciler.model.flow import Flow
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator.lease import BEAT_TIMEOUT, ON_THE_WAY, Lease, group_of
@@ -15,9 +18,6 @@ from reconciler.state import process
 from reconciler.state.control import Listener
 from reconciler.state.copies import Copies
 from reconciler.state.status import StatusWriter
-
-# Decides how soon a broken connection is noticed, and with it how long a request may stay in doubt.
-_REQUEST_TIMEOUT = 4.0
 
 
 class Connections:
@@ -35,7 +35,8 @@ class Connections:
     def __init__(self, spec: FlowSpec, task: int) -> None:
         self.rack = spec.source.client_rack()
         self._source = spec.source
-        self._client = client = f"anabranch-{spec.flow.name}-{task}"
+        self._client = f"anabranch-{spec.flow.name}-{task}"
+        writes = spec.target.clients.producer
         self.listener = Listener(spec.target, spec.run, spec.flow.name)
         self.status = StatusWriter(spec.target, spec.digest)
         self.totals = Totals()
@@ -44,14 +45,15 @@ class Connections:
         self.read: dict[Place, ReadUpto] = {}
         self.loop = Loop()
         group = group_of(spec.topology, spec.flow.name)
-        member = f"{client}-lease@{process.own_name()}"
+        # A lease keeps its own time: what is declared of requests must not make it run out.
+        member = f"{writes.client_id or self._client}-lease@{process.own_name()}"
         beats, joins = (GroupWire(self.loop, spec.target, member, BEAT_TIMEOUT) for _ in range(2))
         self.lease = Lease(self.loop, beats, joins, group, spec.run, self._cut)
         self._fetch: dict[tuple[bool, int], Wire] = {}
-        self.ask_source = Wire(self.loop, spec.source, f"{client}-ask", _REQUEST_TIMEOUT)
+        self.ask_source = self._wire(spec.source, spec.source.clients.consumer, "-ask")
         # Everything that writes to remote partitions goes over these two.
-        self.produce = Wire(self.loop, spec.target, client, _REQUEST_TIMEOUT, self.lease.is_valid)
-        self.ask_target = Wire(self.loop, spec.target, f"{client}-ask", _REQUEST_TIMEOUT, self.lease.is_valid)
+        self.produce = self._wire(spec.target, writes, "", self.lease.is_valid)
+        self.ask_target = self._wire(spec.target, writes, "-ask", self.lease.is_valid)
         self._wires = (beats, joins, self.ask_source, self.produce, self.ask_target)
         self.memory = Memory(self.loop, Copies(spec.target), spec.flow.name)
 
@@ -66,9 +68,13 @@ class Connections:
         """Return what to read over. A long poll holds a connection up: who reads open transactions has his own."""
         key = committed, lane
         if key not in self._fetch:
-            name = self._client if committed else f"{self._client}-all"
-            self._fetch[key] = Wire(self.loop, self._source, name, _REQUEST_TIMEOUT)
+            self._fetch[key] = self._wire(self._source, self._source.clients.consumer, "" if committed else "-all")
         return self._fetch[key]
+
+    def _wire(self, cluster: Cluster, line: LineSettings, use: str, may_send: Callable[[], bool] | None = None) -> Wire:
+        """Return connections to a cluster; a declared client id is told as it is, as quotas know whole ones alone."""
+        client = line.client_id or f"{self._client}{use}"
+        return Wire(self.loop, cluster, client, line.request_timeout_ms / 1000, may_send, line)
 
     def close(self, in_doubt: bool = False) -> None:
         """Give the lease back and close everything.

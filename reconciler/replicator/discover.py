@@ -72,8 +72,8 @@ def hidden(spec: FlowSpec, found: Collection[str]) -> list[Problem]:
     wanted = [name for name in spec.flow.topics.literals() if name not in found and spec.flow.wants(name, spec.aliases)]
     if not wanted:
         return []
-    admin = clients.make(AdminClient, spec.source)
-    described = admin.describe_topics(TopicCollection(wanted), request_timeout=_TIMEOUT)
+    admin, seconds = clients.make(AdminClient, spec.source), spec.source.clients.admin.patience(_TIMEOUT)
+    described = admin.describe_topics(TopicCollection(wanted), request_timeout=seconds)
     refusals = [name for name in wanted if _is_refused(described[name])]
     return [refused(spec.source, "READ", f"topic {name}") for name in refusals]
 

@@ -49,10 +49,10 @@ class Goals:
         """
         if not places:
             return
-        admin = clients.make(AdminClient, spec.source)
+        admin, seconds = clients.make(AdminClient, spec.source), spec.source.clients.admin.patience(_TIMEOUT)
         asked = {TopicPartition(place.topic, place.partition): OffsetSpec.latest() for place in places}
         # Read committed: what an open transaction holds back cannot be copied yet.
-        answers = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT)
+        answers = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=seconds)
         for place, answer in answers.items():
             try:
                 # No limit here: the request has one of its own.

@@ -6,13 +6,12 @@ records as long as it hears it; so when that replica fails, no rack is told for 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 from reconciler.replicator.channel import Channel
 
-# For how many seconds a replica is read before the leader is asked again, as consumers do (metadata.max.age.ms).
-_TRUSTED = 300.0
 # For how many seconds nobody is told our rack after a replica has failed: about as long as it takes to be given up.
 _SHUNNED = 5.0
 
@@ -31,10 +30,12 @@ class Nearest:
     Args:
         rack: where we are; empty to read from the leaders alone.
         moved: called when a channel is to be read from another broker than before.
+        trusted: for how many seconds a replica is read before the leader is asked again.
     """
 
-    def __init__(self, rack: str, moved: Callable[[Channel], None]) -> None:
+    def __init__(self, rack: str, moved: Callable[[Channel], None], trusted: float = math.inf) -> None:
         self._rack = rack
+        self._trusted = trusted
         self._moved = moved
         self._near: dict[Channel, _Near] = {}
         self._silent_until = 0.0
@@ -60,7 +61,7 @@ class Nearest:
 
     def named(self, channel: Channel, node: int, now: float) -> None:
         """Take note that the leader has named a replica that is nearer."""
-        self._near[channel] = _Near(node, channel.opening, now + _TRUSTED)
+        self._near[channel] = _Near(node, channel.opening, now + self._trusted)
         self._moved(channel)
 
     def failed(self, channel: Channel, now: float) -> None:

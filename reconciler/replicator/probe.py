@@ -77,7 +77,8 @@ def probe(target: Cluster, cluster_id: str) -> Capabilities:
         Unreachable: AB310, the cluster does not answer.
     """
     loop = Loop()
-    wire = Wire(loop, target, "anabranch-probe", _TIMEOUT)
+    declared = target.clients.admin
+    wire = Wire(loop, target, declared.client_id or "anabranch-probe", declared.patience(_TIMEOUT))
     findings: list[Finding] = []
 
     async def run() -> None:

@@ -19,12 +19,10 @@ from reconciler.replicator.pace import Effort, FetchSize, Pace, Rest
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, FetchAnswer, FetchAsk, FetchSession, Loop, Wire
 
 # Waiting for new data may be long only when nothing else could come meanwhile.
-_WAIT_MS = 500
 _WAIT_WHILE_FULL_MS = 20
 _PARTITION_BYTES = 2 * 2**20
 _REQUEST_BYTES = 4 * 2**20
-# Over a long line, in one fetch and in all that are under way: a worker has room for as much again.
-_FAR_BYTES = 24 * 2**20
+# In all fetches that are under way over a long line: a worker has room for as much again.
 _FAR_BYTES_TOGETHER = 48 * 2**20
 # With so many readers at work, of many brokers, each asks for a usual fetch: more lanes would only take more room.
 _MOST_READERS = 10
@@ -75,13 +73,16 @@ class Reader:
         self.nearest = Nearest("", lambda _: None)
         self.lanes = Lanes(lambda _: None, most=1)
         self._quota = pace.quota
-        self._size = FetchSize(self._quota.ahead(_REQUEST_BYTES), self._quota.ahead(_FAR_BYTES))
+        declared = wire.cluster.clients.consumer
+        self._wait_ms, self._most = declared.fetch_max_wait_ms, declared.fetch_max_bytes
+        self._most_of_one = declared.max_partition_fetch_bytes or self._most
+        self._size = FetchSize(self._quota.ahead(min(_REQUEST_BYTES, self._most)), self._quota.ahead(self._most))
         self._session = FetchSession(beat.node, beat.committed)
         self._asks: dict[Channel, FetchAsk] = {}
         self._asked: dict[tuple[str, int], tuple[Channel, int, int]] = {}
         self._stirred: set[Channel] = set()
         self._look_at = 0.0
-        self._effort: defaultdict[Channel, Effort] = defaultdict(lambda: Effort(SLOW_BYTES, _FAR_BYTES))
+        self._effort: defaultdict[Channel, Effort] = defaultdict(lambda: Effort(SLOW_BYTES, self._most))
         self._rest = Rest(pace.linger, time.thread_time())
         self.bell = loop.bell()
         self.peers: Collection[Reader] = (self,)
@@ -148,7 +149,7 @@ class Reader:
 
     async def _fetch(self, full: bool) -> int:
         """Fetch once and hand over what came; return how many bytes that were."""
-        wait_ms = _WAIT_WHILE_FULL_MS if full else _WAIT_MS
+        wait_ms = min(_WAIT_WHILE_FULL_MS, self._wait_ms) if full else self._wait_ms
         began = time.monotonic()
         self._session.rack = self.nearest.rack(began)
         try:
@@ -184,7 +185,7 @@ class Reader:
         if self._size.is_wide:
             # Lanes that are still to come count as well: room for a large answer is kept for the next one.
             asking = max(sum(reader.is_asking for reader in self.peers), min(len(self._asks), MOST_LANES), 1)
-            self._size.most = self._quota.ahead(min(_FAR_BYTES, _FAR_BYTES_TOGETHER // asking))
+            self._size.most = self._quota.ahead(min(self._most, max(_FAR_BYTES_TOGETHER, self._most) // asking))
         if self._beat.lane:
             return
         if not self._size.is_wide:
@@ -242,6 +243,7 @@ class Reader:
             share = self._size.bytes if self._asks.keys() <= {channel} else self._size.bytes // 2
             usual = max(_PARTITION_BYTES, share)
             size = SLOW_BYTES if channel.is_slow else min(usual, self._effort[channel].bytes)
+            size = min(size, self._most_of_one)
             ask = FetchAsk(place.topic, sides.source_id, place.partition, channel.fetch_at, sides.source.epoch, size)
             self._asks[channel] = ask
             self._session.want(ask)

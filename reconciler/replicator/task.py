@@ -90,7 +90,7 @@ class Task:
         self._assignment = assignment
         self._with = connections
         self._readers: dict[Beat, Reader] = {}
-        self._nearest = Nearest(connections.rack, self._read)
+        self._nearest = Nearest(connections.rack, self._read, spec.source.clients.consumer.metadata_max_age_ms / 1000)
         self._lanes = Lanes(self._read_anew)
         identity = Identity(spec.topology, spec.flow.name)
         self._committer = self._committing_as(identity)

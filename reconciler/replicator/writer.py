@@ -22,6 +22,7 @@ Sent = Sequence[tuple[Channel, Parcel]]
 
 # A broker serves one request of a connection after the other: more of them only wait in its socket.
 _REQUESTS = 5
+_REQUEST_BYTES = 4 * 2**20
 _IDLE = 0.5
 # Less than this waits for more, but not for longer than that, and only while an answer is awaited.
 _LITTLE = 64 * 1024
@@ -63,7 +64,8 @@ class Writer:
         self._ready: dict[Channel, None] = {}
         self._under_way = 0
         self._sent_at = 0.0
-        self._size = RequestSize(4 * 2**20)
+        self._most = wire.cluster.clients.producer.max_request_size
+        self._size = RequestSize(self._most or _REQUEST_BYTES)
         self._trip = RoundTrip()
         self._failure: BaseException | None = None
         self.bell: Bell = loop.bell()
@@ -99,7 +101,8 @@ class Writer:
             if not sent:
                 return 0.0
             self._sent_at = now
-            self._send(sent, now)
+            for together in self._within_bounds(sent):
+                self._send(together, now)
         return 0.0
 
     def _patience(self, now: float) -> float:
@@ -132,6 +135,12 @@ class Writer:
                 break
         self._quota.spend(size)
         return sent
+
+    def _within_bounds(self, sent: Sent) -> Sequence[Sent]:
+        """Return the requests that parcels leave in: where a bound is declared, the last may go beyond only alone."""
+        if self._most is None or len(sent) == 1 or sum(parcel.size for _, parcel in sent) <= self._most:
+            return (sent,)
+        return sent[:-1], sent[-1:]
 
     def _send(self, sent: Sent, now: float) -> None:
         asks = [

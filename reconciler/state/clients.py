@@ -128,6 +128,7 @@ def metadata(cluster: Cluster, seconds: float, longest: float | None = None) -> 
     """Make a client and ask for all topics; arguments and errors are those of `ask` and `make`."""
     reports = Reports()
     client = make(AdminClient, cluster, {"socket.connection.setup.timeout.ms": 3000}, reports)
+    longest = cluster.clients.admin.patience(longest or seconds)
     return client, ask(
         cluster, client, reports, lambda patience: client.list_topics(timeout=patience), seconds, longest
     )

@@ -10,6 +10,7 @@ import pytest
 
 from reconciler.demo.compare import compare
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
+from reconciler.model.clients import LineSettings
 from reconciler.model.cluster import Cluster
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState
@@ -152,10 +153,16 @@ class Stop:
         patch.setattr(connections, "Wire", self._wire)
 
     def _wire(
-        self, loop: Loop, cluster: Cluster, client: str, timeout: float, may_send: Callable[[], bool] | None = None
+        self,
+        loop: Loop,
+        cluster: Cluster,
+        client: str,
+        timeout: float,
+        may_send: Callable[[], bool] | None,
+        line: LineSettings,
     ) -> Wire:
         if may_send is None or client.endswith("-ask") or threading.current_thread().name != self._run:
-            return Wire(loop, cluster, client, timeout, may_send)
+            return Wire(loop, cluster, client, timeout, may_send, line)
         ask = may_send
 
         def asked() -> bool:
@@ -166,7 +173,7 @@ class Stop:
                 assert self.go_on.wait(SECONDS)
             return allowed
 
-        return Wire(loop, cluster, client, timeout, asked)
+        return Wire(loop, cluster, client, timeout, asked, line)
 
 
 @pytest.fixture

@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import count
 from types import TracebackType
 
 from reconciler.embedded.ports import HOST, PortLease
@@ -36,6 +38,7 @@ class Relay:
         ports: what clients connect to; set `upstream` to what the brokers listen on before they do.
         seconds: how long each byte takes one way.
         loss: the share of packets that are lost.
+        heard: called with each connection's number and what its client sends, where somebody listens.
     """
 
     def __init__(self, brokers: int, seed: int = 0) -> None:
@@ -44,6 +47,8 @@ class Relay:
         self.upstream: Sequence[int] = ()
         self.seconds = 0.0
         self.loss = 0.0
+        self.heard: Callable[[int, bytes], None] = lambda _connection, _data: None
+        self._connections = count()
         self._chance = random.Random(seed)
         self._is_cut = False
         self._loop = asyncio.new_event_loop()
@@ -71,6 +76,10 @@ class Relay:
         asyncio.run_coroutine_threadsafe(self._hang_up(), self._loop).result(10)
         self._is_cut = False
 
+    def go_on(self) -> None:
+        """Carry everything again, over the connections from before."""
+        self._is_cut = False
+
     async def _listen(self, index: int, port: int) -> None:
         async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             task = asyncio.ensure_future(self._join(index, reader, writer))
@@ -85,7 +94,10 @@ class Relay:
             while self._is_cut:
                 await asyncio.sleep(_LOOK)
             back, there = await asyncio.open_connection(HOST, self.upstream[index], limit=_CHUNK)
-            ways = {asyncio.ensure_future(self._carry(*way)) for way in ((reader, there), (back, writer))}
+            heard = partial(self.heard, next(self._connections))
+            ways = {
+                asyncio.ensure_future(self._carry(*way)) for way in ((reader, there, heard), (back, writer, _ignore))
+            }
             try:
                 await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -98,13 +110,16 @@ class Relay:
                 if end is not None:
                     end.transport.abort()
 
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _carry(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heard: Callable[[bytes], None]
+    ) -> None:
         """Carry one way: what is read leaves `seconds` later, in order."""
         on_its_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_ON_THE_WAY)
         delivery = asyncio.ensure_future(self._deliver(on_its_way, writer))
         try:
             while True:
                 data = await reader.read(_CHUNK)
+                heard(data)
                 await on_its_way.put((self._loop.time() + self.seconds, data))
                 if not data:
                     break
@@ -146,3 +161,7 @@ class Relay:
     async def _end(self) -> None:
         await self._hang_up()
         await asyncio.sleep(0)
+
+
+def _ignore(_data: bytes) -> None:
+    """Listen to nobody."""

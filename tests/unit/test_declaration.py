@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.model.clients import ROLES, AdminSettings, Clients, ConsumerSettings, ProducerSettings
 from reconciler.model.cluster import Cluster
 from reconciler.model.config_rules import ConfigRules
 from reconciler.model.declaration import Declared, History, InForce, Standing, digest_into
@@ -91,6 +92,29 @@ def test_what_else_counts(other: Topology) -> None:
     assert digest_into(other, "west") != KNOWN
 
 
+def other_settings(role: str) -> list[Any]:
+    """Return settings of one role, each with one field that is not as it is built in."""
+    kind: Any = ROLES[role]
+    return [kind(**{one.name: "x" if one.name == "client_id" else 7}) for one in fields(kind)]
+
+
+@pytest.mark.parametrize("settings", other_settings("consumer"), ids=str)
+def test_how_a_source_is_read_counts(settings: ConsumerSettings) -> None:
+    assert digest_into(with_cluster("east", clients=Clients(consumer=settings)), "west") != KNOWN
+
+
+@pytest.mark.parametrize("settings", other_settings("producer"), ids=str)
+def test_how_a_target_is_written_counts(settings: ProducerSettings) -> None:
+    assert digest_into(with_cluster("west", clients=Clients(producer=settings)), "west") != KNOWN
+
+
+@pytest.mark.parametrize("settings", other_settings("admin"), ids=str)
+def test_what_changes_plans_files_counts_for_them(settings: AdminSettings) -> None:
+    assert with_cluster("north", clients=Clients(admin=settings)).digest != TOPOLOGY.digest
+    somewhere = with_cluster("north", clients=Clients(places=(("admin.client.id", "shop.yaml:3:4"),)))
+    assert somewhere.digest == TOPOLOGY.digest
+
+
 SECURED = Security("SASL_PLAINTEXT", "PLAIN", "mirror", SecretRef("env", "PASSWORD"))
 
 
@@ -105,6 +129,10 @@ SECURED = Security("SASL_PLAINTEXT", "PLAIN", "mirror", SecretRef("env", "PASSWO
         with_cluster("west", bootstrap=CLUSTERS["west"].bootstrap[::-1]),
         with_cluster("west", datacenter="dc2"),
         with_cluster("west", security=SECURED),
+        with_cluster("west", clients=Clients(ConsumerSettings("x"), admin=AdminSettings("x", 5_000))),
+        with_cluster("east", clients=Clients(producer=ProducerSettings("x"), admin=AdminSettings("x", 5_000))),
+        with_cluster("east", clients=Clients(places=(("consumer.client.id", "shop.yaml:3:4"),))),
+        with_cluster("north", clients=Clients(ConsumerSettings("x"), ProducerSettings("x"))),
         with_flow(origin="flows[7]", policy=ReplicationPolicy(place="payments.yaml:1:1")),
         with_flow(topics=Selection(("users", "orders", "users"), ("b", "a"))),
     ],

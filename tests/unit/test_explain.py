@@ -9,6 +9,7 @@ import pytest
 
 from reconciler.cli.main import main
 from reconciler.model.selection import Selection
+from reconciler.report.clients import clients_text, clients_told
 from reconciler.report.explain import explained, explained_text
 from tests.support.policy_classes import offer
 from tests.unit.declaring import HEAD, HEAD_LINES, load
@@ -78,3 +79,55 @@ def test_a_class_is_told_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_something_stands_against_exactly_what_is_not_chosen(name: str) -> None:
     chosen = Selection(("orders", "users", "tmp.*", "x.*", "__x"), ("tmp-x",))
     assert (chosen.against(name) is None) is chosen.matches(name)
+
+
+CLIENTS = """version: 1
+name: shop
+defaults: {clients: {consumer: {fetch.max.bytes: 8MiB}, producer: {client.id: writes}}}
+clusters:
+  a: {bootstrap: b1.a.example:9092}
+  b:
+    bootstrap: b1.b.example:9092
+    clients: {consumer: {fetch.max.bytes: 1MiB}}
+  c: {bootstrap: b1.c.example:9092}
+flows: [{from: a, to: b}, {from: b, to: a, name: back}]
+"""
+
+
+def test_each_setting_of_clients_is_told_with_what_says_so(tmp_path: Path) -> None:
+    topology = load(tmp_path, CLIENTS)
+    text = clients_text(clients_told(topology, topology.flows)).plain.replace(f"{tmp_path}/", "")
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert [line for line in lines if line.endswith(("consumer", "producer", "admin"))] == [
+        *("a consumer", "a producer", "a admin", "b consumer", "b producer", "b admin"),
+    ]
+    assert [line for line in lines if line.startswith("fetch.max.bytes")] == [
+        'fetch.max.bytes 8388608 0.yaml:3:50 (defaults.clients.consumer["fetch.max.bytes"])',
+        'fetch.max.bytes 1048576 0.yaml:8:43 (clusters.b.clients.consumer["fetch.max.bytes"])',
+    ]
+    assert [line for line in lines if line.startswith("client.id")] == [
+        "client.id each its own built in",
+        'client.id writes 0.yaml:3:79 (defaults.clients.producer["client.id"])',
+        "client.id each its own built in",
+    ] * 2
+    assert lines.count("fetch.max.wait.ms 500 built in") == 2
+
+
+def test_json_has_the_clients_of_the_chosen_flow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "shop.yaml"
+    file.write_text(CLIENTS)
+    assert main(["explain", str(file), "--clients", "--flow", "a-b", "--format", "json"]) == 0
+    told = {(one["cluster"], one["role"]): one["settings"] for one in json.loads(capsys.readouterr().out)}
+    assert list(told) == [("a", "consumer"), ("a", "admin"), ("b", "producer"), ("b", "admin")]
+    assert told["b", "admin"] == [
+        {"key": "client.id", "value": None, "place": ""},
+        {"key": "request.timeout.ms", "value": None, "place": ""},
+    ]
+    assert {"key": "request.timeout.ms", "value": 4000, "place": ""} in told["a", "consumer"]
+
+
+def test_acls_and_clients_are_two_questions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "shop.yaml"
+    file.write_text(CLIENTS)
+    assert main(["explain", str(file), "--acls", "--clients"]) == 2
+    assert "either --acls or --clients" in capsys.readouterr().err

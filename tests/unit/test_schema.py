@@ -12,7 +12,9 @@ import pytest
 from jsonschema import Draft7Validator
 
 from reconciler.declare import codes, resources, words
+from reconciler.declare.quantities import byte_count
 from reconciler.declare.settings import BUILT_IN, FIELDS, PATTERN_KINDS
+from reconciler.model.clients import ROLES, Clients
 from reconciler.model.flow import COMPRESSIONS, FILLS, OFFSETS_MODES, ON_DATA_LOSS, ON_RECREATE
 from reconciler.model.policy import POLICY_KINDS
 from reconciler.model.security import MECHANISMS, PROTOCOLS, SecretRef
@@ -46,7 +48,7 @@ def documented_fields() -> Iterator[str]:
         yield f"clusters.*.{name}"
         for inner, known in resolved(schema).get("properties", {}).items():
             yield f"clusters.*.{name}.{inner}"
-            yield from (f"clusters.*.{name}.{inner}.{key}" for key in known.get("properties", {}))
+            yield from (f"clusters.*.{name}.{inner}.{key}" for key in resolved(known).get("properties", {}))
     for name, schema in DEFINITIONS["datacenter"]["properties"].items():
         inner = [f"datacenters.*.{name}.{key}" for key in resolved(schema).get("properties", {})]
         yield from inner or [f"datacenters.*.{name}"]
@@ -91,7 +93,7 @@ def test_it_allows_what_the_model_has() -> None:
 
 def test_the_fields_of_a_flow_are_the_same_everywhere() -> None:
     fields = set(FIELDS)
-    assert set(SCHEMA["properties"]["defaults"]["properties"]) == fields
+    assert set(SCHEMA["properties"]["defaults"]["properties"]) == fields | {"clients"}
     assert set(DEFINITIONS["flow"]["properties"]) == fields | {"from", "to", "name"}
     assert set(DEFINITIONS["pattern"]["properties"]) == fields | {"from", "to", "name", *PATTERN_KINDS}
 
@@ -101,6 +103,16 @@ def test_its_defaults_are_the_built_in_ones() -> None:
         owner, _, inner = key.partition(".")
         schema = DEFINITIONS[owner]["properties"][inner] if inner else DEFINITIONS[owner]
         assert schema.get("default") == setting.value, key
+
+
+def test_it_has_the_settings_of_clients_that_the_model_has_and_their_defaults() -> None:
+    assert set(DEFINITIONS["clients"]["properties"]) == set(ROLES)
+    found: dict[tuple[str, str], object] = {}
+    for role in ROLES:
+        for key, schema in DEFINITIONS[role]["properties"].items():
+            default = resolved(schema).get("default")
+            found[role, key] = byte_count(default) if isinstance(default, str) else default
+    assert found == {(one.role, one.key): one.value for one in Clients().effective()}
 
 
 @pytest.mark.parametrize(

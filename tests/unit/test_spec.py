@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.model.clients import AdminSettings, Clients, ConsumerSettings, ProducerSettings
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import DELIVERIES, FILLS, OFFSETS_MODES, ON_DATA_LOSS, ON_RECREATE, Flow
 from reconciler.model.policy import OTHERWISE, POLICY_KINDS, ReplicationPolicy
@@ -31,7 +32,17 @@ securities = st.builds(
     *[st.none() | secrets] * 5,
     st.none() | st.builds(OAuth, st.none() | secrets, st.none() | names, st.none() | names, st.none() | secrets, names),
 )
-clusters = st.builds(Cluster, names, st.lists(names, min_size=1, max_size=3).map(tuple), names, securities)
+numbers = st.integers(1, 2**31)
+clients = st.builds(
+    Clients,
+    st.builds(ConsumerSettings, st.none() | names, numbers, st.none() | numbers, fetch_max_bytes=numbers),
+    st.builds(ProducerSettings, st.none() | names, numbers, max_request_size=st.none() | numbers),
+    st.builds(AdminSettings, st.none() | names, st.none() | numbers),
+    st.lists(st.tuples(names, names), max_size=2).map(tuple),
+)
+clusters = st.builds(
+    Cluster, names, st.lists(names, min_size=1, max_size=3).map(tuple), names, securities, clients=clients
+)
 flows = st.builds(
     Flow,
     names,

@@ -20,6 +20,7 @@ from ruamel.yaml import YAML
 from reconciler.declare import load
 from reconciler.model.acl import Pattern
 from reconciler.model.binding import Binding, ObservedBindings
+from reconciler.model.clients import AdminSettings, Clients
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import DeclaredInputError, EnvironmentFault
 from reconciler.model.observed import ObservedCluster
@@ -337,8 +338,10 @@ def test_a_provider_gets_what_the_cluster_declares(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("CLIENT_SECRET", PASSWORD)
     oauth = OAuth(None, "https://login.example/token", "mirror", SecretRef("env", "CLIENT_SECRET"), "kafka more")
     security = Security("SASL_SSL", "OAUTHBEARER", ca=ca, certificate=certificate, key=key, oauth=oauth)
-    (provider,) = run(lambda: provider_for(Cluster(WEST, ("b1:9092",), security=security)))[PROVIDER]
+    patient = Clients(admin=AdminSettings(request_timeout_ms=240_500))
+    (provider,) = run(lambda: provider_for(Cluster(WEST, ("b1:9092",), security=security, clients=patient)))[PROVIDER]
     inputs = provider.inputs
+    assert inputs["timeout"] == "241"
     assert (inputs["tlsEnabled"], inputs["caCert"], inputs["clientCert"]) == ("true", "PEM of ca", "PEM of certificate")
     assert SECRET in provider.raw["clientKey"].values()
     assert (inputs["saslMechanism"], inputs["saslTokenUrl"]) == ("oauthbearer", "https://login.example/token")

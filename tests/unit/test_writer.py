@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from reconciler.model.clients import Clients, ProducerSettings
 from reconciler.model.cluster import Cluster
 from reconciler.model.status import PartitionState
 from reconciler.replicator import writer as module
@@ -26,9 +28,8 @@ NODE = SIDES.target.node
 class FakeWire:
     """Takes requests and answers them when it is told to."""
 
-    cluster = Cluster("west", ("nowhere:1",))
-
-    def __init__(self) -> None:
+    def __init__(self, clients: Clients) -> None:
+        self.cluster = Cluster("west", ("nowhere:1",), clients=clients)
         self.sent: list[Sequence[ProduceAsk]] = []
         self._waiting: list[tuple[Sequence[ProduceAsk], Any, Any]] = []
 
@@ -61,10 +62,12 @@ class FakeWire:
 
 
 class Scene:
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, quota: float | None = None) -> None:
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, quota: float | None = None, max_request_size: int | None = None
+    ) -> None:
         self.now = 100.0
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
-        self.wire = FakeWire()
+        self.wire = FakeWire(Clients(producer=ProducerSettings(max_request_size=max_request_size)))
         self.written: list[tuple[int, int]] = []
         wire, loop = cast("Wire", self.wire), Loop()
         self.writer = Writer(loop, wire, NODE, Quota(quota), self._written, lambda: None)
@@ -177,3 +180,37 @@ def test_a_quota_holds_requests_back(monkeypatch: pytest.MonkeyPatch) -> None:
     scene.now += 0.6
     scene.writer.offer([])
     assert scene.wire.partitions() == [[0], [1]]
+
+
+def sizes(scene: Scene) -> list[int]:
+    return [sum(len(ask.head) + len(ask.batch) for ask in asks) for asks in scene.wire.sent]
+
+
+def test_no_request_goes_beyond_a_declared_bound_unless_one_batch_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound = 100_000
+    scene = Scene(monkeypatch, max_request_size=bound)
+    large = scene.channel(5, size=150_000)
+    scene.writer.offer([*(scene.channel(partition, size=40_000) for partition in range(5)), large])
+    assert sorted(number for sent in scene.wire.partitions() for number in sent) == [0, 1, 2, 3, 4, 5]
+    assert scene.wire.partitions()[:2] == [[0, 1], [2]]
+    assert [len(sent) for sent, size in zip(scene.wire.sent, sizes(scene), strict=True) if size > bound] == [1]
+
+
+def test_batches_of_one_partition_leave_in_order_when_they_are_parted(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(monkeypatch, max_request_size=65_536)
+    first, second = scene.channel(0, batches=3, size=40_000), scene.channel(1, batches=3, size=40_000)
+    scene.writer.offer([first, second])
+    answered: Counter[int] = Counter()
+    while answered.total() < len(scene.wire.sent):
+        (ask,) = scene.wire.sent[answered.total()]
+        scene.wire.answer({ask.partition: answered[ask.partition]})
+        answered[ask.partition] += 1
+    assert [offset for partition, offset in scene.written if partition == 0] == [0, 1, 2]
+    assert [offset for partition, offset in scene.written if partition == 1] == [0, 1, 2]
+    assert max(sizes(scene)) <= 65_536
+
+
+def test_without_a_bound_the_last_batch_may_go_beyond(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(monkeypatch)
+    scene.writer.offer([scene.channel(partition, size=900_000) for partition in range(6)])
+    assert scene.wire.partitions() == [[0, 1, 2, 3, 4], [5]]

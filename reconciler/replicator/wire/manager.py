@@ -18,6 +18,7 @@ from kafka.net.inet import create_connection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from reconciler.model.clients import LineSettings
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, Problem
 from reconciler.replicator.wire import kerberos
@@ -155,6 +156,13 @@ class BulkManager(KafkaConnectionManager):
         if error is not None and tls.is_alert(error):
             return _said(tls.problem(self._declared, address, error))
         return _said(tls.closed(self._declared, address))
+
+
+def socket_options(line: LineSettings) -> list[tuple[int, int, int]]:
+    """Return the library's options of each socket, and those that are declared; they count before it is connected."""
+    buffers = {socket.SO_SNDBUF: line.send_buffer_bytes, socket.SO_RCVBUF: line.receive_buffer_bytes}
+    usual: list[tuple[int, int, int]] = KafkaConnectionManager.DEFAULT_CONFIG["socket_options"]
+    return [*usual, *((socket.SOL_SOCKET, option, size) for option, size in buffers.items() if size is not None)]
 
 
 def _said(problem: Problem) -> str:

@@ -16,10 +16,12 @@ from kafka.protocol.consumer.fetch import FetchRequest
 from kafka.protocol.producer.produce import ProduceRequest
 from kafka.protocol.producer.transaction import InitProducerIdRequest
 
+from reconciler.model.clients import LineSettings
 from reconciler.model.cluster import Cluster
 from reconciler.replicator.wire import classic, fetching, producing
 from reconciler.replicator.wire.fetching import Bounds, Fetched, RawFetch, Turn
 from reconciler.replicator.wire.loop import Loop
+from reconciler.replicator.wire.manager import socket_options
 from reconciler.replicator.wire.pending import Answers, answers_of, connection_lost
 from reconciler.replicator.wire.producing import RawProduce
 from reconciler.replicator.wire.questions import Questions
@@ -40,6 +42,7 @@ UNSUPPORTED_VERSION = 35
 # The epoch of a fetch without a session, and how often a session is begun anew before an error is an error.
 _NO_SESSION, _SESSION_TRIES = -1, 2
 _NOT_CONNECTED = "not connected yet"
+BUILT_IN = LineSettings()
 
 
 class Wire(Questions):
@@ -51,6 +54,7 @@ class Wire(Questions):
         client_id: what brokers' logs and quotas see.
         timeout: seconds until a request without an answer closes its connection.
         may_send: asked right before each write to a socket; when it says no, the connection breaks instead.
+        line: what is declared of connections that carry records; what is built in, if nobody says otherwise.
     """
 
     def __init__(
@@ -60,6 +64,7 @@ class Wire(Questions):
         client_id: str,
         timeout: float,
         may_send: Callable[[], bool] | None = None,
+        line: LineSettings = BUILT_IN,
     ) -> None:
         self.cluster = cluster
         super().__init__(loop, int(timeout * 1000))
@@ -71,7 +76,11 @@ class Wire(Questions):
                 "receive_message_max_bytes": 2**31 - 1,
                 # The windows are ours; the manager only must not refuse.
                 "max_in_flight_requests_per_connection": 1_000,
-                "reconnect_backoff_max_ms": 1_000,
+                "reconnect_backoff_ms": line.reconnect_backoff_ms,
+                "reconnect_backoff_max_ms": line.reconnect_backoff_max_ms,
+                "connections_max_idle_ms": line.connections_max_idle_ms,
+                "metadata_max_age_ms": line.metadata_max_age_ms,
+                "socket_options": socket_options(line),
                 # A host that says nothing must not hold a request up for longer than a request may take.
                 "socket_connection_setup_timeout_ms": self._timeout_ms,
                 "socket_connection_setup_timeout_max_ms": self._timeout_ms,
