@@ -74,7 +74,6 @@ class Committed:
 
     def cells(self) -> Cells:
         """Return it by columns."""
-        bounds = self.bounds
         return {
             "group": self.group,
             "topic": self.topic,
@@ -82,9 +81,7 @@ class Committed:
             "offset": self.offset,
             "metadata": self.metadata,
             "leader_epoch": self.epoch,
-            "log_start": bounds and bounds.start,
-            "log_stable": bounds and bounds.stable,
-            "log_end": bounds and bounds.end,
+            **_cells(self.bounds),
             "lag": self.lag,
         }
 
@@ -120,7 +117,6 @@ class Position:
 
     def cells(self) -> Cells:
         """Return it by columns."""
-        bounds = self.bounds
         return {
             "flow": self.flow,
             "topic": self.topic,
@@ -129,11 +125,15 @@ class Position:
             "metadata": self.metadata,
             "remote": self.remote,
             "offsets": self.mode,
-            "log_start": bounds and bounds.start,
-            "log_stable": bounds and bounds.stable,
-            "log_end": bounds and bounds.end,
+            **_cells(self.bounds),
             "lag": self.lag,
         }
+
+
+def _cells(bounds: Bounds | None) -> Cells:
+    if bounds is None:
+        return {"log_start": None, "log_stable": None, "log_end": None}
+    return {"log_start": bounds.start, "log_stable": bounds.stable, "log_end": bounds.end}
 
 
 COLUMNS: dict[Kind, tuple[str, ...]] = {

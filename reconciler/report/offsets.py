@@ -41,7 +41,7 @@ def offsets_json(rows: Rows) -> dict[str, Any]:
 def offsets_lines(kind: Kind, rows: Rows) -> list[Text]:
     """Return a table; the notes of flows' positions, which are the replicator's own, are left out."""
     titles = [name for name in COLUMNS[kind] if (kind, name) != ("flow", "metadata")]
-    cells = [[_cell(title, row.cells()) for title in titles] for row in rows]
+    cells = [[_cell(title, found) for title in titles] for found in (row.cells() for row in rows)]
     shown = [title.replace("_", " ") for title in titles]
     right = [title for title in shown if title not in _WORDS]
     return aligned(shown, cells, right=right) or [Text("no offsets")]
@@ -91,6 +91,8 @@ def _remark(kind: Kind, move: Move) -> str:
 
 def moved_line(kind: Kind, moves: Sequence[Move], moved: Moved) -> str:
     """Return in one line what became of moves."""
+    if not moved.done:
+        return "nothing was written"
     whose = counted(len(owners(moved.done)), kind)
     done = f"wrote {counted(len(moved.done), 'offset')} of {whose}"
     left = len(moves) - len(moved.done)

@@ -69,7 +69,7 @@ def leave_behind(
         TopicPartition(*log): OffsetAndMetadata(offset, metadata, -1 if epoch is None else epoch)
         for log, offset in offsets.items()
     }
-    client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap.split(","))
+    client = _client(cluster)
     try:
         deadline = time.monotonic() + SECONDS
         # The first group of a cluster waits until its topic of offsets is made.
@@ -78,6 +78,19 @@ def leave_behind(
             time.sleep(0.1)
     finally:
         client.close()
+
+
+def _client(cluster: EmbeddedCluster) -> KafkaAdminClient:
+    config = cluster.client_config()
+    secured = {}
+    if "sasl.mechanism" in config:
+        secured = {
+            "security_protocol": config["security.protocol"],
+            "sasl_mechanism": config["sasl.mechanism"],
+            "sasl_plain_username": config["sasl.username"],
+            "sasl_plain_password": config["sasl.password"],
+        }
+    return KafkaAdminClient(bootstrap_servers=cluster.bootstrap.split(","), **secured)
 
 
 def _is_committed(client: KafkaAdminClient, group: str, places: Mapping[TopicPartition, OffsetAndMetadata]) -> bool:
@@ -96,7 +109,7 @@ def offsets_of(cluster: EmbeddedCluster, group: str) -> dict[Log, int]:
 
 def places_of(cluster: EmbeddedCluster, group: str) -> dict[Log, Committed]:
     """Return what a group has committed, with what was said with it, as kafka-python's own client reads it."""
-    client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap.split(","))
+    client = _client(cluster)
     try:
         found = client.list_group_offsets({group: None})[group]
     finally:

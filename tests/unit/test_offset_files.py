@@ -156,6 +156,7 @@ def test_moves_say_from_where_to_where_and_what_that_means() -> None:
     ]
     assert "copied again" not in "".join(line.plain for line in moves_lines("group", moves))
     assert moved_line("flow", moves, Moved(tuple(moves[:1]))) == "wrote 1 offset of 1 flow; 3 not written"
+    assert moved_line("flow", moves, Moved()) == "nothing was written"
     told = moves_json("flow", moves, Moved(tuple(moves[:1])))
     assert (told["dryRun"], [one["written"] for one in told["moves"]]) == (False, [True, False, False, False])
     assert told["moves"][1] == {
