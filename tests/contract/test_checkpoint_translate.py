@@ -13,10 +13,11 @@ import pytest
 from confluent_kafka import Message, Producer
 
 from reconciler.checkpoints import history
-from reconciler.checkpoints.translate import Question, Translated, Translator
+from reconciler.checkpoints.translate import Translator
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
 from reconciler.model.names import syncs_topic
 from reconciler.model.spec import FlowSpec
+from reconciler.model.translation import Question, Translated, Way
 from reconciler.replicator import committing
 from reconciler.replicator.wire import ConnectionLost, commits
 from tests.contract.kafka import create, declared, delete_records, names
@@ -145,8 +146,8 @@ def world(target_cluster: EmbeddedCluster) -> Iterator[World]:
         yield world
 
 
-def ask(spec: FlowSpec, topic: str, count: int, way: str) -> list[Translated]:
-    questions = [Question(topic, 0, offset, way) for offset in range(count)]  # type: ignore[arg-type]
+def ask(spec: FlowSpec, topic: str, count: int, way: Way) -> list[Translated]:
+    questions = [Question(topic, 0, offset, way) for offset in range(count)]
     with Translator(spec.source, spec.target, spec.flow) as translator:
         return translator.answers(questions)
 
