@@ -17,10 +17,7 @@ _NEXT = 2
 
 
 def renumbered(body: bytes, count: int, span: int) -> tuple[bytes, tuple[int, ...]]:  # noqa: PLR0912 - without calls
-    """Return decompressed records with offset deltas 0, 1, 2 and so on, and what is missing between them.
-
-    That is, from the first one on: how many follow each other, how many offsets behind them have none, and so on in
-    turns up to the end of the batch.
+    """Return decompressed records with offset deltas 0, 1, 2 and so on, and `Batch.parts` from the first of them on.
 
     This runs once for each record, so nothing is called that can be avoided.
 

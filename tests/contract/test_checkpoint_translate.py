@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
+import json
 import time
 import uuid
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
+import typer
 from confluent_kafka import Message, Producer
 
 from reconciler.checkpoints import history
-from reconciler.checkpoints.translate import Question, Translated, Translator
+from reconciler.checkpoints.translate import Translator
+from reconciler.cli.offsets_translate import translate
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
 from reconciler.model.names import syncs_topic
 from reconciler.model.spec import FlowSpec
+from reconciler.model.translation import Question, Translated, Way
 from reconciler.replicator import committing
-from reconciler.replicator.wire import ConnectionLost, commits
+from reconciler.replicator.fill import Filler
+from reconciler.replicator.place import Place
+from reconciler.replicator.wire import ConnectionLost, TopicInfo, commits
 from tests.contract.kafka import create, declared, delete_records, names
 from tests.support.copying import REMOTE, Running, all_running, copy, log_end, spec_of
 from tests.support.translated import committed
@@ -145,8 +153,8 @@ def world(target_cluster: EmbeddedCluster) -> Iterator[World]:
         yield world
 
 
-def ask(spec: FlowSpec, topic: str, count: int, way: str) -> list[Translated]:
-    questions = [Question(topic, 0, offset, way) for offset in range(count)]  # type: ignore[arg-type]
+def ask(spec: FlowSpec, topic: str, count: int, way: Way) -> list[Translated]:
+    questions = [Question(topic, 0, offset, way) for offset in range(count)]
     with Translator(spec.source, spec.target, spec.flow) as translator:
         return translator.answers(questions)
 
@@ -259,6 +267,44 @@ def test_what_is_too_much_to_be_read_is_not_guessed(world: World, monkeypatch: p
     assert "more than 10 records" in found.why
 
 
+def test_a_command_tells_the_same_as_text_csv_and_json(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec, written = world.spec, world.written["compacted"]
+    pairs = world.truth("compacted")
+    (source, target), (other, behind) = pairs[3], pairs[-2]
+    end = log_end(spec.source, written.topic)
+    clusters = {
+        one.alias: {"bootstrap": list(one.bootstrap), "datacenter": "dc1"} for one in (spec.source, spec.target)
+    }
+    flow: dict[str, object] = {"from": spec.flow.source, "to": spec.flow.target, "offsets": "translated"}
+    flow["topics"] = {"include": [f"{world.prefix}-.*"]}
+    files = [tmp_path / "topology.yaml"]
+    # JSON is YAML.
+    files[0].write_text(json.dumps({"version": 1, "name": "tests", "clusters": clusters, "flows": [flow]}))
+    rows = tmp_path / "offsets.csv"
+    rows.write_text(
+        f"group,topic,partition,offset\nbilling,{written.topic},0,{other}\nbilling,{written.topic},0,{end}\n"
+    )
+    name = f"{spec.flow.source}-{spec.flow.target}"
+    translate(files, flow=name, offset=[f"{written.topic}/0:{source}"], csv_file=rows, output="csv")
+    last = log_end(spec.target, world.remote("compacted"))
+    assert list(csv.reader(capsys.readouterr().out.splitlines()))[1:] == [
+        [written.topic, "0", str(source), str(target), "record", ""],
+        [written.topic, "0", str(other), str(behind), "record", ""],
+        [written.topic, "0", str(end), str(last), "end", ""],
+    ]
+    translate(files, flow=name, offset=[f"{written.topic}/0:{target}"], upstream=True, output="json")
+    (found,) = json.loads(capsys.readouterr().out)["offsets"]
+    assert (found["translated"], found["how"], found["way"]) == (source, "record", "upstream")
+    translate(files, flow=name, offset=[f"{written.topic}/0:{source}"], output="text")
+    assert capsys.readouterr().out.splitlines()[1].split() == [written.topic, "0", str(source), str(target), "record"]
+    with pytest.raises(typer.BadParameter, match="no flow nothing is declared"):
+        translate(files, flow="nothing", offset=[f"{written.topic}/0:1"])
+    with pytest.raises(typer.BadParameter, match="name offsets"):
+        translate(files, flow=name)
+
+
 def test_what_is_copied_meanwhile_is_seen_at_the_next_look_and_what_is_deleted_is_reported(world: World) -> None:
     """The last test of the file, as it changes what is there."""
     spec, topic, remote = world.spec, world.written["plain"].topic, world.remote("plain")
@@ -324,3 +370,39 @@ def test_at_least_once_copies_are_translated_to_the_first_of_what_was_written_ag
             pairs.append((source, one.offset() or 0))
     for offset, found in enumerate(ask(spec, topic, pairs[-1][0] + 1, "downstream")):
         assert (offset, found) == (offset, Translated(first_at(pairs, offset, 0), "record"))
+
+
+def test_identical_offsets_are_the_same_but_in_shifted_runs(
+    world: World, target_cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, calls = Filler.fill, itertools.count()
+
+    async def sometimes_too_long(self: Filler, place: Place, info: TopicInfo, start: int, count: int) -> int:
+        overrun = 2 if next(calls) % 4 == 1 else 0
+        return await whole(self, place, info, start, count + overrun)
+
+    monkeypatch.setattr(Filler, "fill", sometimes_too_long)
+    topic = world.written["transactions"].topic
+    spec = spec_of(declared("same", world.source), world.spec.target, topic)
+    create(target_cluster, f"same.{topic}", 1, REMOTE)
+    assert all_running(copy(spec).status.partitions)
+    offsets = world.written["transactions"].offsets
+    copied = committed(spec.target, f"same.{topic}")
+    pairs = [(offsets[bytes(one.value() or b"")], one.offset() or 0) for one in copied]
+    assert len({target - source for source, target in pairs}) > 1
+    ways: list[tuple[Way, int, int]] = [("downstream", 0, 1), ("upstream", 1, 0)]
+    for way, side, other in ways:
+        places = [pair[side] for pair in pairs]
+        for offset, found in enumerate(ask(spec, topic, places[-1] + 1, way)):
+            assert found.how == "record"
+            assert found.offset is not None
+            # Between two records any place is the same, as nothing stands there.
+            at = bisect_left(places, offset)
+            before = pairs[at - 1][other] if at else -1
+            assert (offset, before < found.offset <= pairs[at][other]) == (offset, True)
+    with Translator(spec.source, spec.target, spec.flow) as translator:
+        source_end, target_end = log_end(spec.source, topic), log_end(spec.target, f"same.{topic}")
+        assert translator.downstream(topic, 0, source_end) == Translated(target_end, "end")
+        assert translator.upstream(topic, 0, target_end) == Translated(source_end, "end")
+        past = translator.downstream(topic, 0, source_end + 5)
+        assert (past.offset, past.how) == (target_end, "ahead")
