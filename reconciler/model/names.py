@@ -17,6 +17,11 @@ def lease_group(topology: str, flow: str) -> str:
     return f"anabranch.{topology}.{flow}"
 
 
+def turn_group(topology: str, flow: str) -> str:
+    """Return the group of which the process is a member that looks after a flow's consumer groups."""
+    return f"{lease_group(topology, flow)}:groups"
+
+
 def transactional_prefix(topology: str, flow: str) -> str:
     """Return what all transactional ids of a flow begin with."""
     return f"anabranch.{topology}.{flow}."

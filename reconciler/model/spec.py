@@ -11,6 +11,7 @@ from typing import Any
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.config_rules import ConfigRules
+from reconciler.model.groups import GroupRules
 from reconciler.model.declaration import digest_into
 from reconciler.model.flow import Flow
 from reconciler.model.policy import ReplicationPolicy
@@ -76,6 +77,7 @@ class FlowSpec:
                 "policy": ReplicationPolicy.from_json(flow["policy"]),
                 "start": Start.from_json(flow["start"]),
                 "configs": ConfigRules.from_json(flow["configs"]),
+                "groups": GroupRules.from_json(flow["groups"]),
             }
         )
         value["source"], value["target"] = _cluster(value["source"]), _cluster(value["target"])
