@@ -123,6 +123,15 @@ def _parsed(rest: bytes) -> OffsetSync:
     """
     key, at = _slice(rest, 0)
     value, at = _slice(rest, at)
+    return replace(sync_of(key, value), position=_position(rest, at))
+
+
+def sync_of(key: bytes, value: bytes) -> OffsetSync:
+    """Return what the key and the value of a record say.
+
+    Raises:
+        ValueError, struct.error: it is no sync.
+    """
     (length,) = _LENGTH.unpack_from(key)
     name = key[_LENGTH.size : len(key) - _PARTITION.size]
     if length != len(name):
@@ -130,7 +139,7 @@ def _parsed(rest: bytes) -> OffsetSync:
         raise ValueError(message)
     (partition,) = _PARTITION.unpack_from(key, _LENGTH.size + length)
     source, target = _OFFSETS.unpack(value)
-    return OffsetSync(name.decode(), partition, source, target, _position(rest, at))
+    return OffsetSync(name.decode(), partition, source, target)
 
 
 def _position(rest: bytes, at: int) -> Position | None:

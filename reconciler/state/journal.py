@@ -157,6 +157,17 @@ class Journal:
         Raises:
             EnvironmentFault: AB311, the cluster did not take one of them.
         """
+        return self.store([(key.encode(), _encoded(value)) for key, value in values.items()])
+
+    def store(self, records: Collection[tuple[bytes, bytes | None]]) -> int:
+        """Write records as they are and wait until all are stored; return the offset behind the last, 0 for none.
+
+        Args:
+            records: keys and values; less than 100,000, librdkafka's queue holds no more.
+
+        Raises:
+            EnvironmentFault: AB311, the cluster did not take one of them.
+        """
         failed: list[KafkaError] = []
         stored = [0]
 
@@ -170,7 +181,7 @@ class Journal:
         reports = self._producer.reports
         deadline = time.monotonic() + self._timeout
         try:
-            for key, value in values.items():
+            for key, value in records:
                 self._post(producer, key, value, note)
             while (left := producer.flush(_FLUSH_SECONDS)) and time.monotonic() < deadline and not reports.not_let_in:
                 pass
@@ -189,11 +200,10 @@ class Journal:
 
     def post(self, key: str, value: Value | None) -> None:
         """Send one value without waiting; what an outage delays longer than the timeout is dropped."""
-        self._post(self._producer.get(), key, value, None)
+        self._post(self._producer.get(), key.encode(), _encoded(value), None)
 
-    def _post(self, producer: Producer, key: str, value: Value | None, on_delivery: OnDelivery | None) -> None:
-        data = None if value is None else json.dumps(value, separators=(",", ":")).encode()
-        producer.produce(self._topic.name, value=data, key=key.encode(), on_delivery=on_delivery)
+    def _post(self, producer: Producer, key: bytes, value: bytes | None, on_delivery: OnDelivery | None) -> None:
+        producer.produce(self._topic.name, value=value, key=key, on_delivery=on_delivery)
         producer.poll(0)
 
     def flush(self) -> None:
@@ -236,6 +246,10 @@ class Journal:
         return EnvironmentFault(
             Problem("AB311", self.where, f"{operation} failed: {error.args[0].str()}", "check the cluster")
         )
+
+
+def _encoded(value: Value | None) -> bytes | None:
+    return None if value is None else json.dumps(value, separators=(",", ":")).encode()
 
 
 class Follower:

@@ -1,0 +1,150 @@
+"""Writes checkpoints and heartbeats into a target cluster, as MirrorMaker 2 does, so that its clients read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from reconciler.checkpoints import reading
+from reconciler.checkpoints.formats import (
+    BLANK,
+    Checkpoint,
+    CheckpointKey,
+    checkpoint_key,
+    checkpoint_value,
+    heartbeat_key,
+    heartbeat_value,
+    newest,
+)
+from reconciler.checkpoints.topics import DEFAULT_SEPARATOR, checkpoints_topic
+from reconciler.model.cluster import Cluster
+from reconciler.model.naming import HEARTBEATS
+from reconciler.state.journal import Journal, JournalTopic
+
+# Clients read the whole topic each time: what is superseded must be old enough for compaction soon.
+_CHECKPOINTS = {"segment.bytes": str(16 << 20), "segment.ms": "3600000"}
+_HEARTBEATS = {"segment.bytes": str(4 << 20), "segment.ms": "600000"}
+_AT_ONCE = 10_000
+_TIMEOUT = 10.0
+
+Item = TypeVar("Item")
+
+
+class CheckpointWriter:
+    """Writes the checkpoints of one source cluster's groups; what is there already is not written again.
+
+    There is one writer of a topic; of what another one writes meanwhile it learns by `refresh`.
+
+    Args:
+        cluster: the target.
+        source: alias of the source.
+        separator: of the replication policy, for the topic's name.
+        timeout: seconds to wait for the cluster in each call.
+
+    Attributes:
+        topic: its name.
+    """
+
+    def __init__(
+        self, cluster: Cluster, source: str, separator: str = DEFAULT_SEPARATOR, timeout: float = _TIMEOUT
+    ) -> None:
+        self._cluster = cluster
+        self._timeout = timeout
+        self.topic = checkpoints_topic(source, separator)
+        self._journal = Journal(cluster, JournalTopic(self.topic, _CHECKPOINTS), timeout)
+        self._known: dict[CheckpointKey, Checkpoint] | None = None
+
+    def refresh(self) -> Mapping[CheckpointKey, Checkpoint]:
+        """Make the topic if it is missing, and return what stands in it.
+
+        Raises:
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: AB311, it cannot be made; AB313, it may not be read.
+        """
+        return self._read()
+
+    def emit(self, checkpoints: Iterable[Checkpoint]) -> int:
+        """Write those of some checkpoints that are not in the topic as they are, and wait until they are stored.
+
+        Others in the topic stay.
+
+        Returns:
+            How many were written.
+
+        Raises:
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: AB311, the topic cannot be made or written; AB313, it may not be read.
+            ValueError: the name of a group is too long for the format.
+        """
+        known = self._standing()
+        changed = [one for key, one in {one.key: one for one in checkpoints}.items() if known.get(key) != one]
+        for part in _parts(changed):
+            self._journal.store([(checkpoint_key(one.key), checkpoint_value(one)) for one in part])
+            known.update((one.key, one) for one in part)
+        return len(changed)
+
+    def take_back(self, is_gone: Callable[[CheckpointKey], bool]) -> int:
+        """Take back the checkpoints of groups or topics that are gone, and wait until that is stored.
+
+        Args:
+            is_gone: asked for each that stands in the topic.
+
+        Returns:
+            How many were taken back.
+
+        Raises:
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: AB311, the topic cannot be made or written; AB313, it may not be read.
+        """
+        known = self._standing()
+        gone = [key for key in known if is_gone(key)]
+        for part in _parts(gone):
+            self._journal.store([(checkpoint_key(key), BLANK) for key in part])
+            for key in part:
+                del known[key]
+        return len(gone)
+
+    def _standing(self) -> dict[CheckpointKey, Checkpoint]:
+        return self._read() if self._known is None else self._known
+
+    def _read(self) -> dict[CheckpointKey, Checkpoint]:
+        made = self._journal.ensure()
+        self._known = {} if made else newest(reading.records(self._cluster, self.topic, self._timeout))
+        return self._known
+
+
+class HeartbeatWriter:
+    """Writes signs of life of one flow.
+
+    Args:
+        cluster: whose topic `heartbeats` they are written to, for flows to carry on.
+        source: alias of the flow's source.
+        target: alias of its target.
+        timeout: seconds to wait for the cluster in each call.
+    """
+
+    def __init__(self, cluster: Cluster, source: str, target: str, timeout: float = _TIMEOUT) -> None:
+        self._journal = Journal(cluster, JournalTopic(HEARTBEATS, _HEARTBEATS), timeout)
+        self._key = heartbeat_key(source, target)
+        self._is_there = False
+
+    def beat(self, now: int) -> None:
+        """Write one, and wait until it is stored; the topic is made before the first one if it is missing.
+
+        Args:
+            now: milliseconds since 1970.
+
+        Raises:
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: AB311, the topic cannot be made or written.
+        """
+        if not self._is_there:
+            self._journal.ensure()
+            self._is_there = True
+        self._journal.store([(self._key, heartbeat_value(now))])
+
+
+def _parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """Yield what is written at once: librdkafka's queue has its limit."""
+    for start in range(0, len(items), _AT_ONCE):
+        yield items[start : start + _AT_ONCE]

@@ -1,0 +1,172 @@
+"""Checkpoints and heartbeats on a real broker: what is written when, and what is read back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+
+from reconciler.checkpoints.client import MirrorClient
+from reconciler.checkpoints.emit import CheckpointWriter, HeartbeatWriter
+from reconciler.checkpoints.formats import Checkpoint, Heartbeat, checkpoint_key, checkpoint_value
+from reconciler.embedded import EmbeddedCluster
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import Unreachable
+from tests.contract.kafka import partitions, topic_configs
+
+NOBODY = Cluster("gone", ("127.0.0.1:1",))
+
+
+@pytest.fixture
+def source(topic_name: str) -> str:
+    """An alias that no other test has; the shared cluster keeps what is written under it."""
+    return topic_name
+
+
+def checkpoints(group: str, offsets: Iterable[int]) -> list[Checkpoint]:
+    return [Checkpoint(group, "east.orders", number, 2 * at, at, "note") for number, at in enumerate(offsets)]
+
+
+def written(broker: EmbeddedCluster, topic: str) -> int:
+    """How many records a topic has, superseded ones too."""
+    consumer = Consumer(broker.client_config() | {"group.id": "unused", "enable.partition.eof": True, "log_level": "2"})
+    consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+    count = 0
+    while True:
+        message = consumer.poll(30)
+        assert message is not None
+        if message.error() is not None:
+            assert message.error().code() == KafkaError._PARTITION_EOF
+            consumer.close()
+            return count
+        count += 1
+
+
+def test_the_topics_are_made_as_mirrormaker_makes_them(
+    target_cluster: EmbeddedCluster, target: Cluster, source: str
+) -> None:
+    writer = CheckpointWriter(target, source)
+    assert writer.topic == f"{source}.checkpoints.internal"
+    assert writer.refresh() == {}
+    HeartbeatWriter(target, source, "west").beat(1)
+    for topic in (writer.topic, "heartbeats"):
+        assert partitions(target_cluster, topic) == 1
+        assert topic_configs(target_cluster, topic)["cleanup.policy"] == "compact"
+
+
+def test_only_what_has_moved_is_written_also_by_the_next_process(
+    target_cluster: EmbeddedCluster, target: Cluster, source: str
+) -> None:
+    writer = CheckpointWriter(target, source)
+    assert writer.emit(checkpoints("g", [5, 6, 7])) == 3
+    assert writer.emit(checkpoints("g", [5, 6, 7])) == 0
+    assert writer.emit(checkpoints("g", [5, 9, 7])) == 1
+    assert writer.emit([Checkpoint("g", "east.orders", 0, 10, 5, "other note")]) == 1
+    later = CheckpointWriter(target, source)
+    assert later.emit([Checkpoint("g", "east.orders", 0, 10, 5, "other note"), *checkpoints("h", [1])]) == 1
+    assert written(target_cluster, writer.topic) == 6
+    found = MirrorClient(target).checkpoints(source)
+    assert found == [
+        Checkpoint("g", "east.orders", 0, 10, 5, "other note"),
+        *checkpoints("g", [5, 9, 7])[1:],
+        *checkpoints("h", [1]),
+    ]
+
+
+def test_of_two_for_one_partition_the_last_counts(target: Cluster, source: str) -> None:
+    writer = CheckpointWriter(target, source)
+    assert writer.emit([*checkpoints("g", [5]), *checkpoints("g", [8])]) == 1
+    assert MirrorClient(target).checkpoints(source) == checkpoints("g", [8])
+
+
+def test_checkpoints_of_what_is_gone_are_taken_back_once(
+    target_cluster: EmbeddedCluster, target: Cluster, source: str
+) -> None:
+    writer = CheckpointWriter(target, source)
+    writer.emit([*checkpoints("stays", [1]), *checkpoints("goes", [2, 3])])
+    assert writer.take_back(lambda key: key.group == "goes") == 2
+    assert writer.take_back(lambda key: key.group == "goes") == 0
+    later = CheckpointWriter(target, source)
+    assert later.take_back(lambda key: key.group == "goes") == 0
+    assert written(target_cluster, writer.topic) == 5
+    client = MirrorClient(target)
+    assert client.checkpoints(source) == checkpoints("stays", [1])
+    assert client.remote_consumer_offsets("goes", source) == []
+    assert later.emit(checkpoints("goes", [2])) == 1
+    assert client.checkpoints(source, "goes") == checkpoints("goes", [2])
+
+
+def test_what_another_writer_wrote_is_known_after_a_refresh(target: Cluster, source: str) -> None:
+    ours, theirs = CheckpointWriter(target, source), CheckpointWriter(target, source)
+    ours.emit(checkpoints("g", [1]))
+    theirs.emit(checkpoints("g", [4]))
+    assert ours.emit(checkpoints("g", [1])) == 0
+    assert list(ours.refresh().values()) == checkpoints("g", [4])
+    assert ours.emit(checkpoints("g", [1])) == 1
+
+
+def test_many_are_written_and_read(target: Cluster, source: str) -> None:
+    places = [(f"group-{group:03}", number) for group in range(250) for number in range(100)]
+    many = [Checkpoint(group, "east.orders", number, 2 * number, number) for group, number in places]
+    writer = CheckpointWriter(target, source)
+    assert writer.emit(many) == 25_000
+    found = MirrorClient(target).checkpoints(source)
+    assert found == sorted(many, key=lambda one: one.key)
+    assert CheckpointWriter(target, source).emit(many) == 0
+
+
+def test_what_an_aborted_transaction_wrote_does_not_count_and_markers_at_the_end_are_passed(
+    target_cluster: EmbeddedCluster, target: Cluster, source: str
+) -> None:
+    writer = CheckpointWriter(target, source)
+    writer.refresh()
+    producer = Producer(target_cluster.client_config() | {"transactional.id": source, "log_level": "2"})
+    producer.init_transactions(30)
+    for at, end in ((5, producer.commit_transaction), (9, producer.abort_transaction)):
+        producer.begin_transaction()
+        (one,) = checkpoints("g", [at])
+        producer.produce(writer.topic, checkpoint_value(one), checkpoint_key(one.key))
+        assert producer.flush(30) == 0
+        end(30)
+    assert MirrorClient(target).checkpoints(source) == checkpoints("g", [5])
+    assert writer.emit(checkpoints("g", [5])) == 1
+    assert CheckpointWriter(target, source).emit(checkpoints("g", [5])) == 0
+
+
+def test_the_newest_beat_of_each_flow_is_read(target: Cluster, source: str) -> None:
+    there, back = HeartbeatWriter(target, source, "west"), HeartbeatWriter(target, "west", source)
+    for now in (1_000, 2_000, 3_000):
+        there.beat(now)
+    back.beat(1_500)
+    client = MirrorClient(target)
+    ours = [one for one in client.heartbeats() if source in (one.source, one.target)]
+    assert sorted(ours, key=lambda one: one.timestamp) == [
+        Heartbeat("west", source, 1_500),
+        Heartbeat(source, "west", 3_000),
+    ]
+    assert client.heartbeats(f"{source}.heartbeats") == []
+
+
+def test_a_cluster_that_is_gone_is_unreachable() -> None:
+    with pytest.raises(Unreachable, match="AB310"):
+        CheckpointWriter(NOBODY, "east", timeout=1).emit(checkpoints("g", [1]))
+    with pytest.raises(Unreachable, match="AB310"):
+        HeartbeatWriter(NOBODY, "east", "west", timeout=1).beat(1)
+
+
+def test_a_name_that_the_format_has_no_room_for_is_refused(target: Cluster, source: str) -> None:
+    with pytest.raises(ValueError, match="has room for 32767"):
+        CheckpointWriter(target, source).emit(checkpoints("g" * 40_000, [1]))
+
+
+def test_records_that_are_no_checkpoints_stop_nobody(
+    target_cluster: EmbeddedCluster, target: Cluster, source: str
+) -> None:
+    writer = CheckpointWriter(target, source)
+    writer.emit(checkpoints("g", [1]))
+    producer = Producer(target_cluster.client_config() | {"log_level": "2"})
+    for key, value in ((b"junk", b"junk"), (b"junk", None), (checkpoint_key(checkpoints("g", [1])[0].key), b"junk")):
+        producer.produce(writer.topic, value, key)
+    assert producer.flush(30) == 0
+    assert MirrorClient(target).checkpoints(source) == checkpoints("g", [1])
