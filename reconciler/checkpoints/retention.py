@@ -32,5 +32,3 @@ def retention_seconds(cluster: Cluster) -> float:
         if entry is not None and entry.value is not None:
             found.append(int(entry.value))
     return min(found) * 60.0
-
-

@@ -15,7 +15,6 @@ from reconciler.checkpoints.formats import Checkpoint, CheckpointKey
 from reconciler.checkpoints.groups import Groups
 from reconciler.checkpoints.retention import retention_seconds
 from reconciler.checkpoints.syncing import Standing
-from reconciler.checkpoints.topics import DEFAULT_SEPARATOR
 from reconciler.checkpoints.translate import Translator
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Committed, Move
@@ -67,9 +66,8 @@ class Rounds:
         self._target = target
         self._flow = flow
         self._aliases = aliases
-        separator = flow.policy.separator if flow.policy.prefixes else DEFAULT_SEPARATOR
         self._translator = Translator(source, target, flow)
-        self._writer = CheckpointWriter(target, flow.source, separator)
+        self._writer = CheckpointWriter(target, flow.source, flow.checkpoints_separator)
         self._heart = HeartbeatWriter(target, flow.source, flow.target)
         self._standing: dict[CheckpointKey, Checkpoint] | None = None
         # When an offset was last committed, by this process.

@@ -65,8 +65,8 @@ def replicate(
     ] = True,
 ) -> None:
     """Copy records: all enabled flows into the named clusters, by default into all."""
-    from reconciler.cli.following import growing
     from reconciler.checkpoints.service import looking_after_groups
+    from reconciler.cli.following import growing
     from reconciler.cli.gate import Gate
     from reconciler.replicator.drive import Drive, Ending, Watcher, Wishes, new_run
 

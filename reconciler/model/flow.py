@@ -10,6 +10,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.config_rules import ConfigRules
 from reconciler.model.errors import Problem
 from reconciler.model.groups import GroupRules
+from reconciler.model.names import DEFAULT_SEPARATOR
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.selection import Selection
 from reconciler.model.start import Start
@@ -102,6 +103,11 @@ class Flow:
     groups: GroupRules = field(default_factory=GroupRules)
     enabled: bool = True
     origin: str = ""
+
+    @property
+    def checkpoints_separator(self) -> str:
+        """The separator in the name of the topic of its checkpoints."""
+        return self.policy.separator if self.policy.prefixes else DEFAULT_SEPARATOR
 
     @property
     def repeats(self) -> bool:

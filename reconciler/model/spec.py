@@ -11,9 +11,9 @@ from typing import Any
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.config_rules import ConfigRules
-from reconciler.model.groups import GroupRules
 from reconciler.model.declaration import digest_into
 from reconciler.model.flow import Flow
+from reconciler.model.groups import GroupRules
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.security import Security
 from reconciler.model.selection import Selection
