@@ -1,1 +1,1 @@
-"""Consumers on both sides: checkpoints and heartbeats in MirrorMaker 2's formats, written and read."""
+"""Consumers on both sides: where groups stand, translated exactly, written, read and moved."""

@@ -27,6 +27,7 @@ from reconciler.cli.explain import explain
 from reconciler.cli.graph import graph
 from reconciler.cli.init import init
 from reconciler.cli.lag import lag
+from reconciler.cli.offsets import offsets
 from reconciler.cli.pause import pause
 from reconciler.cli.plan import plan
 from reconciler.cli.reconcile import reconcile
@@ -73,6 +74,7 @@ app = typer.Typer(
 )
 for _name, _command in COMMANDS.items():
     app.command(_name)(_command)
+app.add_typer(offsets, name="offsets")
 
 
 def _print_version(wanted: bool) -> None:

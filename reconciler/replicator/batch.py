@@ -53,6 +53,8 @@ class Batch(NamedTuple):
         crc: CRC-32C as the header has it.
         body: the records, as they are (compressed or not).
         leader_epoch: of the leader that appended it; -1 where that is not known, as in what was put together here.
+        parts: where offsets without records were taken out of its deltas: how many records follow each other, how many
+            offsets behind them have none, and so on in turns; else empty.
     """
 
     base_offset: int
@@ -67,6 +69,7 @@ class Batch(NamedTuple):
     crc: int
     body: bytes
     leader_epoch: int = -1
+    parts: tuple[int, ...] = ()
 
     @property
     def next_offset(self) -> int:

@@ -323,7 +323,7 @@ class Channel:
         head = batch.header(standing.producer_id, standing.producer_epoch, standing.sequence, self._transactional)
         count, span = batch.record_count, (batch.base_offset, batch.next_offset)
         times = batch.first_timestamp, batch.max_timestamp
-        parcel = Parcel(self.opening, *span, standing.end, count, *times, batch.size, head, batch.body)
+        parcel = Parcel(self.opening, *span, standing.end, count, *times, batch.size, head, batch.body, batch.parts)
         self._standing = standing.behind(count)
         self.in_flight.append(parcel)
         return parcel

@@ -22,6 +22,7 @@ class Parcel(NamedTuple):
         size: bytes of the whole batch.
         head: the new header.
         body: the records as they were read; both are sent from where they are, so nothing is copied.
+        parts: where source offsets between its records have none: `Batch.parts`.
     """
 
     opening: int
@@ -34,6 +35,7 @@ class Parcel(NamedTuple):
     size: int
     head: bytes
     body: bytes
+    parts: tuple[int, ...] = ()
 
     def noted(self, landing: int) -> Parcel:
         """Return what is to be remembered of it, without its bytes.

@@ -20,8 +20,7 @@ from reconciler.model.steps import AclChange, AddPartitions, AlterConfig, Create
 from reconciler.replicator import discover
 from reconciler.replicator.discover import Shares
 from reconciler.replicator.place import Place
-from reconciler.state import control
-from reconciler.state.journal import Journal, JournalTopic
+from reconciler.state import control, syncs
 from reconciler.state.ownership import Ownership
 
 Reconcile = Callable[[str], Growth]
@@ -31,6 +30,7 @@ Reconcile = Callable[[str], Growth]
 _LOOK_EVERY = 2.0
 _END_PATIENCE = 5.0
 _REPEAT_SECONDS = 600.0
+_SYNCS_SECONDS = 5.0
 
 
 class Refresh(threading.Thread):
@@ -130,12 +130,15 @@ class Refresh(threading.Thread):
     def _has_syncs_for(self, places: Sequence[Place], troubles: list[str]) -> bool:
         """Have the topic made that transactions write offset syncs to; nobody else needs it."""
         if not self._has_syncs and any(place.offsets == "translated" for place in places):
-            name = syncs_topic(self._spec.flow.source)
+            source = self._spec.flow.source
             try:
-                Journal(self._spec.target, JournalTopic(name, {}), timeout=5.0).ensure()
+                lacking = syncs.ensure(self._spec.target, source, _SYNCS_SECONDS)
             except AnabranchError as error:
+                name = syncs_topic(source)
                 troubles += [f"copies with translated offsets wait for topic {name}: {one}" for one in error.problems]
                 return False
+            if lacking is not None:
+                self._warn(f"flow {self.flow}: {lacking}")
             self._has_syncs = True
         return True
 

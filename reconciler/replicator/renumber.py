@@ -12,10 +12,15 @@ _MORE = 0x80
 # The second shortest varint has two bytes, and zigzag numbers below this.
 _WIDE, _WIDER = 2, 0x4000
 _TABLE = len(SIGNED)
+# How much larger a delta is than the one before, zigzag, where nothing is missing between them.
+_NEXT = 2
 
 
-def renumbered(body: bytes, count: int, span: int) -> tuple[bytes, int]:
-    """Return decompressed records with offset deltas 0, 1, 2 and so on, and the first one's old delta.
+def renumbered(body: bytes, count: int, span: int) -> tuple[bytes, tuple[int, ...]]:  # noqa: PLR0912 - without calls
+    """Return decompressed records with offset deltas 0, 1, 2 and so on, and what is missing between them.
+
+    That is, from the first one on: how many follow each other, how many offsets behind them have none, and so on in
+    turns up to the end of the batch.
 
     This runs once for each record, so nothing is called that can be avoided.
 
@@ -31,6 +36,8 @@ def renumbered(body: bytes, count: int, span: int) -> tuple[bytes, int]:
     out = bytearray(body)
     view = memoryview(out)
     pieces: list[bytes | memoryview] = []
+    # Numbers of the records in front of which offsets are missing, each with its old delta behind it.
+    jumps: list[int] = []
     at = done = odd = 0
     before = -1
     for number in range(count):
@@ -57,6 +64,8 @@ def renumbered(body: bytes, count: int, span: int) -> tuple[bytes, int]:
             old <<= 1
         # A negative length or delta would be odd; whether all is as it must be is looked at once, at last.
         odd |= size | old | (old <= before) | (behind > end)
+        if old - before != _NEXT:
+            jumps += (number, old >> 1)
         width, new = behind - place, number << 1
         if width == 1:
             # As deltas rise, this one is as large as its number at least.
@@ -69,7 +78,7 @@ def renumbered(body: bytes, count: int, span: int) -> tuple[bytes, int]:
         before, at = old, end
     if odd & 1 or at != len(body) or before >> 1 >= span or before < 0:
         raise ValueError(_NOT_SO)
-    return (b"".join((*pieces, view[done:])) if pieces else bytes(out)), _first(body)
+    return (b"".join((*pieces, view[done:])) if pieces else bytes(out)), _parts(jumps, count, span)
 
 
 def _change_length(
@@ -108,11 +117,14 @@ def _varint(value: int) -> bytes:
     return SIGNED[value] if value < _TABLE else signed(value)
 
 
-def _first(body: bytes) -> int:
-    """Return the first record's offset delta."""
-    _, start = read(body, 0)
-    _, place = read(body, start + 1)
-    return read(body, place)[0]
+def _parts(jumps: list[int], count: int, span: int) -> tuple[int, ...]:
+    """Return how many records and how many missing offsets follow each other in turns; the first jump is record 0."""
+    found: list[int] = []
+    for at in range(0, len(jumps), 2):
+        number, delta = jumps[at : at + 2]
+        upto, begin = (jumps[at + 2], jumps[at + 3]) if at + 2 < len(jumps) else (count, span)
+        found += (upto - number, begin - delta - (upto - number))
+    return tuple(found)
 
 
 _NOT_SO = "records are not laid out as their batch says"

@@ -9,6 +9,7 @@ The layout of a record is Kafka's `DefaultRecord`: length, attributes, timestamp
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from reconciler.replicator.batch import CODEC_BITS, MAGIC, Batch, UnreadableBatch
@@ -147,26 +148,45 @@ def dense(
     for one in batches_of(numbered, codec, limit):
         begin, behind = one.base_offset, one.next_offset
         end = starts[behind] if behind < len(starts) else batch.next_offset
-        spanned = one._replace(base_offset=starts[begin], last_offset_delta=end - starts[begin] - 1)
+        parts = _parts([*starts[begin:behind], end])
+        spanned = one._replace(base_offset=starts[begin], last_offset_delta=end - starts[begin] - 1, parts=parts)
         yield spanned._replace(crc=spanned.checksum)
 
 
 def _renumbered(batch: Batch, codec: int) -> Batch:
     """Return a batch whose deltas count its records, from its first record on."""
     try:
-        plain, missing = renumbered(
-            unpack(batch.attributes & CODEC_BITS, batch.body), batch.record_count, batch.last_offset_delta + 1
-        )
+        span = batch.last_offset_delta + 1
+        plain, parts = renumbered(unpack(batch.attributes & CODEC_BITS, batch.body), batch.record_count, span)
     except (IndexError, ValueError):
         raise _not_as_said(batch) from None
+    missing = span - sum(parts)
     body, codec = _smallest(plain, codec)
     one = batch._replace(
         base_offset=batch.base_offset + missing,
         last_offset_delta=batch.last_offset_delta - missing,
         attributes=batch.attributes & ~CODEC_BITS | codec,
         body=body,
+        parts=parts,
     )
     return one.sealed()
+
+
+def _parts(offsets: Sequence[int]) -> tuple[int, ...]:
+    """Return how many records and how many missing offsets follow each other in turns.
+
+    Args:
+        offsets: of all records, and of the end.
+    """
+    found: list[int] = []
+    count = 1
+    for one, following in pairwise(offsets):
+        if following == one + 1 and following != offsets[-1]:
+            count += 1
+            continue
+        found += (count, following - one - 1)
+        count = 1
+    return tuple(found)
 
 
 def batches_of(records: Sequence[Kept], codec: int = NONE, limit: int = UNLIMITED) -> Iterator[Batch]:

@@ -4,14 +4,16 @@
 them behind the records, and positions behind them. Pure.
 
 The format is that of Kafka's `connect/mirror` (`OffsetSync`): the key is the topic's name and the partition, the value
-the offset at the source and the offset at the target of one record; neither has a version. The last sync of a partition
-in a transaction says the position, too, in a header of the record, where MirrorMaker 2 does not look: `recall` does.
+the offset at the source and the offset at the target of one record; neither has a version. Two headers, where
+MirrorMaker 2 does not look, say more: each sync which records it speaks of, exactly (`Span`), so that whoever moves
+consumers need not count records that compaction may have taken meanwhile; and the last sync of a partition in a
+transaction the position, which `recall` reads.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.replicator.batch import Batch
@@ -27,12 +29,35 @@ _OFFSETS = struct.Struct(">qq")
 # The header that says a position: its offset, and the note behind it.
 _HEADER = b"anabranch-position"
 _OFFSET = struct.Struct(">q")
-_NO_HEADERS = signed(0)
+# The header that says which records a sync speaks of.
+_SPAN = b"anabranch-span"
+_REPEATS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The records that a sync speaks of: the first is the sync's own, and at the target nothing is between them.
+
+    Attributes:
+        begin: source offset up to which was read before: from there to the sync's own no record was written.
+        parts: from the sync's own offset on: how many records follow each other, how many offsets behind them have
+            none that was written, and so on in turns.
+        repeats: whether they may have been written before, too.
+    """
+
+    begin: int
+    parts: tuple[int, ...]
+    repeats: bool = False
+
+    @property
+    def records(self) -> int:
+        """How many they are."""
+        return sum(self.parts[::2])
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetSync:
-    """One record's place on both sides; the records behind it stand where counting leads, up to the next sync.
+    """One record's place on both sides; MirrorMaker 2 lets those behind it stand where counting leads.
 
     Attributes:
         topic: the original topic.
@@ -40,6 +65,7 @@ class OffsetSync:
         source: the record's offset there.
         target: the record's offset at the target.
         position: what is committed as the partition's position in the same transaction; None where that is not said.
+        span: which records it speaks of; None where that is not said.
     """
 
     topic: str
@@ -47,29 +73,56 @@ class OffsetSync:
     source: int
     target: int
     position: Position | None = None
+    span: Span | None = None
 
 
-def syncs(topic: str, partition: int, written: Iterable[Parcel], shift: int | None) -> Iterator[OffsetSync]:
-    """Yield a sync wherever the distance between both sides' offsets changes.
+def syncs(
+    log: tuple[str, int], written: Iterable[Parcel], begin: int, next_offset: int, repeats: bool = False
+) -> Iterator[OffsetSync]:
+    """Yield a sync for the first of some records, and wherever one does not follow the one before on both sides.
 
     Args:
-        topic: the original topic.
-        partition: its number.
-        written: in order, with the offsets at which they landed.
-        shift: target offset minus source offset behind what was written before; None when that is not known.
+        log: the original topic and the partition's number.
+        written: what was written since the last time, in order, with the offsets at which it landed.
+        begin: source offset up to which was read before that.
+        next_offset: source offset up to which is read now.
+        repeats: whether it may have been written before, too.
     """
-    for parcel in written:
-        if parcel.landing - parcel.base_offset != shift:
-            yield OffsetSync(topic, partition, parcel.base_offset, parcel.landing)
-        shift = parcel.landing + parcel.records - parcel.next_offset
+    parcels = list(written)
+    runs: list[list[Parcel]] = []
+    for number, parcel in enumerate(parcels):
+        before = parcels[number - 1] if number else None
+        if before is None or not _is_next(before, parcel):
+            runs.append([])
+        runs[-1].append(parcel)
+    for number, run in enumerate(runs):
+        first = run[0]
+        upto = runs[number + 1][0].base_offset if number + 1 < len(runs) else next_offset
+        span = Span(begin, _parts_of(run, upto), repeats)
+        yield OffsetSync(*log, first.base_offset, first.landing, span=span)
+        begin = upto
+
+
+def _is_next(before: Parcel, parcel: Parcel) -> bool:
+    """Tell whether counting leads to a parcel, from the last record of the one before."""
+    if (before.parts or (0,))[-1]:
+        return False
+    return (before.next_offset, before.landing + before.records) == (parcel.base_offset, parcel.landing)
+
+
+def _parts_of(run: Sequence[Parcel], upto: int) -> tuple[int, ...]:
+    """Return the parts of parcels that follow each other; `upto` is where the next one begins."""
+    parts = [0, 0]
+    for parcel in run:
+        first, *more = parcel.parts or (parcel.records, 0)
+        parts[-2:] = [parts[-2] + first, *more]
+    # Behind the last one nothing more may have been there to read.
+    parts[-1] += max(0, upto - run[0].base_offset - sum(parts))
+    return tuple(parts)
 
 
 def with_position(found: Iterable[OffsetSync], position: Position | None) -> list[OffsetSync]:
-    """Return the syncs of one partition; the last of them says what is committed with them.
-
-    The source offsets alone do not tell it: records may be missing inside a batch (compaction, what was put aside), so
-    that counting from the sync ends before the place up to which the source was read.
-    """
+    """Return the syncs of one partition; the last of them says what is committed with them."""
     told = list(found)
     return told and [*told[:-1], replace(told[-1], position=position)]
 
@@ -88,14 +141,19 @@ def _rest(sync: OffsetSync) -> bytes:
     name = sync.topic.encode()
     key = _LENGTH.pack(len(name)) + name + _PARTITION.pack(sync.partition)
     value = _OFFSETS.pack(sync.source, sync.target)
-    return b"".join((_with_length(key), _with_length(value), _headers(sync.position)))
+    return b"".join((_with_length(key), _with_length(value), _headers(sync)))
 
 
-def _headers(position: Position | None) -> bytes:
-    if position is None:
-        return _NO_HEADERS
-    value = _OFFSET.pack(position.offset) + position.note.encode()
-    return signed(1) + _with_length(_HEADER) + _with_length(value)
+def _headers(sync: OffsetSync) -> bytes:
+    headers = []
+    if sync.span is not None:
+        span = sync.span
+        numbers = (_REPEATS if span.repeats else 0, sync.source - span.begin, *span.parts)
+        headers += [_with_length(_SPAN) + _with_length(b"".join(map(signed, numbers)))]
+    if sync.position is not None:
+        value = _OFFSET.pack(sync.position.offset) + sync.position.note.encode()
+        headers += [_with_length(_HEADER) + _with_length(value)]
+    return signed(len(headers)) + b"".join(headers)
 
 
 def _with_length(data: bytes) -> bytes:
@@ -123,11 +181,11 @@ def _parsed(rest: bytes) -> OffsetSync:
     """
     key, at = _slice(rest, 0)
     value, at = _slice(rest, at)
-    return replace(sync_of(key, value), position=_position(rest, at))
+    return sync_of(key, value, dict(_headers_in(rest, at)))
 
 
-def sync_of(key: bytes, value: bytes) -> OffsetSync:
-    """Return what the key and the value of a record say.
+def sync_of(key: bytes, value: bytes, headers: Mapping[bytes, bytes] | None = None) -> OffsetSync:
+    """Return what the key, the value and the headers of a record say.
 
     Raises:
         ValueError, struct.error: it is no sync.
@@ -139,18 +197,42 @@ def sync_of(key: bytes, value: bytes) -> OffsetSync:
         raise ValueError(message)
     (partition,) = _PARTITION.unpack_from(key, _LENGTH.size + length)
     source, target = _OFFSETS.unpack(value)
-    return OffsetSync(name.decode(), partition, source, target)
+    told = headers or {}
+    position, span = told.get(_HEADER), told.get(_SPAN)
+    return OffsetSync(
+        name.decode(),
+        partition,
+        source,
+        target,
+        None if position is None else Position(_OFFSET.unpack_from(position)[0], position[_OFFSET.size :].decode()),
+        None if span is None else _span(source, span),
+    )
 
 
-def _position(rest: bytes, at: int) -> Position | None:
+def _headers_in(rest: bytes, at: int) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the names and values of a record's headers."""
     count, at = read(rest, at)
     for _ in range(count):
         name, at = _slice(rest, at)
         value, at = _slice(rest, at)
-        if name == _HEADER:
-            (offset,) = _OFFSET.unpack_from(value)
-            return Position(offset, value[_OFFSET.size :].decode())
-    return None
+        yield name, value
+
+
+def _span(source: int, value: bytes) -> Span | None:
+    """Return what a header says of the records of a sync at a source offset; None for what says nothing."""
+    numbers: list[int] = []
+    at = 0
+    try:
+        while at < len(value):
+            number, at = read(value, at)
+            numbers.append(number)
+        kind, before, first, *rest = numbers
+    except (IndexError, ValueError):
+        return None
+    parts = (first, *rest)
+    if kind not in (0, _REPEATS) or before < 0 or first < 1 or min(parts) < 0 or len(parts) % 2:
+        return None
+    return Span(source - before, parts, kind == _REPEATS)
 
 
 def _slice(data: bytes, at: int) -> tuple[bytes, int]:

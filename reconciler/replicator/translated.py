@@ -72,8 +72,6 @@ class TranslatedChannel(Channel):
         self.note = Note()
         self.is_new = False
         self._at_first_commit: Callable[[], None] | None = None
-        # Target offset minus source offset behind what was committed in this opening.
-        self._shift: int | None = None
 
     def begin(
         self,
@@ -153,9 +151,6 @@ class TranslatedChannel(Channel):
         """Take note that the first `count` parcels written lie before the committed position; return them."""
         written, self.written = self.written[:count], self.written[count:]
         self.held -= sum(parcel.size for parcel in written)
-        if written:
-            last = written[-1]
-            self._shift = last.landing + last.records - last.next_offset
         return written
 
     def last_word(self) -> Note:
@@ -168,9 +163,9 @@ class TranslatedChannel(Channel):
         return self.note._replace(began=began, epoch=self.read.epoch if self.read else self.note.epoch)
 
     def syncs(self) -> Iterator[OffsetSync]:
-        """Yield where what the open transaction holds of it stands; each one's marker has an offset of its own."""
-        place = self.place
-        return syncs(place.topic, place.partition, self.written, None)
+        """Yield where what was written since the last commit stands."""
+        log = self.place.topic, self.place.partition
+        return syncs(log, self.written, self.committed, self.position, not self._transactional)
 
     def _put(self, item: Item) -> int:
         return self.queue.push(item) if isinstance(item, Batch) else item.next
@@ -225,7 +220,6 @@ class RepeatingChannel(TranslatedChannel):
         """
         super().begin(sides, position, producer, note, at_first_commit)
         self._alone = True
-        self._shift = None
         self.admitted = True
 
     def forget(self) -> None:
@@ -243,8 +237,3 @@ class RepeatingChannel(TranslatedChannel):
     def last_word(self) -> Note:
         """Return what to say with the position: of the source's epoch, and of no transaction."""
         return super().last_word()._replace(began=-1)
-
-    def syncs(self) -> Iterator[OffsetSync]:
-        """Yield where what was acknowledged stands, as far as counting from what stands before leads elsewhere."""
-        place = self.place
-        return syncs(place.topic, place.partition, self.written, self._shift)

@@ -18,6 +18,7 @@ _REFUSED = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
     }
 )
 _CHECK_LOGIN = "check security: protocol, mechanism, username and the password it refers to"

@@ -1,6 +1,7 @@
-"""Which live runs copy into remote topics that are to be deleted, as the status topic tells it.
+"""Which live runs copy a flow, or into remote topics that are to be deleted, as the status topic tells it.
 
-The commands ask before anything is deleted, and the provisioner once more right before it deletes.
+The commands ask before anything is deleted or a position is moved, and the provisioner once more right before it
+deletes.
 """
 
 from __future__ import annotations
@@ -36,19 +37,39 @@ def still_copied(
     if not steps:
         return {}
     history = _history(cluster, topology)
-    reader = StatusReader(cluster)
-    try:
-        now = time.time()
-        # Who only waits until its declaration is in force copies nothing.
-        live = [word for word in reader.current() if word.is_live(now) and not (word.is_held and word.waiting)]
-    finally:
-        reader.close()
+    live = _live(cluster)
     found = {}
     for step in steps:
         word = next((word for word in live if _may_copy(word, step, history, declared)), None)
         if word is not None:
             found[step.name] = _problem(cluster, step, word)
     return found
+
+
+def copying(cluster: Cluster, topology: str, flow: str) -> list[TaskStatus]:
+    """Return the words of tasks that live and copy a flow of a topology.
+
+    Raises:
+        Unreachable: AB310, the target does not answer.
+        EnvironmentFault: AB311, reading is refused: nobody could tell.
+    """
+    history = _history(cluster, topology)
+    return [word for word in _live(cluster) if word.flow == flow and _is_of(word, history)]
+
+
+def _live(cluster: Cluster) -> list[TaskStatus]:
+    """Return the words of who lives and copies; who only waits until its declaration is in force copies nothing."""
+    reader = StatusReader(cluster)
+    try:
+        now = time.time()
+        return [word for word in reader.current() if word.is_live(now) and not (word.is_held and word.waiting)]
+    finally:
+        reader.close()
+
+
+def _is_of(word: TaskStatus, history: History) -> bool:
+    # Flows of several topologies may have one name. Nobody runs with a digest that never was in force, where one is.
+    return not word.digest or history.standing(word.digest) is not Standing.NEWER
 
 
 def _history(cluster: Cluster, topology: str) -> History:
@@ -64,8 +85,7 @@ def _may_copy(word: TaskStatus, step: DeleteTopic, history: History, declared: s
         return True
     if word.flow != step.flow or (declared is not None and word.digest == declared):
         return False
-    # Flows of several topologies may have one name. Nobody runs with a digest that never was in force, where one is.
-    return not word.digest or history.standing(word.digest) is not Standing.NEWER
+    return _is_of(word, history)
 
 
 def _problem(cluster: Cluster, step: DeleteTopic, word: TaskStatus) -> Problem:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from reconciler.cli.main import main
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from tests.contract.kafka import declared
+from tests.integration.payments import write as declare
+from tests.support.consumers import Run, Said
 
 
 @pytest.fixture
@@ -19,3 +24,21 @@ def source(source_cluster: EmbeddedCluster) -> Cluster:
 def target(target_cluster: EmbeddedCluster) -> Cluster:
     """Cluster `west`."""
     return declared("west", target_cluster)
+
+
+@pytest.fixture
+def file(tmp_path: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str) -> Path:
+    """A topology file with clusters us-east and eu-west, and a flow between them."""
+    return declare(tmp_path, source_cluster.bootstrap, target_cluster.bootstrap, topic_name)
+
+
+@pytest.fixture
+def run(file: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command of `offsets` for the groups of us-east."""
+
+    def run(command: str, *arguments: object) -> Said:
+        code = main(["offsets", command, str(file), "--cluster", "us-east", *map(str, arguments)])
+        said = capsys.readouterr()
+        return code, said.out, " ".join(said.err.split())
+
+    return run

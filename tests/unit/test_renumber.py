@@ -64,9 +64,22 @@ def test_what_compaction_left_is_counted_anew(
     limit = data.draw(st.just(UNLIMITED) | st.integers(60, 1_000))
     one = read(compacted(written, gone, BASE, codec))
     found = list(dense(one, BASE + first, limit, wanted))
-    check(found, left(written, gone, first), BASE + len(written))
+    wanted_records = left(written, gone, first)
+    check(found, wanted_records, BASE + len(written))
+    assert [offset for piece in found for offset in places(piece)] == [record.offset for record in wanted_records]
     for piece in found:
         assert piece.size <= limit or piece.record_count == 1
+
+
+def places(one: Batch) -> list[int]:
+    """Return the offsets that the records of a batch had, as its parts tell them."""
+    parts = one.parts or (one.record_count, 0)
+    assert sum(parts) == one.last_offset_delta + 1
+    found, at = [], one.base_offset
+    for count, missing in zip(parts[::2], parts[1::2], strict=True):
+        found += range(at, at + count)
+        at += count + missing
+    return found
 
 
 @pytest.mark.parametrize("many", [150, 9_000])
@@ -102,11 +115,13 @@ def test_nothing_is_read_twice_or_left_out_when_a_batch_is_not_laid_out_as_it_sa
 @given(st.binary(max_size=60), st.integers(0, 5), st.integers(0, 70))
 def test_any_bytes_are_records_or_an_error(body: bytes, count: int, span: int) -> None:
     try:
-        made, first = renumbered(body, count, span)
+        made, parts = renumbered(body, count, span)
     except (ValueError, IndexError):
         return
     assert len(made) <= len(body)
-    assert 0 <= first < max(span, 1)
+    assert sum(parts[::2]) == count
+    assert all(0 <= part < max(span, 1) for part in parts[1::2])
+    assert sum(parts) <= span
 
 
 def test_offsets_that_do_not_rise_are_no_batch() -> None:
@@ -114,7 +129,8 @@ def test_offsets_that_do_not_rise_are_no_batch() -> None:
         inner = b"\x00" + signed(0) + signed(delta) + signed(-1) + signed(-1) + signed(0)
         return signed(len(inner)) + inner
 
-    assert renumbered(record(3) + record(5), 2, 6) == (record(0) + record(1), 3)
+    assert renumbered(record(3) + record(5), 2, 6) == (record(0) + record(1), (1, 1, 1, 0))
+    assert renumbered(record(0) + record(1), 2, 5) == (record(0) + record(1), (2, 3))
     with pytest.raises(ValueError, match="not laid out as"):
         renumbered(record(3) + record(3), 2, 6)
     with pytest.raises(ValueError, match="not laid out as"):

@@ -12,14 +12,35 @@ from reconciler.replicator.codecs import NONE
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.rewrite import Kept, packed
 from reconciler.replicator.split import split
-from reconciler.replicator.syncs import OffsetSync, batch_of, read_batch, syncs, with_position
+from reconciler.replicator.syncs import OffsetSync, Span, batch_of, read_batch, syncs, with_position
 from reconciler.replicator.varint import signed
 from reconciler.replicator.wire.commits import Position
 from tests.support.batches import CODECS, Content, build, compacted, decode
 
 OFFSETS = st.integers(0, 2**63 - 1)
 POSITIONS = st.none() | st.builds(Position, OFFSETS, st.text(max_size=400))
-SYNCS = st.builds(OffsetSync, st.text(max_size=249), st.integers(0, 2**31 - 1), OFFSETS, OFFSETS, POSITIONS)
+SMALL = st.integers(0, 2**40)
+PARTS = st.lists(st.tuples(st.integers(1, 2**40), SMALL), min_size=1, max_size=6).map(
+    lambda pairs: tuple(number for pair in pairs for number in pair)
+)
+
+
+@st.composite
+def some_sync(draw: st.DrawFn) -> OffsetSync:
+    source = draw(OFFSETS)
+    spans = st.none() | st.builds(Span, st.integers(0, source), PARTS, st.booleans())
+    return OffsetSync(
+        draw(st.text(max_size=249)),
+        draw(st.integers(0, 2**31 - 1)),
+        source,
+        draw(OFFSETS),
+        draw(POSITIONS),
+        draw(spans),
+    )
+
+
+SYNCS = some_sync()
+LOG = "orders", 3
 KEY, VALUE = struct.pack(">h6si", 6, b"orders", 3), struct.pack(">qq", 5, 7)
 POSITION = Position(9, "note")
 
@@ -75,14 +96,47 @@ def parcel(base_offset: int, next_offset: int, landing: int, records: int) -> Pa
     return Parcel(1, base_offset, next_offset, landing, records, 0, 0, 0, b"", b"")
 
 
-def test_counting_from_a_sync_does_not_lead_to_the_position_where_records_are_missing() -> None:
+def test_a_sync_says_which_records_it_speaks_of_where_some_are_missing() -> None:
     """The batch was read up to 7, and has four records: compaction, or what was put aside, took the others."""
-    (last,) = with_position(syncs("orders", 3, [parcel(0, 7, 100, 4)], None), Position(7, "note"))
-    assert (last.source, last.target, last.position) == (0, 100, Position(7, "note"))
+    one = parcel(0, 7, 100, 4)._replace(parts=(1, 2, 3, 1))
+    (last,) = with_position(syncs(LOG, [one], 0, 9), Position(9, "note"))
+    assert (last.source, last.target, last.position) == (0, 100, Position(9, "note"))
+    assert last.span == Span(0, (1, 2, 3, 3))
+    assert last.span.records == 4
 
 
 def test_the_last_sync_of_a_partition_says_the_position() -> None:
     written = [parcel(0, 5, 100, 5), parcel(6, 9, 105, 3)]
-    found = with_position(syncs("orders", 3, written, None), POSITION)
-    assert found == [OffsetSync("orders", 3, 0, 100), OffsetSync("orders", 3, 6, 105, POSITION)]
+    found = with_position(syncs(LOG, written, 0, 9), POSITION)
+    assert found == [
+        OffsetSync("orders", 3, 0, 100, None, Span(0, (5, 1))),
+        OffsetSync("orders", 3, 6, 105, POSITION, Span(6, (3, 0))),
+    ]
     assert with_position([], POSITION) == []
+
+
+def test_what_follows_on_both_sides_is_one_run_and_what_does_not_is_another() -> None:
+    written = [
+        parcel(3, 5, 100, 2),
+        parcel(5, 9, 102, 3)._replace(parts=(1, 1, 2, 0)),
+        parcel(9, 10, 105, 1),
+        # As many offsets are skipped on both sides: the distance is the same, and yet something may lie between.
+        parcel(12, 14, 108, 2),
+        parcel(14, 20, 110, 1)._replace(parts=(1, 5)),
+        parcel(20, 21, 111, 1),
+    ]
+    found = list(syncs(LOG, written, 1, 30, repeats=True))
+    assert found == [
+        OffsetSync("orders", 3, 3, 100, None, Span(1, (3, 1, 3, 2), True)),
+        OffsetSync("orders", 3, 12, 108, None, Span(12, (3, 5), True)),
+        OffsetSync("orders", 3, 20, 111, None, Span(20, (1, 9), True)),
+    ]
+
+
+@given(st.binary(max_size=30))
+def test_a_header_that_tells_of_no_records_says_nothing(value: bytes) -> None:
+    headers = signed(1) + b"".join(signed(len(one)) + one for one in (b"anabranch-span", value))
+    record = b"".join((signed(len(KEY)), KEY, signed(len(VALUE)), VALUE, headers))
+    (found,) = read_batch(packed([Kept(0, 1, record)], NONE))
+    assert (found.source, found.target) == (5, 7)
+    assert found.span is None or found.span.records > 0

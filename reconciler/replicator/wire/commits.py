@@ -208,6 +208,25 @@ async def commit_acknowledged(wire: Wire, who: Membership, positions: Mapping[Lo
         ConnectionLost: no answer: they may be committed or not.
         ErrorCode: refused: above all ILLEGAL_GENERATION and UNKNOWN_MEMBER_ID, this member may commit no more.
     """
+    codes = await commit(wire, who, positions)
+    for code in codes.values():
+        if code not in _OF_PARTITIONS:
+            raise ErrorCode(code)
+    return codes
+
+
+async def commit(wire: Wire, who: Membership, positions: Mapping[Log, Position]) -> dict[Log, int]:
+    """Commit positions outside of any transaction; return the codes of those that were refused.
+
+    Args:
+        wire: to the cluster.
+        who: the member that commits; nobody's member (no id, generation -1) is refused where the group has members.
+        positions: by partition.
+
+    Raises:
+        ConnectionLost: no answer: they may be committed or not.
+        ErrorCode: the broker does not know such requests.
+    """
     of_topic = OffsetCommitRequest.OffsetCommitRequestTopic
     topics = _positions_of_topics(of_topic, of_topic.OffsetCommitRequestPartition, positions)
     request = OffsetCommitRequest(
@@ -221,14 +240,12 @@ async def commit_acknowledged(wire: Wire, who: Membership, positions: Mapping[Lo
         max_version=_OFFSET_COMMIT,
     )
     answer = await wire.ask(request, who.node)
-    refused = {}
-    for topic in answer.topics:
-        for partition in topic.partitions:
-            if partition.error_code in _OF_PARTITIONS:
-                refused[topic.name, partition.partition_index] = int(partition.error_code)
-            else:
-                _check(partition.error_code)
-    return refused
+    return {
+        (topic.name, partition.partition_index): int(partition.error_code)
+        for topic in answer.topics
+        for partition in topic.partitions
+        if partition.error_code
+    }
 
 
 async def idempotent_producer(wire: Wire) -> int:

@@ -1,0 +1,327 @@
+"""The groups of one cluster: which there are, what they have committed, where their logs end; and committing for them.
+
+What is asked of many groups or partitions travels side by side. Whether a group has members is never looked at
+beforehand: who commits without being a member (generation -1) is refused where there are any, in the same moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec
+
+from reconciler.checkpoints import asking
+from reconciler.model.cluster import Cluster
+from reconciler.model.committed import Bounds, Committed, Log, Move
+from reconciler.model.errors import AnabranchError, DeclaredInputError, EnvironmentFault, Problem, Refused, together
+from reconciler.model.selection import any_matches, is_literal
+from reconciler.replicator.wire import ConnectionLost, ErrorCode, error_name
+from reconciler.replicator.wire.commits import Position
+from reconciler.state import clients
+from reconciler.state.faults import in_words, is_refusal, refused, unreachable
+
+ALL = "all"
+"""Names every group, or topic."""
+
+OURS = "anabranch."
+"""What names of flows' own groups begin with."""
+
+Item = TypeVar("Item")
+
+_CONNECT_SECONDS = 4.0
+_ANSWER_SECONDS = 30.0
+_LOGS_AT_ONCE = 10_000
+# A coordinator writes a commit as one batch, of 1 MB at most by default.
+_COMMIT_BYTES = 400_000
+_OVERHEAD = 64
+_CONSUMERS = frozenset({"consumer", ""})
+# Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes
+_TOPIC_AUTHORIZATION_FAILED, _GROUP_AUTHORIZATION_FAILED = 29, 30
+# ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID, STALE_MEMBER_EPOCH
+_HAS_MEMBERS = frozenset({22, 25, 27, 82, 113})
+_STATE_OF = {
+    "share": "share groups keep their progress elsewhere",
+    "streams": "streams groups keep state beside their offsets",
+}
+
+
+class Groups:
+    """The groups of one cluster, over one connection that is made at once.
+
+    Args:
+        cluster: which one.
+
+    Attributes:
+        cluster: which one.
+        partitions: how many each topic has that we may see, by name.
+
+    Raises:
+        Unreachable: AB310, nobody answers.
+        EnvironmentFault: what `clients.ask` and `clients.make` raise: it does not let us in, or the like.
+        Refused: AB423, it is another cluster than the declared one.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._client, metadata = clients.metadata(cluster, _CONNECT_SECONDS, _ANSWER_SECONDS)
+        if other := cluster.other_cluster(metadata.cluster_id):
+            raise Refused(other)
+        self._nodes = tuple(metadata.brokers)
+        self.partitions = {name: len(topic.partitions) for name, topic in metadata.topics.items()}
+
+    # --- which there are ---------------------------------------------------------------------------------------------
+
+    def kinds(self) -> dict[str, str]:
+        """Return all groups that we may see, each with the protocol of its members, empty where it never had any.
+
+        Raises:
+            Unreachable: AB310, a broker does not answer: its groups would be missing.
+        """
+        try:
+            return asking.kinds(self.cluster, self._nodes)
+        except (ConnectionLost, ErrorCode) as error:
+            raise unreachable(self.cluster, f"its groups are not listed: {error}") from None
+
+    def chosen(self, named: Sequence[str]) -> tuple[list[str], list[Problem]]:
+        """Return the groups that names and regular expressions choose, and which of them are not handled, and why.
+
+        Flows' own groups are never chosen.
+
+        Args:
+            named: full matches, as for topics in a topology; `all` is every group.
+
+        Raises:
+            DeclaredInputError: a group that is named in full is not there (AB625), is not handled (AB629), or hidden
+                from us (AB313).
+            Unreachable: AB310, no answer.
+        """
+        kinds = self.kinds()
+        literal = [name for name in dict.fromkeys(named) if is_literal(name) and name != ALL]
+        if problems := [why for name in literal if (why := self.against(name, kinds, may_create=False)) is not None]:
+            raise DeclaredInputError(problems)
+        items = tuple(".*" if name == ALL else name for name in named)
+        matching = [name for name in sorted(kinds) if any_matches(items, name)]
+        others = [self.not_handled(name, kinds[name]) for name in matching if kinds[name] in _STATE_OF]
+        return [name for name in matching if not _no_consumers(name, kinds[name])], others
+
+    def not_handled(self, group: str, protocol: str) -> Problem:
+        """Return the problem that a group is one whose offsets nobody can move."""
+        return Problem("AB629", self._where(group), *_no_consumers(group, protocol))
+
+    def against(self, group: str, kinds: Mapping[str, str], may_create: bool) -> Problem | None:
+        """Return what stands against writing offsets of a group; None for nothing."""
+        if _is_ours(group) or _no_consumers(group, kinds.get(group, "")):
+            return self.not_handled(group, kinds.get(group, ""))
+        return None if group in kinds or may_create else self.why_unknown(group)
+
+    def why_unknown(self, group: str) -> Problem:
+        """Return why a group is not listed: we may not see it, or it is not there.
+
+        Raises:
+            Unreachable: AB310, no answer.
+        """
+        try:
+            self.committed([group])
+        except EnvironmentFault as error:
+            if error.problems[0].code == "AB313":
+                return error.problems[0]
+            raise
+        remedy = "correct the name; a group is gone some days after its last member (offsets.retention.minutes)"
+        return Problem("AB625", self._where(group), "there is no such group", remedy)
+
+    # --- what they have committed, and where logs end ----------------------------------------------------------------
+
+    def committed(self, groups: Sequence[str]) -> list[Committed]:
+        """Return what groups have committed, by group, topic and partition; the bounds of logs are not looked at.
+
+        Raises:
+            EnvironmentFault: AB313, with every group that we may not DESCRIBE.
+            Unreachable: AB310, no answer.
+        """
+        if not groups:
+            return []
+        try:
+            answers = asking.committed(self.cluster, groups)
+        except (ConnectionLost, ErrorCode) as error:
+            raise unreachable(self.cluster, f"what groups have committed is not told: {error}") from None
+        found: list[Committed] = []
+        errors: list[AnabranchError] = []
+        for group in sorted(answers):
+            answer = answers[group]
+            if isinstance(answer, ErrorCode):
+                errors.append(EnvironmentFault(self._refusal(answer.code, "DESCRIBE", group)))
+                continue
+            for (topic, partition), one in sorted(answer.items()):
+                epoch = None if one.epoch < 0 else one.epoch
+                found.append(Committed(group, topic, partition, one.offset, one.metadata, epoch))
+        if errors:
+            raise together(errors)
+        return found
+
+    def bounds(self, logs: Iterable[Log]) -> dict[Log, Bounds]:
+        """Return where logs begin and end; those that are not there, or have no leader just now, are left out.
+
+        Raises:
+            EnvironmentFault: AB313, with every topic that we may not DESCRIBE.
+            Unreachable: AB310, no answer.
+        """
+        known = self._known(logs)
+        starts = self._offsets(known, OffsetSpec.earliest())
+        # In this order: what is stable now is so later, too.
+        stable = self._offsets(known, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
+        ends = self._offsets(known, OffsetSpec.latest())
+        return {
+            log: Bounds(starts[log], stable[log], ends[log])
+            for log in known
+            if log in starts and log in stable and log in ends
+        }
+
+    def at_time(self, logs: Iterable[Log], milliseconds: int) -> dict[Log, int]:
+        """Return the first offset of each log whose record is not older than a time; logs without one are left out.
+
+        Args:
+            logs: which ones.
+            milliseconds: since 1970.
+
+        Raises:
+            EnvironmentFault: AB313, with every topic that we may not DESCRIBE.
+            Unreachable: AB310, no answer.
+        """
+        found = self._offsets(self._known(logs), OffsetSpec.for_timestamp(milliseconds))
+        return {log: offset for log, offset in found.items() if offset >= 0}
+
+    def _known(self, logs: Iterable[Log]) -> list[Log]:
+        return sorted({(topic, number) for topic, number in logs if 0 <= number < self.partitions.get(topic, 0)})
+
+    def _offsets(
+        self, logs: Sequence[Log], spec: OffsetSpec, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+    ) -> dict[Log, int]:
+        found: dict[Log, int] = {}
+        errors: list[AnabranchError] = []
+        for portion in _portions(logs, _LOGS_AT_ONCE):
+            asked = {TopicPartition(topic, number): spec for topic, number in portion}
+            futures = self._client.list_offsets(asked, isolation_level=isolation, request_timeout=_ANSWER_SECONDS)
+            for place, future in futures.items():
+                try:
+                    found[place.topic, place.partition] = future.result().offset
+                except KafkaException as error:
+                    fault = self._fault(error.args[0], "DESCRIBE", f"topic {place.topic}")
+                    # One that has no leader says nothing of the others.
+                    if error.args[0].code() not in _OF_LOGS:
+                        errors.append(fault)
+        if errors:
+            raise together(errors)
+        return found
+
+    # --- committing --------------------------------------------------------------------------------------------------
+
+    def commit(
+        self, moves: Mapping[str, Sequence[Move]], place: Callable[[Move], Log] = lambda move: move.log
+    ) -> dict[Move, Problem]:
+        """Commit offsets for groups, as nobody's member, with leader epoch -1; return what went wrong by move.
+
+        Args:
+            moves: by group.
+            place: which partition an offset is committed for.
+        """
+        portions = {
+            group: [{place(move): Position(move.after, move.metadata) for move in some} for some in _by_size(these)]
+            for group, these in moves.items()
+        }
+        wrong = asking.commit(self.cluster, portions)
+        return {
+            move: problem
+            for group, error in wrong.items()
+            for move in moves[group]
+            if (problem := self._why_not(group, place(move), error)) is not None
+        }
+
+    def _why_not(self, group: str, log: Log, error: Exception) -> Problem | None:
+        """Return why an offset of a group was not committed; None where it was, though others were not."""
+        if isinstance(error, asking.Refusal):
+            # Behind what is refused nothing more of the group is written.
+            code = error.codes.get(log)
+            return None if code is None and log in error.done else self._not_committed(group, log, code or error.first)
+        if isinstance(error, ErrorCode):
+            return self._not_committed(group, log, error.code)
+        return unreachable(self.cluster, f"group {group}: {error}; whether it took the offsets is unknown").problems[0]
+
+    def _not_committed(self, group: str, log: Log, code: int) -> Problem:
+        if code in _HAS_MEMBERS:
+            remedy = "stop all consumers of the group and wait until they have left it, then write again"
+            message = f"the group has members ({error_name(code)})"
+            return Problem("AB626", self._where(group), message, remedy)
+        if code == _TOPIC_AUTHORIZATION_FAILED:
+            return refused(self.cluster, "READ", f"topic {log[0]}")
+        problem = self._refusal(code, "READ", group)
+        place = f"{problem.where}, topic {log[0]}, partition {log[1]}"
+        return replace(problem, where=place) if problem.code == "AB630" else problem
+
+    def _refusal(self, code: int, operation: str, group: str) -> Problem:
+        if code == _GROUP_AUTHORIZATION_FAILED:
+            return refused(self.cluster, operation, f"group {group}")
+        return Problem("AB630", self._where(group), f"the cluster answers {error_name(code)}", _LOOK)
+
+    # --- what failures are called ------------------------------------------------------------------------------------
+
+    def _where(self, group: str) -> str:
+        return f"{self.cluster.where}, group {group}"
+
+    def _fault(self, error: KafkaError, operation: str, resource: str) -> AnabranchError:
+        if is_refusal(error):
+            return EnvironmentFault(refused(self.cluster, operation, resource))
+        if error.code() in _UNANSWERED:
+            return unreachable(self.cluster, f"{resource}: {in_words(error)}")
+        where = f"{self.cluster.where}, {resource}"
+        return EnvironmentFault(Problem("AB630", where, f"the cluster answers {error.name()}: {error.str()}", _LOOK))
+
+
+_LOOK = "mend what the cluster names, then try again"
+_UNANSWERED = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT})
+_OF_LOGS = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError._UNKNOWN_TOPIC,
+    }
+)
+
+
+def _is_ours(group: str) -> bool:
+    return group.startswith(OURS)
+
+
+def _no_consumers(group: str, protocol: str) -> tuple[str, str] | tuple[()]:
+    """Say why the offsets of a group are nothing to be read or moved here, and what to do; nothing for others."""
+    if _is_ours(group):
+        return "is the group of a flow, and holds the flow's positions", "use --flow"
+    if protocol in _CONSUMERS:
+        return ()
+    why = _STATE_OF.get(protocol, f"its members speak the protocol {protocol}")
+    return f"is no group of consumers: {why}; not handled", "use the tools that come with it"
+
+
+def _portions(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    for first in range(0, len(items), size):
+        yield items[first : first + size]
+
+
+def _by_size(moves: Sequence[Move]) -> Iterator[list[Move]]:
+    """Yield moves in portions that a coordinator takes at once."""
+    portion: list[Move] = []
+    size = 0
+    for move in moves:
+        needed = len(move.topic) + len(move.owner) + len(move.metadata.encode()) + _OVERHEAD
+        if portion and size + needed > _COMMIT_BYTES:
+            yield portion
+            portion, size = [], 0
+        portion.append(move)
+        size += needed
+    if portion:
+        yield portion

@@ -1,0 +1,164 @@
+"""The positions of one flow: where each of its copies goes on, read from the target, and moved while nothing runs.
+
+With identical offsets a position is the remote log's end and nothing else, so there is none to be written. With
+translated offsets it is committed in the flow's group at the target, for the remote partition, with a note that the
+replicator reads when it goes on: a position that is moved keeps what the note says of producers and topics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from reconciler.checkpoints.groups import Groups
+from reconciler.model.committed import Bounds, Committed, Log, Move, Position
+from reconciler.model.errors import Problem
+from reconciler.model.flow import Flow
+from reconciler.model.names import lease_group
+from reconciler.model.ownership import OwnedTopic
+from reconciler.model.runs import CopyRecord
+from reconciler.model.topology import Topology
+from reconciler.replicator.note import Note
+from reconciler.state.copies import Copies
+from reconciler.state.ownership import Ownership
+from reconciler.state.running import copying
+
+TRANSLATED = "translated"
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What was seen of the copies of a flow, by remote partition or original one."""
+
+    committed: Mapping[Log, Committed]
+    ends: Mapping[Log, Bounds]
+    bounds: Mapping[Log, Bounds]
+    shifts: Mapping[Log, int]
+
+
+class Positions:
+    """The positions of a flow.
+
+    Args:
+        topology: the declaration.
+        flow: one of its flows.
+
+    Attributes:
+        flow: the flow.
+        source: groups and logs of its source.
+        target: of its target.
+        copies: what is on record of its remote topics, by original.
+
+    Raises:
+        Unreachable: AB310, a cluster does not answer.
+        EnvironmentFault: AB311, reading is refused; or what `clients.ask` raises.
+        Refused: AB423, it is another cluster than the declared one.
+    """
+
+    def __init__(self, topology: Topology, flow: Flow) -> None:
+        self.flow = flow
+        self._topology = topology.name
+        self.source = Groups(topology.clusters[flow.source])
+        self.target = Groups(topology.clusters[flow.target])
+        records = Ownership(self.target.cluster).read().values()
+        self.copies: dict[str, OwnedTopic] = {
+            one.source_topic: one for one in records if (one.topology, one.flow) == (topology.name, flow.name)
+        }
+
+    @property
+    def group(self) -> str:
+        """The group in which positions with translated offsets are committed."""
+        return lease_group(self._topology, self.flow.name)
+
+    def partitions(self, topic: str) -> int:
+        """Return how many partitions the copy of a topic has; 0 where there is none."""
+        copy = self.copies.get(topic)
+        return self.target.partitions.get(copy.name, 0) if copy else 0
+
+    def read(self) -> list[Position]:
+        """Return the positions of all copies that were made, by original topic and partition.
+
+        Raises:
+            EnvironmentFault: AB313, DESCRIBE is refused on the group or a topic; AB311, on a journal.
+            Unreachable: AB310, no answer.
+        """
+        logs = {
+            (topic, number): (copy.name, number)
+            for topic, copy in sorted(self.copies.items())
+            for number in range(self.partitions(topic))
+        }
+        identical = [there for (topic, _), there in logs.items() if self.copies[topic].offsets != TRANSLATED]
+        translated = len(identical) < len(logs)
+        committed = self.target.committed([self.group]) if translated else ()
+        seen = _Seen(
+            committed={(one.topic, one.partition): one for one in committed},
+            ends=self.target.bounds(identical),
+            bounds=self.source.bounds(logs),
+            shifts=self._shifts(identical),
+        )
+        return [self._position(here, there, seen) for here, there in logs.items()]
+
+    def _position(self, here: Log, there: Log, seen: _Seen) -> Position:
+        mode = self.copies[here[0]].offsets
+        offset, note = None, ""
+        if mode == TRANSLATED and there in seen.committed:
+            offset, note = seen.committed[there].offset, seen.committed[there].metadata
+        elif mode != TRANSLATED and there in seen.ends:
+            offset = seen.ends[there].end - seen.shifts.get(there, 0)
+        return Position(self.flow.name, *here, offset, note, there[0], mode, seen.bounds.get(here))
+
+    def _shifts(self, logs: Sequence[Log]) -> dict[Log, int]:
+        """Return by how much the ends of remote logs are above their originals' offsets."""
+        if not logs:
+            return {}
+        copies = Copies(self.target.cluster)
+        try:
+            copies.refresh()
+            records: dict[Log, CopyRecord | None] = {log: copies.get(self.flow.name, *log) for log in logs}
+        finally:
+            copies.close()
+        return {log: record.runs.shift for log, record in records.items() if record is not None}
+
+    # --- moving them -------------------------------------------------------------------------------------------------
+
+    def running(self) -> Problem | None:
+        """Return why no position may be moved now: the flow runs; None where it does not.
+
+        Raises:
+            Unreachable: AB310, the target does not answer.
+            EnvironmentFault: AB311, reading is refused: nobody could tell.
+        """
+        words = copying(self.target.cluster, self._topology, self.flow.name)
+        if not words:
+            return None
+        return self._runs(f"run {words[0].run} copies it (digest {words[0].digest or 'unknown'})")
+
+    def identical(self, topic: str, where: str) -> Problem:
+        """Return the problem that a copy has a position that nobody can write."""
+        name = self.copies[topic].name
+        message = (
+            f"copy {name} has identical offsets: its position is the end of its log at {self.flow.target}, and "
+            "nothing but records moves it"
+        )
+        return Problem("AB627", where, message, "to have it begin anew, delete the copy and run `anabranch apply`")
+
+    def moved(self, before: Position, after: int) -> str:
+        """Return the note to be committed with a position that is moved."""
+        note = Note.parse(before.metadata) if before.metadata else Note()
+        # Of which leader epoch the record before another offset is nobody looked at.
+        return str(note if before.offset == after else note._replace(epoch=None))
+
+    def write(self, moves: Sequence[Move]) -> dict[Move, Problem]:
+        """Commit positions; return what went wrong by move. A flow that runs has members, who alone may commit."""
+        problems = self.target.commit({self.group: moves}, lambda move: (self.copies[move.topic].name, move.partition))
+        runs = self._runs(f"group {self.group} has members: a task runs, or did a moment ago")
+        return {move: runs if problem.code == "AB626" else problem for move, problem in problems.items()}
+
+    def _runs(self, found: str) -> Problem:
+        where = f"{self.target.cluster.where}, flow {self.flow.name}"
+        return Problem("AB628", where, found, "end its `replicate`, wait until it has drained, then write again")
+
+
+def with_notes(positions: Positions, moves: Sequence[Move], found: Mapping[Log, Position]) -> list[Move]:
+    """Return moves of positions, each with the note that goes with it."""
+    return [replace(move, metadata=positions.moved(found[move.log], move.after)) for move in moves]

@@ -1,0 +1,349 @@
+"""Translation: where a consumer of one side goes on at the other, exactly: nothing again, and nothing left out.
+
+A source offset becomes that of the first copied record whose own source offset is at or behind it (`downstream`), a
+target offset the source offset of the first record that stands there or behind it (`upstream`, for failback). Copies
+with identical offsets have the same, but for shifted runs, which the copy records tell. For copies with offsets of
+their own the offset syncs tell it (`history`); where they do not, both logs are read and their records paired.
+
+Everything is as of the last `refresh`. Answers about the same topic at the same time cost a search among its runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from types import TracebackType
+
+from reconciler.checkpoints.bounds import Asker, Bounds, Log
+from reconciler.checkpoints.history import History
+from reconciler.checkpoints.pairing import paired
+from reconciler.checkpoints.runs import At, Behind, Between, Found, Point, Run
+from reconciler.checkpoints.walk import TooFar, Walker
+from reconciler.model.cluster import Cluster
+from reconciler.model.flow import Flow
+from reconciler.model.runs import CopyRecord, Runs
+from reconciler.model.translation import How, Question, Translated, Way
+from reconciler.replicator.place import differ
+from reconciler.state.copies import Copies
+from reconciler.state.ownership import Ownership
+
+_SECONDS = 10.0
+_MOST_RECORDS = 2_000_000
+
+
+class Translator:
+    """Translates offsets of one flow.
+
+    Args:
+        source: the flow's source cluster.
+        target: its target cluster.
+        flow: which one.
+        seconds: how long a cluster may be silent.
+        most: how many records of one partition are read at most where nothing tells what stands in them.
+    """
+
+    def __init__(
+        self, source: Cluster, target: Cluster, flow: Flow, *, seconds: float = _SECONDS, most: int = _MOST_RECORDS
+    ) -> None:
+        self._flow = flow
+        self._most = most
+        self._reads_committed = flow.isolation_level == "read_committed"
+        self._source = Asker(source, seconds)
+        self._target = Asker(target, seconds)
+        self._originals = Walker(source, committed=self._reads_committed, seconds=seconds)
+        self._remotes = Walker(target, committed=True, seconds=seconds)
+        self._history = History(target, flow.source, seconds)
+        self._copies = Copies(target)
+        self._ownership = Ownership(target, seconds)
+        self._wanted: set[Log] = set()
+        self._modes: dict[str, str] = {}
+        self._at_source: dict[Log, Bounds] = {}
+        self._at_target: dict[Log, Bounds] = {}
+        self._ids: dict[str, tuple[str | None, str | None]] = {}
+        self._why_not: dict[str, str] = {}
+        # Up to which place no record follows a position at the source, and which is the first that does.
+        self._next: dict[tuple[Log, int], int | None] = {}
+
+    def __enter__(self) -> Translator:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        for one in (self._source, self._target, self._originals, self._remotes, self._history, self._copies):
+            one.close()
+
+    # --- looking at the clusters -------------------------------------------------------------------------------------
+
+    def refresh(self, logs: Collection[Log] = ()) -> None:
+        """Look at both clusters: answers count as of this.
+
+        Args:
+            logs: partitions that are going to be asked for, by their originals' names; those asked for before are
+                looked at again. What is asked for without being named here costs a look of its own.
+
+        Raises:
+            Unreachable: AB310, a cluster does not answer.
+            EnvironmentFault: something there is refused; or what `clients.make` raises.
+        """
+        self._wanted |= set(logs)
+        self._look(self._wanted)
+
+    def _look(self, logs: Collection[Log]) -> None:
+        topics = {topic for topic, _ in logs}
+        if topics - self._modes.keys():
+            owned = self._ownership.read()
+            owners = {topic: owned.get(self._flow.remote_topic(topic)) for topic in topics}
+            self._modes |= {topic: self._flow.offsets if one is None else one.offsets for topic, one in owners.items()}
+        self._next.clear()
+        there = self._look_for(topics)
+        wanted = {log for log in logs if log[0] in there and log[1] < there[log[0]]}
+        for known in (self._at_source, self._at_target):
+            for log in logs:
+                known.pop(log, None)
+        # What is at the target before this, the syncs that are read later tell of.
+        remotes = {(self._flow.remote_topic(topic), partition): (topic, partition) for topic, partition in wanted}
+        bounds = self._target.bounds(remotes.keys(), committed=True)
+        self._at_target |= {remotes[remote]: one for remote, one in bounds.items()}
+        self._at_source |= self._source.bounds(wanted, committed=self._reads_committed)
+        self._copies.refresh()
+        if any(self._modes[topic] != "identical" for topic in topics):
+            self._history.refresh()
+        self._see_what_is_told_of_others(wanted)
+
+    def _look_for(self, topics: Collection[str]) -> dict[str, int]:
+        """Return how many partitions topics have that are there on both sides; note why others have no answers."""
+        remotes = {topic: self._flow.remote_topic(topic) for topic in topics}
+        here, there = self._source.topics(topics), self._target.topics(set(remotes.values()))
+        found: dict[str, int] = {}
+        for topic, remote in remotes.items():
+            self._why_not.pop(topic, None)
+            if topic not in here:
+                self._why_not[topic] = f"there is no topic {topic} at {self._flow.source}"
+            elif remote not in there:
+                self._why_not[topic] = f"there is no topic {remote} at {self._flow.target}"
+            else:
+                self._ids[topic] = here[topic].topic_id, there[remote].topic_id
+                found[topic] = min(here[topic].partitions, there[remote].partitions)
+        return found
+
+    def _see_what_is_told_of_others(self, logs: Collection[Log]) -> None:
+        """Find the topics of which nothing is told, as one side was made anew under the same name."""
+        for log in logs:
+            topic, remote = log[0], self._flow.remote_topic(log[0])
+            source_id, target_id = self._ids[topic]
+            for told_source, told_target in self._ids_told(log):
+                if differ(told_source, source_id):
+                    self._why_not[topic] = f"{remote} holds records of another topic {topic}, which was made anew"
+                if differ(told_target, target_id):
+                    self._why_not[topic] = f"{remote} was made anew, and nothing is told of it yet"
+
+    def _ids_told(self, log: Log) -> Iterable[tuple[str | None, str | None]]:
+        record = self._record(log)
+        if record is not None:
+            yield record.source_id, record.target_id
+        note = self._history.note(log)
+        yield note.source_id, note.target_id
+
+    def _record(self, log: Log) -> CopyRecord | None:
+        return self._copies.get(self._flow.name, self._flow.remote_topic(log[0]), log[1])
+
+    # --- answering ---------------------------------------------------------------------------------------------------
+
+    def answers(self, questions: Collection[Question]) -> list[Translated]:
+        """Return what some offsets are on the other side, in their order, as of one look at the clusters.
+
+        Raises:
+            AnabranchError: as `refresh` says.
+        """
+        self.refresh({(one.topic, one.partition) for one in questions})
+        return [self._answer((one.topic, one.partition), one.offset, one.way) for one in questions]
+
+    def downstream(self, topic: str, partition: int, offset: int) -> Translated:
+        """Return where at the target to go on that a consumer of the source has read up to `offset`.
+
+        Args:
+            topic: the original.
+            partition: on both sides.
+            offset: of the source, the next to be read: 0 or more.
+
+        Raises:
+            AnabranchError: as `refresh` says.
+        """
+        return self._answer((topic, partition), offset, "downstream")
+
+    def upstream(self, topic: str, partition: int, offset: int) -> Translated:
+        """Return where at the source to go on that a consumer of the target has read up to `offset`.
+
+        Raises:
+            AnabranchError: as `refresh` says.
+        """
+        return self._answer((topic, partition), offset, "upstream")
+
+    def _answer(self, log: Log, offset: int, way: Way) -> Translated:
+        if log not in self._wanted:
+            self._wanted.add(log)
+            self._look({log})
+        if log[0] in self._why_not:
+            return Translated(None, "unknown", self._why_not[log[0]])
+        if log not in self._at_source or log not in self._at_target:
+            return Translated(None, "unknown", f"there is no partition {log[1]} of {log[0]} on both sides")
+        if self._is_identical(log):
+            record = self._record(log)
+            return self._by_record(log, offset, way, record or CopyRecord(None, None))
+        found = self._found(log, offset, way)
+        if isinstance(found, At):
+            return self._checked(log, found.offset, "record", way)
+        if isinstance(found, Behind):
+            return self._behind(log, offset, way, found)
+        return Translated(None, "unknown", self._nothing_tells(log))
+
+    def _is_identical(self, log: Log) -> bool:
+        mode = self._modes[log[0]]
+        # Nobody has chosen yet, or it is not ours: what is told decides.
+        return mode == "identical" or (mode == "auto" and not len(self._history.runs(log)))
+
+    def _checked(self, log: Log, offset: int, how: How, way: Way, why: str = "") -> Translated:
+        """Return an answer, unless what stood there is deleted."""
+        bounds, name = self._other_side(log, way)
+        if offset >= bounds.start:
+            return Translated(offset, how, why)
+        why = f"offset {offset} of {name} is deleted: its log begins at {bounds.start}"
+        return Translated(None, "expired", why)
+
+    def _other_side(self, log: Log, way: Way) -> tuple[Bounds, str]:
+        if way == "downstream":
+            return self._at_target[log], f"{self._flow.remote_topic(log[0])}/{log[1]}"
+        return self._at_source[log], f"{log[0]}/{log[1]}"
+
+    # --- identical offsets -------------------------------------------------------------------------------------------
+
+    def _by_record(self, log: Log, offset: int, way: Way, record: CopyRecord) -> Translated:
+        if way == "upstream" and offset < record.origin:
+            name = f"{self._flow.remote_topic(log[0])}/{log[1]}"
+            why = f"{name} holds records of a topic {log[0]} that is deleted before {record.origin}"
+            return Translated(None, "expired", why)
+        found = record.runs.to_target(offset) if way == "downstream" else _to_source(record.runs, offset)
+        here, there = self._at_source[log], self._other_side(log, way)[0]
+        here = here if way == "downstream" else self._at_target[log]
+        if found < there.end:
+            return self._checked(log, found, "record", way)
+        if found == there.end:
+            return Translated(found, "end")
+        return self._ahead(log, offset, way, (here.end, there.end))
+
+    @staticmethod
+    def _past(offset: int, end: int) -> str:
+        return f"it is {offset - end:,} past the log's end" if offset > end else ""
+
+    def _ahead(self, log: Log, offset: int, way: Way, ends: tuple[int, int]) -> Translated:
+        """Return the answer for what is further than the other side; `ends` are those of both, the asked one first."""
+        here, there = ends
+        why = self._past(offset, here) or f"{self._other_side(log, way)[1]} is not so far yet"
+        return Translated(there, "ahead", why)
+
+    # --- offsets of their own ----------------------------------------------------------------------------------------
+
+    def _found(self, log: Log, offset: int, way: Way) -> Found:
+        runs = self._history.runs(log)
+        look = runs.downstream if way == "downstream" else runs.upstream
+        found = look(offset)
+        if not isinstance(found, Between):
+            return found
+        if found.low is None and found.high is None:
+            return self._before_all(log, way) or found
+        if found.high is None and self._history.is_behind:
+            return found
+        try:
+            pairs = self._read(log, found)
+        except TooFar:
+            return found
+        if pairs is None:
+            return found
+        runs.fill(found, pairs)
+        return look(offset)
+
+    def _before_all(self, log: Log, way: Way) -> Behind | None:
+        """Return where all are of a partition of which nothing was ever copied; None where that cannot be told."""
+        here, there = self._at_source[log], self._at_target[log]
+        remote = self._flow.remote_topic(log[0]), log[1]
+        if self._history.is_behind or not self._is_empty(self._remotes, remote, (there.start, there.end)):
+            return None
+        # Where its copy will begin the flow says, which matters to nobody where there is nothing.
+        if way == "upstream" and not self._is_empty(self._originals, log, (here.start, here.end)):
+            return None
+        return Behind(here.start if way == "downstream" else here.end, there.end)
+
+    def _read(self, log: Log, gap: Between) -> list[Run] | None:
+        """Return what stands in a gap of what is told, by reading it on both sides; None where that cannot be told."""
+        low, high = gap.low or Point(0, 0), gap.high
+        ends = (None, None) if high is None else high
+        here = max(low.source, self._at_source[log].start), ends[0]
+        there = max(low.target, self._at_target[log].start), ends[1]
+        remote = self._flow.remote_topic(log[0]), log[1]
+        # Mostly there is nothing on one of the sides.
+        if self._is_empty(self._originals, log, here) or self._is_empty(self._remotes, remote, there):
+            return []
+        originals = self._originals.seen(*log, *here, self._most)
+        return paired(gap, originals, self._remotes.seen(*remote, *there, self._most))
+
+    @staticmethod
+    def _is_empty(walker: Walker, log: Log, part: tuple[int, int | None]) -> bool:
+        begin, end = part
+        return (end is not None and begin >= end) or walker.first(*log, *part) is None
+
+    def _nothing_tells(self, log: Log) -> str:
+        if self._history.is_behind:
+            return f"a transaction in {self._history.topic} is not ended yet; ask again"
+        if not len(self._history.runs(log)):
+            return f"no offset sync in {self._history.topic} tells of {log[0]}/{log[1]}"
+        return (
+            f"the offset syncs that told it are gone from {self._history.topic}, and what both logs hold there is more "
+            f"than {self._most:,} records, or not the same"
+        )
+
+    def _behind(self, log: Log, offset: int, way: Way, found: Behind) -> Translated:
+        """Return the answer for what is behind all that was copied."""
+        if self._history.is_behind:
+            return Translated(None, "unknown", self._nothing_tells(log))
+        here, there = self._at_source[log], self._at_target[log]
+        # Before the look at the syncs; what came since is told by them.
+        end = max(there.end, found.end)
+        if way == "upstream":
+            how: How = "ahead" if offset > end else "end"
+            return self._checked(log, min(found.position, here.end), how, way, self._past(offset, end))
+        if offset > here.end:
+            return Translated(end, "ahead", self._past(offset, here.end))
+        first = self._first_behind(log, found.position) if offset > found.position else None
+        if first is None or first >= offset:
+            return Translated(end, "end")
+        name = f"{self._flow.remote_topic(log[0])}/{log[1]}"
+        return Translated(end, "ahead", f"{name} has copied up to {found.position}")
+
+    def _first_behind(self, log: Log, position: int) -> int | None:
+        """Return the first record at the source that is not copied; None where there is none yet."""
+        if position >= self._at_source[log].end:
+            return None
+        if (log, position) not in self._next:
+            self._next[log, position] = self._originals.first(*log, position)
+        return self._next[log, position]
+
+
+def translated(source: Cluster, target: Cluster, flow: Flow, questions: Collection[Question]) -> list[Translated]:
+    """Return what some offsets of a flow's topics are on the other side, in their order.
+
+    Raises:
+        AnabranchError: as `Translator.refresh` says.
+    """
+    with Translator(source, target, flow) as translator:
+        return translator.answers(questions)
+
+
+def _to_source(runs: Runs, offset: int) -> int:
+    """Return the source offset of what stands at a target offset in a copy with identical offsets, or behind it."""
+    run = runs.at_target(offset)
+    following = next((one.source for one in runs.runs if one.target > offset), None)
+    found = max(offset - run.shift, 0)
+    # Behind the records of a run stand markers for which the source has no offsets.
+    return found if following is None else min(found, following)

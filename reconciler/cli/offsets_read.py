@@ -1,0 +1,191 @@
+"""`anabranch offsets read` and `export`: what groups have committed on a cluster, or where a flow stands."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, cast
+
+import typer
+
+from reconciler.cli.common import Files, load_topology, print_json, print_problems, stderr_console, stdout_console
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import DeclaredInputError, Problem
+from reconciler.model.flow import Flow
+from reconciler.model.topology import Topology
+
+if TYPE_CHECKING:
+    from reconciler.model.committed import Committed, Kind, Position
+
+    Rows = list[Committed] | list[Position]
+
+ClusterAlias = Annotated[
+    str | None, typer.Option("--cluster", metavar="ALIAS", help="Whose groups; goes with groups, not with --flow.")
+]
+FlowName = Annotated[
+    str | None, typer.Option("--flow", metavar="NAME", help="The positions of this flow instead of groups' offsets.")
+]
+GroupNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--group", metavar="NAME", help="Groups by name or regular expression (full match), or all; repeatable."
+    ),
+]
+TopicNames = Annotated[
+    list[str] | None,
+    typer.Option("--topic", metavar="NAME", help="Only topics by name or regular expression (full match); repeatable."),
+]
+
+
+def read(
+    files: Files,
+    *,
+    cluster: ClusterAlias = None,
+    group: GroupNames = None,
+    flow: FlowName = None,
+    topic: TopicNames = None,
+    output: Annotated[
+        Literal["text", "csv", "json"], typer.Option("--format", help="How the result is written.")
+    ] = "text",
+) -> None:
+    """Print offsets of groups on a cluster (--cluster, --group), or a flow's positions (--flow)."""
+    from reconciler.report.offsets import offsets_csv, offsets_json, offsets_lines
+
+    kind, rows = _rows(load_topology(files), cluster, group, flow, topic)
+    if output == "json":
+        print_json(offsets_json(rows))
+    elif output == "csv":
+        sys.stdout.write(offsets_csv(kind, rows))
+    else:
+        console = stdout_console()
+        for line in offsets_lines(kind, rows):
+            console.print(line)
+
+
+def export(
+    files: Files,
+    *,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="Where to write them: JSON if its name ends so, else CSV.")
+    ],
+    cluster: ClusterAlias = None,
+    group: GroupNames = None,
+    flow: FlowName = None,
+    topic: TopicNames = None,
+) -> None:
+    """Write offsets of groups, or a flow's positions, to a file that import reads."""
+    import json
+
+    from reconciler.report.offsets import offsets_csv, offsets_json
+    from reconciler.report.words import counted
+
+    kind, found = _rows(load_topology(files), cluster, group, flow, topic)
+    rows = cast("Rows", [row for row in found if row.offset is not None])
+    is_json = out.suffix.lower() == ".json"
+    text = json.dumps(offsets_json(rows), indent=2, ensure_ascii=False) + "\n" if is_json else offsets_csv(kind, rows)
+    try:
+        out.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        problem = Problem("AB180", str(out), f"cannot be written: {error.strerror}", "name another file")
+        raise DeclaredInputError(problem) from None
+    stderr_console().print(f"wrote {counted(len(rows), 'offset')} to {out}", style="dim")
+
+
+def _rows(
+    topology: Topology,
+    cluster: str | None,
+    groups: Sequence[str] | None,
+    flow: str | None,
+    topics: Sequence[str] | None,
+) -> tuple[Kind, Rows]:
+    """Return what is asked for, and whose it is.
+
+    Raises:
+        typer.BadParameter: the options do not go together, or name what is not declared.
+        DeclaredInputError: AB625, AB629, AB313, what stands against groups that are named in full.
+        Unreachable: AB310, a cluster does not answer.
+        EnvironmentFault: AB311, AB313, something may not be read.
+    """
+    check_patterns(groups, "--group")
+    check_patterns(topics, "--topic")
+    if flow is not None:
+        if cluster is not None or groups:
+            message = "--flow goes without --cluster and --group: a flow's positions are at its target"
+            raise typer.BadParameter(message, param_hint="--flow")
+        return "flow", _positions(topology, declared_flow(topology, flow), topics)
+    if cluster is None or not groups:
+        message = "name groups (--cluster ALIAS --group NAME, or --group all), or a flow (--flow NAME)"
+        raise typer.BadParameter(message)
+    return "group", _committed(declared_cluster(topology, cluster), groups, topics)
+
+
+def _committed(cluster: Cluster, named: Sequence[str], topics: Sequence[str] | None) -> list[Committed]:
+    from dataclasses import replace
+
+    from reconciler.checkpoints.groups import Groups
+
+    with stderr_console().status(f"looking at {cluster.alias}"):
+        groups = Groups(cluster)
+        chosen, not_handled = groups.chosen(named)
+        rows = [one for one in groups.committed(chosen) if is_named(one.topic, topics)]
+        bounds = groups.bounds((one.topic, one.partition) for one in rows)
+    print_problems(not_handled, severity="warning")
+    return [replace(one, bounds=bounds.get((one.topic, one.partition))) for one in rows]
+
+
+def _positions(topology: Topology, flow: Flow, topics: Sequence[str] | None) -> list[Position]:
+    from reconciler.checkpoints.positions import Positions
+
+    with stderr_console().status(f"looking at {flow.source} and {flow.target}"):
+        return [one for one in Positions(topology, flow).read() if is_named(one.topic, topics)]
+
+
+def is_named(topic: str, named: Sequence[str] | None) -> bool:
+    """Tell whether names and regular expressions choose a topic; none choose all."""
+    from reconciler.model.selection import any_matches
+
+    return not named or "all" in named or any_matches(tuple(named), topic)
+
+
+def check_patterns(named: Sequence[str] | None, option: str) -> None:
+    """Make sure that all are names or regular expressions.
+
+    Raises:
+        typer.BadParameter: one is neither.
+    """
+    import re
+
+    from reconciler.model.selection import is_literal
+
+    for item in named or ():
+        try:
+            re.compile("" if is_literal(item) else item)
+        except re.error as error:
+            message = f"expected a name, or a regular expression of Python's re; found {item}: {error}"
+            raise typer.BadParameter(message, param_hint=option) from None
+
+
+def declared_cluster(topology: Topology, alias: str) -> Cluster:
+    """Return a cluster by its alias.
+
+    Raises:
+        typer.BadParameter: there is none.
+    """
+    if alias not in topology.clusters:
+        message = f"no cluster {alias} is declared; there are {', '.join(topology.aliases)}"
+        raise typer.BadParameter(message, param_hint="--cluster")
+    return topology.clusters[alias]
+
+
+def declared_flow(topology: Topology, name: str) -> Flow:
+    """Return a flow by its name, enabled or not.
+
+    Raises:
+        typer.BadParameter: there is none.
+    """
+    found = next((flow for flow in topology.flows if flow.name == name), None)
+    if found is None:
+        message = f"no flow {name} is declared; there are {', '.join(flow.name for flow in topology.flows) or 'none'}"
+        raise typer.BadParameter(message, param_hint="--flow")
+    return found

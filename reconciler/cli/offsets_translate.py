@@ -1,0 +1,121 @@
+"""`anabranch offsets translate`: where readers of one side of a flow go on at the other, exactly."""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from reconciler.cli.common import Files, load_topology, print_json, stdout_console
+from reconciler.model.errors import DeclaredInputError, Problem
+from reconciler.model.translation import Question, Way
+
+_PLACE = re.compile(r"(?P<topic>[^/]+)/(?P<partition>\d{1,10}):(?P<offset>\d{1,19})")
+_NEEDED = ("topic", "partition", "offset")
+_REMEDY = "write partition and offset as whole numbers from 0 on"
+
+
+def translate(
+    files: Files,
+    *,
+    flow: Annotated[str, typer.Option("--flow", metavar="NAME", help="Between which clusters.")],
+    offset: Annotated[
+        list[str] | None,
+        typer.Option("--offset", metavar="TOPIC/PARTITION:OFFSET", help="An offset to translate; repeatable."),
+    ] = None,
+    csv_file: Annotated[
+        Path | None,
+        typer.Option("--csv", metavar="FILE", help="Offsets in a CSV file with columns topic, partition and offset."),
+    ] = None,
+    upstream: Annotated[
+        bool, typer.Option("--upstream", help="From the target back to the source; topics by their originals' names.")
+    ] = False,
+    output: Annotated[
+        Literal["text", "csv", "json"], typer.Option("--format", help="How the result is written.")
+    ] = "text",
+) -> None:
+    """Translate offsets from a flow's source to its target, or back (--upstream); nothing is changed."""
+    from reconciler.checkpoints.translate import translated
+    from reconciler.report.translation import translation_csv, translation_json, translation_lines
+
+    topology = load_topology(files)
+    chosen = next((one for one in topology.flows if one.name == flow), None)
+    if chosen is None:
+        message = f"no flow {flow} is declared; there are {', '.join(one.name for one in topology.flows)}"
+        raise typer.BadParameter(message, param_hint="--flow")
+    if not offset and csv_file is None:
+        message = "name offsets (--offset TOPIC/PARTITION:OFFSET), or a file that has them (--csv FILE)"
+        raise typer.BadParameter(message)
+    way: Way = "upstream" if upstream else "downstream"
+    questions = [*_named(offset or (), way), *(_in_file(csv_file, way) if csv_file is not None else ())]
+    clusters = topology.clusters
+    answers = list(
+        zip(questions, translated(clusters[chosen.source], clusters[chosen.target], chosen, questions), strict=True)
+    )
+    if output == "json":
+        print_json(translation_json(flow, answers))
+    elif output == "csv":
+        sys.stdout.write(translation_csv(answers))
+    else:
+        console = stdout_console()
+        for line in translation_lines(answers):
+            console.print(line)
+
+
+def _named(places: Sequence[str], way: Way) -> list[Question]:
+    """Return what was named in the command.
+
+    Raises:
+        typer.BadParameter: one is not laid out so.
+    """
+    found = []
+    for place in places:
+        match = _PLACE.fullmatch(place)
+        if match is None:
+            message = f"{place} is not TOPIC/PARTITION:OFFSET, as in orders/3:1500"
+            raise typer.BadParameter(message, param_hint="--offset")
+        found.append(Question(match["topic"], int(match["partition"]), int(match["offset"]), way))
+    return found
+
+
+def _in_file(path: Path, way: Way) -> list[Question]:
+    """Return what a CSV file names.
+
+    Raises:
+        DeclaredInputError: AB650, it cannot be read, or rows of it say nothing that could be asked.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        problem = Problem("AB650", str(path), f"cannot be read: {error}", "name a file of UTF-8 text that is there")
+        raise DeclaredInputError(problem) from None
+    reader = csv.DictReader(text.splitlines())
+    lacking = [name for name in _NEEDED if name not in (reader.fieldnames or ())]
+    if lacking:
+        message = f"there is no column {', '.join(lacking)}"
+        raise DeclaredInputError(Problem("AB650", f"{path}:1", message, "begin with a line: topic,partition,offset"))
+    found: list[Question] = []
+    problems: list[Problem] = []
+    for line, row in _rows(reader):
+        if row["topic"] and _is_number(row["partition"]) and _is_number(row["offset"]):
+            found.append(Question(row["topic"], int(row["partition"]), int(row["offset"]), way))
+            continue
+        message = f"topic {row['topic'] or ''!r}, partition {row['partition']!r}, offset {row['offset']!r} is no offset"
+        problems.append(Problem("AB650", f"{path}:{line}", message, _REMEDY))
+    if problems:
+        raise DeclaredInputError(problems)
+    return found
+
+
+def _rows(reader: csv.DictReader[str]) -> Iterator[tuple[int, dict[str, str]]]:
+    for row in reader:
+        yield reader.line_num, row
+
+
+def _is_number(text: str | None) -> bool:
+    return text is not None and re.fullmatch(r"\d{1,19}", text.strip(), re.ASCII) is not None

@@ -1,0 +1,116 @@
+"""Offsets that groups have committed, and positions of flows, as a table, as CSV and as JSON; and what moves them.
+
+CSV and JSON are what `offsets import` reads; docs/reference/offsets.md describes both.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rich.text import Text
+
+from reconciler.model.committed import COLUMNS, Cells, Committed, Kind, Move, Moved, Position, owners
+from reconciler.report.columns import aligned
+from reconciler.report.measures import UNKNOWN
+from reconciler.report.words import counted
+
+Rows = Sequence[Committed] | Sequence[Position]
+
+VERSION = 1
+_WORDS = ("group", "flow", "topic", "metadata", "remote", "offsets")
+
+
+def offsets_csv(kind: Kind, rows: Rows) -> str:
+    """Return a header and a line for each row; what nobody knows is empty."""
+    written = io.StringIO()
+    lines = csv.DictWriter(written, COLUMNS[kind], lineterminator="\n")
+    lines.writeheader()
+    lines.writerows(row.cells() for row in rows)
+    return written.getvalue()
+
+
+def offsets_json(rows: Rows) -> dict[str, Any]:
+    """Return the rows as JSON types: `{"version": 1, "offsets": [{"group", "topic", "partition", "offset", …}, …]}`."""
+    return {"version": VERSION, "offsets": [row.cells() for row in rows]}
+
+
+def offsets_lines(kind: Kind, rows: Rows) -> list[Text]:
+    """Return a table; the notes of flows' positions, which are the replicator's own, are left out."""
+    titles = [name for name in COLUMNS[kind] if (kind, name) != ("flow", "metadata")]
+    cells = [[_cell(title, row.cells()) for title in titles] for row in rows]
+    shown = [title.replace("_", " ") for title in titles]
+    right = [title for title in shown if title not in _WORDS]
+    return aligned(shown, cells, right=right) or [Text("no offsets")]
+
+
+def _cell(title: str, cells: Cells) -> str:
+    value = cells[title]
+    if title == "leader_epoch":
+        # Most commit none: then there is no such column.
+        return "" if value is None else str(value)
+    return UNKNOWN if value is None else _in_one_line(str(value))
+
+
+def _in_one_line(text: str) -> str:
+    """Return text as it is, or quoted where it would break the table: groups and what they say may be any text."""
+    return text if text.isprintable() else json.dumps(text, ensure_ascii=False)
+
+
+def moves_lines(kind: Kind, moves: Sequence[Move]) -> list[Text]:
+    """Return what would be written: from where to where, and what that means for a copy."""
+    rows: list[list[str | Text]] = [
+        [
+            _in_one_line(move.owner),
+            move.topic,
+            str(move.partition),
+            "none" if move.before is None else str(move.before),
+            str(move.after),
+            _remark(kind, move),
+        ]
+        for move in moves
+    ]
+    return aligned((kind, "topic", "partition", "from", "to", ""), rows, right=("partition", "from", "to"))
+
+
+def _remark(kind: Kind, move: Move) -> str:
+    said = []
+    if move.is_clamped:
+        said.append(f"clamped: {move.asked} is outside of the log")
+    if move.before == move.after:
+        said.append("as it is")
+    elif kind == "flow" and move.before is not None:
+        by = abs(move.after - move.before)
+        what = "copied again" if move.after < move.before else "never copied"
+        said.append(f"{counted(by, 'offset')} {what}")
+    return "; ".join(said)
+
+
+def moved_line(kind: Kind, moves: Sequence[Move], moved: Moved) -> str:
+    """Return in one line what became of moves."""
+    whose = counted(len(owners(moved.done)), kind)
+    done = f"wrote {counted(len(moved.done), 'offset')} of {whose}"
+    left = len(moves) - len(moved.done)
+    return f"{done}; {left} not written" if left else done
+
+
+def moves_json(kind: Kind, moves: Sequence[Move], moved: Moved | None) -> dict[str, Any]:
+    """Return moves as JSON types, each with whether it was written.
+
+    Args:
+        kind: whose offsets.
+        moves: what would be written.
+        moved: what became of it; None where nothing was tried (`--dry-run`).
+    """
+    done = set(moved.done) if moved else set()
+    return {
+        "dryRun": moved is None,
+        "moves": [{**move.to_json(kind), "written": move in done} for move in moves],
+        "problems": [
+            {"code": one.code, "where": one.where, "message": one.message, "remedy": one.remedy}
+            for one in (moved.problems if moved else ())
+        ],
+    }

@@ -1,0 +1,62 @@
+"""The topic of offset syncs at a target: made so that it keeps what is told for a while, though it is compacted.
+
+Whoever moves a consumer that is far behind needs old syncs, and compaction leaves the newest of each partition alone.
+"""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.names import syncs_topic
+from reconciler.state import clients
+from reconciler.state.faults import is_refusal, no_connection
+from reconciler.state.journal import Journal, JournalTopic
+
+KEPT_MS = 7 * 24 * 3_600_000
+"""For how long syncs are kept at least: as long as Kafka keeps records by default."""
+
+_LAG = "min.compaction.lag.ms"
+# Many partitions are told of in one batch, and say nearly the same.
+_CONFIG = {_LAG: str(KEPT_MS), "compression.type": "lz4"}
+
+
+def ensure(cluster: Cluster, source: str, seconds: float) -> str | None:
+    """Have the topic made, or one that is there keep its syncs; what somebody has set there stays.
+
+    Args:
+        cluster: the target.
+        source: alias of the source cluster.
+        seconds: how long an answer may take.
+
+    Returns:
+        What is not as it should be, and why; None where all is well.
+
+    Raises:
+        Unreachable: AB310, the cluster does not answer.
+        EnvironmentFault: AB311, creation was refused; or what `clients.ask` raises.
+    """
+    topic = JournalTopic(syncs_topic(source), _CONFIG)
+    if Journal(cluster, topic, seconds).ensure():
+        return None
+    reports = clients.Reports()
+    client = clients.make(AdminClient, cluster, reports=reports)
+    resource = ConfigResource("topic", topic.name)
+    try:
+        entry = client.describe_configs([resource], request_timeout=seconds)[resource].result(seconds)[_LAG]
+        if ConfigSource(entry.source) is ConfigSource.DYNAMIC_TOPIC_CONFIG:
+            return None
+        setting = ConfigEntry(_LAG, str(KEPT_MS), incremental_operation=AlterConfigOpType.SET)
+        change = ConfigResource("topic", topic.name, incremental_configs=[setting])
+        client.incremental_alter_configs([change], request_timeout=seconds)[change].result(seconds)
+    except KafkaException as failure:
+        error = failure.args[0]
+        if not is_refusal(error):
+            client.poll(0)
+            raise no_connection(cluster, error, tuple(reports.errors)) from None
+        return (
+            f"topic {topic.name} may be compacted at any time, so where consumers stand that are far behind is told by "
+            f"reading only: grant DESCRIBE_CONFIGS and ALTER_CONFIGS on it, or set {_LAG}={KEPT_MS} there"
+        )
+    return None

@@ -1,0 +1,262 @@
+"""Where records stand on both sides, against brute force over logs that were made up; also where syncs are gone."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.checkpoints.pairing import Seen, paired
+from reconciler.checkpoints.runs import At, Behind, Between, Found, Point, Run, Runs
+from reconciler.replicator.parcel import Parcel
+from reconciler.replicator.syncs import OffsetSync, syncs
+
+LOG = "orders", 0
+SMALL = st.integers(0, 3)
+
+
+@dataclass
+class Copying:
+    """A copy as it comes to be, with the truth about it.
+
+    Attributes:
+        offsets: source offsets of all records.
+        repeats: whether it is an at-least-once copy.
+        told: source and target offset of each record that syncs speak of, in the order of the target.
+        syncs: as they are written.
+        end: of the target's log.
+    """
+
+    offsets: list[int]
+    repeats: bool
+    told: list[tuple[int, int]] = field(default_factory=list)
+    syncs: list[OffsetSync] = field(default_factory=list)
+    end: int = 0
+    done: int = 0
+    position: int = 0
+
+    def junk(self, count: int) -> None:
+        """Write what nobody counts: an aborted transaction; of an at-least-once copy what a crash left untold."""
+        self.end += count + (0 if self.repeats else 1)
+
+    def commit(self, sizes: Sequence[int], slack: Sequence[int], is_lost: bool) -> None:
+        """Copy some records in parcels of so many, and tell of it.
+
+        Args:
+            sizes: of parcels.
+            slack: how much of the hole behind each parcel it spans.
+            is_lost: whether the syncs are written and the position is not committed.
+        """
+        parcels, at, position = [], self.done, self.position
+        for size, more in zip(sizes, slack, strict=True):
+            taken = self.offsets[at : at + size]
+            if not taken:
+                break
+            at += len(taken)
+            following = self.offsets[at] if at < len(self.offsets) else taken[-1] + 4
+            position = min(following, taken[-1] + 1 + more)
+            parcels.append(parcel(taken, position, self.end))
+            self.told += [(offset, self.end + number) for number, offset in enumerate(taken)]
+            self.end += len(taken)
+        # More may have been read than was written.
+        upto = self.offsets[at] if at < len(self.offsets) else position + 2
+        position = max(position, min(upto, position + sum(slack)))
+        self.syncs += syncs(LOG, parcels, self.position, position, self.repeats)
+        self.end += 0 if self.repeats or not parcels else 1
+        if not (is_lost and self.repeats):
+            self.done, self.position = at, position
+
+    def first_told(self) -> list[tuple[int, int]]:
+        """Return the records that count: of those written again the first."""
+        kept: list[tuple[int, int]] = []
+        for source, target in self.told:
+            if not kept or source > kept[-1][0]:
+                kept.append((source, target))
+        return kept
+
+
+def parcel(offsets: Sequence[int], behind: int, landing: int) -> Parcel:
+    parts: list[int] = []
+    for number, offset in enumerate(offsets):
+        following = offsets[number + 1] if number + 1 < len(offsets) else behind
+        if parts and parts[-1] == 0 and offset == offsets[number - 1] + 1:
+            parts[-2:] = [parts[-2] + 1, following - offset - 1]
+        else:
+            parts += (1, following - offset - 1)
+    holed = len(offsets) != behind - offsets[0]
+    return Parcel(1, offsets[0], behind, landing, len(offsets), 0, 0, 0, b"", b"", tuple(parts) if holed else ())
+
+
+@st.composite
+def copies(draw: st.DrawFn, repeats: bool | None = None) -> Copying:
+    gaps = draw(st.lists(st.sampled_from([1, 1, 1, 2, 5]), max_size=30))
+    offsets = [sum(gaps[: number + 1]) - 1 for number in range(len(gaps))]
+    made = Copying(offsets, draw(st.booleans()) if repeats is None else repeats)
+    for _ in range(draw(st.integers(0, 8))):
+        if draw(st.integers(0, 3)) == 0:
+            made.junk(draw(SMALL))
+        sizes = draw(st.lists(st.integers(1, 6), max_size=4))
+        made.commit(sizes, [draw(SMALL) for _ in sizes], draw(st.booleans()))
+    return made
+
+
+def added(told: Sequence[OffsetSync]) -> Runs:
+    runs = Runs()
+    for sync in told:
+        assert sync.span is not None
+        runs.add(Point(sync.source, sync.target), sync.span.parts, sync.span.begin, repeats=sync.span.repeats)
+    return runs
+
+
+def truth(pairs: Sequence[tuple[int, int]], offset: int, back: bool = False) -> int | None:
+    """Return the other side's offset of the first record at or behind an offset; None where there is none."""
+    here = [pair[1] if back else pair[0] for pair in pairs]
+    at = bisect_left(here, offset)
+    return pairs[at][0 if back else 1] if at < len(pairs) else None
+
+
+def check(found: Found, expected: int | None, made: Copying) -> None:
+    if expected is not None:
+        assert found == At(expected)
+    elif made.told:
+        assert isinstance(found, Behind)
+        source, target = made.first_told()[-1]
+        assert source < found.position
+        assert not [one for one in made.offsets if source < one < found.position]
+        assert found.end == target + 1
+    else:
+        assert found == Between(None, None)
+
+
+@given(copies())
+@settings(deadline=None, max_examples=400)
+def test_every_offset_is_that_of_the_first_record_at_or_behind_it(made: Copying) -> None:
+    runs, pairs = added(made.syncs), made.first_told()
+    if pairs and pairs[0][1]:
+        # What was aborted before the first record can only be seen by reading.
+        before = runs.downstream(0)
+        assert before == Between(None, Point(*pairs[0])) or made.offsets[0] == 0
+        runs.fill(Between(None, Point(*pairs[0])), [])
+    for offset in range((made.offsets or [0])[-1] + 6):
+        check(runs.downstream(offset), truth(pairs, offset), made)
+    for offset in range(made.end + 3):
+        check(runs.upstream(offset), truth(pairs, offset, back=True), made)
+
+
+@given(copies(repeats=False), st.data())
+@settings(deadline=None, max_examples=400)
+def test_where_syncs_are_gone_nothing_is_guessed_and_reading_tells_it(made: Copying, data: st.DataObject) -> None:
+    """The newest one stays: the topic is compacted."""
+    gone = data.draw(st.sets(st.integers(0, max(0, len(made.syncs) - 2))))
+    runs = added([sync for number, sync in enumerate(made.syncs[:-1]) if number not in gone] + made.syncs[-1:])
+    pairs = made.first_told()
+    # Records of which one is like another only where that does no harm.
+    alike = data.draw(st.booleans())
+    for offset in range((made.offsets or [0])[-1] + 6):
+        found = runs.downstream(offset)
+        if isinstance(found, Between) and pairs:
+            here = [Seen(source, source % 3 if alike else source) for source, _ in pairs if inside(found, source, 0)]
+            there = [
+                Seen(target, source % 3 if alike else source) for source, target in pairs if inside(found, target, 1)
+            ]
+            known = paired(found, here, there)
+            assert known is not None
+            assert [pair for run in known for pair in spread(run)] == [
+                pair for pair in pairs if inside(found, pair[0], 0)
+            ]
+            runs.fill(found, known)
+            found = runs.downstream(offset)
+        check(found, truth(pairs, offset), made)
+    for offset in range(made.end + 3):
+        found = runs.upstream(offset)
+        if not isinstance(found, Between):
+            check(found, truth(pairs, offset, back=True), made)
+
+
+def inside(gap: Between, offset: int, side: int) -> bool:
+    return (gap.low is None or offset >= gap.low[side]) and (gap.high is None or offset < gap.high[side])
+
+
+def spread(run: Run) -> list[tuple[int, int]]:
+    return [(run.source + number, run.target + number) for number in range(run.records)]
+
+
+@given(st.lists(st.integers(0, 40), unique=True), st.data())
+@settings(deadline=None)
+def test_what_compaction_has_taken_on_either_side_does_not_confuse_the_others(
+    marks: list[int], data: st.DataObject
+) -> None:
+    """Each side lacks some; whoever is left on both is paired, and nobody else."""
+    flags = st.lists(st.booleans(), min_size=len(marks), max_size=len(marks))
+    here, there = data.draw(flags), data.draw(flags)
+    low = data.draw(st.sampled_from([Point(0, 0), None]))
+    high = data.draw(st.sampled_from([Point(1_000, 1_000), None]))
+    source = [Seen(number, mark) for number, mark in enumerate(marks) if here[number]]
+    target = [Seen(100 + 2 * number, mark) for number, mark in enumerate(marks) if there[number]]
+    both = [(number, 100 + 2 * number) for number in range(len(marks)) if here[number] and there[number]]
+    known = paired(Between(low, high), source, target)
+    if known is None:
+        assert not both
+        assert source
+        assert target
+    elif both or not (source and target):
+        assert [pair for run in known for pair in spread(run)] == both
+
+
+def test_records_that_are_the_same_are_not_told_apart_where_some_of_them_are_gone() -> None:
+    gap = Between(Point(0, 0), Point(9, 9))
+    assert paired(gap, [Seen(0, 1), Seen(1, 7), Seen(2, 7), Seen(3, 2)], [Seen(0, 1), Seen(1, 7), Seen(3, 2)]) == [
+        Run(0, 0, 2),
+        Run(3, 3, 1),
+    ]
+    middle = [Seen(0, 1), Seen(1, 5), Seen(2, 7), Seen(3, 6), Seen(4, 7), Seen(5, 2)]
+    assert paired(gap, middle, [Seen(0, 3), Seen(2, 7), Seen(5, 4)]) is None
+
+
+def test_times_that_were_made_anew_leave_the_number() -> None:
+    here, there = [Seen(3, 1), Seen(5, 2)], [Seen(10, 3), Seen(11, 4)]
+    assert paired(Between(Point(3, 10), Point(9, 12)), here, there) == [Run(3, 10, 1), Run(5, 11, 1)]
+    assert paired(Between(Point(3, 10), None), here, there) is None
+    assert paired(Between(Point(3, 10), Point(9, 12)), here[:1], there) is None
+
+
+def test_a_sync_that_tells_of_one_record_tells_nothing_of_others() -> None:
+    runs = Runs()
+    runs.add_point(Point(5, 7))
+    runs.add_point(Point(9, 30))
+    assert runs.downstream(5) == At(7)
+    assert runs.downstream(4) == Between(None, Point(5, 7))
+    assert runs.downstream(6) == Between(Point(6, 8), Point(9, 30))
+    assert runs.upstream(29) == Between(Point(6, 8), Point(9, 30))
+    assert runs.downstream(10) == Between(Point(10, 31), None)
+    runs.fill(Between(Point(10, 31), None), [Run(10, 31, 3)])
+    assert runs.downstream(12) == At(33)
+    assert runs.downstream(14) == Behind(13, 34)
+    runs.doubt()
+    assert runs.downstream(12) == At(33)
+    assert runs.downstream(13) == Between(Point(13, 34), None)
+    runs.add(Point(13, 34), (2, 0), 13)
+    assert runs.downstream(15) == Behind(15, 36)
+    # One that tells what is known already changes nothing.
+    runs.add_point(Point(11, 32))
+    assert runs.downstream(15) == Behind(15, 36)
+
+
+def test_records_that_took_the_offsets_of_lost_ones_count_at_the_source() -> None:
+    runs = added([])
+    runs.add(Point(0, 0), (10, 0), 0)
+    runs.add(Point(6, 11), (8, 0), 6)
+    assert [runs.downstream(offset) for offset in (5, 6, 13)] == [At(5), At(11), At(18)]
+    assert [runs.upstream(offset) for offset in (5, 6, 10, 12)] == [At(5), At(6), At(6), At(7)]
+
+
+def test_what_the_target_has_lost_is_told_again() -> None:
+    runs = Runs()
+    runs.add(Point(0, 0), (10, 0), 0)
+    runs.add(Point(10, 11), (5, 0), 10)
+    runs.add(Point(4, 4), (3, 2), 4)
+    assert list(runs) == [Run(0, 0, 7)]
+    assert runs.downstream(7) == Behind(9, 7)
