@@ -92,17 +92,14 @@ class Rounds:
         there = Groups(self._source)
         kinds = there.kinds()
         taken = [name for name in kinds if self._flow.groups.takes(name)]
-        problems = [problem for name in taken if (problem := there.against(name, kinds, may_create=True))]
-        refused = {name for name in taken if there.against(name, kinds, may_create=True)}
-        groups = [name for name in taken if name not in refused]
+        against = {name: problem for name in taken if (problem := there.against(name, kinds, may_create=True))}
+        groups = [name for name in taken if name not in against]
         committed = [one for one in there.committed(groups) if self._takes(one.topic)]
         checkpoints, unknown = self._translated(committed)
         before = self._known()
         written = self._writer.emit(checkpoints)
         taken_back = self._take_back(there, kinds, {one.key for one in checkpoints}, unknown)
-        done, present, failed = 0, (), ()
-        if self._flow.groups.sync_offsets:
-            done, present, failed = self._commit(checkpoints, before)
+        done, present, failed = self._commit(checkpoints, before)
         self._standing = {**before, **{one.key: one for one in checkpoints}}
         self._heart.beat(int(time.time() * 1_000))
         return Round(
@@ -113,7 +110,7 @@ class Rounds:
             taken_back=taken_back,
             committed=done,
             present=present,
-            problems=(*problems, *failed),
+            problems=(*against.values(), *failed),
         )
 
     def _takes(self, topic: str) -> bool:
@@ -168,13 +165,16 @@ class Rounds:
         self, checkpoints: Collection[Checkpoint], before: Mapping[CheckpointKey, Checkpoint]
     ) -> tuple[int, tuple[str, ...], tuple[Problem, ...]]:
         """Commit positions at the target; return how many, which groups have members there, and what went wrong."""
+        if not self._flow.groups.sync_offsets:
+            return 0, (), ()
         here = Groups(self._target)
         groups = sorted({one.group for one in checkpoints})
         committed = {CheckpointKey(one.group, one.topic, one.partition): one.offset for one in here.committed(groups)}
         moves: dict[str, list[Move]] = {}
         for one in checkpoints:
             known = before.get(one.key)
-            standing = Standing(one.upstream, one.downstream, known and known.upstream, committed.get(one.key))
+            upstream = None if known is None else known.upstream
+            standing = Standing(one.upstream, one.downstream, upstream, committed.get(one.key))
             if standing.is_to_move or self._is_to_renew(one, standing):
                 move = Move(
                     one.group,
