@@ -5,23 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from reconciler.model.names import CHECKPOINTS_SUFFIX, DEFAULT_SEPARATOR, checkpoints_topic
 from reconciler.model.naming import HEARTBEATS, is_heartbeats
 from reconciler.model.policy import ReplicationPolicy
 
-_CHECKPOINTS = ("checkpoints", "internal")
+_CHECKPOINTS = CHECKPOINTS_SUFFIX
 _INTERNAL = ("internal",)
-DEFAULT_SEPARATOR = "."
 
-
-def checkpoints_topic(source: str, separator: str = DEFAULT_SEPARATOR) -> str:
-    """Return the topic at a target that holds the checkpoints of groups of `source`.
-
-    Args:
-        source: alias of the source cluster.
-        separator: of the replication policy. MirrorMaker 2 and its client put it into this name, too, unless
-            `replication.policy.internal.topic.separator.enabled` is false.
-    """
-    return separator.join((source, *_CHECKPOINTS))
+__all__ = ["DEFAULT_SEPARATOR", "Names", "checkpoints_topic", "hops"]
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,7 @@ def replicate(
     ] = True,
 ) -> None:
     """Copy records: all enabled flows into the named clusters, by default into all."""
+    from reconciler.checkpoints.service import looking_after_groups
     from reconciler.cli.following import growing
     from reconciler.cli.gate import Gate
     from reconciler.replicator.drive import Drive, Ending, Watcher, Wishes, new_run
@@ -83,7 +84,8 @@ def replicate(
         specs = [FlowSpec.compile(topology, flow, run, round_seconds) for flow in flows]
         folder = (state_dir or _default_state_dir()) / topology.name / run
         wishes = Wishes(until_caught_up, ledgers, growing(topology, make=reconcile), spark_of(topology, targets))
-        outcome = Drive(specs, folder, watcher, wishes).run(gate.is_superseded)
+        with looking_after_groups(topology, flows, _warn):
+            outcome = Drive(specs, folder, watcher, wishes).run(gate.is_superseded)
         progress.show()
         return outcome
 

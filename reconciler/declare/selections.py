@@ -26,7 +26,7 @@ def check(source: Source) -> list[Finding]:
     found = [
         finding
         for place in places
-        for field in ("topics", "configs")
+        for field in ("topics", "configs", "groups")
         for key in ("include", "exclude")
         for item in _items(place / field / key)
         if source.usable(item)

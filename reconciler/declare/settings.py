@@ -14,6 +14,7 @@ from reconciler.declare.located import Place, Value
 from reconciler.declare.quantities import byte_count, byte_rate, moment, seconds, short_seconds
 from reconciler.model.config_rules import ConfigRules
 from reconciler.model.flow import Compression, Delivery, Fill, Flow, IsolationLevel, OffsetsMode, OnDataLoss, OnRecreate
+from reconciler.model.groups import USUALLY_EXCLUDED, GroupRules
 from reconciler.model.policy import Otherwise, PolicyKind, ReplicationPolicy
 from reconciler.model.renames import RenameRule
 from reconciler.model.selection import Selection
@@ -23,7 +24,7 @@ PATTERN_KINDS = ("fan-out", "aggregation", "active-active", "xdcr")
 FIELDS = (
     *("topics", "policy", "offsets", "delivery", "start", "isolation-level", "fill", "on-data-loss", "on-recreate"),
     *("quota", "batch-size", "compression", "linger", "commit-interval", "dlq", "tasks", "partitions"),
-    *("replication-factor", "refresh-interval", "configs", "acls", "enabled"),
+    *("replication-factor", "refresh-interval", "configs", "acls", "groups", "enabled"),
 )
 
 
@@ -68,6 +69,10 @@ _BUILT_IN_VALUES: dict[str, Value] = {
     "configs.exclude": [],
     "configs.set": {},
     "acls": True,
+    "groups.include": [],
+    "groups.exclude": list(USUALLY_EXCLUDED),
+    "groups.sync-offsets": False,
+    "groups.interval": "60s",
     "enabled": True,
 }
 BUILT_IN: Settings = {key: Setting(value, None) for key, value in _BUILT_IN_VALUES.items()}
@@ -145,6 +150,12 @@ def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -
             set=_texts(cast("dict[str, Value]", value["configs.set"])),
         ),
         acls=cast("bool", value["acls"]),
+        groups=GroupRules(
+            include=tuple(cast("list[str]", value["groups.include"])),
+            exclude=tuple(cast("list[str]", value["groups.exclude"])),
+            sync_offsets=cast("bool", value["groups.sync-offsets"]),
+            interval=seconds(cast("str", value["groups.interval"])),
+        ),
         enabled=cast("bool", value["enabled"]),
         origin=origin,
     )

@@ -23,7 +23,7 @@ _SYNONYMS = {
 
 _PLANNED_OF_FLOWS = frozenset(
     (
-        *("groups", "where", "select"),
+        *("where", "select"),
         *("heartbeats", "checkpoints"),
     )
 )

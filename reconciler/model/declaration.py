@@ -51,7 +51,7 @@ def digest_into(topology: Topology, target: str) -> str:
 
 def _ordered(flow: Flow) -> Flow:
     """Return the flow without the places that it was declared at, and with one order where order means nothing."""
-    topics, policy, start, configs = flow.topics, flow.policy, flow.start, flow.configs
+    topics, policy, start, configs, groups = flow.topics, flow.policy, flow.start, flow.configs, flow.groups
     rules = tuple(replace(rule, place="") for rule in policy.rules)
     return replace(
         flow,
@@ -60,6 +60,7 @@ def _ordered(flow: Flow) -> Flow:
         policy=replace(policy, rules=rules, options=tuple(sorted(policy.options)), place=""),
         start=replace(start, offsets=tuple(sorted(start.offsets))),
         configs=replace(configs, include=_each_once(configs.include), exclude=_each_once(configs.exclude)),
+        groups=replace(groups, include=_each_once(groups.include), exclude=_each_once(groups.exclude)),
     )
 
 

@@ -9,6 +9,8 @@ from typing import Literal, get_args
 from reconciler.model.cluster import Cluster
 from reconciler.model.config_rules import ConfigRules
 from reconciler.model.errors import Problem
+from reconciler.model.groups import GroupRules
+from reconciler.model.names import DEFAULT_SEPARATOR
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.selection import Selection
 from reconciler.model.start import Start
@@ -69,6 +71,7 @@ class Flow:
         refresh_interval: seconds between two looks for new topics and partitions, and for what changed on originals.
         configs: which settings copies get.
         acls: whether copies get the originals' ACLs, as far as they are about reading.
+        groups: which consumer groups it takes along.
         enabled: whether it runs.
         origin: what made it, for messages: `flows[2]`, `replication[0] (active-active)`.
     """
@@ -97,8 +100,14 @@ class Flow:
     refresh_interval: float = DEFAULT_REFRESH_INTERVAL
     configs: ConfigRules = field(default_factory=ConfigRules)
     acls: bool = True
+    groups: GroupRules = field(default_factory=GroupRules)
     enabled: bool = True
     origin: str = ""
+
+    @property
+    def checkpoints_separator(self) -> str:
+        """The separator in the name of the topic of its checkpoints."""
+        return self.policy.separator if self.policy.prefixes else DEFAULT_SEPARATOR
 
     @property
     def repeats(self) -> bool:

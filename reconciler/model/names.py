@@ -17,6 +17,11 @@ def lease_group(topology: str, flow: str) -> str:
     return f"anabranch.{topology}.{flow}"
 
 
+def turn_group(topology: str, flow: str) -> str:
+    """Return the group of which the process is a member that looks after a flow's consumer groups."""
+    return f"{lease_group(topology, flow)}:groups"
+
+
 def transactional_prefix(topology: str, flow: str) -> str:
     """Return what all transactional ids of a flow begin with."""
     return f"anabranch.{topology}.{flow}."
@@ -29,3 +34,19 @@ PROBE_NAMES = ("internal", "probe")
 def syncs_topic(source: str) -> str:
     """Return the topic at a target that holds the offset syncs of copies from `source`: MirrorMaker 2's name."""
     return f"mm2-offset-syncs.{source}.internal"
+
+
+DEFAULT_SEPARATOR = "."
+CHECKPOINTS_SUFFIX = ("checkpoints", "internal")
+"""What the name of a topic of checkpoints ends with, between separators."""
+
+
+def checkpoints_topic(source: str, separator: str = DEFAULT_SEPARATOR) -> str:
+    """Return the topic at a target that holds the checkpoints of groups of `source`.
+
+    Args:
+        source: alias of the source cluster.
+        separator: of the replication policy. MirrorMaker 2 and its client put it into this name, too, unless
+            `replication.policy.internal.topic.separator.enabled` is false.
+    """
+    return separator.join((source, *CHECKPOINTS_SUFFIX))

@@ -14,6 +14,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.config_rules import ConfigRules
 from reconciler.model.declaration import digest_into
 from reconciler.model.flow import Flow
+from reconciler.model.groups import GroupRules
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.security import Security
 from reconciler.model.selection import Selection
@@ -77,6 +78,7 @@ class FlowSpec:
                 "policy": ReplicationPolicy.from_json(flow["policy"]),
                 "start": Start.from_json(flow["start"]),
                 "configs": ConfigRules.from_json(flow["configs"]),
+                "groups": GroupRules.from_json(flow["groups"]),
             }
         )
         value["source"], value["target"] = _cluster(value["source"]), _cluster(value["target"])

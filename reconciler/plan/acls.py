@@ -20,13 +20,16 @@ from reconciler.model.names import (
     PROBE_NAMES,
     SCRATCH_TOPIC,
     STATUS_TOPIC,
+    checkpoints_topic,
     lease_group,
     syncs_topic,
     transactional_prefix,
+    turn_group,
 )
+from reconciler.model.naming import HEARTBEATS
 from reconciler.model.selection import is_literal
 from reconciler.model.topology import Topology
-from reconciler.plan.patterns import copies, originals, patterns_of
+from reconciler.plan.patterns import copies, narrowed, originals, patterns_of
 
 PLACEHOLDER = "REPLICATOR"
 """Stands for the principal where the declaration names no user."""
@@ -111,6 +114,7 @@ def _needs(topology: Topology, flow: Flow) -> Iterator[tuple[str, _Need]]:
         *_of_coordinators(topology.name, flow),
         *_of_journals(),
         *_of_topics_beside(flow),
+        *_of_groups_at_target(topology.name, flow),
     ):
         yield flow.target, need
 
@@ -120,8 +124,27 @@ def _at_source(flow: Flow, aliases: Collection[str]) -> Iterator[_Need]:
         yield _Need("topic", pattern, ["READ"], "originals")
         yield _Need("topic", pattern, ["DESCRIBE_CONFIGS"], "what copies are made like", ["apply"])
         yield _Need("topic", pattern, ["DESCRIBE_CONFIGS"], _LOOK, ["replicate"], is_optional=True)
+    for pattern in _groups(flow):
+        yield _Need("group", pattern, ["DESCRIBE"], "what groups have committed", ["replicate"])
     if flow.acls:
         yield _Need("cluster", _CLUSTER, ["DESCRIBE"], "the ACLs of originals, which copies follow", *_FOLLOWING)
+
+
+def _of_groups_at_target(topology: str, flow: Flow) -> Iterator[_Need]:
+    if not flow.groups.include:
+        return
+    yield _Need("group", Pattern(turn_group(topology, flow.name)), ["READ"], "whose turn the groups are", ["replicate"])
+    checkpoints = Pattern(checkpoints_topic(flow.source, flow.checkpoints_separator))
+    why = "where groups stand, at the source and in copies"
+    yield _Need("topic", checkpoints, ["CREATE", "READ", "WRITE"], why, ["replicate"])
+    yield _Need("topic", Pattern(HEARTBEATS), ["CREATE", "WRITE"], "signs of life", ["replicate"])
+    if flow.groups.sync_offsets:
+        for pattern in _groups(flow):
+            yield _Need("group", pattern, ["READ"], "committing positions for groups", ["replicate"])
+
+
+def _groups(flow: Flow) -> tuple[Pattern, ...]:
+    return narrowed(pattern for item in flow.groups.include for pattern in patterns_of(item))
 
 
 def _of_copies(flow: Flow, aliases: Collection[str]) -> Iterator[_Need]:

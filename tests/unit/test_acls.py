@@ -188,3 +188,19 @@ def test_commands_are_for_whom_the_cluster_names(tmp_path: Path, capsys: pytest.
     path.write_text(told + "flows: [{from: a, to: b}]\n")
     assert main(["explain", str(path), "--acls", "--format", "json"]) == 0
     assert [one["principal"] for one in json.loads(capsys.readouterr().out)] == ["User:CN=mirror", "User:REPLICATOR"]
+
+
+def test_taking_groups_along_needs_them_described_and_their_topics_written(tmp_path: Path) -> None:
+    groups = ', groups: {include: [billing, "ship.*"]'
+    at_source = needs(tmp_path, groups + "}", "a")
+    assert {name: at_source[name] for name in ("billing", "ship")} == {"billing": {"DESCRIBE"}, "ship": {"DESCRIBE"}}
+    at_target = needs(tmp_path, groups + "}")
+    without = needs(tmp_path, "")
+    more = {name: found for name, found in at_target.items() if without.get(name) != found}
+    assert more == {
+        "anabranch.shop.a-b:groups": {"READ"},
+        "a.checkpoints.internal": {"CREATE", "READ", "WRITE"},
+        "heartbeats": {"CREATE", "WRITE"},
+    }
+    synced = needs(tmp_path, groups + ", sync-offsets: true}")
+    assert {name: synced[name] for name in ("billing", "ship")} == {"billing": {"READ"}, "ship": {"READ"}}

@@ -39,7 +39,7 @@ def cluster(fields: str) -> str:
             "AB103",
             "expected one of topics, offsets, delivery, start, isolation-level, fill, on-data-loss, on-recreate, "
             "quota, batch-size, compression, linger, commit-interval, dlq, tasks, partitions, replication-factor, "
-            "refresh-interval, configs, acls, enabled, policy or clients; found replication_factor",
+            "refresh-interval, configs, acls, groups, enabled, policy or clients; found replication_factor",
             "did you mean replication-factor?",
         ),
         (
@@ -48,7 +48,7 @@ def cluster(fields: str) -> str:
             "AB103",
             "expected one of from, to, name, topics, offsets, delivery, start, isolation-level, fill, on-data-loss, "
             "on-recreate, quota, batch-size, compression, linger, commit-interval, dlq, tasks, partitions, "
-            "replication-factor, refresh-interval, configs, acls, enabled or policy; found source",
+            "replication-factor, refresh-interval, configs, acls, groups, enabled or policy; found source",
             "did you mean from?",
         ),
         (
@@ -182,16 +182,8 @@ def test_a_violation_says_what_was_expected_and_found_and_what_to_do(
 @pytest.mark.parametrize(
     "body",
     [
-        "groups: {include: [x]}",
         "datacenters: {dc1: {spark: {}, serve: {}}}",
-        *(
-            f"defaults: {{{key}: x}}"
-            for key in (
-                *("groups", "where", "select"),
-                *("heartbeats", "checkpoints"),
-            )
-        ),
-        "flows: [{from: a, to: b, groups: {include: [x]}}]",
+        *(f"defaults: {{{key}: x}}" for key in (*("where", "select", "heartbeats", "checkpoints"),)),
     ],
 )
 def test_what_is_planned_is_refused_as_not_yet(tmp_path: Path, body: str) -> None:

@@ -1,0 +1,204 @@
+"""Rounds: what groups of a flow's source have committed, translated to the copies, again and again.
+
+Each round writes checkpoints in MirrorMaker 2's format, as far as something moved, and commits the same positions at
+the target where the flow says so. Who runs them is no concern of this file: `service` does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from reconciler.checkpoints.emit import CheckpointWriter, HeartbeatWriter
+from reconciler.checkpoints.formats import Checkpoint, CheckpointKey
+from reconciler.checkpoints.groups import Groups
+from reconciler.checkpoints.retention import retention_seconds
+from reconciler.checkpoints.syncing import Standing
+from reconciler.checkpoints.translate import Translator
+from reconciler.model.cluster import Cluster
+from reconciler.model.committed import Committed, Move
+from reconciler.model.errors import Problem
+from reconciler.model.flow import Flow
+
+HAS_MEMBERS = "AB626"
+_OFTEN = 24 * 3600.0
+_PER_RETENTION = 3
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round did.
+
+    Attributes:
+        groups: how many groups were looked at.
+        positions: how many positions were translated.
+        unknown: why others were not, by original topic, each once.
+        written: checkpoints that were written.
+        taken_back: checkpoints of groups and positions that are gone.
+        committed: offsets that were committed at the target.
+        present: groups that have members at the target, and are left to them.
+        problems: what went wrong, each group for itself.
+    """
+
+    groups: int = 0
+    positions: int = 0
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    written: int = 0
+    taken_back: int = 0
+    committed: int = 0
+    present: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+class Rounds:
+    """The rounds of one flow.
+
+    Args:
+        source: the flow's source cluster.
+        target: its target cluster.
+        flow: which one.
+        aliases: the clusters of the topology.
+    """
+
+    def __init__(self, source: Cluster, target: Cluster, flow: Flow, aliases: Collection[str]) -> None:
+        self._source = source
+        self._target = target
+        self._flow = flow
+        self._aliases = aliases
+        self._translator = Translator(source, target, flow)
+        self._writer = CheckpointWriter(target, flow.source, flow.checkpoints_separator)
+        self._heart = HeartbeatWriter(target, flow.source, flow.target)
+        self._standing: dict[CheckpointKey, Checkpoint] | None = None
+        # When an offset was last committed, by this process.
+        self._committed_at: dict[CheckpointKey, float] = {}
+        self._renew_after: float | None = None
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._translator.close()
+
+    def begin(self) -> None:
+        """Forget what was read of the topic: somebody else may have written there."""
+        self._standing = None
+
+    def round(self) -> Round:
+        """Look once at all groups of the flow.
+
+        Raises:
+            AnabranchError: a cluster does not answer, or refuses something that all groups need.
+        """
+        # A connection for each round: secrets may have changed since.
+        there = Groups(self._source)
+        kinds = there.kinds()
+        taken = [name for name in kinds if self._flow.groups.takes(name)]
+        against = {name: problem for name in taken if (problem := there.against(name, kinds, may_create=True))}
+        groups = [name for name in taken if name not in against]
+        committed = [one for one in there.committed(groups) if self._takes(one.topic)]
+        checkpoints, unknown = self._translated(committed)
+        before = self._known()
+        written = self._writer.emit(checkpoints)
+        taken_back = self._take_back(there, kinds, {one.key for one in checkpoints}, unknown)
+        done, present, failed = self._commit(checkpoints, before)
+        self._standing = {**before, **{one.key: one for one in checkpoints}}
+        self._heart.beat(int(time.time() * 1_000))
+        return Round(
+            groups=len(groups),
+            positions=len(checkpoints),
+            unknown=unknown,
+            written=written,
+            taken_back=taken_back,
+            committed=done,
+            present=present,
+            problems=(*against.values(), *failed),
+        )
+
+    def _takes(self, topic: str) -> bool:
+        return self._flow.takes(topic, self._aliases)
+
+    def _known(self) -> dict[CheckpointKey, Checkpoint]:
+        """Return what was known of positions before this round: what the topic says, in the first one."""
+        if self._standing is None:
+            self._standing = dict(self._writer.refresh())
+        return self._standing
+
+    def _translated(self, committed: Iterable[Committed]) -> tuple[list[Checkpoint], dict[str, str]]:
+        """Return positions as checkpoints, and by topic why some have no place at the target."""
+        found: list[Checkpoint] = []
+        unknown: dict[str, str] = {}
+        all_of_them = list(committed)
+        self._translator.refresh({(one.topic, one.partition) for one in all_of_them})
+        for one in all_of_them:
+            there = self._translator.downstream(one.topic, one.partition, one.offset)
+            if there.offset is None:
+                unknown.setdefault(one.topic, f"{one.topic}/{one.partition} of group {one.group}: {there.why}")
+                continue
+            remote = self._flow.remote_topic(one.topic)
+            found.append(Checkpoint(one.group, remote, one.partition, one.offset, there.offset, one.metadata))
+        return found, unknown
+
+    def _take_back(
+        self, there: Groups, kinds: Mapping[str, str], now: Collection[CheckpointKey], unknown: Mapping[str, str]
+    ) -> int:
+        """Take back checkpoints of groups that are gone, and of positions that groups of this flow have no longer.
+
+        Other flows from the same source write into the same topic: theirs are left to them.
+        """
+        missing = {key.group for key in self._known() if key.group not in kinds}
+        # Refused where a group is only hidden from us: then nothing is taken back.
+        there.committed(sorted(missing))
+        remotes = {self._flow.remote_topic(topic) for topic in there.partitions if self._takes(topic)}
+        # What cannot be translated just now was true once.
+        remotes -= {self._flow.remote_topic(topic) for topic in unknown}
+
+        def is_gone(key: CheckpointKey) -> bool:
+            if key in now:
+                return False
+            ours = key.topic in remotes and self._flow.groups.takes(key.group)
+            return ours or (key.group in missing and self._flow.groups.takes(key.group))
+
+        return self._writer.take_back(is_gone)
+
+    # --- committing at the target ------------------------------------------------------------------------------------
+
+    def _commit(
+        self, checkpoints: Collection[Checkpoint], before: Mapping[CheckpointKey, Checkpoint]
+    ) -> tuple[int, tuple[str, ...], tuple[Problem, ...]]:
+        """Commit positions at the target; return how many, which groups have members there, and what went wrong."""
+        if not self._flow.groups.sync_offsets:
+            return 0, (), ()
+        here = Groups(self._target)
+        groups = sorted({one.group for one in checkpoints})
+        committed = {CheckpointKey(one.group, one.topic, one.partition): one.offset for one in here.committed(groups)}
+        moves: dict[str, list[Move]] = {}
+        for one in checkpoints:
+            known = before.get(one.key)
+            upstream = None if known is None else known.upstream
+            standing = Standing(one.upstream, one.downstream, upstream, committed.get(one.key))
+            if standing.is_to_move or self._is_to_renew(one, standing):
+                move = Move(
+                    one.group,
+                    one.topic,
+                    one.partition,
+                    standing.committed,
+                    one.downstream,
+                    one.downstream,
+                    one.metadata,
+                )
+                moves.setdefault(one.group, []).append(move)
+        failed = here.commit(moves)
+        now = time.monotonic()
+        done = [move for some in moves.values() for move in some if move not in failed]
+        self._committed_at |= {CheckpointKey(one.owner, one.topic, one.partition): now for one in done}
+        present = tuple(sorted({move.owner for move, problem in failed.items() if problem.code == HAS_MEMBERS}))
+        others = tuple(dict.fromkeys(problem for problem in failed.values() if problem.code != HAS_MEMBERS))
+        return len(done), present, others
+
+    def _is_to_renew(self, one: Checkpoint, standing: Standing) -> bool:
+        """Tell whether an offset that stands is committed once more: brokers forget those of groups without members."""
+        if standing.committed != one.downstream:
+            return False
+        if self._renew_after is None:
+            self._renew_after = min(_OFTEN, retention_seconds(self._target) / _PER_RETENTION)
+        last = self._committed_at.get(one.key)
+        return last is None or time.monotonic() - last > self._renew_after

@@ -1,0 +1,49 @@
+"""Which consumer groups a flow takes along, and how: their positions as checkpoints, and as offsets at the target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.model.selection import any_matches
+
+USUALLY_EXCLUDED = ("console-consumer-.*", "connect-.*", "__.*")
+"""Groups that nobody moves, as MirrorMaker 2 has it (`DefaultGroupFilter`)."""
+
+ALWAYS_EXCLUDED = (r"anabranch\..*",)
+"""The groups of flows themselves."""
+
+DEFAULT_INTERVAL = 60.0
+
+
+@dataclass(frozen=True)
+class GroupRules:
+    """What a flow says about consumer groups of its source.
+
+    Attributes:
+        include: names and regular expressions of groups; none takes none.
+        exclude: likewise, of groups that are left out; exclude wins.
+        sync_offsets: whether the positions are committed at the target too, for groups without members there.
+        interval: seconds between two rounds.
+    """
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = USUALLY_EXCLUDED
+    sync_offsets: bool = False
+    interval: float = DEFAULT_INTERVAL
+
+    def takes(self, group: str) -> bool:
+        """Tell whether a group is taken along."""
+        if any_matches(self.exclude, group) or any_matches(ALWAYS_EXCLUDED, group):
+            return False
+        return any_matches(self.include, group)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> GroupRules:
+        """Return what `dataclasses.asdict` gave.
+
+        Raises:
+            KeyError: a field is missing.
+        """
+        return cls(tuple(data["include"]), tuple(data["exclude"]), bool(data["sync_offsets"]), float(data["interval"]))

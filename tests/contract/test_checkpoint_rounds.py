@@ -1,0 +1,234 @@
+"""Groups that are taken along: checkpoints and committed offsets at the target, by rounds, on real brokers."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from reconciler.checkpoints import reading
+from reconciler.checkpoints.formats import Checkpoint, newest
+from reconciler.checkpoints.rounds import Round, Rounds
+from reconciler.checkpoints.service import looking_after_groups
+from reconciler.checkpoints.turn import Turn
+from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
+from reconciler.model.flow import Flow, OffsetsMode
+from reconciler.model.groups import GroupRules
+from reconciler.model.names import syncs_topic
+from reconciler.model.spec import FlowSpec
+from reconciler.model.topology import Topology
+from reconciler.state.journal import CONTROL, Journal
+from tests.contract.kafka import ANSWER_SECONDS, admin, create, declared
+from tests.support.consumers import Committed, join_share_group, leave_behind, member_of, offsets_of, places_of
+from tests.support.copying import REMOTE, copy, fill, log_end, spec_of
+
+SECONDS = 60.0
+RECORDS = 100
+
+
+class Pair:
+    """A flow whose topic is copied, and a group of its source."""
+
+    def __init__(self, source: EmbeddedCluster, target: EmbeddedCluster, offsets: OffsetsMode) -> None:
+        self.source, self.target = source, target
+        self.id = uuid.uuid4().hex[:8]
+        # Topics of checkpoints are called after the source.
+        self.alias = f"east{self.id}"
+        self.topic, self.group = f"groups-{self.id}", f"readers-{self.id}"
+        create(source, self.topic, 2)
+        create(target, self.remote, 2, REMOTE)
+        spec = spec_of(declared(self.alias, source), declared("west", target), self.topic)
+        rules = GroupRules((f"readers-{self.id}.*",), sync_offsets=True, interval=1.0)
+        self.spec: FlowSpec = replace(spec, flow=replace(spec.flow, offsets=offsets, groups=rules))
+        create(target, syncs_topic(self.alias), 1, {"cleanup.policy": "compact"})
+        fill(source, self.topic, 2 * RECORDS, 2)
+        copy(self.spec)
+
+    @property
+    def remote(self) -> str:
+        return f"{self.alias}.{self.topic}"
+
+    @property
+    def flow(self) -> Flow:
+        return self.spec.flow
+
+    @property
+    def topology(self) -> Topology:
+        clusters = {self.alias: self.spec.source, "west": self.spec.target}
+        return Topology(f"groups-{self.id}", clusters, (self.flow,))
+
+    def rounds(self, **changes: object) -> Rounds:
+        rules = replace(self.flow.groups, **changes)  # type: ignore[arg-type]
+        return Rounds(self.spec.source, self.spec.target, replace(self.flow, groups=rules), (self.alias, "west"))
+
+    def commit(self, *offsets: int, metadata: str = "") -> None:
+        """Let the group have read so far in each partition."""
+        leave_behind(self.source, self.group, {(self.topic, n): one for n, one in enumerate(offsets)}, metadata)
+
+    def checkpoints(self) -> Collection[Checkpoint]:
+        topic = f"{self.alias}.checkpoints.internal"
+        return newest(reading.records(self.spec.target, topic, SECONDS)).values()
+
+    def there(self) -> list[int]:
+        """What the group has committed for the copies."""
+        found = offsets_of(self.target, self.group)
+        return [found[self.remote, number] for number in range(2)]
+
+
+def moved(done: Round) -> tuple[int, int, int]:
+    assert done.problems == ()
+    return done.written, done.committed, done.taken_back
+
+
+def test_positions_are_taken_along_and_nothing_is_said_twice(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster
+) -> None:
+    pair = Pair(source_cluster, target_cluster, "identical")
+    pair.commit(30, RECORDS, metadata="so far")
+    rounds = pair.rounds()
+    first = rounds.round()
+    assert (first.groups, first.positions, moved(first)) == (1, 2, (2, 2, 0))
+    expected = {(pair.remote, 0): Committed(30, "so far", -1), (pair.remote, 1): Committed(RECORDS, "so far", -1)}
+    assert places_of(target_cluster, pair.group) == expected
+    assert set(pair.checkpoints()) == {
+        Checkpoint(pair.group, pair.remote, 0, 30, 30, "so far"),
+        Checkpoint(pair.group, pair.remote, 1, RECORDS, RECORDS, "so far"),
+    }
+    assert moved(rounds.round()) == (0, 0, 0)
+    # Another process has nothing to write either; it commits once more what brokers might be about to forget.
+    other = pair.rounds()
+    assert moved(other.round()) == (0, 2, 0)
+    assert moved(other.round()) == (0, 0, 0)
+    other.close()
+
+    # Who has members at the target is left to them, until they have gone.
+    pair.commit(40, RECORDS)
+    with member_of(target_cluster, pair.group, [pair.remote]):
+        shared = rounds.round()
+        assert (shared.present, moved(shared)) == ((pair.group,), (2, 0, 0))
+    deadline = time.monotonic() + SECONDS
+    while pair.there() != [40, RECORDS]:
+        assert time.monotonic() < deadline
+        rounds.round()
+
+    # Who reads on at the target is not thrown back; who goes back at the source goes back there.
+    leave_behind(target_cluster, pair.group, {(pair.remote, 0): 90})
+    pair.commit(50, RECORDS)
+    assert (moved(rounds.round()), pair.there()) == ((1, 0, 0), [90, RECORDS])
+    pair.commit(10, RECORDS)
+    assert (moved(rounds.round()), pair.there()) == ((1, 1, 0), [10, RECORDS])
+
+    client: AdminClient = admin(source_cluster)
+    client.delete_consumer_groups([pair.group])[pair.group].result(ANSWER_SECONDS)
+    assert moved(rounds.round()) == (0, 0, 2)
+    assert list(pair.checkpoints()) == []
+    # What it had at the target is nobody's to take away.
+    assert pair.there() == [10, RECORDS]
+    rounds.close()
+
+
+def test_translated_positions_stand_at_the_same_records(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster
+) -> None:
+    pair = Pair(source_cluster, target_cluster, "translated")
+    pair.commit(30, 2 * RECORDS)
+    rounds = pair.rounds(sync_offsets=False)
+    done = rounds.round()
+    assert (done.positions, done.committed) == (2, 0)
+    assert {(one.partition, one.upstream): one.downstream for one in pair.checkpoints()} == {
+        (0, 30): 30,
+        # It is further than anything is: so it gets the end of the copy, behind the marker of its last transaction.
+        (1, 2 * RECORDS): log_end(pair.spec.target, pair.remote, 1),
+    }
+    assert offsets_of(target_cluster, pair.group) == {}
+    rounds.close()
+
+
+def test_only_what_the_flow_names_is_taken_along(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster
+) -> None:
+    pair = Pair(source_cluster, target_cluster, "identical")
+    other, another = f"groups-other-{pair.id}", f"elsewhere-{pair.id}"
+    create(source_cluster, other)
+    fill(source_cluster, other, RECORDS)
+    pair.commit(30, 40)
+    leave_behind(source_cluster, pair.group, {(other, 0): 3})
+    leave_behind(source_cluster, another, {(pair.topic, 0): 3})
+    share = f"readers-{pair.id}-share"
+    join_share_group(source_cluster, share, pair.topic)
+    rounds = pair.rounds()
+    done = rounds.round()
+    assert (done.groups, done.positions, done.written, done.committed) == (1, 2, 2, 2)
+    (problem,) = done.problems
+    assert (problem.code, share in problem.where) == ("AB629", True)
+    assert {one.group for one in pair.checkpoints()} == {pair.group}
+    assert offsets_of(target_cluster, another) == {}
+    rounds.close()
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_of_several_processes_one_has_the_turn(target_cluster: EmbeddedCluster) -> None:
+    target = declared("west", target_cluster)
+    Journal(target, CONTROL).ensure()
+    name = f"turns-{uuid.uuid4().hex[:8]}"
+    first, second = Turn(target, name, "flow"), Turn(target, name, "flow")
+
+    def look() -> int:
+        return sum((first.look(0.05), second.look(0.05)))
+
+    until(lambda: look() == 1)
+    until(lambda: look() == 1 and look() == 1)
+    leaving, staying = (first, second) if first.is_ours else (second, first)
+    leaving.close()
+    until(lambda: staying.look(0.05))
+    staying.close()
+
+
+def test_the_service_follows_the_groups_and_one_process_after_the_other_does_it(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster
+) -> None:
+    pair = Pair(source_cluster, target_cluster, "identical")
+    Journal(pair.spec.target, CONTROL).ensure()
+    warned: list[str] = []
+    pair.commit(5, 6)
+    with looking_after_groups(pair.topology, [pair.flow], warned.append):
+        with looking_after_groups(pair.topology, [pair.flow], warned.append):
+            until(lambda: bool(offsets_of(target_cluster, pair.group)) and pair.there() == [5, 6])
+        pair.commit(7, 8)
+        until(lambda: pair.there() == [7, 8])
+    assert warned == []
+    pair.commit(9, 10)
+    with looking_after_groups(pair.topology, [replace(pair.flow, groups=GroupRules())], warned.append):
+        time.sleep(2)
+    assert pair.there() == [7, 8]
+
+
+@pytest.mark.long
+def test_synced_offsets_outlive_what_brokers_forget(source_cluster: EmbeddedCluster) -> None:
+    quick = ClusterOptions(overrides={"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "1000"})
+    with running(EmbeddedCluster("forgetful", quick)) as (forgetful,):
+        pair = Pair(source_cluster, forgetful, "identical")
+        pair.commit(30, 40)
+        leave_behind(forgetful, "forgotten", {(pair.remote, 0): 3})
+        rounds = pair.rounds()
+        rounds.round()
+        until_forgotten = time.monotonic() + 2 * SECONDS
+        while offsets_of(forgetful, "forgotten"):
+            assert time.monotonic() < until_forgotten
+            time.sleep(1)
+            assert pair.there() == [30, 40]
+            rounds.round()
+        time.sleep(5)
+        rounds.round()
+        assert pair.there() == [30, 40]
+        rounds.close()
