@@ -8,7 +8,7 @@ from typing import Any
 
 from reconciler.model.selection import any_matches
 
-USUALLY_EXCLUDED = ("console-consumer-.*", "connect-.*", "__.*")
+USUALLY_EXCLUDED = ("__.*", "connect-.*", "console-consumer-.*")
 """Groups that nobody moves, as MirrorMaker 2 has it (`DefaultGroupFilter`)."""
 
 ALWAYS_EXCLUDED = (r"anabranch\..*",)

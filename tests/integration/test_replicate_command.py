@@ -17,6 +17,7 @@ from tests.conftest import MakeClusters
 from tests.contract.kafka import create, declared, grow, partitions
 from tests.integration.command import anabranch
 from tests.support.acls import allow
+from tests.support.consumers import leave_behind, offsets_of
 from tests.support.copying import fill
 from tests.support.replicating import Replicator, wait_until_copying
 from tests.support.traffic import Traffic
@@ -43,6 +44,7 @@ defaults:
   topics: {{include: ["orders.*"]}}
   refresh-interval: 2s
   tasks: 2
+  groups: {{include: [readers], sync-offsets: true, interval: 1s}}
 replication:
   - active-active: [east, west]
 """
@@ -113,6 +115,13 @@ def it_grows_and_is_paused_within_the_round(
     eventually("all go on", lambda: each("lag") == [0] * 8)
 
 
+def groups_are_taken_along(east: EmbeddedCluster, west: EmbeddedCluster, read: int) -> None:
+    """Let a group commit how far it has read at the source, and see it stand at the same records of the copy."""
+    leave_behind(east, "readers", {("orders", number): read + number for number in range(4)})
+    there = {("east.orders", number): read + number for number in range(4)}
+    eventually("the group stands there too", lambda: offsets_of(west, "readers") == there)
+
+
 def test_it_waits_for_a_topic_follows_survives_its_source_and_stops_in_order(
     make_clusters: MakeClusters, tmp_path: Path
 ) -> None:
@@ -133,6 +142,7 @@ def test_it_waits_for_a_topic_follows_survives_its_source_and_stops_in_order(
         left = json.loads(anabranch("plan", file, "--clusters", "west", "--format", "json").stdout)
         assert left["clusters"][0]["steps"] == [], "the loop made it as apply does"
         assert flows(file)["west-east"]["state"] == "not running"
+        groups_are_taken_along(east, west, 100)
         it_grows_and_is_paused_within_the_round(file, east, west, running)
 
         east.stop_broker()
@@ -148,6 +158,7 @@ def test_it_waits_for_a_topic_follows_survives_its_source_and_stops_in_order(
         east.start_broker()
         eventually("it goes on", lambda: flows(file)["east-west"]["state"] == "running")
         eventually("it catches up", lambda: flows(file)["east-west"]["lag"] == 0)
+        groups_are_taken_along(east, west, 200)
 
         running.interrupt()
         assert running.wait(STOP_SECONDS) == 0, running.said()

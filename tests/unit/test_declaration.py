@@ -13,6 +13,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.config_rules import ConfigRules
 from reconciler.model.declaration import Declared, History, InForce, Standing, digest_into
 from reconciler.model.flow import Flow
+from reconciler.model.groups import GroupRules
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.renames import RenameRule
 from reconciler.model.security import SecretRef, Security
@@ -52,6 +53,7 @@ CHANGED: dict[str, Any] = {
     "refresh_interval": 1.0,
     "configs": ConfigRules(set=(("retention.ms", "1"),)),
     "acls": False,
+    "groups": GroupRules(("readers",)),
     "enabled": False,
     "target": "north",
 }
