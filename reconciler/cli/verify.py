@@ -15,7 +15,7 @@ from reconciler.cli.common import Files, load_topology, print_json, print_proble
 from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets
 from reconciler.cli.replicate import default_state_dir, spark_of
 from reconciler.cli.targeting import Topics
-from reconciler.model.errors import Unreachable
+from reconciler.model.errors import Problem, Unreachable
 from reconciler.model.flow import Flow
 from reconciler.model.topology import Topology
 
@@ -63,30 +63,28 @@ def verify(
     targets = chosen_targets(topology, clusters)
     flows = _chosen_flows(topology, targets, flow)
     named = tuple(name.strip() for item in topics or () for name in item.split(",") if name.strip())
-    folder = (state_dir or default_state_dir()) / topology.name / f"verify-{uuid.uuid4().hex[:12]}"
-    folder.mkdir(parents=True, exist_ok=True)
-    options = Options(
-        folder,
-        Wanted(named, tuple(target or ()), _moment(from_timestamp)),
-        tasks or os.cpu_count() or 1,
-        _rate(quota),
-        resume,
-        spark_of(topology, [one.target for one in flows]),
-    )
+    wanted = Wanted(named, tuple(target or ()), _moment(from_timestamp))
+    spark = spark_of(topology, [one.target for one in flows])
+    folder = _folder(state_dir, topology)
+    options = Options(folder, wanted, tasks or os.cpu_count() or 1, _rate(quota), resume, spark)
     with VerifyProgress(stderr_console()) as progress:
-        watcher = Watcher(
-            warn=lambda problem: print_problems((problem,), severity="warning"),
-            phase=progress.phase,
-            seen=lambda sofar: progress.seen(
-                *(sofar.offsets, sofar.of, sofar.counts.records, sofar.counts.bytes, sofar.different)
-            ),
-        )
+        watcher = Watcher(_warn, progress.phase, progress.seen)
         found = Verify(topology, flows, options, watcher).run()
     if (named or target) and not found.partitions and not found.failures:
         message = "no flow copies such a topic"
         raise typer.BadParameter(message, param_hint="--target" if target else "--topics")
     _print(found, output)
     _end(found)
+
+
+def _folder(state_dir: Path | None, topology: Topology) -> Path:
+    folder = (state_dir or default_state_dir()) / topology.name / f"verify-{uuid.uuid4().hex[:12]}"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _warn(problem: Problem) -> None:
+    print_problems((problem,), severity="warning")
 
 
 def _end(found: Verification) -> None:

@@ -211,3 +211,20 @@ class Verification:
         if self.different:
             return False
         return None if self.failures else True
+
+
+@dataclass(frozen=True)
+class Sofar:
+    """How far a comparison is.
+
+    Attributes:
+        offsets: source offsets that are compared.
+        of: how many there are.
+        counts: what was compared.
+        different: how many partitions differ.
+    """
+
+    offsets: int
+    of: int
+    counts: Counts
+    different: int

@@ -7,7 +7,11 @@ import time
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from reconciler.model.verification import Sofar
 from reconciler.report.measures import bytes_per_second, count
+from reconciler.report.words import counted
+
+_LEAST = 0.001
 
 
 class VerifyProgress:
@@ -43,18 +47,12 @@ class VerifyProgress:
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, description=text)
 
-    def seen(self, offsets: int, of: int, records: int, size: int, different: int) -> None:
-        """Show how far it is.
-
-        Args:
-            offsets: how many are compared.
-            of: how many there are.
-            records: that are the same.
-            size: bytes that were read.
-            different: how many partitions differ.
-        """
+    def seen(self, sofar: Sofar) -> None:
+        """Show how far it is."""
         if self._bar is None or self._task is None:
             return
-        rate = bytes_per_second(size / max(time.monotonic() - self._began, 0.001))
-        trouble = f"   {different} differ" if different else ""
-        self._bar.update(self._task, completed=offsets, total=of, said=f"{count(records)} records   {rate}{trouble}")
+        counts = sofar.counts
+        rate = bytes_per_second(counts.bytes / max(time.monotonic() - self._began, _LEAST))
+        trouble = f"   {counted(sofar.different, 'partition')} with differences" if sofar.different else ""
+        said = f"{count(counts.records)} records   {rate}{trouble}"
+        self._bar.update(self._task, completed=sofar.offsets, total=sofar.of, said=said)

@@ -22,7 +22,7 @@ from reconciler.model.flow import Flow
 from reconciler.model.runs import CopyRecord
 from reconciler.model.spec import FlowSpec
 from reconciler.model.topology import Topology
-from reconciler.model.verification import NOWHERE, Compared, Counts, Difference, Findings, Verification
+from reconciler.model.verification import NOWHERE, Compared, Counts, Difference, Findings, Sofar, Verification
 from reconciler.replicator.jobs import Jobs
 from reconciler.replicator.place import Place
 from reconciler.verify import work
@@ -58,23 +58,6 @@ class Options:
     rate: float | None = None
     resume: Path | None = None
     spark: Spark = field(default_factory=Spark)
-
-
-@dataclass(frozen=True)
-class Sofar:
-    """How far a comparison is.
-
-    Attributes:
-        offsets: source offsets that are compared.
-        of: how many there are.
-        counts: what was compared.
-        different: how many partitions differ.
-    """
-
-    offsets: int
-    of: int
-    counts: Counts
-    different: int
 
 
 @dataclass(frozen=True)

@@ -112,57 +112,55 @@ def of(value: dict[str, Any], topic: str) -> dict[str, Any]:
     return dict(one)
 
 
+def make(source: EmbeddedCluster, target: EmbeddedCluster, name: str, mode: str) -> None:
+    """Make originals, and copies that differ in one way each; equal ones framed otherwise; and one without a copy."""
+    copies = {kind: list(RECORDS) for kind in (*KINDS, "framed")}
+    for kind, (change, _) in KINDS.items():
+        change(copies[kind])
+    for kind, records in copies.items():
+        topic = f"{name}-{mode}-{kind}"
+        create(source, topic)
+        create(target, f"east.{topic}", configs=REMOTE)
+        write(source, topic, RECORDS)
+        other = {"compression.type": "zstd", "batch.num.messages": 77} if kind == "framed" else {}
+        write(target, f"east.{topic}", records, **other)
+    create(source, f"{name}-{mode}-alone")
+    create(source, f"{name}-{mode}-transactions")
+    create(target, f"east.{name}-{mode}-transactions", configs=REMOTE)
+    write_in_transactions(source, f"{name}-{mode}-transactions", RECORDS)
+
+
+def check_differences(value: dict[str, Any], name: str, mode: str) -> None:
+    for kind, (_, (expected, code, source, target, what)) in KINDS.items():
+        one = of(value, f"{name}-{mode}-{kind}")
+        (first,) = one["first"]
+        found = first["kind"], first["code"], first["source"], first["target"]
+        assert (mode, kind, found) == (mode, kind, (expected, code, source, target))
+        assert what in first["what"]
+        assert one["state"] == "different"
+        same = COUNT - {"duplicate": 0, "swapped": 2}.get(kind, 1)
+        assert (mode, kind, one["counts"]["records"]) == (mode, kind, same)
+    framed = of(value, f"{name}-{mode}-framed")
+    assert (framed["state"], framed["counts"]["records"], framed["source_range"]) == ("equal", COUNT, [0, COUNT])
+    assert [one["code"] for one in of(value, f"{name}-{mode}-alone")["first"]] == ["AB607"]
+    copied = of(value, f"{name}-{mode}-transactions")
+    assert (mode, copied["state"], copied["first"], copied["counts"]["records"]) == (mode, "equal", [], COUNT)
+
+
 def test_each_difference_is_named_at_its_place_and_equal_copies_are_equal(
     file: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
 ) -> None:
     for mode in "it":
-        for kind, (change, _) in KINDS.items():
-            topic = f"{topic_name}-{mode}-{kind}"
-            create(source_cluster, topic)
-            create(target_cluster, f"east.{topic}", configs=REMOTE)
-            copies = list(RECORDS)
-            change(copies)
-            write(source_cluster, topic, RECORDS)
-            write(target_cluster, f"east.{topic}", copies)
-        framed = f"{topic_name}-{mode}-framed"
-        create(source_cluster, framed)
-        create(target_cluster, f"east.{framed}", configs=REMOTE)
-        write(source_cluster, framed, RECORDS)
-        settings = {"compression.type": "zstd", "batch.num.messages": 77}
-        write(target_cluster, f"east.{framed}", RECORDS, **settings)
-        alone = f"{topic_name}-{mode}-alone"
-        create(source_cluster, alone)
+        make(source_cluster, target_cluster, topic_name, mode)
     # As Anabranch copies it, with what fills the gaps, and by hand, without any.
-    for mode in "it":
-        topic = f"{topic_name}-{mode}-transactions"
-        create(source_cluster, topic)
-        create(target_cluster, f"east.{topic}", configs=REMOTE)
-        write_in_transactions(source_cluster, topic, RECORDS)
+    copy(spec_of(declared("east", source_cluster), declared("west", target_cluster), f"{topic_name}-i-transactions"))
     write(target_cluster, f"east.{topic_name}-t-transactions", RECORDS)
-    spec = spec_of(declared("east", source_cluster), declared("west", target_cluster), f"{topic_name}-i-transactions")
-    copy(spec)
 
     kept = file.parent / "progress.json"
     code, value, said = verified(file, "--resume", kept, "--quota", "100MB/s")
-    assert code == DIFFERENT, said
-    assert value["equal"] is False
-    assert value["failures"] == []
+    assert (code, value["equal"], value["failures"]) == (DIFFERENT, False, []), said
     for mode in "it":
-        for kind, (_, (expected, code_of, source, target, what)) in KINDS.items():
-            one = of(value, f"{topic_name}-{mode}-{kind}")
-            (first,) = one["first"]
-            found = first["kind"], first["code"], first["source"], first["target"]
-            assert (mode, kind, found) == (mode, kind, (expected, code_of, source, target))
-            assert what in first["what"]
-            assert one["state"] == "different"
-            same = COUNT - {"duplicate": 0, "swapped": 2}.get(kind, 1)
-            assert (mode, kind, one["counts"]["records"]) == (mode, kind, same)
-        framed = of(value, f"{topic_name}-{mode}-framed")
-        assert (framed["state"], framed["counts"]["records"], framed["source_range"]) == ("equal", COUNT, [0, COUNT])
-        alone = of(value, f"{topic_name}-{mode}-alone")
-        assert [one["code"] for one in alone["first"]] == ["AB607"]
-        copied = of(value, f"{topic_name}-{mode}-transactions")
-        assert (mode, copied["state"], copied["first"], copied["counts"]["records"]) == (mode, "equal", [], COUNT)
+        check_differences(value, topic_name, mode)
     # The replicator's own copy was compared as it is.
     copied = of(value, f"{topic_name}-i-transactions")
     assert copied["counts"]["as_bytes"] == COUNT
@@ -171,13 +169,11 @@ def test_each_difference_is_named_at_its_place_and_equal_copies_are_equal(
     # All of it is done: nothing is compared again, and the same is said.
     again = verified(file, "--resume", kept)
     assert again[:2] == (code, value)
-    other = anabranch("verify", file, "--resume", kept, "--flow", "translated", "--topics", "other")
+    other = anabranch("verify", file, "--resume", kept, "--topics", "other")
     assert (other.code, "[AB610]" in other.stderr) == (1, True)
     text = anabranch("verify", file, "--resume", kept).stdout
     assert f"east {topic_name}-i-missing/0 offset 200 ↔ west east.{topic_name}-i-missing/0 offset 200" in text
     assert "[AB601]" in text
-    markdown = anabranch("verify", file, "--resume", kept, "--format", "markdown").stdout
-    assert markdown.count("| AB600 |") == 6
 
 
 def test_a_cluster_that_does_not_answer_is_never_called_equal(file: Path, source_cluster: EmbeddedCluster) -> None:
