@@ -17,7 +17,7 @@ _MOST_PLACES = 4
 def align(source: Sequence[T], target: Sequence[T]) -> tuple[int, int] | None:
     """Return how many to leave out at the source and at the target until both go on alike; None if they never do.
 
-    As few as possible are left out in all.
+    As few as possible are left out on either side; of equal choices the one is taken that leaves out as many on both.
 
     Args:
         source: what follows there, in order.
@@ -29,15 +29,20 @@ def align(source: Sequence[T], target: Sequence[T]) -> tuple[int, int] | None:
     times = Counter(target)
     best: tuple[int, int] | None = None
     for after, one in enumerate(target):
-        if best is not None and after >= sum(best):
+        if best is not None and after > max(best):
             break
         found = places.get(one, ())
         is_unique = len(found) == 1 and times[one] == 1
         for before in found[:_MOST_PLACES]:
-            is_better = best is None or before + after < sum(best)
+            is_better = best is None or _cost(before, after) < _cost(*best)
             if is_better and (is_unique or _go_on(source, before, target, after)):
                 best = before, after
     return best
+
+
+def _cost(before: int, after: int) -> tuple[int, bool, int]:
+    """Return what leaving some out costs: a changed record is as likely as a lost one, and moves nothing."""
+    return max(before, after), before != after, before + after
 
 
 def _go_on(source: Sequence[T], before: int, target: Sequence[T], after: int) -> bool:

@@ -13,11 +13,12 @@ from reconciler.replicator.reading import read
 from reconciler.replicator.rewrite import Kept, kept
 from reconciler.replicator.split import split
 from reconciler.replicator.visible import Gap, sift
-from reconciler.replicator.wire import TopicInfo, Wire
+from reconciler.replicator.wire import EARLIEST, ErrorCode, TopicInfo, Wire
 from reconciler.verify.align import align
 from reconciler.verify.side import content
 from reconciler.verify.slices import Bounds, Progress
 
+_OUT_OF_RANGE = 1
 _RECORDS = 4096
 _BYTES = 8 * 2**20
 
@@ -50,7 +51,15 @@ class Log(NamedTuple):
         found: list[Kept] = []
         size = 0
         while offset < self.end and len(found) < _RECORDS and size < _BYTES:
-            answer = await read(self.wire, self.topic, self.partition, offset, committed=self.committed, wait_ms=0)
+            try:
+                answer = await read(self.wire, self.topic, self.partition, offset, committed=self.committed, wait_ms=0)
+            except ErrorCode as error:
+                first = await self.at_time(EARLIEST)
+                if error.code != _OUT_OF_RANGE or first <= offset:
+                    raise
+                # Deleted meanwhile.
+                offset = first
+                continue
             before = offset
             for item in sift(split(answer.records), offset, answer.aborted):
                 if isinstance(item, Gap):

@@ -87,6 +87,8 @@ class Side:
     def jump(self, offset: int) -> None:
         """Take note that everything below an offset, of what is not read yet, was deleted."""
         self.expired = self.read_to = max(self.read_to, offset)
+        if not self._whole and not self._records:
+            self.next = max(self.next, offset)
 
     def nothing_more(self) -> None:
         """Take note that nothing follows before the limit."""

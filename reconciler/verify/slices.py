@@ -86,6 +86,8 @@ class Progress:
         target: the next target offset.
         is_paired: whether the records there are known to belong together.
         moved: how much higher records stand than they should, behind what was told.
+        source_expired: offset below which the source deleted records before they were read; 0 for none.
+        target_expired: likewise at the target.
         compaction: what a compacted target lacks so far.
         findings: what was found.
         is_done: whether nothing is left to be compared.
@@ -96,6 +98,8 @@ class Progress:
     target: int
     is_paired: bool
     moved: int = 0
+    source_expired: int = 0
+    target_expired: int = 0
     compaction: dict[str, Any] = field(default_factory=dict)
     findings: Findings = field(default_factory=Findings)
     is_done: bool = False

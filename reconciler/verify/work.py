@@ -147,6 +147,7 @@ class _Partition:
         bounds, progress = self._bounds, self._progress
         source = Side("source", progress.source, bounds.source_end)
         target = Side("target", progress.target, bounds.target_end)
+        source.expired, target.expired = progress.source_expired, progress.target_expired
         terms = Terms(
             *(bounds.is_identical, bounds.record, bounds.copied_to, bounds.source_end),
             *(bounds.repeats, bounds.source_compacts, bounds.target_compacts),
@@ -167,6 +168,7 @@ class _Partition:
             while not all(job.is_done for job in jobs):
                 await self._loop.sleep(_PAUSE)
             progress.source, progress.target = source.next, target.next
+            progress.source_expired, progress.target_expired = source.expired, target.expired
             progress.moved, progress.compaction = comparer.places.moved, comparer.compaction.to_json()
 
     async def _advance(self, comparer: Comparer, feeds: dict[str, Feed], until: float) -> bool:
