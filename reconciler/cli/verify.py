@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +17,7 @@ from reconciler.cli.common import Files, load_topology, print_json, print_proble
 from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets
 from reconciler.cli.replicate import default_state_dir, spark_of
 from reconciler.cli.targeting import Topics
-from reconciler.model.errors import Problem, Unreachable
+from reconciler.model.errors import Problem, Refused, Unreachable, together
 from reconciler.model.flow import Flow
 from reconciler.model.topology import Topology
 
@@ -60,17 +62,19 @@ def verify(
     from reconciler.verify.survey import Wanted
 
     topology = load_topology(files)
-    targets = chosen_targets(topology, clusters)
-    flows = _chosen_flows(topology, targets, flow)
+    chosen = _chosen_flows(topology, chosen_targets(topology, clusters), flow)
     named = tuple(name.strip() for item in topics or () for name in item.split(",") if name.strip())
     wanted = Wanted(named, tuple(target or ()), _moment(from_timestamp))
-    spark = spark_of(topology, [one.target for one in flows])
+    spark, rate = spark_of(topology, [one.target for one in chosen]), _rate(quota)
+    flows, unseen = _answering(topology, chosen)
     folder = _folder(state_dir, topology)
-    options = Options(folder, wanted, tasks or os.cpu_count() or 1, _rate(quota), resume, spark)
+    options = Options(folder, wanted, tasks or os.cpu_count() or 1, rate, resume, spark)
     with VerifyProgress(stderr_console()) as progress:
         watcher = Watcher(_warn, progress.phase, progress.seen)
         found = Verify(topology, flows, options, watcher).run()
-    if (named or target) and not found.partitions and not found.failures:
+    shutil.rmtree(folder, ignore_errors=True)
+    found = replace(found, unseen=(*unseen, *found.unseen))
+    if (named or target) and flows and not found.partitions and not found.failures:
         message = "no flow copies such a topic"
         raise typer.BadParameter(message, param_hint="--target" if target else "--topics")
     _print(found, output)
@@ -109,6 +113,22 @@ def _chosen_flows(topology: Topology, targets: Sequence[str], names: Sequence[st
         message = f"no enabled flow leads into {', '.join(targets) or 'any cluster'}"
         raise typer.BadParameter(message, param_hint="--clusters")
     return flows
+
+
+def _answering(topology: Topology, flows: Sequence[Flow]) -> tuple[tuple[Flow, ...], tuple[Problem, ...]]:
+    """Return the flows whose clusters both answer, and why the others do not.
+
+    Raises:
+        Refused: AB423, one of them is another cluster than the declared one.
+    """
+    from reconciler.observe.reach import unreachable_among
+
+    sides = dict.fromkeys(alias for flow in flows for alias in (flow.source, flow.target))
+    failures = unreachable_among([topology.clusters[alias] for alias in sides])
+    if refused := [failure for failure in failures.values() if isinstance(failure, Refused)]:
+        raise together(refused)
+    problems = tuple(problem for failure in failures.values() for problem in failure.problems)
+    return tuple(flow for flow in flows if failures.keys().isdisjoint((flow.source, flow.target))), problems
 
 
 def _moment(written: str | None) -> int | None:

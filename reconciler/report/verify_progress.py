@@ -22,7 +22,7 @@ class VerifyProgress:
     """
 
     def __init__(self, console: Console) -> None:
-        self._began = time.monotonic()
+        self._first: tuple[float, int] | None = None
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -51,8 +51,11 @@ class VerifyProgress:
         """Show how far it is."""
         if self._bar is None or self._task is None:
             return
-        counts = sofar.counts
-        rate = bytes_per_second(counts.bytes / max(time.monotonic() - self._began, _LEAST))
+        counts, now = sofar.counts, time.monotonic()
+        # What an earlier run compared was not compared as fast as that.
+        self._first = self._first or (now, counts.bytes)
+        began, before = self._first
+        rate = bytes_per_second((counts.bytes - before) / max(now - began, _LEAST))
         trouble = f"   {counted(sofar.different, 'partition')} with differences" if sofar.different else ""
         said = f"{count(counts.records)} records   {rate}{trouble}"
         self._bar.update(self._task, completed=sofar.offsets, total=sofar.of, said=said)

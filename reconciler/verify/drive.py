@@ -92,6 +92,8 @@ class Verify:
         self._specs = {flow.name: FlowSpec.compile(topology, flow, "verify") for flow in flows}
         self._resume = Resume(options.resume, topology.name, options.wanted)
         self._flows: dict[str, FlowState] = {}
+        # What is kept of flows that are not compared this time.
+        self._others: dict[str, FlowState] = {}
         self._unseen: list[Problem] = []
         self._lock = threading.Lock()
         self._busy: set[tuple[str, int]] = set()
@@ -105,7 +107,9 @@ class Verify:
         Raises:
             EnvironmentFault: AB320 or AB321, Spark does not start, or fails; AB610 or AB611, the file of `--resume`.
         """
-        self._flows = {name: flow for name, flow in self._resume.load().items() if name in self._specs}
+        kept = self._resume.load()
+        self._flows = {name: flow for name, flow in kept.items() if name in self._specs}
+        self._others = {name: flow for name, flow in kept.items() if name not in self._specs}
         for flow in self._flows.values():
             for _, progress in flow.partitions:
                 progress.failure = None
@@ -216,7 +220,7 @@ class Verify:
         now = time.monotonic()
         if at_once or now - self._saved_at > _SAVE_EVERY:
             self._saved_at = now
-            self._resume.save(self._flows)
+            self._resume.save(self._others | self._flows)
 
     def _sofar(self) -> Sofar:
         offsets = of = different = 0
