@@ -92,14 +92,13 @@ def _warn(problem: Problem) -> None:
 
 
 def _end(found: Verification) -> None:
-    """End with the exit code: differences before what could not be compared."""
+    """End with the exit code: what nobody saw before what differs, as `drift` does."""
     if found.failures:
         print_problems(found.failures)
-    if found.different:
+    if any(problem.code == _UNREACHABLE_CODE for problem in found.failures):
+        raise typer.Exit(Unreachable.exit_code)
+    if found.is_equal is not True:
         raise typer.Exit(_DIFFERENT)
-    if found.failures:
-        is_silent = any(problem.code == _UNREACHABLE_CODE for problem in found.failures)
-        raise typer.Exit(Unreachable.exit_code if is_silent else 1)
 
 
 def _chosen_flows(topology: Topology, targets: Sequence[str], names: Sequence[str] | None) -> tuple[Flow, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from reconciler.replicator.rewrite import Kept
@@ -30,7 +31,7 @@ class Compaction:
     """What a compacted target lacks, until it is known whether it may.
 
     Args:
-        lacking: what is not known yet, by key.
+        lacking: what is not known yet, by a digest of the key: it goes into a file, and keys are nobody's business.
     """
 
     def __init__(self, lacking: Mapping[bytes, Lacking] | None = None) -> None:
@@ -48,7 +49,7 @@ class Compaction:
             record: of the source.
             target: the offset at which it should stand.
         """
-        key = key_of(record)
+        key = _digest(record)
         if key is None:
             return None
         replaced = self.came_again(record)
@@ -57,7 +58,7 @@ class Compaction:
 
     def came_again(self, record: Kept) -> int:
         """Take the next record of the source; return how many that the target lacks it has replaced."""
-        key = key_of(record)
+        key = _digest(record)
         found = None if key is None else self._lacking.pop(key, None)
         return found.records if found else 0
 
@@ -78,3 +79,8 @@ class Compaction:
             TypeError, ValueError: the value is of another shape.
         """
         return cls({b64decode(key): Lacking(*one) for key, one in value.items()})
+
+
+def _digest(record: Kept) -> bytes | None:
+    key = key_of(record)
+    return None if key is None else blake2b(key, digest_size=16).digest()

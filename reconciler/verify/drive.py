@@ -147,6 +147,7 @@ class Verify:
             jobs.abandon()
             raise
         self._watcher.phase("comparing")
+        self._watcher.seen(self._sofar())
         pool = ThreadPoolExecutor(slots, thread_name_prefix="verify")
         try:
             workers = [pool.submit(self._work, jobs, slots) for _ in range(slots)]

@@ -16,6 +16,8 @@ _IDLE = 0.2
 # How long leaders may be away.
 _PATIENCE = 20.0
 _RETRY = 0.2
+# How long a log may show nothing of what it held when the comparison began.
+_STANDSTILL = 30.0
 _OUT_OF_RANGE = 1
 # Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes: the leader has moved, or is moving.
 _PASSING = frozenset({3, 5, 6, 9, 74, 75, 76, 78, 100, 103})
@@ -47,7 +49,7 @@ class Feed:
         self._partition = partition
         self._side = side
         self._committed = committed
-        self._answered = time.monotonic()
+        self._answered = self._moved = time.monotonic()
         self.room: Bell = loop.bell()
         self.jumped: int | None = None
         self.trouble: Exception | None = None
@@ -69,6 +71,7 @@ class Feed:
             while not self.stopped:
                 side = self._side
                 if self.jumped is not None or side.read_to >= side.limit or side.is_full:
+                    self._moved = time.monotonic()
                     await self.room.wait(_IDLE)
                 elif pause := quota.pause(time.monotonic()):
                     await self._loop.sleep(min(pause, _IDLE))
@@ -116,9 +119,15 @@ class Feed:
         before = side.read_to
         side.add(sift(split(answer.records), before, answer.aborted))
         end = answer.last_stable_offset if self._committed else answer.high_watermark
-        if side.read_to == before and end >= side.limit:
+        now = time.monotonic()
+        if side.read_to > before:
+            self._moved = now
+        elif end >= side.limit:
             # Compaction has taken what stood there.
             side.nothing_more()
+        elif now - self._moved > _STANDSTILL:
+            message = f"the log is readable to {end}, and was to {side.limit} when the comparison began"
+            raise TimeoutError(message)
 
     async def _look_where_it_begins(self, node: int) -> None:
         first = await self._wire.offset(node, self._topic.name, self._partition, EARLIEST)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cached_property
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from reconciler.replicator.batch import Batch
 from reconciler.replicator.rewrite import Kept, kept
@@ -17,6 +17,8 @@ from reconciler.replicator.visible import Gap
 
 # So much is read in advance.
 _BUFFER_BYTES = 16 * 2**20
+# So much is decoded in advance, at most.
+_WINDOW_BYTES = 64 * 2**20
 # What went by is kept for telling a repeated record from a foreign one.
 _PAST_BYTES = 8 * 2**20
 
@@ -168,7 +170,9 @@ class Side:
             NeedMore: they are not read yet.
             Unreadable: the next batch cannot be decoded.
         """
-        while len(self._records) < count:
+        size = sum(len(record.rest) for record in self._records)
+        while len(self._records) < count and size < _WINDOW_BYTES:
+            known = len(self._records)
             if not self._whole:
                 if self.read_to < self.limit and not self.is_full:
                     raise NeedMore(self)
@@ -181,7 +185,8 @@ class Side:
                 if not self._records:
                     raise
                 break
-        return list(takewhile(lambda one: one.offset < self.limit, self._first(count)))
+            size += sum(len(record.rest) for record in islice(self._records, known, None))
+        return list(takewhile(lambda one: one.offset < self.limit, islice(self._records, count)))
 
     def skip(self, offset: int) -> int:
         """Leave everything below an offset out; return how many records of what was read that were."""
@@ -203,9 +208,6 @@ class Side:
         self._bytes -= batch.size
         if not self._records:
             self.next = max(self.next, batch.next_offset)
-
-    def _first(self, count: int) -> Iterator[Kept]:
-        return (record for _, record in zip(range(count), self._records, strict=False))
 
     def _decode(self) -> None:
         batch = self._whole[0]
