@@ -7,13 +7,17 @@ import time
 from dataclasses import replace
 
 import pytest
+from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import Problem
+from reconciler.model.runs import CopyRecord, Run, Runs
 from reconciler.model.spec import FlowSpec
 from reconciler.model.verification import Findings
 from reconciler.replicator.pace import Quota
+from reconciler.state.copies import Copies
+from reconciler.state.journal import COPIES, Journal
 from reconciler.verify import work
 from reconciler.verify.slices import Bounds, Progress
 from reconciler.verify.survey import Survey, Wanted
@@ -22,7 +26,7 @@ from tests.contract.test_task_gaps import transact
 from tests.contract.test_task_letters import LARGE, flow_spec, send
 from tests.contract.test_task_repeating import repeating
 from tests.contract.test_task_translated import make, translated
-from tests.support.copying import REMOTE, copy, fill, spec_of
+from tests.support.copying import REMOTE, copy, fill, log_end, spec_of
 
 MODES = ("identical", "translated")
 HOUR_MS = 3_600_000
@@ -175,6 +179,43 @@ def test_repeated_records_of_an_at_least_once_flow_are_counted(
     assert (found.told, found.counts.records, found.counts.repeated) == ([], 4, 2)
     (found,) = verified(translated(source, target, topic_name))
     assert [(one.kind, one.records) for one in found.told] == [("duplicate", 2)]
+
+
+def test_recorded_shifted_runs_are_followed_and_others_told(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    make(source_cluster, target_cluster, [topic_name])
+    set_config(source_cluster, topic_name, "cleanup.policy", "compact")
+    spec, remote = spec_of(source, target, topic_name), f"east.{topic_name}"
+    values = [b"%d" % number for number in range(10)]
+    send(source_cluster, topic_name, *values)
+    send(target_cluster, remote, *values[:5])
+    # A record that nobody sees, and its marker.
+    producer = Producer(target_cluster.client_config() | {"transactional.id": topic_name, "log_level": "2"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(remote, b"never seen", partition=0)
+    assert producer.flush(30) == 0
+    producer.abort_transaction(30)
+    # The answer comes before the marker.
+    while log_end(target, remote) < 7:
+        time.sleep(0.05)
+    send(target_cluster, remote, *values[5:])
+    (found,) = verified(spec)
+    assert [(one.kind, one.source, one.target) for one in found.told] == [("moved", 5, 7)]
+    Journal(target, COPIES).ensure()
+    copies = Copies(target)
+    copies.put(spec.flow.name, remote, 0, CopyRecord(None, None, runs=Runs((Run(5, 2),))))
+    copies.close()
+    (bounds,) = looked_at(spec)
+    assert (bounds.source_compacts, bounds.target_compacts) == (True, False)
+    progress, _ = compared(spec, bounds)
+    assert (progress.findings.told, progress.findings.counts.records) == ([], 10)
+    # What is recorded of another topic does not count.
+    copies = Copies(target)
+    copies.put(spec.flow.name, remote, 0, CopyRecord(None, "of another", runs=Runs((Run(5, 2),))))
+    copies.close()
+    assert [one.kind for one in verified(spec)[0].told] == ["moved"]
 
 
 def test_a_topic_made_anew_meanwhile_is_not_compared(
