@@ -126,6 +126,26 @@ def test_one_changed_value_in_any_framing_is_found_at_its_offset(
     assert found.counts.records == len(records) - 1
 
 
+few = st.sampled_from([Content(n, b"k%d" % (n % 2), b"v%d" % n) for n in range(4)])
+
+
+@given(st.data(), st.lists(few, max_size=25), st.lists(few, max_size=25), st.integers(1, 3))
+def test_logs_are_called_equal_only_if_they_are(
+    data: st.DataObject, ours: list[Content], theirs: list[Content], at_once: int
+) -> None:
+    """Of records that are there again and again: whatever is found, something is found, and all is looked at."""
+    source = data.draw(framed(ours)) if ours else []
+    target = data.draw(framed(theirs)) if theirs else []
+    found = compare(source, target, IDENTICAL, at_once=at_once)
+    # What the copy's end does not reach is not copied yet.
+    assert (not found.by_kind) is (theirs == ours[: len(theirs)])
+    found = compare(source, target, replace(TRANSLATED, copied_to=len(ours)), at_once=at_once)
+    assert (not found.by_kind) is (theirs == ours)
+    found = compare(source, target, replace(TRANSLATED, copied_to=len(ours), repeats=True), at_once=at_once)
+    if theirs == ours or not set(ours) <= set(theirs):
+        assert (not found.by_kind) is (theirs == ours)
+
+
 # --- the six kinds ----------------------------------------------------------------------------------------------------
 
 
