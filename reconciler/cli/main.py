@@ -37,6 +37,7 @@ from reconciler.cli.resume import resume
 from reconciler.cli.schema import schema
 from reconciler.cli.status import status
 from reconciler.cli.validate import validate
+from reconciler.cli.verify import verify
 from reconciler.cli.watching import with_seconds
 from reconciler.model.errors import AnabranchError
 
@@ -60,6 +61,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "pause": pause,
     "resume": resume,
     "restart": restart,
+    "verify": verify,
     "schema": schema,
     "demo": demo,
 }

@@ -82,7 +82,7 @@ def replicate(
         progress = _Progress(console, flows)
         watcher = Watcher(warn=_warn, seen=progress.seen, phase=say, note=say)
         specs = [FlowSpec.compile(topology, flow, run, round_seconds) for flow in flows]
-        folder = (state_dir or _default_state_dir()) / topology.name / run
+        folder = (state_dir or default_state_dir()) / topology.name / run
         wishes = Wishes(until_caught_up, ledgers, growing(topology, make=reconcile), spark_of(topology, targets))
         with looking_after_groups(topology, flows, _warn):
             outcome = Drive(specs, folder, watcher, wishes).run(gate.is_superseded)
@@ -149,7 +149,8 @@ def _drive_on(gate: Gate, drive: Callable[[Topology, Sequence[str]], Outcome]) -
     return outcome
 
 
-def _default_state_dir() -> Path:
+def default_state_dir() -> Path:
+    """Return where runs keep what they need, where nobody says."""
     base = os.environ.get("XDG_STATE_HOME")
     return (Path(base) if base else Path.home() / ".local" / "state") / "anabranch"
 

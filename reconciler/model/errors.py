@@ -9,8 +9,8 @@ Everybody raises these; only `cli` turns them into exit codes. This module must 
     ├── Refused              exit 4  a guardrail stands in the way
     └── Locked               exit 5  another run holds the lock
 
-Codes are stable: AB1xx declared input, AB2xx data plane, AB3xx environment, AB4xx guardrails, AB5xx locks,
-AB6xx offsets of consumers.
+Codes are stable: AB1xx declared input, AB2xx data plane, AB3xx environment, AB4xx guardrails, AB5xx locks, AB6xx what
+`verify` finds, and offsets of consumers.
 """
 
 from __future__ import annotations

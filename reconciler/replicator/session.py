@@ -195,7 +195,7 @@ class Session:
                         continue
                     if flow not in self._ended:
                         self._ended.add(flow)
-                        self._failures.note(flow, _first_line(query.exception()), now)
+                        self._failures.note(flow, first_line(query.exception()), now)
                     if self._failures.may_try(flow, now):
                         self._begin_anew(flow)
         return self._failures.lasting(now)
@@ -255,7 +255,7 @@ class Session:
             raise
         except (Py4JError, PySparkException) as error:
             self._ended.add(flow)
-            self._failures.note(flow, _first_line(error), now)
+            self._failures.note(flow, first_line(error), now)
 
     def _begin_anew(self, flow: str) -> None:
         assert self._spark is not None, "a query was begun by a session"
@@ -361,7 +361,8 @@ def _rounds(query: StreamingQuery) -> int:
     return -1 if progress is None else int(progress["batchId"])
 
 
-def _first_line(failure: object) -> str:
+def first_line(failure: object) -> str:
+    """Return what Spark says of a failure, without the traces."""
     # What Py4J says by itself is which method was called.
     said = failure.java_exception.toString() if isinstance(failure, Py4JJavaError) else failure
     text = str(said).strip()

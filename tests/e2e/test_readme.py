@@ -67,6 +67,7 @@ def test_its_commands_do_what_it_says(make_clusters: MakeClusters, tmp_path: Pat
     assert "us-east.orders " in said["plan payments.yaml --out plan.json"]
     assert "orders-tmp" not in said["plan payments.yaml --out plan.json"]
     assert "us-east → eu-west" in said["status payments.yaml"]
+    assert "no difference: 2,000 records are the same" in said["verify payments.yaml"]
     clusters = {"us-east": declared("us-east", east), "eu-west": declared("eu-west", west)}
     for source, target in (("us-east", "eu-west"), ("eu-west", "us-east")):
         for topic in ("orders", "users"):

@@ -9,8 +9,10 @@ import pytest
 from bench.__main__ import parser
 from bench.commands.common import keep
 from bench.commands.race import competitors
+from bench.load import Load
 from bench.profiles import PROFILES, Profile
 from bench.sample import first_difference
+from bench.verify import Measured, VerifyResult, verify_report
 from reconciler.model.errors import EnvironmentFault, Problem
 
 
@@ -35,6 +37,16 @@ def test_what_cannot_be_raced_is_refused(words: list[str], capsys: pytest.Captur
     with pytest.raises(SystemExit):
         parser().parse_args(["race", *words])
     assert words[0] in capsys.readouterr().err
+
+
+def test_verify_is_measured_against_consumers_that_only_read() -> None:
+    load = Load(1_000_000, 250, 8)
+    slow, quick = Measured(20.0, 30.0), Measured(8.0, 9.0)
+    text = verify_report(VerifyResult(load, (slow,) * 3, (quick,) * 3, 0.1), {"cpu": "two"}, "2030-01-02")
+    assert "| 1 | two console consumers | 20.0 | 30.0 | 25 |" in text
+    assert "| 3 | `verify` | 8.0 | 9.0 | 62 |" in text
+    assert "| 2.50 | at least 2 | met |" in text
+    assert parser().parse_args(["verify", "--runs", "1"]).records == 8_000_000
 
 
 def test_a_report_never_replaces_an_earlier_one(tmp_path: Path) -> None:

@@ -1,0 +1,168 @@
+"""`anabranch verify`: compare copies with their originals, record by record, and change nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from reconciler.cli.common import Files, load_topology, print_json, print_problems, stderr_console, stdout_console
+from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets
+from reconciler.cli.replicate import default_state_dir, spark_of
+from reconciler.cli.targeting import Topics
+from reconciler.model.errors import Problem, Refused, Unreachable, together
+from reconciler.model.flow import Flow
+from reconciler.model.topology import Topology
+
+if TYPE_CHECKING:
+    from reconciler.model.verification import Verification
+
+_DIFFERENT = 1
+_UNREACHABLE_CODE = "AB310"
+
+
+def verify(
+    files: Files,
+    *,
+    output: Annotated[PlanFormat, typer.Option("--format", help="How the result is written.")] = "text",
+    clusters: Clusters = None,
+    flow: Annotated[
+        list[str] | None, typer.Option("--flow", metavar="NAME", help="Only this flow; may be repeated.")
+    ] = None,
+    topics: Annotated[
+        list[str] | None,
+        typer.Option("--topics", metavar="A,B", help="Only these originals; a comma list, or repeated."),
+    ] = None,
+    target: Topics = None,
+    from_timestamp: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only from this time on, as 2026-11-01T00:00:00Z.")
+    ] = None,
+    quota: Annotated[
+        str | None, typer.Option(metavar="RATE", help="Read at most so much from both sides together, as 50MB/s.")
+    ] = None,
+    tasks: Annotated[
+        int | None, typer.Option(min=1, help="How many partitions at the same time; by default one per processor.")
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", dir_okay=False, help="Keep there how far it is, and go on from there."),
+    ] = None,
+    state_dir: Annotated[Path | None, typer.Option(help="Where Spark's log is kept.")] = None,
+) -> None:
+    """Compare copies with their originals: every record, its place, key, value, headers and timestamp."""
+    from reconciler.report.verify_progress import VerifyProgress
+    from reconciler.verify.drive import Options, Verify, Watcher
+    from reconciler.verify.survey import Wanted
+
+    topology = load_topology(files)
+    chosen = _chosen_flows(topology, chosen_targets(topology, clusters), flow)
+    named = tuple(name.strip() for item in topics or () for name in item.split(",") if name.strip())
+    wanted = Wanted(named, tuple(target or ()), _moment(from_timestamp))
+    spark, rate = spark_of(topology, [one.target for one in chosen]), _rate(quota)
+    flows, unseen = _answering(topology, chosen)
+    folder = _folder(state_dir, topology)
+    options = Options(folder, wanted, tasks or os.cpu_count() or 1, rate, resume, spark)
+    with VerifyProgress(stderr_console()) as progress:
+        watcher = Watcher(_warn, progress.phase, progress.seen)
+        found = Verify(topology, flows, options, watcher).run()
+    shutil.rmtree(folder, ignore_errors=True)
+    found = replace(found, unseen=(*unseen, *found.unseen))
+    if (named or target) and flows and not found.partitions and not found.failures:
+        message = "no flow copies such a topic"
+        raise typer.BadParameter(message, param_hint="--target" if target else "--topics")
+    _print(found, output)
+    _end(found)
+
+
+def _folder(state_dir: Path | None, topology: Topology) -> Path:
+    folder = (state_dir or default_state_dir()) / topology.name / f"verify-{uuid.uuid4().hex[:12]}"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _warn(problem: Problem) -> None:
+    print_problems((problem,), severity="warning")
+
+
+def _end(found: Verification) -> None:
+    """End with the exit code: what nobody saw before what differs, as `drift` does."""
+    if found.failures:
+        print_problems(found.failures)
+    if any(problem.code == _UNREACHABLE_CODE for problem in found.failures):
+        raise typer.Exit(Unreachable.exit_code)
+    if found.is_equal is not True:
+        raise typer.Exit(_DIFFERENT)
+
+
+def _chosen_flows(topology: Topology, targets: Sequence[str], names: Sequence[str] | None) -> tuple[Flow, ...]:
+    known = [one.name for one in topology.flows]
+    for name in names or ():
+        if name not in known:
+            message = f"no flow {name} is declared; there are {', '.join(known)}"
+            raise typer.BadParameter(message, param_hint="--flow")
+    flows = tuple(one for one in topology.flows_into(targets) if not names or one.name in names)
+    if not flows:
+        message = f"no enabled flow leads into {', '.join(targets) or 'any cluster'}"
+        raise typer.BadParameter(message, param_hint="--clusters")
+    return flows
+
+
+def _answering(topology: Topology, flows: Sequence[Flow]) -> tuple[tuple[Flow, ...], tuple[Problem, ...]]:
+    """Return the flows whose clusters both answer, and why the others do not.
+
+    Raises:
+        Refused: AB423, one of them is another cluster than the declared one.
+    """
+    from reconciler.observe.reach import unreachable_among
+
+    sides = dict.fromkeys(alias for flow in flows for alias in (flow.source, flow.target))
+    failures = unreachable_among([topology.clusters[alias] for alias in sides])
+    if refused := [failure for failure in failures.values() if isinstance(failure, Refused)]:
+        raise together(refused)
+    problems = tuple(problem for failure in failures.values() for problem in failure.problems)
+    return tuple(flow for flow in flows if failures.keys().isdisjoint((flow.source, flow.target))), problems
+
+
+def _moment(written: str | None) -> int | None:
+    from reconciler.declare.quantities import NO_MOMENT, moment
+
+    if written is None:
+        return None
+    found = moment(written)
+    if found == NO_MOMENT:
+        message = f"no time: {written}; write it as 2026-11-01T00:00:00Z"
+        raise typer.BadParameter(message, param_hint="--from-timestamp")
+    return found
+
+
+def _rate(written: str | None) -> float | None:
+    from reconciler.declare.quantities import byte_rate
+
+    if written is None:
+        return None
+    try:
+        found = byte_rate(written)
+    except (KeyError, ValueError):
+        found = 0
+    if found <= 0:
+        message = f"no rate: {written}; write it as 50MB/s"
+        raise typer.BadParameter(message, param_hint="--quota")
+    return float(found)
+
+
+def _print(found: Verification, output: PlanFormat) -> None:
+    from reconciler.report.verify import verification_json, verification_markdown, verification_text
+
+    if output == "json":
+        print_json(verification_json(found))
+    elif output == "markdown":
+        sys.stdout.write(verification_markdown(found))
+    else:
+        stdout_console().print(verification_text(found))

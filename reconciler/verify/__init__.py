@@ -1,0 +1,1 @@
+"""Compares copies with their originals, record by record, over all that both hold."""

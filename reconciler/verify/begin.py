@@ -1,0 +1,140 @@
+"""Where a copy with translated offsets begins: a record of the source, and the same one at the target.
+
+`work` asks before it compares, and once more where retention has taken away what comes next.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from reconciler.model.verification import Difference
+from reconciler.replicator.batch import UnreadableBatch
+from reconciler.replicator.reading import read
+from reconciler.replicator.rewrite import Kept, kept
+from reconciler.replicator.split import split
+from reconciler.replicator.visible import Gap, sift
+from reconciler.replicator.wire import EARLIEST, ErrorCode, TopicInfo, Wire
+from reconciler.verify.align import align
+from reconciler.verify.side import content
+from reconciler.verify.slices import Bounds, Progress
+
+_OUT_OF_RANGE = 1
+_RECORDS = 4096
+_BYTES = 8 * 2**20
+
+
+class Log(NamedTuple):
+    """One side's log of one partition, up to where it counts.
+
+    Attributes:
+        wire: to its cluster.
+        topic: as the cluster describes it.
+        partition: its number.
+        end: offset behind what counts.
+        committed: whether only committed records count.
+    """
+
+    wire: Wire
+    topic: TopicInfo
+    partition: int
+    end: int
+    committed: bool
+
+    async def records(self, offset: int) -> list[Kept]:
+        """Return what follows from an offset on: some thousand records, or some megabytes.
+
+        Raises:
+            ConnectionLost: no answer.
+            ErrorCode: the broker refuses.
+            UnreadableBatch: a batch cannot be read.
+        """
+        found: list[Kept] = []
+        size = 0
+        while offset < self.end and len(found) < _RECORDS and size < _BYTES:
+            try:
+                answer = await read(self.wire, self.topic, self.partition, offset, committed=self.committed, wait_ms=0)
+            except ErrorCode as error:
+                first = await self.at_time(EARLIEST)
+                if error.code != _OUT_OF_RANGE or first <= offset:
+                    raise
+                # Deleted meanwhile.
+                offset = first
+                continue
+            before = offset
+            for item in sift(split(answer.records), offset, answer.aborted):
+                if isinstance(item, Gap):
+                    offset = item.next
+                    continue
+                try:
+                    found += [one for one in kept(item) if before <= one.offset < self.end]
+                except ValueError as error:
+                    raise UnreadableBatch(item.base_offset, 2, str(error)) from error
+                offset, size = item.next_offset, size + item.size
+            if offset == before:
+                break
+        return found
+
+    async def at_time(self, timestamp: int) -> int:
+        """Return the first offset of a time in ms, or -1; errors are those of `records`."""
+        leader = self.topic.partitions[self.partition]
+        return await self.wire.offset(leader.node, self.topic.name, self.partition, timestamp)
+
+
+async def find_pair(source: Log, target: Log, bounds: Bounds, progress: Progress) -> None:
+    """Move both positions to where they hold the same record, or say that nothing is left to be compared.
+
+    Raises:
+        ConnectionLost: no answer.
+        ErrorCode: a broker refuses.
+        UnreadableBatch: a batch cannot be read.
+    """
+    ours, theirs = await source.records(progress.source), await target.records(progress.target)
+    has_first = bounds.has_first and progress.source == bounds.source_first and progress.target == bounds.target_first
+    progress.is_paired = True
+    if not theirs and not (has_first and bounds.copied_to):
+        progress.findings.counts.behind = bounds.source_end - progress.source
+        progress.target, progress.is_done = bounds.target_end, True
+        return
+    if not ours:
+        # What the target has the source has deleted.
+        progress.source, progress.target, progress.is_done = bounds.source_end, bounds.target_end, True
+        return
+    found = align(list(map(content, ours)), list(map(content, theirs)))
+    if found is not None:
+        before, after = found
+        if not has_first:
+            progress.source = ours[before].offset
+        if not has_first or bounds.source_first:
+            progress.findings.counts.expired += after
+            progress.target = theirs[after].offset
+        return
+    if has_first and not bounds.source_first:
+        return
+    pair = await _by_time(source, target, ours, theirs) or _by_sync(bounds, progress)
+    if pair is not None:
+        progress.source, progress.target = pair
+        return
+    what = "neither what they hold nor an offset sync tells where the copy begins: is it a copy of this topic?"
+    progress.findings.add(Difference("unrelated", progress.source, progress.target, what))
+    progress.is_done = True
+
+
+async def _by_time(source: Log, target: Log, ours: list[Kept], theirs: list[Kept]) -> tuple[int, int] | None:
+    """Look where the other side holds what one begins with, by its time."""
+    at = await source.at_time(theirs[0].timestamp)
+    if at > ours[0].offset:
+        later = await source.records(at)
+        if found := align(list(map(content, later)), list(map(content, theirs))):
+            return later[found[0]].offset, theirs[found[1]].offset
+    at = await target.at_time(ours[0].timestamp)
+    if at > theirs[0].offset:
+        later = await target.records(at)
+        if found := align(list(map(content, ours)), list(map(content, later))):
+            return ours[found[0]].offset, later[found[1]].offset
+    return None
+
+
+def _by_sync(bounds: Bounds, progress: Progress) -> tuple[int, int] | None:
+    if bounds.sync is None or bounds.sync[0] < progress.source or bounds.sync[1] < progress.target:
+        return None
+    return bounds.sync

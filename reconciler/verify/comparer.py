@@ -1,0 +1,360 @@
+"""Compares a copy with its original: batches as bytes wherever they are equal, else record by record, in order.
+
+With identical offsets records are paired by their offsets, through recorded shifted runs; with translated ones by their
+order. Behind a difference the rows are aligned by what records carry, so that one lost record is one difference, and
+not one for each record behind it. Pure: `work` hands in what `feed` reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reconciler.model.runs import CopyRecord
+from reconciler.model.verification import Difference, Findings, Kind
+from reconciler.replicator.rewrite import Kept
+from reconciler.verify.align import align, are_swapped
+from reconciler.verify.compaction import Compaction
+from reconciler.verify.describe import key_of, what_differs
+from reconciler.verify.pairing import Places, go_on_alike, hold_the_same, in_words
+from reconciler.verify.side import Content, NeedMore, Side, Unreadable, content
+
+# How far is looked ahead for where both go on alike: a little, and more where that is not enough.
+_WINDOWS = (8, 64, 512, 4096, 16384)
+_SMALL = _WINDOWS[1]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How the two sides of a partition belong together.
+
+    Attributes:
+        identical: whether records are paired by their offsets; else by their order.
+        record: what is recorded of the copy: shifted runs, and records that were put aside.
+        copied_to: source offset below which all is copied; None where nobody knows.
+        source_end: up to where the source could be read when the comparison began.
+        repeats: whether records may stand twice at the target.
+        source_compacts: whether the source is a compacted topic.
+        target_compacts: whether the target is.
+    """
+
+    identical: bool
+    record: CopyRecord
+    copied_to: int | None
+    source_end: int
+    repeats: bool = False
+    source_compacts: bool = False
+    target_compacts: bool = False
+
+
+class Comparer:
+    """Compares one partition.
+
+    Args:
+        source: the original's side.
+        target: the copy's side.
+        terms: how they belong together.
+        findings: what was found before; added to.
+        compaction: what a compacted target lacks, as far as it was read before.
+        moved: how much higher than they should records stand at the target, behind the differences found before.
+
+    Attributes:
+        places: where records should stand.
+        compaction: as above.
+    """
+
+    def __init__(
+        self,
+        source: Side,
+        target: Side,
+        terms: Terms,
+        findings: Findings,
+        compaction: Compaction | None = None,
+        moved: int = 0,
+    ) -> None:
+        self.source = source
+        self.target = target
+        self.compaction = compaction or Compaction()
+        self.places = Places(terms.record.runs, moved)
+        self._terms = terms
+        self._findings = findings
+        self._counts = findings.counts
+        # What the last difference was, while no equal record has come since.
+        self._streak: Kind | None = None
+        # So many pairs follow of which it is known that no shift makes them equal.
+        self._blind = 0
+        # What stands for an unreadable batch on the other side: so many records of it.
+        self._unread: tuple[Side, int] = source, 0
+        self._missed: list[Content] = []
+        self._mind_end()
+
+    def advance(self) -> Side | None:
+        """Compare as far as what was read allows; return the side of which more must be read, or None at the end."""
+        while True:
+            try:
+                while self._step():
+                    pass
+            except NeedMore as need:
+                return need.side
+            except Unreadable as fault:
+                self._leave_unreadable(fault)
+            else:
+                return None
+
+    # --- one step -----------------------------------------------------------------------------------------------------
+
+    def _step(self) -> bool:
+        """Compare what stands next; return whether anything may follow."""
+        if self._unread[1]:
+            self._skip_unread(*self._unread)
+        ours, theirs = self.source.whole(), self.target.whole()
+        if ours is not None and theirs is not None and not self.compaction:
+            fits = not self._terms.identical or self.places.fit(ours, theirs)
+            if fits and hold_the_same(ours, theirs):
+                self._counts.as_bytes += ours.record_count
+                self._count(ours.record_count, ours.size + theirs.size)
+                self.source.take_whole()
+                self.target.take_whole()
+                return True
+        original, copy = self.source.head(), self.target.head()
+        if original is None or copy is None:
+            return self._at_an_end(original, copy)
+        if self._terms.identical and self.places.of(original.offset) != copy.offset:
+            self._mind_place(original, copy)
+        elif content(original) == content(copy):
+            self._take_equal()
+        else:
+            self._mind_difference(original, copy)
+        return True
+
+    def _take_equal(self) -> None:
+        """Take equal records while both sides have some decoded: nothing else is to be asked of those."""
+        ours, theirs = self.source.decoded, self.target.decoded
+        source_end, target_end = self.source.end, self.target.end
+        by_offset, count, size = self._terms.identical, 0, 0
+        while ours and theirs:
+            original, copy = ours[0], theirs[0]
+            if original.rest != copy.rest or original.timestamp != copy.timestamp:
+                break
+            if original.offset >= source_end or copy.offset >= target_end:
+                break
+            if by_offset and self.places.of(original.offset) != copy.offset:
+                break
+            if self.compaction:
+                self._counts.compacted_target += self.compaction.came_again(original)
+            self.source.next, self.target.next = ours.popleft().offset + 1, theirs.popleft().offset + 1
+            count, size = count + 1, size + len(original.rest) + len(copy.rest)
+        self._count(count, size)
+
+    def _count(self, records: int, size: int) -> None:
+        self._counts.records += records
+        self._counts.bytes += size
+        self._streak, self._blind = None, 0
+
+    # --- where they differ --------------------------------------------------------------------------------------------
+
+    def _mind_place(self, original: Kept, copy: Kept) -> None:
+        """Find out why the next record at the target stands elsewhere than that of the source should."""
+        place = self.places.of(original.offset)
+        if self._mind_expired(place, copy.offset):
+            return
+        source, target = self.source.window(_SMALL), self.target.window(_SMALL)
+        if place < copy.offset:
+            same = content(copy)
+            is_there = any(self.places.of(one.offset) == copy.offset and content(one) == same for one in source)
+        else:
+            same = content(original)
+            is_there = any(one.offset == place and content(one) == same for one in target)
+        if not is_there and go_on_alike(source, target):
+            what = f"it stands {in_words(copy.offset - place)} than it should, and so do those behind it"
+            self._tell("moved", original.offset, copy.offset, what)
+            self._move(copy.offset - place)
+        elif place < copy.offset:
+            self._lacking(original, may_be_compacted=True)
+        else:
+            self._surplus(copy, may_be_compacted=True)
+
+    def _mind_expired(self, place: int, offset: int) -> bool:
+        """Leave out what the other side has deleted before it was read; return whether there was anything."""
+        if offset < place and self.source.expired and offset < (until := self.places.of(self.source.expired)):
+            self._counts.expired += self.target.skip(min(until, self.target.read_to))
+        elif place < offset and place < self.target.expired:
+            until = self.source.next + self.target.expired - place
+            self._counts.expired += self.source.skip(min(until, self.source.read_to))
+        else:
+            return False
+        return True
+
+    def _mind_difference(self, original: Kept, copy: Kept) -> None:
+        """Find out what is wrong where two records should be the same and are not."""
+        if self._blind or not what_differs(original, copy):
+            # No shift makes them equal; or they are the same, written in another way.
+            self._blind = max(0, self._blind - 1)
+            self._changed(original, copy)
+        else:
+            self._align()
+
+    def _align(self) -> None:
+        """Take both sides to where they go on alike."""
+        for size in _WINDOWS:
+            source, target = self.source.window(size), self.target.window(size)
+            ours, theirs = list(map(content, source)), list(map(content, target))
+            if are_swapped(ours, theirs):
+                self._reordered(2, "it and the next one have changed places")
+                return
+            found = align(ours, theirs)
+            if found is not None:
+                self._leave_out(source, target, *found)
+                return
+            if len(source) < size and len(target) < size:
+                break
+        self._blind = min(len(source), len(target)) - 1
+        self._changed(source[0], target[0])
+
+    def _leave_out(self, source: Sequence[Kept], target: Sequence[Kept], before: int, after: int) -> None:
+        """Tell what stands before the place from which on both go on alike."""
+        identical = self._terms.identical
+        distance = target[after].offset - self.places.of(source[before].offset) if identical else 0
+        behind = f"; what follows stands {in_words(distance)}" if distance else ""
+        ours, theirs = source[:before], target[:after]
+        if before == after and sorted(map(content, ours)) == sorted(map(content, theirs)):
+            self._reordered(before, f"{before} records stand in another order")
+            return
+        pairs = self._pairs(ours, theirs)
+        for original, copy in zip(ours[:pairs], theirs[:pairs], strict=True):
+            self._changed(original, copy)
+        # With identical offsets compaction leaves holes, and moves nothing.
+        for original in ours[pairs:]:
+            self._lacking(original, not identical, behind)
+        for copy in theirs[pairs:]:
+            self._surplus(copy, not identical, behind)
+        self._move(distance)
+
+    def _pairs(self, source: Sequence[Kept], target: Sequence[Kept]) -> int:
+        """Return how many of the first records are the same ones, changed."""
+        terms, count = self._terms, min(len(source), len(target))
+        if terms.identical or not (terms.source_compacts or terms.target_compacts):
+            return count
+        # Either side may have lost what the other one has.
+        keys = [(key_of(ours), key_of(theirs)) for ours, theirs in zip(source, target, strict=False)]
+        return next((at for at, (ours, theirs) in enumerate(keys) if ours is None or ours != theirs), count)
+
+    def _reordered(self, count: int, what: str) -> None:
+        pairs = [(self._take_original(), self.target.take()) for _ in range(count)]
+        self._tell("order", pairs[0][0].offset, pairs[0][1].offset, what, records=count)
+
+    def _changed(self, original: Kept, copy: Kept) -> None:
+        self._take_original()
+        self.target.take()
+        if what := what_differs(original, copy):
+            self._tell("changed", original.offset, copy.offset, what)
+        else:
+            self._count(1, len(original.rest) + len(copy.rest))
+
+    def _take_original(self) -> Kept:
+        record = self.source.take()
+        if self.compaction:
+            self._counts.compacted_target += self.compaction.came_again(record)
+        return record
+
+    def _lacking(self, record: Kept, may_be_compacted: bool, behind: str = "") -> None:
+        """Take the next record of the source, which the target lacks."""
+        place = self.places.of(record.offset) if self._terms.identical else self.target.next
+        self.source.take()
+        if self._terms.record.behind_aside(record.offset) != record.offset:
+            self._counts.aside += 1
+            return
+        compacts = may_be_compacted and self._terms.target_compacts
+        replaced = self.compaction.lacks(record, place) if compacts else None
+        if replaced is not None:
+            self._counts.compacted_target += replaced
+            return
+        self._missed = [*self._missed[-_SMALL:], content(record)]
+        self._tell("missing", record.offset, place, f"the target does not have it{behind}")
+
+    def _surplus(self, record: Kept, may_be_compacted: bool, behind: str = "") -> None:
+        """Take the next record of the target, which the source does not have there."""
+        self.target.take()
+        place, before = self.source.next, self.source.went_by(record)
+        if self._terms.repeats and before is not None:
+            self._counts.repeated += 1
+        elif content(record) in self._missed:
+            self._tell("order", place, record.offset, f"it stands later than at the source{behind}")
+        elif before is not None:
+            self._tell("duplicate", before, record.offset, f"it stands at the target once more{behind}")
+        elif may_be_compacted and self._terms.source_compacts:
+            self._counts.compacted_source += 1
+        else:
+            self._tell("extra", place, record.offset, f"the source does not have it{behind}")
+
+    # --- ends ---------------------------------------------------------------------------------------------------------
+
+    def _at_an_end(self, original: Kept | None, copy: Kept | None) -> bool:
+        """Take what one side has behind the other's end; return whether anything may follow."""
+        copied_to, places = self._terms.copied_to, self.places
+        if self._terms.identical and (original is None) is not (copy is None):
+            place = places.of(self.source.end if original is None else original.offset)
+            if self._mind_expired(place, self.target.end if copy is None else copy.offset):
+                return True
+        if copy is not None:
+            self._surplus(copy, may_be_compacted=True)
+        elif original is not None and (
+            self._terms.identical or (copied_to is not None and original.offset < copied_to)
+        ):
+            self._lacking(original, may_be_compacted=True)
+        else:
+            self._finish()
+            return False
+        return True
+
+    def _finish(self) -> None:
+        for one in self.compaction.rest():
+            self._counts.compacted_target += one.records - 1 + one.is_tombstone
+            if not one.is_tombstone:
+                self._streak = None
+                what = "the target does not have it, and no later record of its key replaces it"
+                self._tell("missing", one.last, one.target, what)
+        reached = self.source.end if self._terms.identical or self.source.is_over else self.source.next
+        self._counts.behind = max(0, self._terms.source_end - reached)
+        self.source.next, self.target.next = max(self.source.next, reached), max(self.target.next, self.target.end)
+
+    def _move(self, distance: int) -> None:
+        self.places.moved += distance
+        self._mind_end()
+
+    def _mind_end(self) -> None:
+        """With identical offsets the target's end says up to where the source is copied."""
+        if self._terms.identical:
+            end = min(self._terms.source_end, self.places.source_end(self.target.end))
+            self.source.end = max(self.source.next, end)
+
+    def _leave_unreadable(self, fault: Unreadable) -> None:
+        """Leave a batch out, and then what stands for it on the other side."""
+        batch, side = fault.batch, fault.side
+        other = self.target if side is self.source else self.source
+        shift = self.places.of(self.source.next) - self.source.next if self._terms.identical else 0
+        side.drop(batch)
+        if not self._terms.identical:
+            ours, theirs = (batch.base_offset, other.next) if side is self.source else (other.next, batch.base_offset)
+            self._unread = other, batch.record_count
+        elif side is self.source:
+            ours, theirs = batch.base_offset, batch.base_offset + shift
+            other.skip(batch.next_offset + shift)
+        else:
+            ours, theirs = batch.base_offset - shift, batch.base_offset
+            other.skip(batch.next_offset - shift)
+        what = f"a batch of {batch.record_count} records cannot be read at the {side.name}: {fault}"
+        self._tell("unreadable", ours, theirs, what, records=batch.record_count)
+
+    def _skip_unread(self, side: Side, count: int) -> None:
+        """Leave out the records that stand for a batch which cannot be read on the other side."""
+        while count and side.head() is not None:
+            side.take()
+            count -= 1
+            self._unread = side, count
+        self._unread = side, 0
+
+    def _tell(self, kind: Kind, source: int, target: int, what: str, records: int = 1) -> None:
+        goes_on = kind == self._streak and kind in ("missing", "extra", "duplicate")
+        self._streak = kind
+        self._findings.add(Difference(kind, source, target, what, records), goes_on)

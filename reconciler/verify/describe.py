@@ -1,0 +1,130 @@
+"""What differs between two records, in words; nothing that they hold is shown but the names of headers. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from reconciler.replicator.rewrite import Kept
+from reconciler.replicator.varint import read
+
+_SHOWN_HEADERS = 5
+
+Header = tuple[str, bytes | None]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record, taken apart.
+
+    Attributes:
+        key: bytes or None.
+        value: bytes or None.
+        headers: in order; names may repeat.
+    """
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...]
+
+
+def parsed(record: Kept) -> Record:
+    """Return key, value and headers of a record.
+
+    Raises:
+        IndexError, ValueError: it is not laid out as records are.
+    """
+    key, at = _bytes(record.rest, 0)
+    value, at = _bytes(record.rest, at)
+    count, at = read(record.rest, at)
+    headers: list[Header] = []
+    for _ in range(count):
+        name, at = _bytes(record.rest, at)
+        said, at = _bytes(record.rest, at)
+        headers.append(((name or b"").decode(errors="replace"), said))
+    return Record(key, value, tuple(headers))
+
+
+def key_of(record: Kept) -> bytes | None:
+    """Return the key of a record; None where it has none, or cannot be read."""
+    try:
+        return _bytes(record.rest, 0)[0]
+    except (IndexError, ValueError):
+        return None
+
+
+def is_tombstone(record: Kept) -> bool:
+    """Tell whether a record has no value, which says of a compacted topic that its key is gone."""
+    try:
+        _, at = _bytes(record.rest, 0)
+        return read(record.rest, at)[0] < 0
+    except (IndexError, ValueError):
+        return False
+
+
+def _bytes(data: bytes, at: int) -> tuple[bytes | None, int]:
+    length, at = read(data, at)
+    if length < 0:
+        return None, at
+    if at + length > len(data):
+        message = f"{length} bytes at {at} of {len(data)}"
+        raise ValueError(message)
+    return data[at : at + length], at + length
+
+
+def what_differs(source: Kept, target: Kept) -> str:
+    """Return how the target's record differs from the source's; empty where it does not."""
+    said: list[str] = []
+    if source.timestamp != target.timestamp:
+        said.append(f"timestamp {source.timestamp} became {target.timestamp}")
+    if source.rest != target.rest:
+        try:
+            ours, theirs = parsed(source), parsed(target)
+        except (IndexError, ValueError):
+            said.append(_bytes_differ("bytes", source.rest, target.rest))
+        else:
+            said += _fields(ours, theirs)
+    return "; ".join(said)
+
+
+def _fields(source: Record, target: Record) -> list[str]:
+    said = [
+        _bytes_differ(name, ours, theirs)
+        for name, ours, theirs in (("key", source.key, target.key), ("value", source.value, target.value))
+        if ours != theirs
+    ]
+    if source.headers != target.headers:
+        said.append(_headers_differ(source.headers, target.headers))
+    return said
+
+
+def _bytes_differ(name: str, source: bytes | None, target: bytes | None) -> str:
+    if source is None or target is None:
+        return f"{name} is {_length(target)}, and was {_length(source)}"
+    at = next((n for n, (ours, theirs) in enumerate(zip(source, target, strict=False)) if ours != theirs), None)
+    if len(source) != len(target):
+        where = "" if at is None else f", other from byte {at} on"
+        return f"{name} has {_length(target)}, and had {len(source)}{where}"
+    count = sum(ours != theirs for ours, theirs in zip(source, target, strict=True))
+    others = "" if count == 1 else f", and {count - 1} more"
+    return f"{name} differs at byte {at} of {len(source)}{others}"
+
+
+def _length(data: bytes | None) -> str:
+    return "null" if data is None else f"{len(data)} bytes"
+
+
+def _headers_differ(source: tuple[Header, ...], target: tuple[Header, ...]) -> str:
+    ours, theirs = Counter(source), Counter(target)
+    lost = Counter(name for name, _ in (ours - theirs).elements())
+    added = Counter(name for name, _ in (theirs - ours).elements())
+    changed = lost & added
+    said = [
+        f"header {name} {verb}"
+        for names, verb in ((changed, "changed"), (lost - changed, "is lost"), (added - changed, "was added"))
+        for name in sorted(names)
+    ]
+    if not said:
+        return "headers stand in another order"
+    more = f", and {len(said) - _SHOWN_HEADERS} more" if len(said) > _SHOWN_HEADERS else ""
+    return ", ".join(said[:_SHOWN_HEADERS]) + more

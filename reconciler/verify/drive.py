@@ -1,0 +1,255 @@
+"""Runs a comparison: looks at the flows, has Spark compare their partitions piece by piece, and keeps how far it is.
+
+`cli` starts it. Each partition is compared from its beginning to its end in pieces of some seconds, one after the
+other; as many partitions at the same time as there are slots.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from reconciler.model.datacenter import Spark
+from reconciler.model.errors import AnabranchError, Problem
+from reconciler.model.flow import Flow
+from reconciler.model.runs import CopyRecord
+from reconciler.model.spec import FlowSpec
+from reconciler.model.topology import Topology
+from reconciler.model.verification import NOWHERE, Compared, Counts, Difference, Findings, Sofar, Verification
+from reconciler.replicator.jobs import Jobs
+from reconciler.replicator.place import Place
+from reconciler.verify import work
+from reconciler.verify.resume import FlowState, Resume
+from reconciler.verify.slices import Bounds, Names, Progress
+from reconciler.verify.survey import Survey, Wanted
+
+_PIECE_SECONDS = 3.0
+# So many small partitions go to a worker at once.
+_MOST_AT_ONCE = 64
+_MOST_TRIES = 3
+_SAVE_EVERY = 1.0
+_PAUSE = 0.2
+_NO_RECORD = CopyRecord(None, None)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to compare.
+
+    Attributes:
+        folder: for Spark's log; it must exist.
+        wanted: which part of the flows.
+        slots: how many partitions at the same time, at most.
+        rate: bytes per second that are read at most, on both sides together; None means no limit.
+        resume: the file that says how far it is; None for none.
+        spark: where Spark runs.
+    """
+
+    folder: Path
+    wanted: Wanted = field(default_factory=Wanted)
+    slots: int = 1
+    rate: float | None = None
+    resume: Path | None = None
+    spark: Spark = field(default_factory=Spark)
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """Who is told.
+
+    Attributes:
+        warn: what makes the comparison say less.
+        phase: what it does now.
+        seen: how far it is; called by several threads, one after the other.
+    """
+
+    warn: Callable[[Problem], None]
+    phase: Callable[[str], None]
+    seen: Callable[[Sofar], None]
+
+
+class Verify:
+    """One comparison.
+
+    Args:
+        topology: the topology.
+        flows: those to compare.
+        options: how.
+        watcher: who is told.
+    """
+
+    def __init__(self, topology: Topology, flows: Sequence[Flow], options: Options, watcher: Watcher) -> None:
+        self._topology = topology
+        self._options = options
+        self._watcher = watcher
+        self._specs = {flow.name: FlowSpec.compile(topology, flow, "verify") for flow in flows}
+        self._resume = Resume(options.resume, topology.name, options.wanted)
+        self._flows: dict[str, FlowState] = {}
+        # What is kept of flows that are not compared this time.
+        self._others: dict[str, FlowState] = {}
+        self._unseen: list[Problem] = []
+        self._lock = threading.Lock()
+        self._busy: set[tuple[str, int]] = set()
+        self._tries: Counter[tuple[str, int]] = Counter()
+        self._saved_at = 0.0
+        self._stopped = False
+
+    def run(self) -> Verification:
+        """Compare everything.
+
+        Raises:
+            EnvironmentFault: AB320 or AB321, Spark does not start, or fails; AB610 or AB611, the file of `--resume`.
+        """
+        kept = self._resume.load()
+        self._flows = {name: flow for name, flow in kept.items() if name in self._specs}
+        self._others = {name: flow for name, flow in kept.items() if name not in self._specs}
+        for flow in self._flows.values():
+            for _, progress in flow.partitions:
+                progress.failure = None
+        self._look()
+        self._save(at_once=True)
+        left = sum(not progress.is_done for flow in self._flows.values() for _, progress in flow.partitions)
+        if left:
+            self._compare(max(1, min(self._options.slots, left)))
+        return self._result()
+
+    def _look(self) -> None:
+        """Look at the flows of which nothing is known yet."""
+        for name, spec in self._specs.items():
+            if name in self._flows:
+                continue
+            self._watcher.phase(f"looking at {spec.flow.source} and {spec.flow.target}")
+            try:
+                found = Survey(spec, self._options.wanted, self._watcher.warn).look()
+            except AnabranchError as error:
+                self._unseen += error.problems
+                continue
+            partitions = [(bounds, Progress.begin(bounds)) for bounds in found.bounds]
+            self._flows[name] = FlowState(partitions, list(found.without), list(found.unreadable))
+
+    def _compare(self, slots: int) -> None:
+        def warn(text: str) -> None:
+            self._watcher.warn(Problem("AB330", "", text, ""))
+
+        self._watcher.phase("starting Spark")
+        jobs = Jobs(slots, self._options.folder, warn, self._options.spark)
+        jobs.open()
+        try:
+            jobs.start()
+        except BaseException:
+            jobs.abandon()
+            raise
+        self._watcher.phase("comparing")
+        self._watcher.seen(self._sofar())
+        pool = ThreadPoolExecutor(slots, thread_name_prefix="verify")
+        try:
+            workers = [pool.submit(self._work, jobs, slots) for _ in range(slots)]
+            for worker in wait(workers, return_when=FIRST_EXCEPTION).done:
+                worker.result()
+        finally:
+            self._stopped = True
+            with contextlib.suppress(Exception):
+                jobs.cancel()
+            pool.shutdown(cancel_futures=True)
+            jobs.stop()
+            self._save(at_once=True)
+
+    def _work(self, jobs: Jobs, slots: int) -> None:
+        """Have pieces compared until nothing is left that nobody else is at."""
+        while not self._stopped:
+            with self._lock:
+                name, numbers = self._next(slots)
+                is_last = not numbers and not self._busy
+                self._busy |= {(name, number) for number in numbers}
+            if is_last:
+                return
+            if not numbers:
+                # Of what others have some may be left over.
+                time.sleep(_PAUSE)
+                continue
+            try:
+                self._have_compared(jobs, name, numbers, slots)
+            finally:
+                with self._lock:
+                    self._busy -= {(name, number) for number in numbers}
+
+    def _next(self, slots: int) -> tuple[str, list[int]]:
+        """Return a flow and the numbers of some of its partitions that wait."""
+        waiting = {
+            name: [
+                number
+                for number, (_, progress) in enumerate(flow.partitions)
+                if not progress.is_done and progress.failure is None and (name, number) not in self._busy
+            ]
+            for name, flow in self._flows.items()
+        }
+        name = max(waiting, key=lambda one: len(waiting[one]), default="")
+        numbers = waiting.get(name, [])
+        share = -(-sum(map(len, waiting.values())) // slots)
+        return name, numbers[: min(_MOST_AT_ONCE, share)]
+
+    def _have_compared(self, jobs: Jobs, name: str, numbers: Sequence[int], slots: int) -> None:
+        partitions = self._flows[name].partitions
+        rate = self._options.rate
+        slices = [partitions[number] for number in numbers]
+        request = {
+            "spec": self._specs[name].to_json(),
+            "seconds": _PIECE_SECONDS,
+            "rate": None if rate is None else rate / slots,
+            "slices": [{"bounds": bounds.to_json(), "progress": progress.to_json()} for bounds, progress in slices],
+        }
+        answer = json.loads(jobs.run(work.compare, json.dumps(request)))
+        with self._lock:
+            for number, value in zip(numbers, answer, strict=True):
+                if value is not None:
+                    progress = Progress.from_json(value)
+                    self._tries[name, number] += progress.failure is not None
+                    if progress.failure is not None and self._tries[name, number] < _MOST_TRIES:
+                        progress.failure = None
+                    partitions[number] = partitions[number][0], progress
+            self._save()
+            self._watcher.seen(self._sofar())
+
+    def _save(self, at_once: bool = False) -> None:
+        now = time.monotonic()
+        if at_once or now - self._saved_at > _SAVE_EVERY:
+            self._saved_at = now
+            self._resume.save(self._others | self._flows)
+
+    def _sofar(self) -> Sofar:
+        offsets = of = different = 0
+        counts = Counts()
+        for flow in self._flows.values():
+            for bounds, progress in flow.partitions:
+                whole = bounds.source_end - bounds.source_first
+                of += whole
+                offsets += whole if progress.is_done else min(whole, progress.source - bounds.source_first)
+                counts += progress.findings.counts
+                different += bool(progress.findings.by_kind)
+        return Sofar(offsets, of, counts, different)
+
+    def _result(self) -> Verification:
+        found: list[Compared] = []
+        for name, spec in self._specs.items():
+            names = Names(name, spec.flow.source, spec.flow.target)
+            flow = self._flows.get(name, FlowState())
+            mine = [names.compared(bounds, progress) for bounds, progress in flow.partitions]
+            mine += [_without_copy(names, place) for place in flow.without]
+            found += sorted(mine, key=lambda one: (one.topic, one.partition))
+        unseen = [*self._unseen, *(problem for flow in self._flows.values() for problem in flow.unseen)]
+        return Verification(self._topology.name, tuple(found), tuple(dict.fromkeys(unseen)))
+
+
+def _without_copy(names: Names, place: Place) -> Compared:
+    bounds = Bounds(place.topic, place.partition, place.remote, place.offsets, None, None, 0, 0, 0, 0, _NO_RECORD)
+    findings = Findings()
+    what = "the remote topic, or this partition of it, does not exist"
+    findings.add(Difference("no-copy", NOWHERE, NOWHERE, what))
+    return names.compared(bounds, Progress(0, 0, True, findings=findings, is_done=True))

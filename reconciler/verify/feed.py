@@ -1,0 +1,136 @@
+"""Reads one side of a comparison in advance: fetch after fetch from the partition's leader, up to the side's limit."""
+
+from __future__ import annotations
+
+import time
+
+from reconciler.replicator.pace import Quota
+from reconciler.replicator.split import split
+from reconciler.replicator.visible import sift
+from reconciler.replicator.wire import EARLIEST, Bell, ConnectionLost, ErrorCode, FetchAsk, Loop, TopicInfo, Wire
+from reconciler.verify.side import Side
+
+_BYTES = 8 * 2**20
+_WAIT_MS = 200
+_IDLE = 0.2
+# How long leaders may be away.
+_PATIENCE = 20.0
+_RETRY = 0.2
+# How long a log may show nothing of what it held when the comparison began.
+_STANDSTILL = 30.0
+_OUT_OF_RANGE = 1
+# Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes: the leader has moved, or is moving.
+_PASSING = frozenset({3, 5, 6, 9, 74, 75, 76, 78, 100, 103})
+
+
+class Feed:
+    """Reads one partition.
+
+    Args:
+        loop: everything of one comparison runs on it.
+        wire: to the cluster; nobody else fetches over it.
+        topic: as the cluster describes it.
+        partition: its number.
+        side: what it fills.
+        committed: whether only committed records count.
+
+    Attributes:
+        room: to be rung when there may be room again.
+        arrived: rung when something was read, or will not be.
+        jumped: the log start, where it has come to stand behind what was read; nothing is read before this is cleared.
+        trouble: why no more is read.
+        stopped: whether to end.
+    """
+
+    def __init__(self, loop: Loop, wire: Wire, topic: TopicInfo, partition: int, side: Side, committed: bool) -> None:
+        self._loop = loop
+        self._wire = wire
+        self._topic = topic
+        self._partition = partition
+        self._side = side
+        self._committed = committed
+        self._answered = self._moved = time.monotonic()
+        self.room: Bell = loop.bell()
+        self.jumped: int | None = None
+        self.trouble: Exception | None = None
+        self.stopped = False
+
+    @property
+    def where(self) -> str:
+        """How messages name what it reads."""
+        return f"{self._wire.cluster.where}, {self._topic.name}/{self._partition} at offset {self._side.read_to}"
+
+    async def run(self, arrived: Bell, quota: Quota) -> None:
+        """Read until `stopped`, or until there is trouble.
+
+        Args:
+            arrived: rung when something was read, or will not be.
+            quota: what may be read in a second.
+        """
+        try:
+            while not self.stopped:
+                side = self._side
+                if self.jumped is not None or side.read_to >= side.limit or side.is_full:
+                    self._moved = time.monotonic()
+                    await self.room.wait(_IDLE)
+                elif pause := quota.pause(time.monotonic()):
+                    await self._loop.sleep(min(pause, _IDLE))
+                else:
+                    await self._read(quota)
+                    arrived.ring()
+        except Exception as error:
+            # Told to whoever waits for what it reads.
+            self.trouble = error
+            arrived.ring()
+
+    async def _read(self, quota: Quota) -> None:
+        try:
+            await self._fetch(quota)
+            self._answered = time.monotonic()
+        except (ConnectionLost, ErrorCode) as error:
+            lasts = time.monotonic() - self._answered > _PATIENCE
+            if lasts or (isinstance(error, ErrorCode) and error.code not in _PASSING):
+                raise
+            await self._look_who_leads()
+
+    async def _look_who_leads(self) -> None:
+        await self._loop.sleep(_RETRY)
+        try:
+            found = (await self._wire.topics([self._topic.name]))[self._topic.name]
+        except ConnectionLost:
+            return
+        if not found.error and found.topic_id == self._topic.topic_id:
+            self._topic = found
+
+    async def _fetch(self, quota: Quota) -> None:
+        side, leader = self._side, self._topic.partitions[self._partition]
+        size = quota.request_bytes(_BYTES)
+        ask = FetchAsk(self._topic.name, self._topic.topic_id, self._partition, side.read_to, leader.epoch, size)
+        answers = await self._wire.fetch(leader.node, [ask], _WAIT_MS, size, committed=self._committed)
+        if not answers:
+            # A quota of the broker's.
+            return
+        (answer,) = answers
+        if answer.error == _OUT_OF_RANGE:
+            await self._look_where_it_begins(leader.node)
+            return
+        answer.raise_error()
+        quota.spend(len(answer.records))
+        before = side.read_to
+        side.add(sift(split(answer.records), before, answer.aborted))
+        end = answer.last_stable_offset if self._committed else answer.high_watermark
+        now = time.monotonic()
+        if side.read_to > before:
+            self._moved = now
+        elif end >= side.limit:
+            # Compaction has taken what stood there.
+            side.nothing_more()
+        elif now - self._moved > _STANDSTILL:
+            message = f"the log is readable to {end}, and was to {side.limit} when the comparison began"
+            raise TimeoutError(message)
+
+    async def _look_where_it_begins(self, node: int) -> None:
+        first = await self._wire.offset(node, self._topic.name, self._partition, EARLIEST)
+        if first <= self._side.read_to:
+            raise ErrorCode(_OUT_OF_RANGE, f"the log ends before offset {self._side.read_to}")
+        self.jumped = first

@@ -1,0 +1,49 @@
+"""All offset syncs that a topic of them still holds: pairs of offsets of one record on both sides."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from reconciler.replicator import syncs
+from reconciler.replicator.batch import UnreadableBatch
+from reconciler.replicator.reading import read
+from reconciler.replicator.split import split
+from reconciler.replicator.visible import Gap, sift
+from reconciler.replicator.wire import EARLIEST, Wire, stable_ends
+
+# Of each partition so many are enough to find one near any place.
+_MOST = 1_000
+
+
+async def known_syncs(wire: Wire, topic: str) -> dict[tuple[str, int], tuple[tuple[int, int], ...]]:
+    """Return, by original topic and partition, source and target offsets of some records, in the order of the log.
+
+    Empty where there is no such topic, or it cannot be read: it only helps to begin.
+
+    Raises:
+        ConnectionLost: no answer.
+        ErrorCode: the broker refuses.
+    """
+    info = (await wire.topics([topic]))[topic]
+    leader = info.partitions.get(0)
+    if info.error or leader is None or leader.error:
+        return {}
+    end = (await stable_ends(wire, leader.node, [(topic, 0)])).get((topic, 0), 0)
+    at = await wire.offset(leader.node, topic, 0, EARLIEST)
+    found: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
+    while at < end:
+        answer = await read(wire, info, 0, at, committed=True, wait_ms=0)
+        before = at
+        try:
+            for item in sift(split(answer.records), before, answer.aborted):
+                at = item.next if isinstance(item, Gap) else item.next_offset
+                for sync in () if isinstance(item, Gap) else syncs.read_batch(item):
+                    pairs = found[sync.topic, sync.partition]
+                    pairs.append((sync.source, sync.target))
+                    if len(pairs) > 2 * _MOST:
+                        del pairs[1::2]
+        except (UnreadableBatch, ValueError):
+            break
+        if at == before:
+            break
+    return {place: tuple(pairs) for place, pairs in found.items()}

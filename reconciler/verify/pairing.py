@@ -1,0 +1,77 @@
+"""Which record at the target belongs to which at the source, and when batches of both hold the same. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reconciler.model.runs import Runs
+from reconciler.replicator.batch import CODEC_BITS, Batch
+from reconciler.replicator.rewrite import Kept
+from reconciler.verify.side import content
+
+# So many records in a row are the same where two logs go on alike.
+_CONFIRMED = 3
+_NEVER = 2**63
+
+
+class Places:
+    """Where records of the source should stand at the target.
+
+    Args:
+        runs: the shifted runs that are recorded of the copy.
+        moved: how much higher they stand than that, behind differences that were told.
+
+    Attributes:
+        moved: as above; it changes.
+    """
+
+    def __init__(self, runs: Runs, moved: int = 0) -> None:
+        self.moved = moved
+        self._runs = runs
+        self._from = self._to = self._shift = 0
+
+    def of(self, offset: int) -> int:
+        """Return the target offset at which the record of a source offset should stand."""
+        if not self._from <= offset < self._to:
+            self._shift = self._runs.at_source(offset).shift
+            starts = [run.source for run in self._runs.runs]
+            self._from = max((one for one in starts if one <= offset), default=0)
+            self._to = min((one for one in starts if one > offset), default=_NEVER)
+        return offset + self._shift + self.moved
+
+    def source_end(self, end: int) -> int:
+        """Return the source offset up to which a target is a copy that ends at an offset."""
+        end -= self.moved
+        return end - self._runs.at_target(end).shift
+
+    def fit(self, ours: Batch, theirs: Batch) -> bool:
+        """Tell whether a whole batch stands at the target where it should."""
+        return (
+            self.of(ours.base_offset) == theirs.base_offset and self.of(ours.next_offset - 1) == theirs.next_offset - 1
+        )
+
+
+def hold_the_same(ours: Batch, theirs: Batch) -> bool:
+    """Tell whether two batches hold the same bytes, records and times; then nothing needs to be decoded."""
+    if ours.record_count != theirs.record_count or len(ours.body) != len(theirs.body):
+        return False
+    if (ours.attributes ^ theirs.attributes) & CODEC_BITS:
+        return False
+    if ours.is_log_append_time is not theirs.is_log_append_time:
+        return False
+    if ours.is_log_append_time:
+        return ours.max_timestamp == theirs.max_timestamp and ours.body == theirs.body
+    return ours.base_timestamp == theirs.base_timestamp and ours.body == theirs.body
+
+
+def go_on_alike(source: Sequence[Kept], target: Sequence[Kept]) -> bool:
+    """Tell whether two rows of records carry the same, as far as a few of them tell."""
+    return all(
+        content(ours) == content(theirs) for ours, theirs in zip(source[:_CONFIRMED], target[:_CONFIRMED], strict=False)
+    )
+
+
+def in_words(distance: int) -> str:
+    """Return a distance between places: `2 offsets higher`."""
+    count = abs(distance)
+    return f"{count} offset{'' if count == 1 else 's'} {'higher' if distance > 0 else 'lower'}"

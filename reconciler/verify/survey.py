@@ -1,0 +1,329 @@
+"""What there is to compare of one flow: its partitions, and between which offsets, fixed once for the whole comparison.
+
+The target is asked before the source, so that the source holds all that the target does. `drive` asks.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import Problem
+from reconciler.model.names import lease_group, syncs_topic
+from reconciler.model.runs import CopyRecord
+from reconciler.model.spec import FlowSpec
+from reconciler.replicator import discover
+from reconciler.replicator.place import Place, differ
+from reconciler.replicator.wire import EARLIEST, LATEST, ConnectionLost, ErrorCode, Loop, TopicInfo, Wire, stable_ends
+from reconciler.state import clients
+from reconciler.state.copies import Copies
+from reconciler.state.faults import in_words, unreachable
+from reconciler.state.ownership import Ownership
+from reconciler.verify.known_syncs import known_syncs
+from reconciler.verify.slices import Bounds
+
+_TIMEOUT = 10.0
+_PAUSE = 0.002
+_UNKNOWN_TOPIC = 3
+_NOTHING = CopyRecord(None, None)
+
+Number = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which part of the flows is compared.
+
+    Attributes:
+        topics: originals; none means all.
+        remotes: remote topics; none means all.
+        since: from which time on, in ms since 1970; None means from the beginning.
+    """
+
+    topics: tuple[str, ...] = ()
+    remotes: tuple[str, ...] = ()
+    since: int | None = None
+
+    def takes(self, place: Place) -> bool:
+        """Tell whether a partition is wanted."""
+        named = not self.topics or place.topic in self.topics
+        return bool(place.remote) and named and (not self.remotes or place.remote in self.remotes)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found of one flow.
+
+    Attributes:
+        bounds: of each partition that has a copy.
+        without: the partitions that have none.
+        unreadable: why others cannot be looked at.
+    """
+
+    bounds: tuple[Bounds, ...]
+    without: tuple[Place, ...]
+    unreadable: tuple[Problem, ...]
+
+
+class _Side:
+    """Where the partitions of some topics of one cluster begin and end."""
+
+    def __init__(self, loop: Loop, wire: Wire) -> None:
+        self._loop = loop
+        self._wire = wire
+        self.topics: dict[str, TopicInfo] = {}
+        self.first: dict[Number, int] = {}
+        self.end: dict[Number, int] = {}
+        self.since: dict[Number, int] = {}
+
+    async def look(self, places: Collection[Number], uncommitted: Collection[Number], since: int | None) -> None:
+        """Ask for all of them; what is missing, or has no leader, is left out.
+
+        Args:
+            places: topics and numbers.
+            uncommitted: those of which uncommitted records count, too.
+            since: a time whose first offsets are wanted.
+
+        Raises:
+            ConnectionLost: no answer.
+            ErrorCode: the cluster refuses.
+        """
+        self.topics = await self._wire.topics(sorted({topic for topic, _ in places}))
+        by_node: dict[int, list[Number]] = defaultdict(list)
+        for topic, number in places:
+            leader = self.topics[topic].partitions.get(number)
+            if not self.topics[topic].error and leader is not None and not leader.error:
+                by_node[leader.node].append((topic, number))
+        for node, numbers in by_node.items():
+            self.end |= await stable_ends(self._wire, node, numbers)
+            # Whoever asks at the same time is in one request.
+            asks = [partial(self._note, self.first, node, one, EARLIEST) for one in numbers]
+            asks += [partial(self._note, self.end, node, one, LATEST) for one in numbers if one in uncommitted]
+            if since is not None:
+                asks += [partial(self._note, self.since, node, one, since) for one in numbers]
+            jobs = [self._loop.spawn(ask) for ask in asks]
+            while not all(job.is_done for job in jobs):
+                await self._loop.sleep(_PAUSE)
+            for job in jobs:
+                job.raise_failure()
+
+    async def _note(self, into: dict[Number, int], node: int, place: Number, which: int) -> None:
+        into[place] = await self._wire.offset(node, *place, which)
+
+    def id_of(self, topic: str) -> str | None:
+        """Return a topic's id as text; None where the brokers have none."""
+        found = self.topics[topic].topic_id
+        return None if found is None else str(found)
+
+    def knows(self, topic: str, number: int) -> bool:
+        """Tell whether it was told where a partition begins and ends."""
+        return (topic, number) in self.first and (topic, number) in self.end
+
+
+class Survey:
+    """Looks at both clusters of a flow.
+
+    Args:
+        spec: the flow.
+        wanted: which part of it.
+        warn: told what could not be asked and makes the comparison say less.
+    """
+
+    def __init__(self, spec: FlowSpec, wanted: Wanted, warn: Callable[[Problem], None]) -> None:
+        self._spec = spec
+        self._wanted = wanted
+        self._warn = warn
+
+    def look(self) -> Found:
+        """Ask for everything.
+
+        Raises:
+            Unreachable: AB310, a cluster does not answer.
+            EnvironmentFault: a cluster does not let us in, or does not let us read our journals.
+        """
+        spec = self._spec
+        owned = Ownership(spec.target).read()
+        places = [self._with_mode(place, owned) for place in discover.matching(spec) if self._wanted.takes(place)]
+        if not places:
+            return Found((), (), ())
+        # Before the target's ends: what is committed as copied stands below them.
+        copied_to = self._positions([place for place in places if place.offsets == "translated"])
+        syncs: dict[Number, tuple[tuple[int, int], ...]] = {}
+        loop = Loop()
+        wires: list[Wire] = []
+        try:
+            wires = [Wire(loop, cluster, "anabranch-verify", _TIMEOUT) for cluster in (spec.source, spec.target)]
+            source, target = (_Side(loop, wire) for wire in wires)
+            loop.run(lambda: self._ask(wires[1], places, (source, target), syncs))
+        finally:
+            for wire in wires:
+                wire.close()
+            loop.close()
+        return self._found(places, (source, target), copied_to, syncs)
+
+    def _with_mode(self, place: Place, owned: Mapping[str, object]) -> Place:
+        """Return a partition with the mode of its offsets: `apply` has chosen it, for good."""
+        mode = getattr(owned.get(place.remote), "offsets", place.offsets)
+        return place._replace(offsets=mode)
+
+    def _commits(self, place: Place) -> bool:
+        """Tell whether only committed records of the source are copied."""
+        return place.offsets == "identical" or self._spec.flow.isolation_level == "read_committed"
+
+    async def _ask(
+        self,
+        wire: Wire,
+        places: Sequence[Place],
+        sides: tuple[_Side, _Side],
+        syncs: dict[Number, tuple[tuple[int, int], ...]],
+    ) -> None:
+        source, target = sides
+        since = self._wanted.since
+        uncommitted = {(place.topic, place.partition) for place in places if not self._commits(place)}
+        try:
+            remotes = [(place.remote, place.partition) for place in places]
+            await target.look(remotes, (), None)
+            if any(place.offsets == "translated" for place in places):
+                syncs |= await known_syncs(wire, syncs_topic(self._spec.flow.source))
+        except (ConnectionLost, ErrorCode) as error:
+            raise unreachable(self._spec.target, error) from None
+        try:
+            await source.look([(place.topic, place.partition) for place in places], uncommitted, since)
+        except (ConnectionLost, ErrorCode) as error:
+            raise unreachable(self._spec.source, error) from None
+
+    def _found(
+        self,
+        places: Sequence[Place],
+        sides: tuple[_Side, _Side],
+        copied_to: Mapping[Number, int],
+        syncs: Mapping[Number, tuple[tuple[int, int], ...]],
+    ) -> Found:
+        spec = self._spec
+        source, target = sides
+        records = self._records([place for place in places if target.knows(place.remote, place.partition)])
+        compacts = {
+            "source": self._compacted(spec.source, {place.topic for place in places}),
+            "target": self._compacted(spec.target, {place.remote for place, _ in records.items()}),
+        }
+        bounds, without, unreadable = [], [], []
+        for place in places:
+            for side, cluster, topic in ((target, spec.target, place.remote), (source, spec.source, place.topic)):
+                info = side.topics[topic]
+                if side.knows(topic, place.partition):
+                    continue
+                if side is target and (info.error == _UNKNOWN_TOPIC or place.partition not in info.partitions):
+                    without.append(place)
+                else:
+                    unreadable.append(_no_leader(cluster, topic, place.partition))
+                break
+            else:
+                one = self._bounds(place, source, target, records[place])
+                number = place.topic, place.partition
+                one = replace(
+                    one,
+                    source_compacts=place.topic in compacts["source"],
+                    target_compacts=place.remote in compacts["target"],
+                    copied_to=None if one.is_identical else copied_to.get((place.remote, place.partition)),
+                )
+                bounds.append(one if one.is_identical else _with_sync(one, syncs.get(number, ()), self._wanted.since))
+        return Found(tuple(bounds), tuple(without), tuple(unreadable))
+
+    def _bounds(self, place: Place, source: _Side, target: _Side, record: CopyRecord | None) -> Bounds:
+        flow, number = self._spec.flow, place.partition
+        source_id, target_id = source.id_of(place.topic), target.id_of(place.remote)
+        if record is None or differ(record.target_id, target_id) or differ(record.source_id, source_id):
+            record = _NOTHING
+        first, copy = source.first[place.topic, number], target.first[place.remote, number]
+        since = self._wanted.since
+        if since is not None:
+            at = source.since.get((place.topic, number), -1)
+            first = max(first, at) if at >= 0 else source.end[place.topic, number]
+        one = Bounds(
+            *(place.topic, number, place.remote, place.offsets, source_id, target_id),
+            *(first, source.end[place.topic, number], copy, target.end[place.remote, number]),
+            record=record,
+            committed=self._commits(place),
+            repeats=flow.repeats and place.offsets == "translated",
+        )
+        if one.is_identical:
+            return _from_where_both_have(one)
+        has_first = copy == 0 and since is None and not flow.start.moves(place.topic)
+        return replace(one, has_first=has_first)
+
+    def _records(self, places: Sequence[Place]) -> dict[Place, CopyRecord | None]:
+        """Return what is recorded of copies; read after their ends, so that it speaks of all that stands below them."""
+        copies = Copies(self._spec.target)
+        try:
+            copies.refresh()
+            return {place: copies.get(self._spec.flow.name, place.remote, place.partition) for place in places}
+        finally:
+            copies.close()
+
+    def _positions(self, places: Sequence[Place]) -> dict[Number, int]:
+        """Return up to where the source is copied, as the flow's group says; empty where it says nothing."""
+        if not places:
+            return {}
+        group = lease_group(self._spec.topology, self._spec.flow.name)
+        admin = clients.make(AdminClient, self._spec.target)
+        asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)], request_timeout=_TIMEOUT)
+        try:
+            answer = asked[group].result()
+        except KafkaException as error:
+            what = f"group {group} does not tell what is copied: {in_words(error.args[0])}"
+            remedy = "what is missing at the end of copies counts as not copied yet; grant DESCRIBE on the group"
+            self._warn(Problem("AB612", self._spec.target.where, what, remedy))
+            return {}
+        return {(one.topic, one.partition): one.offset for one in answer.topic_partitions or () if one.offset >= 0}
+
+    def _compacted(self, cluster: Cluster, topics: Collection[str]) -> set[str]:
+        """Return which topics are compacted."""
+        if not topics:
+            return set()
+        admin = clients.make(AdminClient, cluster)
+        resources = [ConfigResource("topic", topic) for topic in sorted(topics)]
+        found: set[str] = set()
+        for resource, answer in admin.describe_configs(resources, request_timeout=_TIMEOUT).items():
+            try:
+                policy = answer.result()["cleanup.policy"].value or ""
+            except KafkaException as error:
+                what = f"cleanup.policy is not told: {in_words(error.args[0])}"
+                remedy = "what compaction took counts as lost; grant DESCRIBE_CONFIGS on the topic"
+                self._warn(Problem("AB612", f"{cluster.where}, topic {resource.name}", what, remedy))
+                continue
+            if "compact" in policy.split(","):
+                found.add(resource.name)
+        return found
+
+
+def _no_leader(cluster: Cluster, topic: str, number: int) -> Problem:
+    where = f"{cluster.where}, {topic}/{number}"
+    return Problem(
+        "AB609", where, "cannot be read: it has no leader, or we may not see it", "check it, and run it again"
+    )
+
+
+def _from_where_both_have(one: Bounds) -> Bounds:
+    """Return bounds of identical offsets from where both sides have all."""
+    runs = one.record.runs
+    target = max(one.target_first, one.record.origin)
+    source = max(one.source_first, target - runs.at_target(target).shift)
+    return replace(one, source_first=source, target_first=max(target, runs.to_target(source)))
+
+
+def _with_sync(one: Bounds, syncs: Sequence[tuple[int, int]], since: int | None) -> Bounds:
+    """Return bounds of translated offsets with a pair to begin at, as far as offset syncs tell one."""
+    if since is None:
+        usable = [pair for pair in syncs if pair[0] >= one.source_first and pair[1] >= one.target_first]
+        return replace(one, sync=min(usable, default=None))
+    before = [pair for pair in syncs if pair[0] <= one.source_first and pair[1] >= one.target_first]
+    if before:
+        pair = max(before)
+        return replace(one, source_first=pair[0], target_first=pair[1], sync=pair)
+    return one

@@ -1,0 +1,237 @@
+"""Comparing real logs piece by piece, without Spark: where copies begin, and what retention takes meanwhile."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+
+import pytest
+from confluent_kafka import Producer
+
+from reconciler.embedded import EmbeddedCluster
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import Problem
+from reconciler.model.runs import CopyRecord, Run, Runs
+from reconciler.model.spec import FlowSpec
+from reconciler.model.verification import Findings
+from reconciler.replicator.pace import Quota
+from reconciler.state.copies import Copies
+from reconciler.state.journal import COPIES, Journal
+from reconciler.verify import work
+from reconciler.verify.slices import Bounds, Progress
+from reconciler.verify.survey import Survey, Wanted
+from tests.contract.kafka import create, delete, delete_records, set_config
+from tests.contract.test_task_gaps import transact
+from tests.contract.test_task_letters import LARGE, flow_spec, send
+from tests.contract.test_task_repeating import repeating
+from tests.contract.test_task_translated import make, translated
+from tests.support.copying import REMOTE, copy, fill, log_end, spec_of
+
+MODES = ("identical", "translated")
+HOUR_MS = 3_600_000
+
+
+def looked_at(spec: FlowSpec, wanted: Wanted | None = None) -> list[Bounds]:
+    """Look at both sides of a flow; everything must be told."""
+    warnings: list[Problem] = []
+    found = Survey(spec, wanted or Wanted(), warnings.append).look()
+    assert (warnings, found.without, found.unreadable) == ([], (), ())
+    return list(found.bounds)
+
+
+def compared(spec: FlowSpec, bounds: Bounds) -> tuple[Progress, int]:
+    """Compare one partition in the smallest pieces; return how far it came, and in how many."""
+    progress, pieces = Progress.begin(bounds), 0
+    while not progress.is_done:
+        # As it goes to a worker and back.
+        told = [json.loads(json.dumps(one.to_json())) for one in (bounds, progress)]
+        slices = [(Bounds.from_json(told[0]), Progress.from_json(told[1]))]
+        (progress,) = work.run(spec, slices, time.monotonic(), Quota(None))
+        assert progress.failure is None
+        pieces += 1
+    return progress, pieces
+
+
+def verified(spec: FlowSpec, wanted: Wanted | None = None) -> list[Findings]:
+    return [compared(spec, bounds)[0].findings for bounds in looked_at(spec, wanted)]
+
+
+def flow(source: Cluster, target: Cluster, mode: str, topic: str) -> FlowSpec:
+    return translated(source, target, topic) if mode == "translated" else spec_of(source, target, topic)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_the_replicator_copied_is_equal_in_any_pieces(
+    source_cluster: EmbeddedCluster,
+    target_cluster: EmbeddedCluster,
+    source: Cluster,
+    target: Cluster,
+    topic_name: str,
+    mode: str,
+) -> None:
+    make(source_cluster, target_cluster, [topic_name], 2)
+    fill(source_cluster, topic_name, 3_000, 2, codec="lz4")
+    transact(source_cluster, topic_name, range(2), 6)
+    spec = flow(source, target, mode, f"{topic_name}.*")
+    copied = copy(spec)
+    fill(source_cluster, topic_name, 100, 2)
+    bounds = looked_at(spec)
+    found = [compared(spec, one) for one in bounds]
+    assert [progress.findings.told for progress, _ in found] == [[], []]
+    assert sum(progress.findings.counts.records for progress, _ in found) == copied.status.records
+    assert all(progress.findings.counts.behind >= 50 for progress, _ in found)
+    if mode == "translated":
+        # What was committed as copied must be there; a marker may stand behind it.
+        told = [(one.copied_to, progress.source) for one, (progress, _) in zip(bounds, found, strict=True)]
+        assert all(copied_to is not None and 0 <= copied_to - reached <= 1 for copied_to, reached in told), told
+    assert {one.offsets for one in bounds} == {mode}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_either_side_has_deleted_is_left_out(
+    source_cluster: EmbeddedCluster,
+    target_cluster: EmbeddedCluster,
+    source: Cluster,
+    target: Cluster,
+    topic_name: str,
+    mode: str,
+) -> None:
+    make(source_cluster, target_cluster, [topic_name])
+    fill(source_cluster, topic_name, 900)
+    spec = flow(source, target, mode, topic_name)
+    copy(spec)
+    (whole,) = looked_at(spec)
+    delete_records(source_cluster, topic_name, 200)
+    # Between looking and comparing: it was asked for from 0 on.
+    progress, _ = compared(spec, whole)
+    assert progress.findings.told == []
+    assert (progress.findings.counts.records, progress.findings.counts.expired) == (700, 200)
+    delete_records(target_cluster, f"east.{topic_name}", 450)
+    progress, _ = compared(spec, whole)
+    assert progress.findings.told == []
+    assert 440 <= progress.findings.counts.records <= 450
+    (found,) = verified(spec)
+    assert found.told == []
+    assert 440 <= found.counts.records <= 450
+
+
+def test_a_copy_that_begins_elsewhere_is_found_by_time_or_syncs(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    make(source_cluster, target_cluster, [topic_name])
+    # More than is looked at for what both begin with.
+    fill(source_cluster, topic_name, 6_000, age=HOUR_MS)
+    fill(source_cluster, topic_name, 6_000)
+    spec = translated(source, target, topic_name)
+    copy(spec)
+    delete_records(target_cluster, f"east.{topic_name}", 8_000)
+    (bounds,) = looked_at(spec)
+    (found,) = verified(spec)
+    assert found.told == []
+    assert 3_900 <= found.counts.records <= 4_000
+    # Only from the time of the later ones on.
+    since = int(time.time() * 1_000) - HOUR_MS // 2
+    (found,) = verified(spec, Wanted(since=since))
+    assert found.told == []
+    assert 3_900 <= found.counts.records <= 4_000
+    (found,) = verified(spec_of(source, target, topic_name), Wanted(since=since + 2 * HOUR_MS))
+    assert (found.told, found.counts.records) == ([], 0)
+    # Another log under the copy's name, with nothing to tell where it begins.
+    lost = replace(
+        bounds, sync=None, remote=f"east.{topic_name}-other", target_id=None, target_end=100, has_first=False
+    )
+    create(target_cluster, lost.remote, 1, REMOTE)
+    fill(target_cluster, lost.remote, 100, age=3 * HOUR_MS)
+    progress, _ = compared(spec, replace(lost, target_first=0))
+    assert [one.kind for one in progress.findings.told] == ["unrelated"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_records_put_aside_are_known_from_what_is_recorded(
+    source_cluster: EmbeddedCluster,
+    target_cluster: EmbeddedCluster,
+    source: Cluster,
+    target: Cluster,
+    topic_name: str,
+    mode: str,
+) -> None:
+    make(source_cluster, target_cluster, [topic_name])
+    set_config(source_cluster, topic_name, "max.message.bytes", "8000000")
+    create(target_cluster, f"{topic_name}-dead", 1, {"max.message.bytes": "8000000"})
+    send(source_cluster, topic_name, b"1", b"2")
+    send(source_cluster, topic_name, b"3", LARGE, LARGE + b"!", b"4")
+    send(source_cluster, topic_name, b"5")
+    spec = flow_spec(source, target, mode, f"{topic_name}-dead", topic_name)  # type: ignore[arg-type]
+    copy(spec)
+    (found,) = verified(spec)
+    assert (found.told, found.counts.records, found.counts.aside) == ([], 5, 2)
+
+
+def test_repeated_records_of_an_at_least_once_flow_are_counted(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    make(source_cluster, target_cluster, [topic_name])
+    send(source_cluster, topic_name, b"1", b"2", b"3", b"4")
+    for part in ((b"1", b"2", b"3"), (b"2", b"3", b"4")):
+        send(target_cluster, f"east.{topic_name}", *part)
+    (found,) = verified(repeating(source, target, topic_name))
+    assert (found.told, found.counts.records, found.counts.repeated) == ([], 4, 2)
+    (found,) = verified(translated(source, target, topic_name))
+    assert [(one.kind, one.records) for one in found.told] == [("duplicate", 2)]
+
+
+def test_recorded_shifted_runs_are_followed_and_others_told(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    make(source_cluster, target_cluster, [topic_name])
+    set_config(source_cluster, topic_name, "cleanup.policy", "compact")
+    spec, remote = spec_of(source, target, topic_name), f"east.{topic_name}"
+    values = [b"%d" % number for number in range(10)]
+    send(source_cluster, topic_name, *values)
+    send(target_cluster, remote, *values[:5])
+    # A record that nobody sees, and its marker.
+    producer = Producer(target_cluster.client_config() | {"transactional.id": topic_name, "log_level": "2"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(remote, b"never seen", partition=0)
+    assert producer.flush(30) == 0
+    producer.abort_transaction(30)
+    # The answer comes before the marker.
+    while log_end(target, remote) < 7:
+        time.sleep(0.05)
+    send(target_cluster, remote, *values[5:])
+    (found,) = verified(spec)
+    assert [(one.kind, one.source, one.target) for one in found.told] == [("moved", 5, 7)]
+    Journal(target, COPIES).ensure()
+    copies = Copies(target)
+    copies.put(spec.flow.name, remote, 0, CopyRecord(None, None, runs=Runs((Run(5, 2),))))
+    copies.close()
+    (bounds,) = looked_at(spec)
+    assert (bounds.source_compacts, bounds.target_compacts) == (True, False)
+    progress, _ = compared(spec, bounds)
+    assert (progress.findings.told, progress.findings.counts.records) == ([], 10)
+    # What is recorded of another topic does not count.
+    copies = Copies(target)
+    copies.put(spec.flow.name, remote, 0, CopyRecord(None, "of another", runs=Runs((Run(5, 2),))))
+    copies.close()
+    assert [one.kind for one in verified(spec)[0].told] == ["moved"]
+
+
+def test_a_topic_made_anew_meanwhile_is_not_compared(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    make(source_cluster, target_cluster, [topic_name])
+    spec = spec_of(source, target, topic_name)
+    send(source_cluster, topic_name, b"1")
+    send(target_cluster, f"east.{topic_name}", b"1")
+    (bounds,) = looked_at(spec)
+    delete(target_cluster, f"east.{topic_name}")
+    for said in ("cannot be read", "made anew"):
+        (progress,) = work.run(spec, [(bounds, Progress.begin(bounds))], time.monotonic() + 5, Quota(None))
+        assert progress.failure is not None
+        assert (progress.failure.code, said in progress.failure.message) == ("AB609", True)
+        if said == "cannot be read":
+            create(target_cluster, f"east.{topic_name}", 1, REMOTE)
+    found = Survey(spec, Wanted(remotes=("another",)), print).look()
+    assert (found.bounds, found.without) == ((), ())

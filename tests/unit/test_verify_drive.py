@@ -1,0 +1,141 @@
+"""How a comparison is driven: what fails is tried again, what is done never, and what was not seen is told."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import EnvironmentFault, Problem, Unreachable
+from reconciler.model.flow import Flow
+from reconciler.model.runs import CopyRecord
+from reconciler.model.selection import Selection
+from reconciler.model.spec import FlowSpec
+from reconciler.model.topology import Topology
+from reconciler.model.verification import Sofar, Verification
+from reconciler.replicator.place import Place
+from reconciler.verify import drive
+from reconciler.verify.drive import Options, Verify, Watcher
+from reconciler.verify.slices import Bounds, Progress
+from reconciler.verify.survey import Found, Wanted
+
+CLUSTERS = {alias: Cluster(alias, ("127.0.0.1:9",)) for alias in ("east", "west", "north")}
+FLOWS = tuple(Flow(f"east-{to}", "east", to, Selection((".*",))) for to in ("west", "north"))
+TOPOLOGY = Topology("payments", CLUSTERS, FLOWS)
+SILENT = Problem("AB310", "cluster east", "does not answer", "")
+
+
+def bounds(partition: int) -> Bounds:
+    ends = (0, 100, 0, 100)
+    return Bounds("orders", partition, "east.orders", "identical", None, None, *ends, CopyRecord(None, None))
+
+
+class FakeSurvey:
+    """Three partitions of each flow, and one without a copy; the flow into north cannot be looked at."""
+
+    def __init__(self, spec: FlowSpec, _wanted: Wanted, _warn: object) -> None:
+        self._target = spec.target.alias
+
+    def look(self) -> Found:
+        if self._target == "north":
+            raise Unreachable(SILENT)
+        return Found(tuple(bounds(number) for number in range(3)), (Place("users", 0, "east.users"),), ())
+
+
+class FakeJobs:
+    """Compares 60 offsets a piece; partition 1 fails as often as it is told."""
+
+    fails: int
+    calls: Counter[int]
+
+    def __init__(self, *_: object) -> None: ...
+
+    def open(self) -> None: ...
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def cancel(self) -> None: ...
+
+    def run(self, _work: Callable[[str], str], text: str) -> str:
+        found = []
+        for one in json.loads(text)["slices"]:
+            number, progress = one["bounds"]["partition"], Progress.from_json(one["progress"])
+            self.calls[number] += 1
+            if number == 1 and self.calls[1] <= self.fails:
+                progress.failure = SILENT
+            else:
+                progress.source = min(100, progress.source + 60)
+                progress.findings.counts.records = progress.source
+                progress.is_done = progress.source == 100
+            found.append(progress.to_json())
+        # What comes behind the first the worker had no time for.
+        return json.dumps(found[:1] + [None] * (len(found) - 1))
+
+
+@pytest.fixture(autouse=True)
+def fakes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drive, "Survey", FakeSurvey)
+    monkeypatch.setattr(drive, "Jobs", FakeJobs)
+    monkeypatch.setattr(drive, "_PAUSE", 0.001)
+
+
+def verify(folder: Path, fails: int = 0, flows: tuple[Flow, ...] = FLOWS[:1]) -> tuple[Verification, list[Sofar]]:
+    FakeJobs.fails, FakeJobs.calls = fails, Counter()
+    seen: list[Sofar] = []
+    watcher = Watcher(warn=print, phase=lambda _: None, seen=seen.append)
+    options = Options(folder, slots=2, resume=folder / "progress.json")
+    return Verify(TOPOLOGY, flows, options, watcher).run(), seen
+
+
+def test_all_partitions_are_compared_to_their_ends_and_never_twice(tmp_path: Path) -> None:
+    found, seen = verify(tmp_path)
+    assert [(one.topic, one.partition, one.state) for one in found.partitions] == [
+        *[("orders", number, "equal") for number in range(3)],
+        ("users", 0, "different"),
+    ]
+    assert found.counts.records == 300
+    # What a worker has no time for counts as a call here, and is asked for again.
+    assert all(count >= 2 for count in FakeJobs.calls.values())
+    assert (seen[-1].offsets, seen[-1].of) == (300, 300)
+    again, _ = verify(tmp_path)
+    assert (again, FakeJobs.calls) == (found, Counter())
+
+
+def test_what_fails_is_tried_again_and_told_when_that_does_not_help(tmp_path: Path) -> None:
+    found, _ = verify(tmp_path, fails=1_000)
+    states = {one.partition: (one.state, one.failure) for one in found.partitions if one.topic == "orders"}
+    assert states == {0: ("equal", None), 1: ("unfinished", SILENT), 2: ("equal", None)}
+    assert found.failures == (SILENT,)
+    # Later it goes on where it stood, with nothing else.
+    found, _ = verify(tmp_path, fails=1)
+    assert (found.failures, set(FakeJobs.calls)) == ((), {1})
+    assert found.counts.records == 300
+
+
+def test_a_flow_that_cannot_be_looked_at_is_told_and_looked_at_the_next_time(tmp_path: Path) -> None:
+    found, _ = verify(tmp_path, flows=FLOWS)
+    assert (found.unseen, {one.flow for one in found.partitions}) == ((SILENT,), {"east-west"})
+    kept = json.loads((tmp_path / "progress.json").read_text())
+    assert list(kept["flows"]) == ["east-west"]
+    # Another flow alone does not make it forget the first.
+    found, _ = verify(tmp_path, flows=FLOWS[1:])
+    assert (found.unseen, found.partitions) == ((SILENT,), ())
+    assert json.loads((tmp_path / "progress.json").read_text()) == kept
+
+
+def test_spark_that_fails_ends_it_with_what_is_done_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fault = EnvironmentFault(Problem("AB320", "Spark", "has ended", ""))
+
+    def run(_self: object, _work: object, _text: str) -> str:
+        raise fault
+
+    monkeypatch.setattr(FakeJobs, "run", run)
+    with pytest.raises(EnvironmentFault, match="AB320"):
+        verify(tmp_path)
+    assert len(json.loads((tmp_path / "progress.json").read_text())["flows"]["east-west"]["partitions"]) == 3
