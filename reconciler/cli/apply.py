@@ -78,7 +78,7 @@ def apply(
     outcome.is_part = is_part
     print_outcome(plan, outcome, output)
     if not outcome.is_complete:
-        raise typer.Exit(1)
+        raise typer.Exit(locks.interrupts.exit_code)
 
 
 def _scope(target: Sequence[str] | None, allowed: Collection[DeletionKind], reviewed: SavedPlan | None) -> Scope:
