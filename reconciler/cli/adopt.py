@@ -46,7 +46,7 @@ def adopt(
         outcome = carry_out(topology, plan, locks, "adopting")
     print_outcome(plan, outcome, output)
     if not outcome.is_complete:
-        raise typer.Exit(1)
+        raise typer.Exit(locks.interrupts.exit_code)
 
 
 def _planned(topology: Topology, targets: Sequence[str], only: Sequence[str]) -> Plan:

@@ -18,7 +18,7 @@ from reconciler.cli.planning import Clusters, PlanFormat, Scope, changed_cluster
 from reconciler.cli.provisioner import ChosenProvisioner, PulumiDir, provisioning
 from reconciler.cli.rollout import Gate
 from reconciler.cli.targeting import Topics
-from reconciler.model.errors import Problem, Refused
+from reconciler.model.errors import DeclaredInputError, Problem, Refused
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.removals import DeletionKind
 from reconciler.model.steps import Plan
@@ -78,7 +78,7 @@ def apply(
     outcome.is_part = is_part
     print_outcome(plan, outcome, output)
     if not outcome.is_complete:
-        raise typer.Exit(1)
+        raise typer.Exit(locks.interrupts.exit_code)
 
 
 def _scope(target: Sequence[str] | None, allowed: Collection[DeletionKind], reviewed: SavedPlan | None) -> Scope:
@@ -161,6 +161,7 @@ def _read(topology: Topology, path: Path, clusters: Sequence[str] | None, topics
         DeclaredInputError: AB183, it is no plan file.
         Refused: AB412, the plan was made from other files than these.
     """
+    from reconciler.plan.moved import moved
     from reconciler.report.plan_file import read_plan
 
     if clusters or topics:
@@ -170,4 +171,11 @@ def _read(topology: Topology, path: Path, clusters: Sequence[str] | None, topics
     if (saved.topology, saved.digest) != (topology.name, topology.digest):
         found = f"was made from {saved.topology}, digest {saved.digest}; these files are {topology.name}, digest "
         raise Refused(Problem("AB412", str(path), f"{found}{topology.digest}", _PLAN_AGAIN))
+    try:
+        # Whatever was written compares with itself; a file that somebody has changed by hand may not.
+        is_whole = not moved(saved.plan, saved.plan)
+    except (LookupError, TypeError, AttributeError):
+        is_whole = False
+    if not is_whole or not topology.clusters.keys() >= set(saved.targets):
+        raise DeclaredInputError(Problem("AB183", str(path), "is no plan as it was written", _PLAN_AGAIN))
     return saved

@@ -65,11 +65,15 @@ def carry_out(
 
     if plan.changes_nothing:
         return Outcome()
+    locks.interrupts.change()
     console = stderr_console()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task(doing, total=len(plan.steps))
         provisioner = (by or Provisioning(())).make(topology, lambda _: progress.advance(bar), locks.check)
-        return in_waves(topology, plan, gate, provisioner.apply)
+        outcome = in_waves(topology, plan, gate, provisioner.apply, locks.interrupts)
+    if not outcome.is_complete and outcome.stopped is None:
+        outcome.stopped = locks.interrupts.problem
+    return outcome
 
 
 def print_outcome(plan: Plan, outcome: Outcome, output: PlanFormat) -> None:

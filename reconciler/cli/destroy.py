@@ -58,7 +58,7 @@ def destroy(
         outcome.is_part = bool(only)
     print_outcome(plan, outcome, output)
     if not outcome.is_complete:
-        raise typer.Exit(1)
+        raise typer.Exit(locks.interrupts.exit_code)
 
 
 def _targets(topology: Topology, clusters: Sequence[str] | None) -> tuple[str, ...]:
@@ -101,6 +101,7 @@ def _destroyed(topology: Topology, plan: Plan, locks: Locks) -> Outcome:
 
     if plan.changes_nothing:
         return Outcome()
+    locks.interrupts.change()
     closed = end_what_is_in_force(topology, plan, locks.check)
     rest = replace(plan, clusters=tuple(replace(cluster, declared=None) for cluster in plan.clusters))
     outcome = carry_out(topology, rest, locks, "destroying")

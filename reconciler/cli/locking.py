@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from reconciler.cli.common import stderr_console
+from reconciler.cli.interrupts import Interrupts
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
 
@@ -18,6 +19,7 @@ class Locks:
     """The locks of some targets, from before the plan is made until everything is carried out.
 
     A target that nothing was ever applied to has nowhere to keep one; `take_rest` makes that once the plan is agreed.
+    Who is interrupted meanwhile gives them back.
 
     Args:
         topology: whose things are changed.
@@ -36,14 +38,16 @@ class Locks:
         self._targets = sorted(targets)
         self._wait = wait
         self._held: dict[str, Lock] = {}
+        self.interrupts = Interrupts()
 
     def __enter__(self) -> Self:
         from reconciler.observe.topology import connect
         from reconciler.state.journal import OWNED
 
-        # Whatever is amiss with any of the clusters is told at once, and together.
-        there = connect(self._topology, self._targets)
+        self.interrupts.begin()
         try:
+            # Whatever is amiss with any of the clusters is told at once, and together.
+            there = connect(self._topology, self._targets)
             for alias in self._targets:
                 if OWNED.name in there[alias].metadata.topics:
                     self._take(alias)
@@ -71,11 +75,13 @@ class Locks:
         return bool(rest)
 
     def check(self, alias: str) -> None:
-        """Make sure that a target's lock is still ours.
+        """Make sure that a target's lock is still ours, and that nobody asked us to end.
 
         Raises:
             Locked: AB502, it may have been taken from us.
+            AnabranchError: AB504, somebody asked us to end.
         """
+        self.interrupts.check()
         self._held[alias].check()
 
     def _take(self, alias: str) -> None:
@@ -87,6 +93,9 @@ class Locks:
         self._held[alias] = lock
 
     def _release(self) -> None:
-        for lock in self._held.values():
-            lock.release()
-        self._held.clear()
+        try:
+            for lock in self._held.values():
+                lock.release()
+            self._held.clear()
+        finally:
+            self.interrupts.end()

@@ -6,6 +6,7 @@ codes: 0 done, 1 error, 2 usage, and the `exit_code` of an `AnabranchError`.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -39,7 +40,7 @@ from reconciler.cli.status import status
 from reconciler.cli.validate import validate
 from reconciler.cli.verify import verify
 from reconciler.cli.watching import with_seconds
-from reconciler.model.errors import AnabranchError
+from reconciler.model.errors import AnabranchError, Problem
 
 DEBUG_VARIABLE = "ANABRANCH_DEBUG"
 
@@ -96,6 +97,7 @@ def _options(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line, by default the process's own; return the exit code."""
+    _open_standard_streams()
     told = with_seconds(sys.argv[1:] if arguments is None else arguments)
     try:
         get_command(app).main(told, prog_name="anabranch", standalone_mode=True)
@@ -105,20 +107,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_problems(error.problems)
         code = error.exit_code
     except Exception as error:
-        _print_unexpected(error)
-        code = 1
+        code = _cannot_print(error) or _print_unexpected(error)
     else:
         code = 0
     return _flush(code)
 
 
-def _print_unexpected(error: Exception) -> None:
+def _open_standard_streams() -> None:
+    """Open what the process was started without (`>&-`): its number would go to a connection, and be written to."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            # The lowest number that is free: lower ones were opened before.
+            opened = os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, open(opened, mode, encoding="utf-8", closefd=opened != number))  # noqa: SIM115
+
+
+def _print_unexpected(error: Exception) -> int:
     """Say in one line what nobody foresaw; the traceback only for who asks for it."""
     if os.environ.get(DEBUG_VARIABLE) == "1":
         traceback.print_exception(error)
-        return
+        return 1
     name = type(error).__name__
     sys.stderr.write(f"unexpected {name}: {error}\n    → set {DEBUG_VARIABLE}=1 for the traceback and report it\n")
+    return 1
+
+
+def _cannot_print(error: Exception) -> int:
+    """Say that stdout takes no more, as on a full disk, and let it be; return 0 where the error is another one."""
+    if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG):
+        return 0
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    print_problems([Problem("AB180", "", f"cannot be printed: {error.strerror}", "make room, and run it again")])
+    return 1
 
 
 def _flush(code: int) -> int:
@@ -128,6 +148,8 @@ def _flush(code: int) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return code or 1
+    except OSError as error:
+        return code or _cannot_print(error) or _print_unexpected(error)
     return code
 
 

@@ -33,7 +33,7 @@ def chosen_targets(topology: Topology, clusters: Sequence[str] | None) -> tuple[
     """Return the aliases that `--clusters` names, or every target of an enabled flow, in the order of declaration.
 
     Raises:
-        typer.BadParameter: an alias is not declared.
+        typer.BadParameter: an alias is not declared, or none is named.
     """
     if not clusters:
         targets = {flow.target for flow in topology.flows if flow.enabled}
@@ -43,6 +43,10 @@ def chosen_targets(topology: Topology, clusters: Sequence[str] | None) -> tuple[
         if alias not in topology.clusters:
             message = f"no cluster {alias} is declared; there are {', '.join(topology.aliases)}"
             raise typer.BadParameter(message, param_hint="--clusters")
+    if not named:
+        # An empty variable of a pipeline must not pass for "nothing to do".
+        message = f"it names no cluster; there are {', '.join(topology.aliases)}"
+        raise typer.BadParameter(message, param_hint="--clusters")
     return tuple(alias for alias in topology.aliases if alias in named)
 
 

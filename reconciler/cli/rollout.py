@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from reconciler.cli.common import stderr_console
+from reconciler.cli.interrupts import Interrupts
 from reconciler.cli.watching import Lookout
 from reconciler.model.errors import Problem
 from reconciler.model.outcome import Outcome, Skipped
@@ -19,6 +20,7 @@ from reconciler.model.topology import Topology
 if TYPE_CHECKING:
     from reconciler.plan.waves import Place
 
+_NOT_WELL = "AB431"
 _PAUSE_SECONDS = 0.5
 _TOLD = 3
 
@@ -36,7 +38,13 @@ class Gate:
     patience: float
 
 
-def in_waves(topology: Topology, plan: Plan, gate: Gate | None, apply: Callable[[Plan], Outcome]) -> Outcome:
+def in_waves(
+    topology: Topology,
+    plan: Plan,
+    gate: Gate | None,
+    apply: Callable[[Plan], Outcome],
+    interrupts: Interrupts | None = None,
+) -> Outcome:
     """Carry a plan out, and tell what became of every step of every wave.
 
     Args:
@@ -44,21 +52,24 @@ def in_waves(topology: Topology, plan: Plan, gate: Gate | None, apply: Callable[
         plan: for all targets.
         gate: what must hold between two waves, beside that the first is done; None where nothing runs by the plan.
         apply: carries one wave out.
+        interrupts: whether we are to end meanwhile.
     """
     from reconciler.plan.waves import parked, waves
 
     parts = waves(plan)
     if len(parts) == 1:
         return apply(plan)
+    interrupts = interrupts or Interrupts()
     if gate is None:
-        return _one_after_the_other(parts, apply, lambda aliases: None)
+        return _one_after_the_other(parts, apply, lambda aliases: interrupts.problem)
     with closing(Lookout(topology, [cluster.alias for cluster in plan.clusters])) as lookout:
         look = lookout.look()
         before = parked(look.flows, look.statuses, look.now)
 
         def stands_against(aliases: Sequence[str]) -> Problem | None:
-            said = _await(partial(_objections, topology, aliases, lookout, before, gate), gate.patience)
-            return _stopped(said, gate) if said else None
+            ask = partial(_objections, topology, aliases, lookout, before, gate)
+            said = _await(ask, gate.patience, lambda: interrupts.problem is not None)
+            return interrupts.problem or (_stopped(said, gate) if said else None)
 
         return _one_after_the_other(parts, apply, stands_against)
 
@@ -76,7 +87,7 @@ def _one_after_the_other(
         why = None if outcome.is_complete else f"wave {number} was not completed"
         if why is None and not part.changes_nothing and (problem := stands_against(aliases)):
             outcome.stopped = replace(problem, where=f"wave {number} ({', '.join(aliases)})")
-            why = "the wave before is not well"
+            why = "the wave before is not well" if problem.code == _NOT_WELL else problem.message
         if why is not None:
             rest = [step for later in parts[number:] for step in later.steps]
             outcome.skipped += [Skipped(step, why) for step in rest]
@@ -100,10 +111,10 @@ def _objections(
     ]
 
 
-def _await(ask: Callable[[], list[str]], patience: float) -> list[str]:
-    """Ask until nothing is said against it, or patience ends; return what was said last."""
+def _await(ask: Callable[[], list[str]], patience: float, is_over: Callable[[], bool]) -> list[str]:
+    """Ask until nothing is said against it, or patience ends, or we are to end; return what was said last."""
     deadline = time.monotonic() + patience
-    while (said := ask()) and time.monotonic() < deadline:
+    while (said := ask()) and time.monotonic() < deadline and not is_over():
         time.sleep(_PAUSE_SECONDS)
     return said
 
@@ -111,7 +122,7 @@ def _await(ask: Callable[[], list[str]], patience: float) -> list[str]:
 def _stopped(said: Sequence[str], gate: Gate) -> Problem:
     more = f"; and {len(said) - _TOLD} more" if len(said) > _TOLD else ""
     return Problem(
-        "AB431",
+        _NOT_WELL,
         "",
         f"is not well after {gate.patience:g} s, and later waves were not begun: {'; '.join(said[:_TOLD])}{more}",
         "mend what it names, or put the former declaration in force again; then apply: it goes on with the next wave",

@@ -6,7 +6,7 @@ have Kafka's names: `READ`, `DESCRIBE_CONFIGS`.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -61,6 +61,8 @@ class Pattern:
 
 ALL = Pattern("*")
 
+_Key = tuple[str, Purpose, ResourceKind, Pattern, str]
+
 
 @dataclass(frozen=True)
 class Acl:
@@ -98,7 +100,7 @@ class Acl:
 
 def without_surplus(acls: Collection[Acl]) -> tuple[Acl, ...]:
     """Return the fewest of `acls` that give all of them; equal ones become one, with the flows of all."""
-    merged: dict[tuple[object, ...], Acl] = {}
+    merged: dict[_Key, Acl] = {}
     for acl in acls:
         key = (acl.alias, acl.purpose, acl.kind, acl.pattern, acl.operation)
         known = merged.get(key)
@@ -107,5 +109,16 @@ def without_surplus(acls: Collection[Acl]) -> tuple[Acl, ...]:
             continue
         wins = known if known.is_optional <= acl.is_optional else acl
         merged[key] = replace(wins, flows=tuple(dict.fromkeys((*known.flows, *acl.flows))))
-    rest = list(merged.values())
-    return tuple(one for one in rest if not any(other is not one and other.gives(one) for other in rest))
+    return tuple(one for one in merged.values() if not any(other.gives(one) for other in _likely(merged, one)))
+
+
+def _likely(merged: Mapping[_Key, Acl], one: Acl) -> Iterator[Acl]:
+    """Yield the few of many ACLs that might give one of them: each flow adds some, so none is held against all."""
+    operations = (one.operation, *(giver for giver, given in IMPLIED.items() if given == one.operation))
+    name = one.pattern.name
+    patterns = (ALL, Pattern(name), *(Pattern(name[:length], True) for length in range(len(name) + 1)))
+    for operation in operations:
+        for pattern in patterns:
+            other = merged.get((one.alias, one.purpose, one.kind, pattern, operation))
+            if other is not None and other is not one:
+                yield other

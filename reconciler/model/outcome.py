@@ -40,7 +40,7 @@ class Outcome:
         not_in_force: why it was not, where it was tried in vain.
         closed: aliases of the targets where nothing is in force any more, as what was made there is destroyed.
         is_part: whether only a part of what is declared was planned, so that nothing was to be put in force.
-        stopped: why later waves were not begun, where the one before is not well.
+        stopped: why the rest was not begun: the wave before is not well, or somebody interrupted it.
     """
 
     done: list[Step] = field(default_factory=list)

@@ -7,7 +7,6 @@ becomes one of the house's errors, naming the cluster, its address, and who was 
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from typing import Any, Literal
@@ -33,8 +32,6 @@ OFFSETS_SECONDS = 10.0
 PROBE_SECONDS = 10.0
 # What the client, and what brokers say where there are no transactions.
 _NO_TRANSACTIONS = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION})
-# What it calls fatal it prints whatever its level, unless a logger takes it.
-_SILENT = logging.Logger("librdkafka, kept silent", level=logging.CRITICAL + 1)
 Configs = Mapping[str, ConfigEntry]
 
 
@@ -197,7 +194,7 @@ class Connection:
         and before they store anything (`KafkaApis.handleInitProducerIdRequest`, `TransactionCoordinator`).
         """
         settings = {"transactional.id": transactional_id, "transaction.timeout.ms": 2**31 - 1}
-        producer = clients.make(Producer, self._cluster, settings, logger=_SILENT)
+        producer = clients.make(Producer, self._cluster, settings)
         try:
             producer.init_transactions(PROBE_SECONDS)
         except KafkaException as error:

@@ -40,7 +40,7 @@ def misnamed(topology: Topology, flow: Flow, observed: Observed) -> Mapping[str,
             takers.setdefault(flow.remote_topic(name), []).append(name)
         else:
             remedy = f"{_mend(flow)}, or exclude {name} from flow {flow.name}"
-            found[name] = Problem("AB406", _where(flow, name), f"flow {flow.name}: {why}", remedy)
+            found[name] = _problem("AB406", flow, _where(flow, name), why, remedy)
     for remote, names in takers.items():
         if len(names) > 1:
             found |= _one_name(flow, remote, names, observed[flow.target])
@@ -66,7 +66,7 @@ def _one_name(flow: Flow, remote: str, names: list[str], target: ObservedCluster
     record = target.owned.get(remote)
     holder = record.source_topic if record is not None and record.source == flow.source else None
     said = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
-    message = f"flow {flow.name}: expected a name of its own for each copy; found {remote} for {said} of {flow.source}"
+    message = f"expected a name of its own for each copy; found {remote} for {said} of {flow.source}"
     if holder in names:
         message += f"; it is the copy of {holder} and stays that"
     remedy = f"{_mend(flow)} so that the names differ, or exclude all of them but one from flow {flow.name}"
@@ -74,7 +74,7 @@ def _one_name(flow: Flow, remote: str, names: list[str], target: ObservedCluster
     where = places.pop() if len(places) == 1 else flow.policy.place
     for name in names:
         if name != holder:
-            yield name, Problem("AB408", where, message, remedy)
+            yield name, _problem("AB408", flow, where, message, remedy)
 
 
 def _coming_back(topology: Topology, flow: Flow, names: list[str]) -> Iterator[tuple[str, Problem]]:
@@ -85,14 +85,21 @@ def _coming_back(topology: Topology, flow: Flow, names: list[str]) -> Iterator[t
     for name in names:
         ring = endless_way(flows, topology.aliases, flow, name)
         if ring is not None:
-            message = f"flow {flow.name}: {flow.source}'s {name} would go round for ever: {way_said(ring)}"
+            message = f"{flow.source}'s {name} would go round for ever: {way_said(ring)}"
             remedy = f"name copies so that no flow takes them back, or exclude {name} from flow {flow.name}"
-            yield name, Problem("AB409", _where(flow, name), message, remedy)
+            yield name, _problem("AB409", flow, _where(flow, name), message, remedy)
 
 
 def _where(flow: Flow, topic: str) -> str:
     rule = flow.policy.rule_for(topic)
-    return (rule.place if rule else "") or flow.policy.place or f"flow {flow.name}"
+    return (rule.place if rule else "") or flow.policy.place
+
+
+def _problem(code: str, flow: Flow, place: str, message: str, remedy: str) -> Problem:
+    """Return what is wrong with a flow: at the place of its policy, or, where that stands in no file, at the flow."""
+    if not place:
+        return Problem(code, f"flow {flow.name}", message, remedy)
+    return Problem(code, place, f"flow {flow.name}: {message}", remedy)
 
 
 def _mend(flow: Flow) -> str:

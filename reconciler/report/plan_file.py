@@ -87,7 +87,7 @@ def read_plan(path: Path) -> SavedPlan:
                 return saved
     except OSError as error:
         why = f"cannot be read: {error.strerror}"
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         why = "is no plan file"
     else:
         why = f"has format {value.get('format')}, expected {FORMAT}" if is_plan else "is no plan file"

@@ -50,8 +50,8 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
     """Return what became of the steps: `done`, `failed` (with `problem`) and `skipped` (with `why`).
 
     `in_force` are the clusters where the declaration was put in force, `not_in_force` the problems where that failed;
-    `closed` are those where nothing is in force any more; `stopped` is null, or the problem for which later waves were
-    not begun.
+    `closed` are those where nothing is in force any more; `stopped` is null, or the problem for which the rest was
+    not begun: a wave that is not well, or an interruption.
     """
     return {
         "done": [_where(step) for step in outcome.done],

@@ -5,12 +5,13 @@ Everybody in the house who holds such a client has it from here, so that what is
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 from reconciler.model.cluster import Cluster
@@ -23,6 +24,8 @@ Answer = TypeVar("Answer")
 
 # librdkafka logs lost connections to stderr by itself; the callers report them in their own words.
 _QUIET = {"log_level": "2"}
+# What it calls fatal of a producer it prints whatever its level, unless a logger takes it.
+_SILENT = logging.Logger("librdkafka, kept silent", level=logging.CRITICAL + 1)
 _FIRST_SECONDS = 0.5
 _PAUSE_SECONDS = 0.05
 # Connections may be lost once in a while; for so long nobody asks whether certificates or protocols are wrong.
@@ -64,6 +67,8 @@ def make(
         EnvironmentFault: AB304 a secret cannot be resolved, AB306 `security` cannot be used on this machine.
     """
     told: dict[str, Any] = {} if reports is None else {"error_cb": reports.errors.append}
+    if kind is Producer:
+        options.setdefault("logger", _SILENT)
     try:
         client = kind(cluster.librdkafka() | _QUIET | told | dict(settings or {}), **options)
     except KafkaException as error:

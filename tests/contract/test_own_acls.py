@@ -222,6 +222,8 @@ def test_who_may_not_grant_is_told(
     ended = anabranch("apply", path, "--yes")
     assert ended.code == 1
     assert "user mirror is not allowed WRITE on topic anabranch-owned.internal" in ended.stderr
+    # The client's own line, in its own words, was before it.
+    assert "rdkafka" not in ended.stderr
     login(monkeypatch, "admin")
     look_in(north, AclOperation.WRITE)
     before = allowed(north), allowed(south)

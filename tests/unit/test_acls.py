@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.cli.main import main
-from reconciler.model.acl import Acl, Pattern, without_surplus
+from reconciler.model.acl import PURPOSES, Acl, Pattern, without_surplus
 from reconciler.plan.acls import needed_acls
 from reconciler.plan.own import own_bindings
 from tests.unit.declaring import HEAD, load
@@ -103,6 +106,37 @@ def test_what_another_one_gives_is_left_out() -> None:
     assert without_surplus([read, acl("READ", prefix)]) == (acl("READ", prefix),)
     # What is optional may be withheld, so it gives nothing.
     assert without_surplus([read, acl("READ", prefix, True)]) == (read, acl("READ", prefix, True))
+
+
+def test_acls_of_many_flows_are_not_held_against_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = []
+    gives = Acl.gives
+    monkeypatch.setattr(Acl, "gives", lambda one, other: compared.append(one) or gives(one, other))
+    many = [Acl("b", "apply", "topic", Pattern(f"t{n}"), "READ", False, "x", ("f",)) for n in range(1000)]
+    assert without_surplus(many) == tuple(many)
+    assert len(without_surplus([*many, replace(many[0], pattern=Pattern("t", True))])) == 1
+    assert len(compared) <= 2 * len(many)
+
+
+_PATTERNS = st.builds(Pattern, st.text("ab*", max_size=3), st.booleans())
+_ACLS = st.builds(
+    Acl,
+    alias=st.sampled_from("xy"),
+    purpose=st.sampled_from(PURPOSES),
+    kind=st.sampled_from(("topic", "group")),
+    pattern=_PATTERNS,
+    operation=st.sampled_from(("READ", "WRITE", "DESCRIBE")),
+    is_optional=st.booleans(),
+    why=st.just(""),
+    flows=st.just(("f",)),
+)
+
+
+@given(st.lists(_ACLS, max_size=12))
+def test_what_is_left_out_is_given_and_nothing_that_is_left_is(acls: list[Acl]) -> None:
+    left = without_surplus(acls)
+    assert all(any(one.gives(acl) for one in left) for acl in acls)
+    assert not any(one.gives(other) for one in left for other in left if one is not other)
 
 
 def test_it_is_written_for_people_for_programs_and_as_commands(

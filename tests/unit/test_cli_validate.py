@@ -268,3 +268,14 @@ def test_commands_that_only_read_files_import_no_heavy_room() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, encoding="utf-8", check=True, timeout=60
     )
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("command", [["plan"], ["apply", "--yes"], ["destroy", "--yes"], ["drift"], ["adopt", "--yes"]])
+@pytest.mark.parametrize("named", ["", " ", ","])
+def test_clusters_that_name_none_are_a_mistake_and_not_nothing_to_do(
+    command: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main([command[0], str(ROOT / "topology/examples/xdcr.yaml"), *command[1:], "--clusters", named])
+    said = capsys.readouterr()
+    assert (code, said.out) == (2, "")
+    assert "it names no cluster; there are" in said.err

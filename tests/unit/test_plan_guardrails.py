@@ -116,6 +116,8 @@ def test_a_name_that_is_too_long_is_named_before_kafka_refuses_it() -> None:
     (problem,) = problems(topology(), cluster(EAST, topic(long)), cluster(WEST))
     assert problem.code == "AB406"
     assert "its name has 253 characters, Kafka allows 249" in problem.message
+    # Where its policy stands in no file the flow is the place, and is named once.
+    assert (problem.where, problem.message.count("flow ")) == ("flow us-east-eu-west", 0)
 
 
 def test_all_refusals_are_shown_together() -> None:

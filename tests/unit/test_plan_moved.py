@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from reconciler.cli.main import main
 from reconciler.model.errors import DeclaredInputError
 from reconciler.model.steps import Plan
 from reconciler.plan.moved import moved
 from reconciler.report.plan_file import read_plan, write_plan
 from reconciler.report.plan_json import plan_json
+from tests.unit.declaring import HEAD, load
 from tests.unit.facts import EAST, WEST, cluster, flow, plan_of, topic, topology
 
 
@@ -81,6 +84,44 @@ def test_no_plan_file_is_told(tmp_path: Path, content: str | None, why: str) -> 
     (problem,) = told.value.problems
     assert (problem.code, problem.where) == ("AB183", str(path))
     assert problem.message.startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        (["plan", "clusters", 0, "flows"], [{}]),
+        (["plan", "clusters", 0, "flows"], None),
+        (["plan", "clusters", 0, "declared"], "b"),
+        (["plan", "clusters", 0, "steps"], [{"action": "create-topic"}]),
+        (["plan", "clusters", 0, "steps"], [{"action": "create-topic", "topic": "x", "settings": 5}]),
+        (["clusters"], ["nowhere"]),
+    ],
+)
+def test_a_file_that_was_changed_by_hand_is_refused_before_anything_is_asked(
+    tmp_path: Path, where: list[str | int], value: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = HEAD + "flows: [{from: a, to: b, topics: {include: [orders]}}]\n"
+    declared = load(tmp_path, text)
+    clusters: list[Any] = [{"alias": "b", "steps": [], "flows": [], "declared": None}]
+    written = {"format": 1, "topology": declared.name, "digest": declared.digest, "clusters": clusters}
+    file: dict[str, Any] = {"kind": "anabranch-plan", "format": 1, "clusters": ["b"], "topics": [], "plan": written}
+    *way, last = where
+    place: Any = file
+    for step in way:
+        place = place[step]
+    place[last] = value
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(file))
+    assert main(["apply", str(tmp_path / "0.yaml"), "--plan", str(path)]) == 1
+    said = capsys.readouterr()
+    assert (said.out, "is no plan as it was written [AB183]" in said.err) == ("", True), said.err
+
+
+def test_a_file_that_cannot_be_read_to_its_depth_is_no_plan(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text("[" * 100_000)
+    with pytest.raises(DeclaredInputError, match="is no plan file"):
+        read_plan(path)
 
 
 def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
