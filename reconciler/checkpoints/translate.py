@@ -60,8 +60,11 @@ class Translator:
         self._at_target: dict[Log, Bounds] = {}
         self._ids: dict[str, tuple[str | None, str | None]] = {}
         self._why_not: dict[str, str] = {}
-        # Up to which place no record follows a position at the source, and which is the first that does.
+        # What reading has told since the last look, so that nobody reads it twice: the first record behind a position
+        # at the source, where those are that were never copied, and what could not be told.
         self._next: dict[tuple[Log, int], int | None] = {}
+        self._uncopied: dict[tuple[Log, Way], Behind | None] = {}
+        self._untold: set[tuple[Log, Between]] = set()
 
     def __enter__(self) -> Translator:
         return self
@@ -96,7 +99,8 @@ class Translator:
             owned = self._ownership.read()
             owners = {topic: owned.get(self._flow.remote_topic(topic)) for topic in topics}
             self._modes |= {topic: self._flow.offsets if one is None else one.offsets for topic, one in owners.items()}
-        self._next.clear()
+        for read in (self._next, self._uncopied, self._untold):
+            read.clear()
         there = self._look_for(topics)
         wanted = {log for log in logs if log[0] in there and log[1] < there[log[0]]}
         for known in (self._at_source, self._at_target):
@@ -252,14 +256,14 @@ class Translator:
         if not isinstance(found, Between):
             return found
         if found.low is None and found.high is None:
-            return self._before_all(log, way) or found
-        if found.high is None and self._history.is_behind:
+            if (log, way) not in self._uncopied:
+                self._uncopied[log, way] = self._before_all(log, way)
+            return self._uncopied[log, way] or found
+        if (log, found) in self._untold or (found.high is None and self._history.is_behind):
             return found
-        try:
-            pairs = self._read(log, found)
-        except TooFar:
-            return found
+        pairs = self._read(log, found)
         if pairs is None:
+            self._untold.add((log, found))
             return found
         runs.fill(found, pairs)
         return look(offset)
@@ -285,8 +289,11 @@ class Translator:
         # Mostly there is nothing on one of the sides.
         if self._is_empty(self._originals, log, here) or self._is_empty(self._remotes, remote, there):
             return []
-        originals = self._originals.seen(*log, *here, self._most)
-        return paired(gap, originals, self._remotes.seen(*remote, *there, self._most))
+        try:
+            originals = self._originals.seen(*log, *here, self._most)
+            return paired(gap, originals, self._remotes.seen(*remote, *there, self._most))
+        except TooFar:
+            return None
 
     @staticmethod
     def _is_empty(walker: Walker, log: Log, part: tuple[int, int | None]) -> bool:
