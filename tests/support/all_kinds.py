@@ -139,3 +139,27 @@ def check(world: World, kind: str) -> None:
         assert found.how == "end"
         assert found.offset is not None
         assert pairs[-1][0] < found.offset <= source_end
+
+
+def check_paired(
+    translator: Translator, log: tuple[str, int], theirs: Sequence[Message], ours: Sequence[Message]
+) -> None:
+    """Assert that every offset is translated both ways, where both sides hold the same records in the same order.
+
+    Args:
+        translator: of the flow.
+        log: the original's name, and the partition.
+        theirs: what the source holds.
+        ours: its copies at the target.
+    """
+    pairs = [(one.offset() or 0, other.offset() or 0) for one, other in zip(theirs, ours, strict=True)]
+    assert pairs == sorted(pairs)
+    ways: list[tuple[Way, int]] = [("downstream", 0), ("upstream", 1)]
+    for way, side in ways:
+        questions = [Question(*log, offset, way) for offset in range(pairs[-1][side] + 2)]
+        for question, found in zip(questions, translator.answers(questions), strict=True):
+            expected = first_at(pairs, question.offset, side)
+            if expected is None:
+                assert (question, found.how) == (question, "end")
+            else:
+                assert (question, found) == (question, Translated(expected, "record"))
