@@ -60,6 +60,7 @@ class Translator:
         self._at_target: dict[Log, Bounds] = {}
         self._ids: dict[str, tuple[str | None, str | None]] = {}
         self._why_not: dict[str, str] = {}
+        self._of_others: dict[Log, str] = {}
         # What reading has told since the last look, so that nobody reads it twice: the first record behind a position
         # at the source, where those are that were never copied, and what could not be told.
         self._next: dict[tuple[Log, int], int | None] = {}
@@ -133,15 +134,16 @@ class Translator:
         return found
 
     def _see_what_is_told_of_others(self, logs: Collection[Log]) -> None:
-        """Find the topics of which nothing is told, as one side was made anew under the same name."""
+        """Find the partitions of which nothing is told, as one side's topic was made anew under the same name."""
         for log in logs:
+            self._of_others.pop(log, None)
             topic, remote = log[0], self._flow.remote_topic(log[0])
             source_id, target_id = self._ids[topic]
             for told_source, told_target in self._ids_told(log):
                 if differ(told_source, source_id):
-                    self._why_not[topic] = f"{remote} holds records of another topic {topic}, which was made anew"
+                    self._of_others[log] = f"{remote} holds records of another topic {topic}, which was made anew"
                 if differ(told_target, target_id):
-                    self._why_not[topic] = f"{remote} was made anew, and nothing is told of it yet"
+                    self._of_others[log] = f"{remote} was made anew, and nothing is told of it yet"
 
     def _ids_told(self, log: Log) -> Iterable[tuple[str | None, str | None]]:
         record = self._record(log)
@@ -189,8 +191,8 @@ class Translator:
         if log not in self._wanted:
             self._wanted.add(log)
             self._look({log})
-        if log[0] in self._why_not:
-            return Translated(None, "unknown", self._why_not[log[0]])
+        if (why := self._why_not.get(log[0]) or self._of_others.get(log)) is not None:
+            return Translated(None, "unknown", why)
         if log not in self._at_source or log not in self._at_target:
             return Translated(None, "unknown", f"there is no partition {log[1]} of {log[0]} on both sides")
         if self._is_identical(log):
