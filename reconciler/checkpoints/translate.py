@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from types import TracebackType
 
-from reconciler.checkpoints.bounds import Asker, Bounds, Log
+from reconciler.checkpoints.bounds import Asker, Bounds, Log, Topic
 from reconciler.checkpoints.history import History
 from reconciler.checkpoints.pairing import paired
 from reconciler.checkpoints.runs import At, Behind, Between, Found, Point, Run
@@ -28,13 +28,16 @@ from reconciler.state.ownership import Ownership
 
 _SECONDS = 10.0
 _MOST_RECORDS = 2_000_000
+# Of a source that cannot be asked.
+_ANY = Bounds(0, 2**63 - 1)
 
 
 class Translator:
     """Translates offsets of one flow.
 
     Args:
-        source: the flow's source cluster.
+        source: the flow's source cluster; None where it cannot be asked, as in a failover: then what would have to be
+            read there is `unknown`, and what is behind all that was copied is `ahead`.
         target: its target cluster.
         flow: which one.
         seconds: how long a cluster may be silent.
@@ -42,14 +45,20 @@ class Translator:
     """
 
     def __init__(
-        self, source: Cluster, target: Cluster, flow: Flow, *, seconds: float = _SECONDS, most: int = _MOST_RECORDS
+        self,
+        source: Cluster | None,
+        target: Cluster,
+        flow: Flow,
+        *,
+        seconds: float = _SECONDS,
+        most: int = _MOST_RECORDS,
     ) -> None:
         self._flow = flow
         self._most = most
         self._reads_committed = flow.isolation_level == "read_committed"
-        self._source = Asker(source, seconds)
+        self._source = None if source is None else Asker(source, seconds)
         self._target = Asker(target, seconds)
-        self._originals = Walker(source, committed=self._reads_committed, seconds=seconds)
+        self._originals = None if source is None else Walker(source, committed=self._reads_committed, seconds=seconds)
         self._remotes = Walker(target, committed=True, seconds=seconds)
         self._history = History(target, flow.source, seconds)
         self._copies = Copies(target)
@@ -76,7 +85,8 @@ class Translator:
     def close(self) -> None:
         """Close the connections."""
         for one in (self._source, self._target, self._originals, self._remotes, self._history, self._copies):
-            one.close()
+            if one is not None:
+                one.close()
 
     # --- looking at the clusters -------------------------------------------------------------------------------------
 
@@ -111,7 +121,11 @@ class Translator:
         remotes = {(self._flow.remote_topic(topic), partition): (topic, partition) for topic, partition in wanted}
         bounds = self._target.bounds(remotes.keys(), committed=True)
         self._at_target |= {remotes[remote]: one for remote, one in bounds.items()}
-        self._at_source |= self._source.bounds(wanted, committed=self._reads_committed)
+        self._at_source |= (
+            dict.fromkeys(wanted, _ANY)
+            if self._source is None
+            else self._source.bounds(wanted, committed=self._reads_committed)
+        )
         self._copies.refresh()
         if any(self._modes[topic] != "identical" for topic in topics):
             self._history.refresh()
@@ -120,14 +134,19 @@ class Translator:
     def _look_for(self, topics: Collection[str]) -> dict[str, int]:
         """Return how many partitions topics have that are there on both sides; note why others have no answers."""
         remotes = {topic: self._flow.remote_topic(topic) for topic in topics}
-        here, there = self._source.topics(topics), self._target.topics(set(remotes.values()))
+        there = self._target.topics(set(remotes.values()))
+        here = (
+            {topic: Topic(None, there[remote].partitions) for topic, remote in remotes.items() if remote in there}
+            if self._source is None
+            else self._source.topics(topics)
+        )
         found: dict[str, int] = {}
         for topic, remote in remotes.items():
             self._why_not.pop(topic, None)
-            if topic not in here:
-                self._why_not[topic] = f"there is no topic {topic} at {self._flow.source}"
-            elif remote not in there:
+            if remote not in there:
                 self._why_not[topic] = f"there is no topic {remote} at {self._flow.target}"
+            elif topic not in here:
+                self._why_not[topic] = f"there is no topic {topic} at {self._flow.source}"
             else:
                 self._ids[topic] = here[topic].topic_id, there[remote].topic_id
                 found[topic] = min(here[topic].partitions, there[remote].partitions)
@@ -277,12 +296,16 @@ class Translator:
         if self._history.is_behind or not self._is_empty(self._remotes, remote, (there.start, there.end)):
             return None
         # Where its copy will begin the flow says, which matters to nobody where there is nothing.
-        if way == "upstream" and not self._is_empty(self._originals, log, (here.start, here.end)):
+        if way == "upstream" and (
+            self._originals is None or not self._is_empty(self._originals, log, (here.start, here.end))
+        ):
             return None
         return Behind(here.start if way == "downstream" else here.end, there.end)
 
     def _read(self, log: Log, gap: Between) -> list[Run] | None:
         """Return what stands in a gap of what is told, by reading it on both sides; None where that cannot be told."""
+        if self._originals is None:
+            return None
         low, high = gap.low or Point(0, 0), gap.high
         ends = (None, None) if high is None else high
         here = max(low.source, self._at_source[log].start), ends[0]
@@ -305,6 +328,8 @@ class Translator:
     def _nothing_tells(self, log: Log) -> str:
         if self._history.is_behind:
             return f"a transaction in {self._history.topic} is not ended yet; ask again"
+        if len(self._history.runs(log)) and self._source is None:
+            return f"the offset syncs that told it are gone from {self._history.topic}, and the source cannot be asked"
         if not len(self._history.runs(log)):
             return f"no offset sync in {self._history.topic} tells of {log[0]}/{log[1]}"
         return (
@@ -332,6 +357,8 @@ class Translator:
 
     def _first_behind(self, log: Log, position: int) -> int | None:
         """Return the first record at the source that is not copied; None where there is none yet."""
+        if self._originals is None:
+            return position
         if position >= self._at_source[log].end:
             return None
         if (log, position) not in self._next:

@@ -184,6 +184,28 @@ def test_a_command_tells_the_same_as_text_csv_and_json(
         translate(files, flow=name)
 
 
+def test_without_the_source_all_that_is_told_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a failover. What would have to be read there is not guessed."""
+    spec, topic, pairs = world.spec, world.written["transactions"].topic, world.truth("transactions")
+    target_end = log_end(spec.target, world.remote("transactions"))
+    with Translator(None, spec.target, spec.flow) as translator:
+        for offset in range(pairs[0][0], pairs[-1][0] + 1):
+            assert translator.downstream(topic, 0, offset) == Translated(first_at(pairs, offset, 0), "record")
+        for offset in range(pairs[0][1], pairs[-1][1] + 1):
+            assert translator.upstream(topic, 0, offset) == Translated(first_at(pairs, offset, 1), "record")
+        position = translator.upstream(topic, 0, target_end).offset
+        assert position is not None
+        assert translator.downstream(topic, 0, position) == Translated(target_end, "end")
+        ahead = translator.downstream(topic, 0, position + 1)
+        assert (ahead.offset, ahead.how) == (target_end, "ahead")
+        assert "no topic" in translator.downstream(f"{topic}-other", 0, 0).why
+    thinned(world, monkeypatch, keep=(-1,), told=True)
+    with Translator(None, spec.target, spec.flow) as translator:
+        found = translator.downstream(topic, 0, pairs[0][0])
+        assert (found.offset, found.how) == (None, "unknown")
+        assert "the source cannot be asked" in found.why
+
+
 def test_an_open_transaction_that_may_tell_more_is_not_passed_over(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,7 +253,6 @@ def test_a_partition_of_which_nothing_is_copied_yet_and_a_topic_made_anew(world:
         anew = translator.downstream(topic, 0, 3)
         assert (anew.offset, anew.how) == (None, "unknown")
         assert "made anew" in anew.why
-        delete(world.target, remote)
         delete(world.source, topic)
         translator.refresh()
         assert f"no topic {topic} at {spec.flow.source}" in translator.downstream(topic, 0, 3).why
