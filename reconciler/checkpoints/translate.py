@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from types import TracebackType
 
-from reconciler.checkpoints.bounds import Asker, Bounds, Log
+from reconciler.checkpoints.bounds import Asker, Bounds, Log, Topic
 from reconciler.checkpoints.history import History
 from reconciler.checkpoints.pairing import paired
 from reconciler.checkpoints.runs import At, Behind, Between, Found, Point, Run
@@ -28,13 +28,16 @@ from reconciler.state.ownership import Ownership
 
 _SECONDS = 10.0
 _MOST_RECORDS = 2_000_000
+# Of a source that cannot be asked.
+_ANY = Bounds(0, 2**63 - 1)
 
 
 class Translator:
     """Translates offsets of one flow.
 
     Args:
-        source: the flow's source cluster.
+        source: the flow's source cluster; None where it cannot be asked, as in a failover: then what would have to be
+            read there is `unknown`, and what is behind all that was copied is `ahead`.
         target: its target cluster.
         flow: which one.
         seconds: how long a cluster may be silent.
@@ -42,14 +45,20 @@ class Translator:
     """
 
     def __init__(
-        self, source: Cluster, target: Cluster, flow: Flow, *, seconds: float = _SECONDS, most: int = _MOST_RECORDS
+        self,
+        source: Cluster | None,
+        target: Cluster,
+        flow: Flow,
+        *,
+        seconds: float = _SECONDS,
+        most: int = _MOST_RECORDS,
     ) -> None:
         self._flow = flow
         self._most = most
         self._reads_committed = flow.isolation_level == "read_committed"
-        self._source = Asker(source, seconds)
+        self._source = None if source is None else Asker(source, seconds)
         self._target = Asker(target, seconds)
-        self._originals = Walker(source, committed=self._reads_committed, seconds=seconds)
+        self._originals = None if source is None else Walker(source, committed=self._reads_committed, seconds=seconds)
         self._remotes = Walker(target, committed=True, seconds=seconds)
         self._history = History(target, flow.source, seconds)
         self._copies = Copies(target)
@@ -60,8 +69,12 @@ class Translator:
         self._at_target: dict[Log, Bounds] = {}
         self._ids: dict[str, tuple[str | None, str | None]] = {}
         self._why_not: dict[str, str] = {}
-        # Up to which place no record follows a position at the source, and which is the first that does.
+        self._of_others: dict[Log, str] = {}
+        # What reading has told since the last look, so that nobody reads it twice: the first record behind a position
+        # at the source, where those are that were never copied, and what could not be told.
         self._next: dict[tuple[Log, int], int | None] = {}
+        self._uncopied: dict[tuple[Log, Way], Behind | None] = {}
+        self._untold: set[tuple[Log, Between]] = set()
 
     def __enter__(self) -> Translator:
         return self
@@ -72,7 +85,8 @@ class Translator:
     def close(self) -> None:
         """Close the connections."""
         for one in (self._source, self._target, self._originals, self._remotes, self._history, self._copies):
-            one.close()
+            if one is not None:
+                one.close()
 
     # --- looking at the clusters -------------------------------------------------------------------------------------
 
@@ -96,7 +110,8 @@ class Translator:
             owned = self._ownership.read()
             owners = {topic: owned.get(self._flow.remote_topic(topic)) for topic in topics}
             self._modes |= {topic: self._flow.offsets if one is None else one.offsets for topic, one in owners.items()}
-        self._next.clear()
+        for read in (self._next, self._uncopied, self._untold):
+            read.clear()
         there = self._look_for(topics)
         wanted = {log for log in logs if log[0] in there and log[1] < there[log[0]]}
         for known in (self._at_source, self._at_target):
@@ -106,7 +121,11 @@ class Translator:
         remotes = {(self._flow.remote_topic(topic), partition): (topic, partition) for topic, partition in wanted}
         bounds = self._target.bounds(remotes.keys(), committed=True)
         self._at_target |= {remotes[remote]: one for remote, one in bounds.items()}
-        self._at_source |= self._source.bounds(wanted, committed=self._reads_committed)
+        self._at_source |= (
+            dict.fromkeys(wanted, _ANY)
+            if self._source is None
+            else self._source.bounds(wanted, committed=self._reads_committed)
+        )
         self._copies.refresh()
         if any(self._modes[topic] != "identical" for topic in topics):
             self._history.refresh()
@@ -115,29 +134,35 @@ class Translator:
     def _look_for(self, topics: Collection[str]) -> dict[str, int]:
         """Return how many partitions topics have that are there on both sides; note why others have no answers."""
         remotes = {topic: self._flow.remote_topic(topic) for topic in topics}
-        here, there = self._source.topics(topics), self._target.topics(set(remotes.values()))
+        there = self._target.topics(set(remotes.values()))
+        here = (
+            {topic: Topic(None, there[remote].partitions) for topic, remote in remotes.items() if remote in there}
+            if self._source is None
+            else self._source.topics(topics)
+        )
         found: dict[str, int] = {}
         for topic, remote in remotes.items():
             self._why_not.pop(topic, None)
-            if topic not in here:
-                self._why_not[topic] = f"there is no topic {topic} at {self._flow.source}"
-            elif remote not in there:
+            if remote not in there:
                 self._why_not[topic] = f"there is no topic {remote} at {self._flow.target}"
+            elif topic not in here:
+                self._why_not[topic] = f"there is no topic {topic} at {self._flow.source}"
             else:
                 self._ids[topic] = here[topic].topic_id, there[remote].topic_id
                 found[topic] = min(here[topic].partitions, there[remote].partitions)
         return found
 
     def _see_what_is_told_of_others(self, logs: Collection[Log]) -> None:
-        """Find the topics of which nothing is told, as one side was made anew under the same name."""
+        """Find the partitions of which nothing is told, as one side's topic was made anew under the same name."""
         for log in logs:
+            self._of_others.pop(log, None)
             topic, remote = log[0], self._flow.remote_topic(log[0])
             source_id, target_id = self._ids[topic]
             for told_source, told_target in self._ids_told(log):
                 if differ(told_source, source_id):
-                    self._why_not[topic] = f"{remote} holds records of another topic {topic}, which was made anew"
+                    self._of_others[log] = f"{remote} holds records of another topic {topic}, which was made anew"
                 if differ(told_target, target_id):
-                    self._why_not[topic] = f"{remote} was made anew, and nothing is told of it yet"
+                    self._of_others[log] = f"{remote} was made anew, and nothing is told of it yet"
 
     def _ids_told(self, log: Log) -> Iterable[tuple[str | None, str | None]]:
         record = self._record(log)
@@ -185,8 +210,8 @@ class Translator:
         if log not in self._wanted:
             self._wanted.add(log)
             self._look({log})
-        if log[0] in self._why_not:
-            return Translated(None, "unknown", self._why_not[log[0]])
+        if (why := self._why_not.get(log[0]) or self._of_others.get(log)) is not None:
+            return Translated(None, "unknown", why)
         if log not in self._at_source or log not in self._at_target:
             return Translated(None, "unknown", f"there is no partition {log[1]} of {log[0]} on both sides")
         if self._is_identical(log):
@@ -252,14 +277,14 @@ class Translator:
         if not isinstance(found, Between):
             return found
         if found.low is None and found.high is None:
-            return self._before_all(log, way) or found
-        if found.high is None and self._history.is_behind:
+            if (log, way) not in self._uncopied:
+                self._uncopied[log, way] = self._before_all(log, way)
+            return self._uncopied[log, way] or found
+        if (log, found) in self._untold or (found.high is None and self._history.is_behind):
             return found
-        try:
-            pairs = self._read(log, found)
-        except TooFar:
-            return found
+        pairs = self._read(log, found)
         if pairs is None:
+            self._untold.add((log, found))
             return found
         runs.fill(found, pairs)
         return look(offset)
@@ -271,12 +296,16 @@ class Translator:
         if self._history.is_behind or not self._is_empty(self._remotes, remote, (there.start, there.end)):
             return None
         # Where its copy will begin the flow says, which matters to nobody where there is nothing.
-        if way == "upstream" and not self._is_empty(self._originals, log, (here.start, here.end)):
+        if way == "upstream" and (
+            self._originals is None or not self._is_empty(self._originals, log, (here.start, here.end))
+        ):
             return None
         return Behind(here.start if way == "downstream" else here.end, there.end)
 
     def _read(self, log: Log, gap: Between) -> list[Run] | None:
         """Return what stands in a gap of what is told, by reading it on both sides; None where that cannot be told."""
+        if self._originals is None:
+            return None
         low, high = gap.low or Point(0, 0), gap.high
         ends = (None, None) if high is None else high
         here = max(low.source, self._at_source[log].start), ends[0]
@@ -285,8 +314,11 @@ class Translator:
         # Mostly there is nothing on one of the sides.
         if self._is_empty(self._originals, log, here) or self._is_empty(self._remotes, remote, there):
             return []
-        originals = self._originals.seen(*log, *here, self._most)
-        return paired(gap, originals, self._remotes.seen(*remote, *there, self._most))
+        try:
+            originals = self._originals.seen(*log, *here, self._most)
+            return paired(gap, originals, self._remotes.seen(*remote, *there, self._most))
+        except TooFar:
+            return None
 
     @staticmethod
     def _is_empty(walker: Walker, log: Log, part: tuple[int, int | None]) -> bool:
@@ -296,6 +328,8 @@ class Translator:
     def _nothing_tells(self, log: Log) -> str:
         if self._history.is_behind:
             return f"a transaction in {self._history.topic} is not ended yet; ask again"
+        if len(self._history.runs(log)) and self._source is None:
+            return f"the offset syncs that told it are gone from {self._history.topic}, and the source cannot be asked"
         if not len(self._history.runs(log)):
             return f"no offset sync in {self._history.topic} tells of {log[0]}/{log[1]}"
         return (
@@ -323,6 +357,8 @@ class Translator:
 
     def _first_behind(self, log: Log, position: int) -> int | None:
         """Return the first record at the source that is not copied; None where there is none yet."""
+        if self._originals is None:
+            return position
         if position >= self._at_source[log].end:
             return None
         if (log, position) not in self._next:

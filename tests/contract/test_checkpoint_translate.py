@@ -5,11 +5,10 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-import time
 import uuid
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,106 +18,17 @@ from confluent_kafka import Message, Producer
 from reconciler.checkpoints import history
 from reconciler.checkpoints.translate import Translator
 from reconciler.cli.offsets_translate import translate
-from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
+from reconciler.embedded import EmbeddedCluster, running
 from reconciler.model.names import syncs_topic
-from reconciler.model.spec import FlowSpec
-from reconciler.model.translation import Question, Translated, Way
+from reconciler.model.translation import Translated, Way
 from reconciler.replicator import committing
 from reconciler.replicator.fill import Filler
 from reconciler.replicator.place import Place
 from reconciler.replicator.wire import ConnectionLost, TopicInfo, commits
-from tests.contract.kafka import create, declared, delete_records, names
+from tests.contract.kafka import create, declared, delete, delete_records, names
+from tests.support.all_kinds import EAGER, KINDS, SECONDS, World, Written, ask, check, first_at
 from tests.support.copying import REMOTE, Running, all_running, copy, log_end, spec_of
 from tests.support.translated import committed
-
-SECONDS = 60
-EAGER = ClusterOptions(overrides={"log.cleaner.backoff.ms": "100", "log.cleaner.threads": "1"})
-COMPACTED = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001"}
-KEYS = 5
-KINDS = ("plain", "transactions", "compacted", "mixed")
-
-
-@dataclass
-class Written:
-    """What was written to one topic: the source offset of each record, by its value, which no other has."""
-
-    topic: str
-    offsets: dict[bytes, int] = field(default_factory=dict)
-    numbers: Iterator[int] = field(default_factory=itertools.count)
-
-    def note(self, error: object, message: Message) -> None:
-        assert error is None
-        value, offset = message.value(), message.offset()
-        assert value is not None
-        assert offset is not None
-        self.offsets[value] = offset
-
-    def produce(self, producer: Producer, records: int, keys: int = 0) -> None:
-        for _ in range(records):
-            number = next(self.numbers)
-            # Those that stay for ever stand in the midst of others.
-            key = b"once-%d" % number if number % 3 == 1 else b"again-%d" % (number % keys) if keys else None
-            producer.produce(self.topic, key=key, value=b"value-%d" % number, on_delivery=self.note)
-        assert producer.flush(SECONDS) == 0
-
-
-class World:
-    """Both clusters, the topics, and what was written to them."""
-
-    def __init__(self, source: EmbeddedCluster, target: EmbeddedCluster) -> None:
-        self.source, self.target = source, target
-        self.prefix = f"translate-{uuid.uuid4().hex[:8]}"
-        alias = f"east{uuid.uuid4().hex[:8]}"
-        self.spec = spec_of(declared(alias, source), declared("west", target), f"{self.prefix}-.*")
-        self.spec = replace(self.spec, flow=replace(self.spec.flow, offsets="translated"))
-        self.syncs = syncs_topic(alias)
-        create(target, self.syncs, 1, {"cleanup.policy": "compact", "min.compaction.lag.ms": "604800000"})
-        settings = source.client_config() | {"linger.ms": 20, "log_level": "2"}
-        self.plain = Producer(settings)
-        self.busy = Producer(settings | {"transactional.id": self.prefix})
-        self.busy.init_transactions(SECONDS)
-        self.written: dict[str, Written] = {}
-        for kind in KINDS:
-            topic = f"{self.prefix}-{kind}"
-            create(source, topic, 1, COMPACTED if kind in ("compacted", "mixed") else None)
-            create(target, f"{alias}.{topic}", 1, REMOTE)
-            self.written[kind] = Written(topic)
-
-    def remote(self, kind: str) -> str:
-        return self.spec.flow.remote_topic(self.written[kind].topic)
-
-    def write(self) -> None:
-        """Write to all topics, with a key for those that are compacted."""
-        for _ in range(4):
-            self.written["plain"].produce(self.plain, 9)
-            self.written["compacted"].produce(self.plain, 17, KEYS)
-            for kind, keys in (("transactions", 0), ("mixed", KEYS)):
-                for ends_well in (True, False, True):
-                    self.busy.begin_transaction()
-                    self.written[kind].produce(self.busy, 5, keys)
-                    (self.busy.commit_transaction if ends_well else self.busy.abort_transaction)(SECONDS)
-                    self.written[kind].produce(self.plain, 2, keys)
-
-    def compact(self) -> None:
-        """Wait until compaction has taken of what was written so far whatever is there again."""
-        for kind in ("compacted", "mixed"):
-            topic, deadline = self.written[kind].topic, time.monotonic() + SECONDS
-            while sum((one.key() or b"").startswith(b"again") for one in committed(self.spec.source, topic)) > KEYS + 2:
-                assert time.monotonic() < deadline, "nothing is compacted"
-                # Only segments that are not written to any more are compacted.
-                self.written[kind].produce(self.plain, 1, KEYS)
-                time.sleep(0.2)
-
-    def again(self) -> FlowSpec:
-        return replace(self.spec, run=uuid.uuid4().hex)
-
-    def truth(self, kind: str) -> list[tuple[int, int]]:
-        """Return where each record that is in the copy stands on both sides."""
-        offsets = self.written[kind].offsets
-        return [(offsets[bytes(one.value() or b"")], one.offset() or 0) for one in self.copied(kind)]
-
-    def copied(self, kind: str) -> list[Message]:
-        return committed(self.spec.target, self.remote(kind))
 
 
 @pytest.fixture(scope="module")
@@ -151,37 +61,6 @@ def world(target_cluster: EmbeddedCluster) -> Iterator[World]:
         world.compact()
         assert all_running(copy(world.again()).status.partitions)
         yield world
-
-
-def ask(spec: FlowSpec, topic: str, count: int, way: Way) -> list[Translated]:
-    questions = [Question(topic, 0, offset, way) for offset in range(count)]
-    with Translator(spec.source, spec.target, spec.flow) as translator:
-        return translator.answers(questions)
-
-
-def first_at(pairs: Sequence[tuple[int, int]], offset: int, side: int) -> int | None:
-    at = bisect_left(pairs, offset, key=lambda pair: pair[side])
-    return pairs[at][1 - side] if at < len(pairs) else None
-
-
-def check(world: World, kind: str) -> None:
-    """Assert that every offset of a topic is translated as reading both logs says."""
-    spec, topic, pairs = world.spec, world.written[kind].topic, world.truth(kind)
-    assert pairs == sorted(pairs)
-    assert len(pairs) > 50
-    source_end, target_end = log_end(spec.source, topic), log_end(spec.target, world.remote(kind))
-    for offset, found in enumerate(ask(spec, topic, source_end + 1, "downstream")):
-        expected = first_at(pairs, offset, 0)
-        answer = Translated(target_end, "end") if expected is None else Translated(expected, "record")
-        assert (offset, found) == (offset, answer)
-    for offset, found in enumerate(ask(spec, topic, target_end + 1, "upstream")):
-        expected = first_at(pairs, offset, 1)
-        if expected is not None:
-            assert (offset, found) == (offset, Translated(expected, "record"))
-            continue
-        assert found.how == "end"
-        assert found.offset is not None
-        assert pairs[-1][0] < found.offset <= source_end
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -303,6 +182,80 @@ def test_a_command_tells_the_same_as_text_csv_and_json(
         translate(files, flow="nothing", offset=[f"{written.topic}/0:1"])
     with pytest.raises(typer.BadParameter, match="name offsets"):
         translate(files, flow=name)
+
+
+def test_without_the_source_all_that_is_told_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a failover. What would have to be read there is not guessed."""
+    spec, topic, pairs = world.spec, world.written["transactions"].topic, world.truth("transactions")
+    target_end = log_end(spec.target, world.remote("transactions"))
+    with Translator(None, spec.target, spec.flow) as translator:
+        for offset in range(pairs[0][0], pairs[-1][0] + 1):
+            assert translator.downstream(topic, 0, offset) == Translated(first_at(pairs, offset, 0), "record")
+        for offset in range(pairs[0][1], pairs[-1][1] + 1):
+            assert translator.upstream(topic, 0, offset) == Translated(first_at(pairs, offset, 1), "record")
+        position = translator.upstream(topic, 0, target_end).offset
+        assert position is not None
+        assert translator.downstream(topic, 0, position) == Translated(target_end, "end")
+        ahead = translator.downstream(topic, 0, position + 1)
+        assert (ahead.offset, ahead.how) == (target_end, "ahead")
+        assert "no topic" in translator.downstream(f"{topic}-other", 0, 0).why
+    thinned(world, monkeypatch, keep=(-1,), told=True)
+    with Translator(None, spec.target, spec.flow) as translator:
+        found = translator.downstream(topic, 0, pairs[0][0])
+        assert (found.offset, found.how) == (None, "unknown")
+        assert "the source cannot be asked" in found.why
+
+
+def test_an_open_transaction_that_may_tell_more_is_not_passed_over(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "_PATIENCE", 0.1)
+    spec, topic, (source, target) = world.spec, world.written["plain"].topic, world.truth("plain")[-1]
+    writer = Producer(world.target.client_config() | {"transactional.id": uuid.uuid4().hex, "log_level": "2"})
+    writer.init_transactions(SECONDS)
+    writer.begin_transaction()
+    writer.produce(world.syncs, b"nobody's", b"anything")
+    writer.flush(SECONDS)
+    with Translator(spec.source, spec.target, spec.flow) as translator:
+        assert translator.downstream(topic, 0, source) == Translated(target, "record")
+        behind = translator.downstream(topic, 0, source + 1)
+        assert (behind.offset, behind.how) == (None, "unknown")
+        assert "not ended yet" in behind.why
+        writer.abort_transaction(SECONDS)
+        translator.refresh()
+        assert translator.downstream(topic, 0, source + 1).how == "end"
+
+
+def test_a_partition_of_which_nothing_is_copied_yet_and_a_topic_made_anew(world: World) -> None:
+    """Also a partition that is not there, on either side."""
+    spec, written = world.spec, Written(f"{world.prefix}-none")
+    topic, remote = written.topic, spec.flow.remote_topic(written.topic)
+    create(world.source, topic)
+    with Translator(spec.source, spec.target, spec.flow) as translator:
+        assert f"no topic {remote} at west" in translator.downstream(topic, 0, 0).why
+        create(world.target, remote)
+        translator.refresh()
+        assert translator.downstream(topic, 0, 0) == Translated(0, "end")
+        assert translator.upstream(topic, 0, 0) == Translated(0, "end")
+        assert translator.downstream(topic, 1, 0).how == "unknown"
+        written.produce(world.plain, 5)
+        translator.refresh()
+        ahead = translator.downstream(topic, 0, 3)
+        assert (ahead.offset, ahead.how) == (0, "ahead")
+        assert translator.downstream(topic, 0, 0) == Translated(0, "end")
+        assert "no offset sync" in translator.upstream(topic, 0, 0).why
+        assert all_running(copy(world.again()).status.partitions)
+        translator.refresh()
+        assert translator.downstream(topic, 0, 3) == Translated(3, "record")
+        delete(world.target, remote)
+        create(world.target, remote)
+        translator.refresh()
+        anew = translator.downstream(topic, 0, 3)
+        assert (anew.offset, anew.how) == (None, "unknown")
+        assert "made anew" in anew.why
+        delete(world.source, topic)
+        translator.refresh()
+        assert f"no topic {topic} at {spec.flow.source}" in translator.downstream(topic, 0, 3).why
 
 
 def test_what_is_copied_meanwhile_is_seen_at_the_next_look_and_what_is_deleted_is_reported(world: World) -> None:

@@ -12,10 +12,14 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from reconciler.checkpoints.translate import Translator
+from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster, running
 from reconciler.model.cluster import Cluster
+from reconciler.model.topology import Topology
 from tests.contract.kafka import create, declared, delete_records
 from tests.integration.command import anabranch
+from tests.support.all_kinds import check_paired
 from tests.support.copying import fill
 from tests.support.replicating import Replicator, wait_until_copying
 from tests.support.traffic import WEEK_MS, Traffic, Transactions
@@ -196,6 +200,31 @@ def test_kills_lose_and_double_nothing(
         last.end()
     shared.check([east, declared("north", north)], target)
     hard.check(east, target, before)
+    check_translation(load((file,)), shared, hard, len(before))
+
+
+def check_translation(topology: Topology, shared: Shared, hard: Hard, before: int) -> None:
+    """Assert that consumers' offsets are translated exactly, whatever was killed; of `filled` behind what was there."""
+    target = topology.clusters["west"]
+    border, checked = int(time.time() * 1000) - WEEK_MS // 2, 0
+    for flow in topology.flows:
+        source = topology.clusters[flow.source]
+        with Translator(source, target, flow) as translator:
+            if flow.takes(shared.shared, topology.aliases):
+                # Those of the other source stand between them.
+                ours = [
+                    one
+                    for one in committed(target, shared.shared)
+                    if (one.timestamp()[1] < border) is (source.alias == "north")
+                ]
+                check_paired(translator, (shared.shared, 0), committed(source, shared.shared), ours)
+                checked += 1
+            if flow.takes(hard.transacted, topology.aliases):
+                for topic in (hard.trimmed, hard.stamped, hard.transacted, hard.filled):
+                    ours = committed(target, topic)[before if topic == hard.filled else 0 :]
+                    check_paired(translator, (topic, 0), committed(source, topic), ours)
+                    checked += 1
+    assert checked == 6
 
 
 def kill_at_random(

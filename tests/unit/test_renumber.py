@@ -75,7 +75,8 @@ def places(one: Batch) -> list[int]:
     """Return the offsets that the records of a batch had, as its parts tell them."""
     parts = one.parts or (one.record_count, 0)
     assert sum(parts) == one.last_offset_delta + 1
-    found, at = [], one.base_offset
+    found: list[int] = []
+    at = one.base_offset
     for count, missing in zip(parts[::2], parts[1::2], strict=True):
         found += range(at, at + count)
         at += count + missing

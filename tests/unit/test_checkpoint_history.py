@@ -1,0 +1,59 @@
+"""What becomes of what offset syncs have told when a topic is made anew, and when a transaction tells it in parts."""
+
+from __future__ import annotations
+
+from reconciler.checkpoints.history import _Copy
+from reconciler.checkpoints.runs import At, Behind, Between, Point
+from reconciler.replicator.note import Note
+from reconciler.replicator.syncs import OffsetSync, Span
+from reconciler.replicator.wire.commits import Position
+
+OLD = Note("source-1", "target-1")
+
+
+def told(source: int, target: int, count: int, begin: int, note: Note | None = OLD) -> OffsetSync:
+    position = None if note is None else Position(source + count, str(note))
+    return OffsetSync("orders", 0, source, target, position, Span(begin, (count, 0)))
+
+
+def test_what_was_told_of_a_topic_that_is_gone_counts_no_more() -> None:
+    copy = _Copy()
+    copy.add(told(0, 0, 10, 0))
+    assert copy.runs.downstream(4) == At(4)
+    # The source's was made anew, and goes on in the same copy; its first transaction tells of two runs.
+    new = OLD._replace(source_id="source-2")
+    copy.add(told(50, 20, 5, 0, None))
+    copy.add(told(60, 25, 5, 55, new))
+    assert copy.note == new
+    assert copy.runs.downstream(4) == Between(None, Point(50, 20))
+    assert [copy.runs.downstream(offset) for offset in (50, 57, 60)] == [At(20), At(25), At(25)]
+    # The copy's was made anew, too.
+    copy.add(told(0, 0, 3, 0, new._replace(target_id="target-2")))
+    assert copy.runs.downstream(2) == At(2)
+    assert copy.runs.downstream(3) == Behind(3, 3)
+
+
+def test_brokers_without_ids_tell_of_no_other_topic() -> None:
+    copy = _Copy()
+    copy.add(told(0, 0, 10, 0, Note()))
+    copy.add(told(10, 11, 10, 10))
+    copy.add(told(20, 22, 10, 20, Note()))
+    assert copy.runs.downstream(4) == At(4)
+
+
+def test_what_no_position_follows_is_told_all_the_same_in_the_end() -> None:
+    copy = _Copy()
+    copy.add(told(0, 0, 10, 0, None))
+    assert copy.runs.downstream(4) == Between(None, None)
+    copy.settle()
+    assert copy.runs.downstream(4) == At(4)
+    copy.settle()
+    assert len(copy.runs) == 1
+
+
+def test_what_says_nothing_of_others_counts_at_once() -> None:
+    copy = _Copy()
+    copy.add(OffsetSync("orders", 0, 5, 7))
+    assert copy.runs.downstream(5) == At(7)
+    copy.add(OffsetSync("orders", 0, 6, 8, None, Span(6, (4, 0), repeats=True)))
+    assert copy.runs.downstream(9) == At(11)
