@@ -7,6 +7,7 @@ from collections.abc import Callable
 import typer
 
 from reconciler.cli.offsets_read import export, read
+from reconciler.cli.offsets_translate import translate
 from reconciler.cli.offsets_write import import_, write
 
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -14,6 +15,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "write": write,
     "export": export,
     "import": import_,
+    "translate": translate,
 }
 
 offsets = typer.Typer(

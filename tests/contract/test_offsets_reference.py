@@ -46,7 +46,7 @@ def test_its_commands_do_what_it_says(
         assert (name, main(arguments)) == ("anabranch", 0), (line, capsys.readouterr())
         said.append(capsys.readouterr().out)
 
-    groups, csv, positions, plan, moved, exported, imported = said
+    groups, csv, positions, plan, moved, exported, imported, translated = said
     assert [row[:4] for row in table(groups)[1:]] == [
         ["billing", "orders", "0", "60"],
         ["billing", "orders", "1", "70"],
@@ -58,6 +58,8 @@ def test_its_commands_do_what_it_says(
     ]
     assert table(plan)[1:] == [["billing", "orders", "0", "60", "41"]]
     assert table(moved)[1:] == [["billing", "orders", "0", "60", "10"], ["billing", "orders", "1", "70", "0"]]
+    # Nothing is copied yet.
+    assert [(row["offset"], row["how"]) for row in rows(translated)] == [("41", "ahead")]
     assert (exported, len(table(imported))) == ("", 4)
     assert offsets_of(east, "billing") == {("orders", 0): 10, ("orders", 1): 0}
     assert [one.owner for one in read_file(tmp_path / "offsets.csv").asked] == ["billing", "billing", "shipping"]

@@ -16,6 +16,8 @@ from tests.contract.kafka import create, declared
 from tests.integration.command import anabranch
 from tests.support.copying import REMOTE, copy, spec_of
 
+pytestmark = pytest.mark.spark
+
 DIFFERENT, UNREACHABLE = 1, 6
 COUNT = 300
 START = 1_700_000_000_000
