@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import ConfigSource
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
@@ -16,34 +18,56 @@ from reconciler.state.journal import Journal
 WEST = Cluster("west", ("127.0.0.1:1",))
 
 
-class Refusing:
-    """A cluster that answers everything with one error."""
+REFUSED, SILENT = KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._TIMED_OUT
+BY_DEFAULT = SimpleNamespace(source=ConfigSource.DEFAULT_CONFIG.value)
 
-    def __init__(self, code: int) -> None:
-        self._code = code
+
+class Answering:
+    """A cluster with a topic of which nothing was set; what it is asked to do may end with errors."""
+
+    def __init__(self, told: int | None, changed: int | None) -> None:
+        self._told, self._changed = told, changed
 
     def describe_configs(self, resources: list[Any], request_timeout: float) -> dict[Any, Future[Any]]:
-        future: Future[Any] = Future()
-        future.set_exception(KafkaException(KafkaError(self._code)))
-        return dict.fromkeys(resources, future)
+        return dict.fromkeys(resources, ended(self._told, {"min.compaction.lag.ms": BY_DEFAULT}))
+
+    def incremental_alter_configs(self, resources: list[Any], request_timeout: float) -> dict[Any, Future[Any]]:
+        return dict.fromkeys(resources, ended(self._changed, None))
 
     def poll(self, timeout: float) -> None:
         """Report nothing."""
 
 
-def ensured(monkeypatch: pytest.MonkeyPatch, code: int) -> str | None:
+def ended(code: int | None, result: object) -> Future[Any]:
+    future: Future[Any] = Future()
+    if code is None:
+        future.set_result(result)
+    else:
+        future.set_exception(KafkaException(KafkaError(code)))
+    return future
+
+
+def ensured(monkeypatch: pytest.MonkeyPatch, told: int | None, changed: int | None) -> str | None:
     monkeypatch.setattr(Journal, "ensure", lambda self: False)
-    monkeypatch.setattr(clients, "make", lambda *arguments, **options: Refusing(code))
+    monkeypatch.setattr(clients, "make", lambda *arguments, **options: Answering(told, changed))
     return syncs.ensure(WEST, "east", 1.0)
 
 
 def test_who_may_not_change_the_topic_is_told_what_that_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = ensured(monkeypatch, KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    said = ensured(monkeypatch, None, REFUSED)
     assert said is not None
     assert "mm2-offset-syncs.east.internal may be compacted at any time" in said
-    assert "grant DESCRIBE_CONFIGS and ALTER_CONFIGS" in said
+    assert "grant ALTER_CONFIGS" in said
 
 
-def test_a_cluster_that_does_not_answer_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_may_not_look_is_told_nothing_and_neither_is_who_may_do_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ensured(monkeypatch, REFUSED, SILENT) is None
+    assert ensured(monkeypatch, None, None) is None
+
+
+@pytest.mark.parametrize(("told", "changed"), [(SILENT, None), (None, SILENT)])
+def test_a_cluster_that_does_not_answer_is_no_refusal(
+    monkeypatch: pytest.MonkeyPatch, told: int | None, changed: int | None
+) -> None:
     with pytest.raises(EnvironmentFault, match="AB310"):
-        ensured(monkeypatch, KafkaError._TIMED_OUT)
+        ensured(monkeypatch, told, changed)
