@@ -108,6 +108,10 @@ class ObservedBindings:
         """Return what applies of one topology have granted."""
         return tuple(one for one in self.owned if one.topology == topology)
 
+    def recorded(self) -> frozenset[Binding]:
+        """Return what applies of any topology have granted, for whatever reason."""
+        return frozenset(one.binding for one in self.owned)
+
     def is_shared(self, binding: Binding, topology: str) -> bool:
         """Tell whether another topology has granted it as well."""
         return any(one.binding == binding and one.topology != topology for one in self.owned)

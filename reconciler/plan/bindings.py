@@ -40,6 +40,9 @@ def acl_steps(
     if target.acls.sight not in ("seen", "unsure") or _may_not_alter(target):
         return ()
     steps = (*_followed_steps(topology, observed, chosen, alias), *own_steps(topology, target))
+    # Whom we followed, and who is the replicator now, or the other way round, keeps what both are allowed.
+    granted = {step.binding for step in steps if isinstance(step, GrantAcl)}
+    steps = tuple(step for step in steps if isinstance(step, GrantAcl) or step.binding not in granted)
     return tuple(sorted(steps, key=lambda step: (isinstance(step, RevokeAcl), step.binding)))
 
 
@@ -50,10 +53,12 @@ def _followed_steps(
     wanted = wanted_bindings(topology, observed, chosen, alias)
     owned = {one.binding: one for one in target.acls.owned_by(topology.name) if one.role == "followed"}
     known = {flow.name for flow in topology.flows}
-    # A record that names a flow of former days would keep an ACL for ever: it is written anew.
-    renamed = {one for one, record in owned.items() if record.flow not in known}
+    # A record that names a flow of former days would keep an ACL for ever: it is written anew. What stands by another
+    # topology's record must be on ours as well, or it goes when they need it no longer.
+    recorded = target.acls.recorded()
     for one, flow in wanted.items():
-        if one not in target.acls.bindings or one in renamed:
+        is_ours = one in owned and owned[one].flow in known
+        if one not in target.acls.bindings or (one in recorded and not is_ours):
             yield GrantAcl(alias, one, flow)
     certain = {flow.name for flow in _following(topology, alias) if observed[flow.source].acls.sight == "seen"}
     for one, record in owned.items():

@@ -42,8 +42,11 @@ def own_steps(topology: Topology, target: ObservedCluster) -> Iterator[GrantAcl 
     wanted = own_bindings(topology, target.alias)
     owned = {one.binding: one for one in target.acls.owned_by(topology.name) if one.role == "own"}
     known = {flow.name for flow in topology.flows}
+    # What stands by somebody's record must be on ours as well, or it goes when they need it no longer.
+    recorded = target.acls.recorded()
     for one, flow in wanted.items():
-        if one not in target.acls.bindings or (one in owned and owned[one].flow not in known):
+        is_ours = one in owned and owned[one].flow in known
+        if one not in target.acls.bindings or (one in recorded and not is_ours):
             yield GrantAcl(target.alias, one, flow, role="own")
     for one, record in owned.items():
         if one not in wanted and _is_of(topology, target.alias, record.flow):

@@ -235,3 +235,29 @@ def test_who_may_not_grant_is_told(
     for alias in ("north", "south"):
         why = f"its replicator is granted nothing: user mirror is not allowed DESCRIBE on cluster {alias}"
         assert why in " ".join(ended.stdout.split())
+
+
+def test_what_two_topologies_need_stays_until_neither_does(
+    secured: tuple[EmbeddedCluster, EmbeddedCluster], topic_name: str, tmp_path: Path
+) -> None:
+    north, south = secured
+    paths = []
+    for kind in ("orders", "people"):
+        folder = tmp_path / kind
+        folder.mkdir()
+        create(north, f"{topic_name}-{kind}", 1)
+        text = declared(folder, secured, f"{topic_name}-{kind}").read_text()
+        path = folder / "own.yaml"
+        path.write_text(text.replace(f"name: {named(f'{topic_name}-{kind}')}", f"name: {kind}-{topic_name[-8:]}"))
+        paths.append(path)
+    before = allowed(north), allowed(south)
+    first, second = paths
+    applied(first)
+    applied(second)
+    ended = anabranch("destroy", first, "--yes", "--allow-delete", "topic=1")
+    assert ended.code == 0, ended.stderr
+    assert needed(second, "south") <= allowed(south)
+    assert (drifted(second), anabranch("plan", second, "--detailed-exitcode").code) == ([], 0)
+    ended = anabranch("destroy", second, "--yes", "--allow-delete", "topic=1")
+    assert ended.code == 0, ended.stderr
+    assert (allowed(north), allowed(south)) == before

@@ -119,7 +119,7 @@ def carried_out(plan: Plan, before: ObservedCluster) -> ObservedCluster:
 
 
 def _changed(acls: ObservedBindings, step: AclChange, topology: str) -> ObservedBindings:
-    one = OwnedBinding(step.binding, topology, step.flow)
+    one = OwnedBinding(step.binding, topology, step.flow, step.role)
     others = tuple(owned for owned in acls.owned if (owned.binding, owned.topology) != (one.binding, topology))
     if isinstance(step, GrantAcl):
         return replace(acls, bindings=acls.bindings | {step.binding}, owned=(*others, one))

@@ -10,12 +10,14 @@ import pytest
 from reconciler.model.access import Access
 from reconciler.model.acl import ALL, Pattern
 from reconciler.model.binding import Binding, ObservedBindings, OwnedBinding, Permission, Sight
+from reconciler.model.cluster import Replicator
 from reconciler.model.errors import Refused
 from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.removals import DeleteTopic, DeletionKind
 from reconciler.model.security import Security
+from reconciler.model.selection import Selection
 from reconciler.model.steps import AclChange, GrantAcl, RevokeAcl
 from reconciler.model.topology import Topology
 from reconciler.plan.deletions import check_deletions
@@ -123,6 +125,43 @@ def test_ours_is_revoked_when_the_original_has_it_no_more_and_kept_for_another_t
     (step,) = steps(declared, source(), target(copy, owned=[mine, replace(mine, topology="another")]))
     assert step == RevokeAcl(WEST, copy, "us-east-eu-west", is_kept=True)
     assert steps(declared, source(), target(copy, owned=[replace(mine, topology="another")])) == []
+
+
+def with_replicator(who: str, name: str = "payments", takes: str = "orders") -> Topology:
+    declared = topology(flow(topics=Selection((takes,))), name=name)
+    west = replace(declared.clusters[WEST], replicator=Replicator(f"User:{who}"))
+    return replace(declared, clusters={**declared.clusters, WEST: west})
+
+
+def test_what_another_topology_was_granted_is_on_our_record_too_and_stays_when_they_go() -> None:
+    mine, theirs = with_replicator("mirror"), with_replicator("mirror", "people", "users")
+    north = source(acl("*"))
+    first = carried_out(plan_of(theirs, north, target()), target())
+    both = carried_out(plan_of(mine, north, first), first)
+    assert steps(mine, north, both) == []
+    shared = {one.binding for one in first.acls.owned} & {one.binding for one in both.acls.owned_by(mine.name)}
+    assert {(one.pattern.name, one.principal) for one in shared} >= {
+        ("anabranch-status.internal", "User:mirror"),
+        ("us-east.", "User:alice"),
+    }
+    destroyed = destroy_plan(theirs, {WEST: both}, (WEST,), INTERNAL, ())
+    left = carried_out(destroyed, both)
+    assert shared <= left.acls.bindings
+    assert steps(mine, north, left) == []
+
+
+def test_whom_we_followed_and_who_replicates_now_keeps_what_both_are_allowed() -> None:
+    north = source(acl(who="alice"))
+    nobody = topology(flow(topics=Selection(("orders",))))
+    followed = carried_out(plan_of(nobody, north, target()), target())
+    reading = acl("us-east.orders", who="alice")
+    assert reading in followed.acls.bindings
+    for declared, role in ((with_replicator("alice"), "own"), (nobody, "followed")):
+        found = [step for step in steps(declared, north, followed) if step.binding == reading]
+        assert [(type(step), step.role) for step in found] == [(GrantAcl, role)]
+        followed = carried_out(plan_of(declared, north, followed), followed)
+        assert reading in followed.acls.bindings
+        assert steps(declared, north, followed) == []
 
 
 @pytest.mark.parametrize("sight", ["unasked", "unsure", "hidden", "off"])
