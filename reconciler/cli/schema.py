@@ -1,12 +1,20 @@
-"""`anabranch schema`: print the JSON Schema of topology files."""
+"""`anabranch schema`: print the JSON Schema of topology files, or of what a command prints as JSON."""
 
 from __future__ import annotations
 
 import sys
+from typing import Annotated, Literal
+
+import typer
 
 
-def schema() -> None:
-    """Print the JSON Schema of topology files."""
-    from reconciler.declare.resources import schema_text
+def schema(
+    of: Annotated[
+        Literal["topology", "plan", "apply", "drift"],
+        typer.Argument(help="Of topology files, or of what a command prints with --format json."),
+    ] = "topology",
+) -> None:
+    """Print a JSON Schema (draft-07)."""
+    from reconciler.declare.resources import report_schema_text, schema_text
 
-    sys.stdout.write(schema_text())
+    sys.stdout.write(schema_text() if of == "topology" else report_schema_text(of))

@@ -6,10 +6,12 @@ In a checkout they lie at the repository's top; in an installed package under `r
 
 from __future__ import annotations
 
+import json
 from importlib.resources import files
 from pathlib import Path
 
 SCHEMA = "topology/schema/v1.json"
+REPORTS = "topology/schema/reports-v1.json"
 EXAMPLES = "topology/examples"
 STACKS = "stacks"
 ERRORS = "docs/reference/errors.md"
@@ -18,6 +20,22 @@ ERRORS = "docs/reference/errors.md"
 def schema_text() -> str:
     """Return the JSON Schema of topology files, as it is written."""
     return locate(SCHEMA).read_text(encoding="utf-8")
+
+
+def report_schema_text(command: str) -> str:
+    """Return the JSON Schema of what a command prints as JSON.
+
+    Args:
+        command: `plan`, `apply` (and likewise `adopt` and `destroy`) or `drift`.
+    """
+    known = json.loads(locate(REPORTS).read_text(encoding="utf-8"))
+    one = {
+        "$schema": known["$schema"],
+        "title": f"what `anabranch {command} --format json` prints",
+        "allOf": [{"$ref": f"#/definitions/{command}"}],
+        "definitions": known["definitions"],
+    }
+    return json.dumps(one, indent=2) + "\n"
 
 
 def errors_text() -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+
+from tests.support.reports import SCHEMAS, check
 
 LIMIT_SECONDS = 120
 COMMAND = (sys.executable, "-m", "reconciler.cli.main")
@@ -34,6 +38,7 @@ def anabranch(*arguments: object, answer: str | Callable[[], str] | None = None,
         ended = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=limit, check=False
         )
+        _check_json(command[len(COMMAND) :], ended.stdout)
         return Ended(ended.returncode, ended.stdout, ended.stderr)
     ours, theirs = pty.openpty()
     try:
@@ -47,6 +52,12 @@ def anabranch(*arguments: object, answer: str | Callable[[], str] | None = None,
         os.close(ours)
         os.close(theirs)
     return Ended(process.returncode, stdout, asked + stderr)
+
+
+def _check_json(arguments: Sequence[str], stdout: str) -> None:
+    """Hold JSON that a command printed against the schema that users have of it."""
+    if stdout and arguments[0] in SCHEMAS and ("--format", "json") in pairwise(arguments):
+        check(arguments[0], json.loads(stdout))
 
 
 def _read_question(process: subprocess.Popen[str]) -> str:
