@@ -213,8 +213,8 @@ class Committing(ABC):
             Doubt: the topic did not take them.
         """
         producer_id, epoch, sequence, transactional_id = writer
-        for begin in range(0, len(found), _SYNCS_AT_ONCE):
-            batch = syncs.batch_of(found[begin : begin + _SYNCS_AT_ONCE], int(time.time() * 1000))
+        for portion in syncs.portions(found, _SYNCS_AT_ONCE):
+            batch = syncs.batch_of(portion, int(time.time() * 1000))
             head = batch.header(producer_id, epoch, sequence, transactional=transactional_id is not None)
             ask = ProduceAsk(info.name, info.topic_id, 0, batch.body, head)
             (answer,) = await self._wire.produce(info.partitions[0].node, [ask], None, None, transactional_id)

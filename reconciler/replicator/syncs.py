@@ -32,6 +32,10 @@ _OFFSET = struct.Struct(">q")
 # The header that says which records a sync speaks of.
 _SPAN = b"anabranch-span"
 _REPEATS = 1
+# Numbers in one span, but for those of a single batch: topics take batches of 1 MiB unless somebody says otherwise.
+_MOST_PARTS = 50_000
+_MOST_BYTES = 400_000
+_USUAL_BYTES, _PART_BYTES = 150, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +94,13 @@ def syncs(
     """
     parcels = list(written)
     runs: list[list[Parcel]] = []
+    parts = 0
     for number, parcel in enumerate(parcels):
         before = parcels[number - 1] if number else None
-        if before is None or not _is_next(before, parcel):
+        parts += len(parcel.parts)
+        if before is None or not _is_next(before, parcel) or parts > _MOST_PARTS:
             runs.append([])
+            parts = len(parcel.parts)
         runs[-1].append(parcel)
     for number, run in enumerate(runs):
         first = run[0]
@@ -125,6 +132,26 @@ def with_position(found: Iterable[OffsetSync], position: Position | None) -> lis
     """Return the syncs of one partition; the last of them says what is committed with them."""
     told = list(found)
     return told and [*told[:-1], replace(told[-1], position=position)]
+
+
+def portions(found: Sequence[OffsetSync], most: int) -> Iterator[Sequence[OffsetSync]]:
+    """Yield syncs in portions that a topic takes as one batch each.
+
+    Args:
+        found: in order.
+        most: how many there may be in one portion.
+    """
+    begin = size = 0
+    for number, sync in enumerate(found):
+        note = len(sync.position.note) if sync.position is not None else 0
+        parts = len(sync.span.parts) if sync.span is not None else 0
+        weight = _USUAL_BYTES + len(sync.topic) + note + _PART_BYTES * parts
+        if number > begin and (number - begin == most or size + weight > _MOST_BYTES):
+            yield found[begin:number]
+            begin, size = number, 0
+        size += weight
+    if begin < len(found):
+        yield found[begin:]
 
 
 def batch_of(found: Iterable[OffsetSync], now: int) -> Batch:

@@ -6,11 +6,13 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.checkpoints.pairing import Seen, paired
 from reconciler.checkpoints.runs import At, Behind, Between, Found, Point, Run, Runs
+from reconciler.replicator import syncs as writing
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.syncs import OffsetSync, syncs
 
@@ -28,6 +30,7 @@ class Copying:
         told: source and target offset of each record that syncs speak of, in the order of the target.
         syncs: as they are written.
         end: of the target's log.
+        most: numbers in one sync.
     """
 
     offsets: list[int]
@@ -37,6 +40,7 @@ class Copying:
     end: int = 0
     done: int = 0
     position: int = 0
+    most: int = 50_000
 
     def junk(self, count: int) -> None:
         """Write what nobody counts: an aborted transaction; of an at-least-once copy what a crash left untold."""
@@ -64,7 +68,9 @@ class Copying:
         # More may have been read than was written.
         upto = self.offsets[at] if at < len(self.offsets) else position + 2
         position = max(position, min(upto, position + sum(slack)))
-        self.syncs += syncs(LOG, parcels, self.position, position, self.repeats)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(writing, "_MOST_PARTS", self.most)
+            self.syncs += syncs(LOG, parcels, self.position, position, self.repeats)
         self.end += 0 if self.repeats or not parcels else 1
         if not (is_lost and self.repeats):
             self.done, self.position = at, position
@@ -95,6 +101,8 @@ def copies(draw: st.DrawFn, repeats: bool | None = None) -> Copying:
     gaps = draw(st.lists(st.sampled_from([1, 1, 1, 2, 5]), max_size=30))
     offsets = [sum(gaps[: number + 1]) - 1 for number in range(len(gaps))]
     made = Copying(offsets, draw(st.booleans()) if repeats is None else repeats)
+    # Syncs tell of as much as they do, or of very little, so that there are many.
+    made.most = draw(st.sampled_from([50_000, 3]))
     for _ in range(draw(st.integers(0, 8))):
         if draw(st.integers(0, 3)) == 0:
             made.junk(draw(SMALL))

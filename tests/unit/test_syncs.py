@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.replicator import syncs as module
 from reconciler.replicator.codecs import NONE
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.rewrite import Kept, packed
 from reconciler.replicator.split import split
-from reconciler.replicator.syncs import OffsetSync, Span, batch_of, read_batch, syncs, with_position
+from reconciler.replicator.syncs import OffsetSync, Span, batch_of, portions, read_batch, syncs, with_position
 from reconciler.replicator.varint import signed
 from reconciler.replicator.wire.commits import Position
 from tests.support.batches import CODECS, Content, build, compacted, decode
@@ -131,6 +132,38 @@ def test_what_follows_on_both_sides_is_one_run_and_what_does_not_is_another() ->
         OffsetSync("orders", 3, 12, 108, None, Span(12, (3, 5), True)),
         OffsetSync("orders", 3, 20, 111, None, Span(20, (1, 9), True)),
     ]
+
+
+def test_what_would_be_too_much_for_one_sync_is_told_by_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    joined = [parcel(7 * number, 7 * number + 7, 4 * number, 4)._replace(parts=(2, 3, 2, 0)) for number in range(6)]
+    (whole,) = syncs(LOG, joined, 0, 42)
+    monkeypatch.setattr(module, "_MOST_PARTS", 8)
+    several = list(syncs(LOG, joined, 0, 42))
+    assert [(one.source, one.target) for one in several] == [(0, 0), (14, 8), (28, 16)]
+    spans = [one.span for one in several if one.span is not None]
+    assert [span.begin for span in spans] == [0, 14, 28]
+    assert whole.span is not None
+    assert sum(span.records for span in spans) == whole.span.records == 24
+    assert sum(map(sum, (span.parts for span in spans))) == sum(whole.span.parts) == 42
+
+
+@given(st.lists(SYNCS, max_size=30), st.integers(1, 5), st.integers(200, 2_000))
+def test_portions_are_as_large_as_a_topic_takes_and_leave_nothing_out(
+    written: list[OffsetSync], most: int, size: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_MOST_BYTES", size)
+        found = [list(portion) for portion in portions(written, most)]
+    assert [sync for portion in found for sync in portion] == written
+    assert all(0 < len(portion) <= most for portion in found)
+
+
+def test_a_batch_of_many_long_spans_fits_into_what_topics_take() -> None:
+    span = Span(0, (1, 1) * 25_000)
+    written = [OffsetSync("orders", number, 0, 0, POSITION, span) for number in range(20)]
+    sizes = [batch_of(portion, 1_000).size for portion in portions(written, 1_000)]
+    assert len(sizes) > 1
+    assert max(sizes) < 1_000_000
 
 
 @given(st.binary(max_size=30))
