@@ -35,10 +35,15 @@ def topology(tmp_path: Path, source_cluster: EmbeddedCluster, target_cluster: Em
 
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
-    """Make sure that a command leaves the handlers of signals as they were."""
+    """Make sure that a command leaves the handlers of signals as they were, and that there are the usual ones.
+
+    A shell lets what it starts in the background ignore Ctrl-C, and children inherit that.
+    """
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
     before = {number: signal.getsignal(number) for number in ENDED_BY}
     yield
     assert {number: signal.getsignal(number) for number in ENDED_BY} == before
+    signal.signal(signal.SIGINT, former)
 
 
 def interrupted_in_the_middle(monkeypatch: pytest.MonkeyPatch, number: signal.Signals) -> None:
