@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # wait more than they work.
 TESTS := $(BIN)/pytest --dist loadfile --no-loadscope-reorder
 WITH_SPARK := --numprocesses 2 -m 'spark and not long'
-WITHOUT := --numprocesses 4 -m 'not spark and not long'
+WITHOUT := --numprocesses 6 -m 'not spark and not long'
 
 .PHONY: install demo test test-long lint types imports unit bench clean
 

@@ -31,6 +31,7 @@ class Copying:
         syncs: as they are written.
         end: of the target's log.
         most: numbers in one sync.
+        begins: with which sync each transaction begins.
     """
 
     offsets: list[int]
@@ -41,6 +42,7 @@ class Copying:
     done: int = 0
     position: int = 0
     most: int = 50_000
+    begins: list[int] = field(default_factory=list)
 
     def junk(self, count: int) -> None:
         """Write what nobody counts: an aborted transaction; of an at-least-once copy what a crash left untold."""
@@ -70,10 +72,15 @@ class Copying:
         position = max(position, min(upto, position + sum(slack)))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(writing, "_MOST_PARTS", self.most)
+            self.begins.append(len(self.syncs))
             self.syncs += syncs(LOG, parcels, self.position, position, self.repeats)
         self.end += 0 if self.repeats or not parcels else 1
         if not (is_lost and self.repeats):
             self.done, self.position = at, position
+
+    def begin_of(self, sync: int) -> int:
+        """Return the number of the first sync in the transaction of a sync."""
+        return max((begin for begin in self.begins if begin <= sync), default=0)
 
     def first_told(self) -> list[tuple[int, int]]:
         """Return the records that count: of those written again the first."""
@@ -157,8 +164,9 @@ def test_every_offset_is_that_of_the_first_record_at_or_behind_it(made: Copying)
 @given(copies(repeats=False), st.data())
 @settings(deadline=None, max_examples=400)
 def test_where_syncs_are_gone_nothing_is_guessed_and_reading_tells_it(made: Copying, data: st.DataObject) -> None:
-    """The newest one stays: the topic is compacted."""
-    gone = data.draw(st.sets(st.integers(0, max(0, len(made.syncs) - 2))))
+    """The newest one stays: the topic is compacted. Of one transaction the older ones go before the newer ones."""
+    drawn = data.draw(st.sets(st.integers(0, max(0, len(made.syncs) - 2))))
+    gone = {number for one in drawn for number in range(made.begin_of(one), one + 1)}
     runs = added([sync for number, sync in enumerate(made.syncs[:-1]) if number not in gone] + made.syncs[-1:])
     pairs = made.first_told()
     # Records of which one is like another only where that does no harm.
