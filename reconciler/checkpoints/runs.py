@@ -175,7 +175,7 @@ class Runs:
             return first.target > 0
         upto = self.position if self.is_told else end.source
         # Between two transactions stands at least the marker of the first, and one that was not told of takes two
-        # offsets. Of one transaction compaction takes the older syncs first: what stands before a gap has ended its own.
+        # offsets. Of one transaction compaction takes the older syncs first: what stands before a gap ended its own.
         is_next = first.target == end.target or (not repeats and self.is_told and first.target == end.target + 1)
         is_open = begin > upto and not is_next
         if first.target < end.target:
