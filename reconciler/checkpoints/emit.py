@@ -76,7 +76,7 @@ class CheckpointWriter:
             EnvironmentFault: AB311, the topic cannot be made or written; AB313, it may not be read.
             ValueError: the name of a group is too long for the format.
         """
-        known = self._standing()
+        known = self.standing()
         changed = [one for key, one in {one.key: one for one in checkpoints}.items() if known.get(key) != one]
         for part in _parts(changed):
             self._journal.store([(checkpoint_key(one.key), checkpoint_value(one)) for one in part])
@@ -96,7 +96,7 @@ class CheckpointWriter:
             Unreachable: AB310, the cluster does not answer.
             EnvironmentFault: AB311, the topic cannot be made or written; AB313, it may not be read.
         """
-        known = self._standing()
+        known = self.standing()
         gone = [key for key in known if is_gone(key)]
         for part in _parts(gone):
             self._journal.store([(checkpoint_key(key), BLANK) for key in part])
@@ -104,7 +104,12 @@ class CheckpointWriter:
                 del known[key]
         return len(gone)
 
-    def _standing(self) -> dict[CheckpointKey, Checkpoint]:
+    def standing(self) -> dict[CheckpointKey, Checkpoint]:
+        """Return what stands in the topic as far as is known; it is read where nobody has yet.
+
+        Raises:
+            AnabranchError: as `refresh` says.
+        """
         return self._read() if self._known is None else self._known
 
     def _read(self) -> dict[CheckpointKey, Checkpoint]:

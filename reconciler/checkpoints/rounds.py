@@ -69,7 +69,6 @@ class Rounds:
         self._translator = Translator(source, target, flow)
         self._writer = CheckpointWriter(target, flow.source, flow.checkpoints_separator)
         self._heart = HeartbeatWriter(target, flow.source, flow.target)
-        self._standing: dict[CheckpointKey, Checkpoint] | None = None
         # When an offset was last committed, by this process.
         self._committed_at: dict[CheckpointKey, float] = {}
         self._renew_after: float | None = None
@@ -79,8 +78,12 @@ class Rounds:
         self._translator.close()
 
     def begin(self) -> None:
-        """Forget what was read of the topic: somebody else may have written there."""
-        self._standing = None
+        """Read the topic anew: somebody else may have written there.
+
+        Raises:
+            AnabranchError: as `CheckpointWriter.refresh` says.
+        """
+        self._writer.refresh()
 
     def round(self) -> Round:
         """Look once at all groups of the flow.
@@ -96,11 +99,10 @@ class Rounds:
         groups = [name for name in taken if name not in against]
         committed = [one for one in there.committed(groups) if self._takes(one.topic)]
         checkpoints, unknown = self._translated(committed)
-        before = self._known()
+        before = dict(self._writer.standing())
         written = self._writer.emit(checkpoints)
-        taken_back = self._take_back(there, kinds, {one.key for one in checkpoints}, unknown)
+        taken_back = self._take_back(there, kinds.keys(), {one.key for one in checkpoints}, unknown)
         done, present, failed = self._commit(checkpoints, before)
-        self._standing = {**before, **{one.key: one for one in checkpoints}}
         self._heart.beat(int(time.time() * 1_000))
         return Round(
             groups=len(groups),
@@ -115,12 +117,6 @@ class Rounds:
 
     def _takes(self, topic: str) -> bool:
         return self._flow.takes(topic, self._aliases)
-
-    def _known(self) -> dict[CheckpointKey, Checkpoint]:
-        """Return what was known of positions before this round: what the topic says, in the first one."""
-        if self._standing is None:
-            self._standing = dict(self._writer.refresh())
-        return self._standing
 
     def _translated(self, committed: Iterable[Committed]) -> tuple[list[Checkpoint], dict[str, str]]:
         """Return positions as checkpoints, and by topic why some have no place at the target."""
@@ -138,13 +134,13 @@ class Rounds:
         return found, unknown
 
     def _take_back(
-        self, there: Groups, kinds: Mapping[str, str], now: Collection[CheckpointKey], unknown: Mapping[str, str]
+        self, there: Groups, listed: Collection[str], now: Collection[CheckpointKey], unknown: Mapping[str, str]
     ) -> int:
         """Take back checkpoints of groups that are gone, and of positions that groups of this flow have no longer.
 
         Other flows from the same source write into the same topic: theirs are left to them.
         """
-        missing = {key.group for key in self._known() if key.group not in kinds}
+        missing = {key.group for key in self._writer.standing() if key.group not in listed}
         # Refused where a group is only hidden from us: then nothing is taken back.
         there.committed(sorted(missing))
         remotes = {self._flow.remote_topic(topic) for topic in there.partitions if self._takes(topic)}
@@ -152,10 +148,8 @@ class Rounds:
         remotes -= {self._flow.remote_topic(topic) for topic in unknown}
 
         def is_gone(key: CheckpointKey) -> bool:
-            if key in now:
-                return False
-            ours = key.topic in remotes and self._flow.groups.takes(key.group)
-            return ours or (key.group in missing and self._flow.groups.takes(key.group))
+            is_taken = key not in now and self._flow.groups.takes(key.group)
+            return is_taken and (key.topic in remotes or key.group in missing)
 
         return self._writer.take_back(is_gone)
 
