@@ -1,0 +1,107 @@
+"""Which flows of a topology are failed over, kept in the journal `anabranch-owned.internal` of their target.
+
+One record for each flow, and one for each of its copies, which says where that ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.failover import Cut, FailedOver
+from reconciler.state.journal import OWNED, Follower, Journal, Value
+
+_FLOW, _CUT = "failover", "failover-cut"
+
+
+class Failovers:
+    """The flows of one topology into one cluster that are failed over.
+
+    Args:
+        cluster: the target.
+        topology: name of the topology.
+        timeout: seconds to wait for the cluster in each call.
+    """
+
+    def __init__(self, cluster: Cluster, topology: str, timeout: float = 10.0) -> None:
+        self._journal = Journal(cluster, OWNED, timeout)
+        self._topology = topology
+        self._follower: Follower | None = None
+        self._values: dict[str, Value] = {}
+
+    def current(self) -> dict[str, FailedOver]:
+        """Return them by flow; only the first call waits for the cluster, later ones take in what has arrived.
+
+        Raises:
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: AB311, reading is refused.
+        """
+        if self._follower is None:
+            follower = self._journal.follow()
+            try:
+                self._values = follower.catch_up()
+            except BaseException:
+                follower.close()
+                raise
+            self._follower = follower
+        while arrived := list(self._follower.poll(0.0)):
+            for key, value in arrived:
+                if value is None:
+                    self._values.pop(key, None)
+                else:
+                    self._values[key] = value
+        return failed_over(self._topology, self._values.values())
+
+    def put(self, one: FailedOver) -> None:
+        """Store the state of a flow, and wait until it is stored. Its cuts come first: who reads the state finds them.
+
+        Raises:
+            EnvironmentFault: AB311, the cluster did not take it.
+            Unreachable: AB310, the cluster does not answer.
+        """
+        self._journal.ensure()
+        cuts = {
+            f"{_CUT}/{self._topology}/{one.flow}/{cut.remote}": self._of(_CUT, one.flow)
+            | {"topic": cut.topic, "remote": cut.remote, "mode": cut.mode, "ends": [list(end) for end in cut.ends]}
+            for cut in one.cuts.values()
+        }
+        if cuts:
+            self._journal.write_all(cuts)
+        state = {"phase": one.phase, "since": one.since, "by": one.by}
+        self._journal.write(f"{_FLOW}/{self._topology}/{one.flow}", self._of(_FLOW, one.flow) | state)
+
+    def forget(self, one: FailedOver) -> None:
+        """Take the state of a flow away, and wait until it is; errors are those of `put`."""
+        # The flow's record goes first: without it cuts mean nothing.
+        self._journal.write(f"{_FLOW}/{self._topology}/{one.flow}", None)
+        keys = [f"{_CUT}/{self._topology}/{one.flow}/{cut.remote}" for cut in one.cuts.values()]
+        if keys:
+            self._journal.write_all(dict.fromkeys(keys))
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._follower is not None:
+            self._follower.close()
+
+    def _of(self, kind: str, flow: str) -> Value:
+        return {"kind": kind, "topology": self._topology, "flow": flow}
+
+
+def failed_over(topology: str, values: Iterable[Mapping[str, Any]]) -> dict[str, FailedOver]:
+    """Return which flows of a topology the values of the journal say to be failed over."""
+    ours = [one for one in values if one.get("topology") == topology]
+    found = {
+        one["flow"]: FailedOver(one["flow"], one["phase"], one["since"], one["by"], {})
+        for one in ours
+        if one.get("kind") == _FLOW
+    }
+    cuts: dict[str, dict[str, Cut]] = {name: {} for name in found}
+    for one in ours:
+        if one.get("kind") == _CUT and one["flow"] in found:
+            ends = tuple((source, target) for source, target in one["ends"])
+            cuts[one["flow"]][one["topic"]] = Cut(one["topic"], one["remote"], one["mode"], ends)
+    return {
+        name: FailedOver(name, state.phase, state.since, state.by, cuts[name] if state.phase != "ending" else {})
+        for name, state in found.items()
+    }

@@ -1,0 +1,47 @@
+"""Which flows are failed over, in the journal of a real broker: what is written is read, followed, and taken away."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.failover import Cut, FailedOver
+from reconciler.state.failovers import Failovers
+
+SECONDS = 30.0
+
+
+def test_a_state_is_kept_followed_and_taken_away(target: Cluster, topic_name: str) -> None:
+    cut = Cut("orders", f"{topic_name}.orders", "translated", ((10, 12), (0, 0)))
+    ending = FailedOver(topic_name, "ending", 1_700_000_000.5, "me@here", {})
+    over = replace(ending, phase="over", cuts={"orders": cut})
+    ours, others = Failovers(target, topic_name), Failovers(target, f"{topic_name}-2")
+    try:
+        assert ours.current() == {}
+        ours.put(ending)
+        _until(ours, {topic_name: ending})
+        ours.put(over)
+        _until(ours, {topic_name: over})
+        # Flows of several topologies may have one name.
+        assert others.current() == {}
+        fresh = Failovers(target, topic_name)
+        assert fresh.current() == {topic_name: over}
+        fresh.close()
+        ours.forget(over)
+        _until(ours, {})
+        ours.put(ending)
+        # What was cut last time is gone.
+        _until(ours, {topic_name: ending})
+        ours.put(replace(over, cuts={}))
+        _until(ours, {topic_name: replace(over, cuts={})})
+    finally:
+        ours.close()
+        others.close()
+
+
+def _until(failovers: Failovers, expected: dict[str, FailedOver]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while (found := failovers.current()) != expected:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.05)
