@@ -49,3 +49,62 @@ class FailedOver:
     since: float
     by: str
     cuts: Mapping[str, Cut] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """How far one partition of a flow was copied, before anybody is moved.
+
+    Attributes:
+        topic: the original.
+        remote: its copy.
+        partition: of both.
+        mode: of its offsets, `identical` or `translated`.
+        copied: the source offset that comes next; -1 where nothing was copied yet.
+        remote_end: the end of the copy's log.
+        source_end: the end of the original's log; None where the source cannot be asked.
+        waiting: how many records of the original were not copied; None where nobody knows.
+    """
+
+    topic: str
+    remote: str
+    partition: int
+    mode: str
+    copied: int
+    remote_end: int
+    source_end: int | None = None
+    waiting: int | None = None
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A position of a group on one side of a flow, and where it goes on at the other.
+
+    Attributes:
+        group: the group.
+        topic: where it reads on this side.
+        partition: of it.
+        offset: the next one that it would read there.
+        lag: offsets behind that; None where nobody knows.
+        to_topic: where it reads on the other side.
+        to_offset: the next one that it reads there; None where that cannot be told.
+        before: what it has committed there already; None where nothing.
+        metadata: what was said with the position.
+        why: what is to be known of it: why it cannot be told, or that the copy is not so far yet.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    lag: int | None
+    to_topic: str
+    to_offset: int | None
+    before: int | None = None
+    metadata: str = ""
+    why: str = ""
+
+    @property
+    def moves(self) -> bool:
+        """Whether something is to be committed on the other side."""
+        return self.to_offset is not None and self.to_offset != self.before

@@ -82,6 +82,19 @@ class Runs:
 
 
 @dataclass(frozen=True, slots=True)
+class Handed:
+    """A log that others wrote to before it was handed to us: as it was an original, or its flow was failed over.
+
+    Attributes:
+        end: its end when it was handed over.
+        producers: ids of all producers that it had then: none of them owns the copy, whoever it was.
+    """
+
+    end: int
+    producers: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CopyRecord:
     """What must be remembered of a copy beside its log.
 
@@ -93,6 +106,7 @@ class CopyRecord:
         aside: source offsets of the newest records that were put aside instead of copied: ranges, each with the
             offset behind it, in order.
         is_begun: whether a position of it was committed, or a record written.
+        handed: how its log was handed to us; None where nobody but owners of the copy ever wrote to it.
     """
 
     source_id: str | None
@@ -101,6 +115,15 @@ class CopyRecord:
     runs: Runs = Runs()
     aside: tuple[tuple[int, int], ...] = ()
     is_begun: bool = True
+    handed: Handed | None = None
+
+    @property
+    def ours_from(self) -> int:
+        """From which target offset on what stands there is of this copy's owners, and can be held against the original.
+
+        What others wrote before a log was handed over need not look alike: aborted records here are markers there.
+        """
+        return max(self.origin, self.handed.end if self.handed else 0)
 
     def with_what_is_known(self, known: CopyRecord | None) -> CopyRecord:
         """Return what is known of a copy of these two topics; this, where that speaks of others or says nothing."""

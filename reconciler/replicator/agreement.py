@@ -68,7 +68,7 @@ class Logs:
     @property
     def markers(self) -> int:
         """Where markers begin that stand for gaps of this original; the log end when there are none."""
-        return max(self.tail.markers, self.record.origin)
+        return max(self.tail.markers, self.record.ours_from)
 
     @property
     def is_known(self) -> bool:
@@ -148,7 +148,7 @@ class Agreement:
     async def _compare(self, logs: Logs) -> None:
         """Compare the newest record of the copy with the original's; where there is none, what is known decides."""
         ours = logs.tail.last
-        if ours is None or ours.next_offset <= logs.record.origin:
+        if ours is None or ours.next_offset <= logs.record.ours_from:
             # What stood below the copy's log start may have been of another log, unless the source has none of it.
             if logs.start > logs.first and not logs.is_known:
                 raise _nothing_in_common(logs)

@@ -27,6 +27,10 @@ class Identity:
         """Return the transactional id of one partition: it gives all its owners the same producer id."""
         return f"{transactional_prefix(self.topology, self.flow)}{place.topic}.{place.partition}"
 
+    def heir_id(self, place: Place, end: int) -> str:
+        """Return the transactional id of a partition whose log was handed to us at an end: no producer there has it."""
+        return f"{self.transactional_id(place)}.{end}"
+
     def committing_id(self, run: str, task: int) -> str:
         """Return the transactional id of one task of one run: nobody else uses it while the task lives."""
         return f"{transactional_prefix(self.topology, self.flow)}{run}.{task}"

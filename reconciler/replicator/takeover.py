@@ -243,7 +243,7 @@ class Takeover:
                 "padded"
             )
             raise Disagreement(_PARKED, "AB206", text)
-        standing = await self._first_owner(logs)
+        standing = await self._first_owner(logs, self._identity.transactional_id(logs.place))
         channel.reason = Reason("AB222", f"the copy is padded from offset {logs.end:,} to {logs.first:,}")
         try:
             until = min(logs.first, logs.end + _PADDING_PIECE)
@@ -309,7 +309,8 @@ class Takeover:
         """Store what a later owner must know, before anything is written that rests on it."""
         source_id, record, stored = topic_id(logs.source), logs.record, self._memory.get(logs.place)
         if record.source_id is not None and source_id not in (None, record.source_id):
-            wanted = CopyRecord(source_id, record.target_id, logs.end, Runs((run,)) if run.shift else Runs())
+            runs = Runs((run,)) if run.shift else Runs()
+            wanted = CopyRecord(source_id, record.target_id, logs.end, runs, handed=record.handed)
         elif record.runs.at_target(logs.end).shift != run.shift:
             wanted = replace(record, source_id=source_id, runs=record.runs.extended(run))
         elif stored is None:
@@ -330,8 +331,12 @@ class Takeover:
 
     async def _producer(self, logs: Logs, producers: list[ProducerState]) -> Standing:
         """Return the producer to go on with at the target's log end."""
+        handed, last = logs.record.handed, logs.tail.last
+        strangers = handed.producers if handed else ()
         # Who only wrote markers wrote no record, and their place is checked: so our own fills look.
-        writers = [p for p in producers if p.last_sequence >= 0 or p.open_transaction]
+        writers = [
+            p for p in producers if (p.last_sequence >= 0 or p.open_transaction) and p.producer_id not in strangers
+        ]
         if len(writers) > 1 or any(p.open_transaction for p in writers):
             ids = ", ".join(str(p.producer_id) for p in writers)
             text = (
@@ -341,12 +346,13 @@ class Takeover:
         if writers:
             (known,) = writers
             return Standing(logs.end, known.producer_id, known.epoch, next_sequence(known.last_sequence, 1))
-        if logs.tail.last is not None:
-            return _after(logs.tail.last, logs)
-        return await self._first_owner(logs)
+        if handed is not None and (last is None or last.next_offset <= handed.end):
+            return await self._first_owner(logs, self._identity.heir_id(logs.place, handed.end))
+        if last is not None:
+            return _after(last, logs)
+        return await self._first_owner(logs, self._identity.transactional_id(logs.place))
 
-    async def _first_owner(self, logs: Logs) -> Standing:
-        transactional_id = self._identity.transactional_id(logs.place)
+    async def _first_owner(self, logs: Logs, transactional_id: str) -> Standing:
         try:
             producer_id = await self._target.producer_id(transactional_id)
         except ErrorCode as error:

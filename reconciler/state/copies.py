@@ -7,7 +7,7 @@ never kept here.
 from __future__ import annotations
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.runs import CopyRecord, Run, Runs
+from reconciler.model.runs import CopyRecord, Handed, Run, Runs
 from reconciler.state.journal import COPIES, Follower, Journal, Value
 
 _TIMEOUT = 4.0
@@ -82,10 +82,13 @@ def _value(record: CopyRecord) -> Value:
         **value,
         **({"aside": [list(one) for one in record.aside]} if record.aside else {}),
         **({} if record.is_begun else {"is_begun": False}),
+        **({"handed": [record.handed.end, *record.handed.producers]} if record.handed else {}),
     }
 
 
 def _record(value: Value) -> CopyRecord:
     runs = Runs(tuple(Run(source, shift) for source, shift in value["runs"]))
     aside = tuple((first, behind) for first, behind in value.get("aside", ()))
-    return CopyRecord(value["source_id"], value["target_id"], value["origin"], runs, aside, value.get("is_begun", True))
+    handed = Handed(value["handed"][0], tuple(value["handed"][1:])) if "handed" in value else None
+    is_begun = value.get("is_begun", True)
+    return CopyRecord(value["source_id"], value["target_id"], value["origin"], runs, aside, is_begun, handed)

@@ -1,0 +1,215 @@
+"""Takes positions of groups from one side of a pair of clusters to the other, through all flows between the two.
+
+A group reads originals and copies alike. Where a flow leads from this side to the other, the position in an original
+becomes one in its copy; where a flow leads here, the position in a copy becomes one in its original.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from reconciler.checkpoints.client import MirrorClient
+from reconciler.checkpoints.groups import Groups
+from reconciler.checkpoints.translate import Translator
+from reconciler.failover.cuts import copies_of
+from reconciler.model.committed import Bounds, Committed, Log, Move
+from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.failover import Carried
+from reconciler.model.flow import Flow
+from reconciler.model.selection import any_matches
+from reconciler.model.topology import Topology
+from reconciler.model.translation import Way
+
+_NO_CHECKPOINTS = "AB640"
+
+
+@dataclass(frozen=True)
+class Path:
+    """How positions in one topic get to the other side.
+
+    Attributes:
+        flow: which flow's runs tell.
+        way: along it, or against it.
+        original: name of the flow's original.
+        to_topic: name on the other side.
+        first: from which offset on this path is the one; another one may tell what is below.
+        begins: by partition, for what is above its offset; empty means from 0 on everywhere.
+    """
+
+    flow: Flow
+    way: Way
+    original: str
+    to_topic: str
+    begins: Mapping[int, int] | None = None
+
+    def tells(self, partition: int, offset: int) -> bool:
+        """Whether this path is the one for an offset."""
+        return self.begins is None or offset >= self.begins.get(partition, 2**63)
+
+
+Paths = Mapping[str, Sequence[Path]]
+"""By topic on this side, the one that tells first."""
+
+
+def paths(topology: Topology, here: Groups, there: Groups) -> dict[str, list[Path]]:
+    """Return how positions get from one cluster to another, by topic.
+
+    Raises:
+        Unreachable: AB310, a cluster does not answer.
+        EnvironmentFault: AB311, the journal of one may not be read.
+    """
+    found: dict[str, list[Path]] = {}
+    for flow in topology.flows:
+        if not flow.enabled or {flow.source, flow.target} != {here.cluster.alias, there.cluster.alias}:
+            continue
+        along = flow.source == here.cluster.alias
+        copies = copies_of(there.cluster if along else here.cluster, topology.name, flow)
+        for original, copy in copies.items():
+            if along:
+                path = Path(flow, "downstream", original, copy.name)
+                found.setdefault(original, []).append(path)
+            else:
+                found.setdefault(copy.name, []).append(Path(flow, "upstream", original, original))
+    return found
+
+
+def groups_that_read(here: Groups, topics: Iterable[str], chosen: Sequence[str] | None, flow: Flow) -> list[str]:
+    """Return the groups to be moved: those that are chosen, and have a position in one of some topics.
+
+    Args:
+        here: the side that they leave.
+        topics: of the flow, as they are called there.
+        chosen: names and regular expressions; None means those that the flow takes along, all where it names none.
+        flow: which one.
+
+    Raises:
+        DeclaredInputError: a group that is named in full is not there (AB625), is not handled (AB629), or is hidden
+            from us (AB313).
+        Unreachable: AB310, no answer.
+    """
+    wanted = set(topics)
+    names, _ = here.chosen(list(chosen) if chosen else ["all"])
+    if not chosen and flow.groups.include:
+        names = [name for name in names if flow.groups.takes(name)]
+    reading = {one.group for one in here.committed(names) if one.topic in wanted}
+    return [name for name in names if name in reading or (chosen and name in chosen)]
+
+
+def carried(
+    topology: Topology, here: Groups, there: Groups, committed: Iterable[Committed], ways: Paths
+) -> list[Carried]:
+    """Return where positions on one side go on at the other, and what groups have committed there.
+
+    Args:
+        topology: the declaration.
+        here: the side that is left.
+        there: the other one.
+        committed: what groups have committed here; what no path leads from is left out.
+        ways: by topic.
+
+    Raises:
+        AnabranchError: a cluster does not answer, or something there is refused.
+    """
+    asked = [(one, path) for one in committed if (path := _path(ways, one)) is not None]
+    bounds = here.bounds({(one.topic, one.partition) for one, _ in asked})
+    found: dict[int, Carried] = {}
+    for flow in dict.fromkeys(path.flow for _, path in asked):
+        source, target = topology.clusters[flow.source], topology.clusters[flow.target]
+        these = [(at, one, path) for at, (one, path) in enumerate(asked) if path.flow == flow]
+        with Translator(source, target, flow) as translator:
+            translator.refresh({(path.original, one.partition) for _, one, path in these})
+            for at, one, path in these:
+                ask = translator.downstream if path.way == "downstream" else translator.upstream
+                told = ask(path.original, one.partition, one.offset)
+                lag = _lag(bounds, one)
+                found[at] = Carried(
+                    one.group,
+                    one.topic,
+                    one.partition,
+                    one.offset,
+                    lag,
+                    path.to_topic,
+                    told.offset,
+                    None,
+                    one.metadata,
+                    told.why,
+                )
+    return _with_what_is_there(there, [found[at] for at in sorted(found)])
+
+
+def by_checkpoints(topology: Topology, flow: Flow, there: Groups, chosen: Sequence[str] | None) -> list[Carried]:
+    """Return where groups of a source that cannot be asked go on at the target, as the newest checkpoints tell it.
+
+    Raises:
+        EnvironmentFault: AB640, there are no checkpoints of the source; AB313, they may not be read.
+        Unreachable: AB310, the target does not answer.
+    """
+    names = {copy.name: original for original, copy in copies_of(there.cluster, topology.name, flow).items()}
+    client = MirrorClient(there.cluster, flow.policy)
+    found = []
+    for one in client.checkpoints(flow.source):
+        if one.topic not in names or not _is_chosen(one.group, chosen, flow):
+            continue
+        metadata = one.metadata
+        place = (one.group, names[one.topic], one.partition, one.upstream, None, one.topic, one.downstream)
+        found.append(Carried(*place, None, metadata, "as the last checkpoint tells"))
+    return _with_what_is_there(there, found)
+
+
+def moves_of(found: Iterable[Carried], only_forward: bool = False) -> dict[str, list[Move]]:
+    """Return what is to be committed, by group.
+
+    Args:
+        found: positions that were carried over.
+        only_forward: whether nobody is taken back who is further already: they may have read on there.
+    """
+    moves: dict[str, list[Move]] = {}
+    for one in found:
+        if one.to_offset is None or (only_forward and one.before is not None and one.before >= one.to_offset):
+            continue
+        move = Move(one.group, one.to_topic, one.partition, one.before, one.to_offset, one.to_offset, one.metadata)
+        moves.setdefault(one.group, []).append(move)
+    return moves
+
+
+def untold(found: Iterable[Carried], alias: str) -> list[Problem]:
+    """Return the positions that cannot be told on the other side."""
+    remedy = "set it by hand with `offsets write` when everybody is there, or leave the group out with --group"
+    return [
+        Problem(
+            "AB710",
+            f"group {one.group}, topic {one.topic}, partition {one.partition}",
+            f"where offset {one.offset} is in {one.to_topic} on {alias} cannot be told: {one.why}",
+            remedy,
+        )
+        for one in found
+        if one.to_offset is None
+    ]
+
+
+def _path(ways: Paths, one: Committed) -> Path | None:
+    return next((path for path in ways.get(one.topic, ()) if path.tells(one.partition, one.offset)), None)
+
+
+def _lag(bounds: Mapping[Log, Bounds], one: Committed) -> int | None:
+    known = bounds.get((one.topic, one.partition))
+    return None if known is None else known.end - one.offset
+
+
+def _is_chosen(group: str, chosen: Sequence[str] | None, flow: Flow) -> bool:
+    if chosen is None:
+        return not flow.groups.include or flow.groups.takes(group)
+    return any_matches(tuple(".*" if name == "all" else name for name in chosen), group)
+
+
+def _with_what_is_there(there: Groups, found: Sequence[Carried]) -> list[Carried]:
+    """Return positions with what the groups have committed on the other side already."""
+    groups = sorted({one.group for one in found})
+    before = {(one.group, one.topic, one.partition): one.offset for one in there.committed(groups)}
+    return [replace(one, before=before.get((one.group, one.to_topic, one.partition))) for one in found]
+
+
+def without_checkpoints(error: EnvironmentFault) -> bool:
+    """Tell whether there are no checkpoints at all."""
+    return all(problem.code == _NO_CHECKPOINTS for problem in error.problems)
