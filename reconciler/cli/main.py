@@ -25,6 +25,7 @@ from reconciler.cli.destroy import destroy
 from reconciler.cli.doctor import doctor
 from reconciler.cli.drift import drift
 from reconciler.cli.explain import explain
+from reconciler.cli.failover import failover
 from reconciler.cli.graph import graph
 from reconciler.cli.init import init
 from reconciler.cli.lag import lag
@@ -62,6 +63,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "pause": pause,
     "resume": resume,
     "restart": restart,
+    "failover": failover,
     "verify": verify,
     "schema": schema,
     "demo": demo,

@@ -108,3 +108,90 @@ class Carried:
     def moves(self) -> bool:
         """Whether something is to be committed on the other side."""
         return self.to_offset is not None and self.to_offset != self.before
+
+
+@dataclass(frozen=True)
+class FailoverPlan:
+    """What a failover finds and would do.
+
+    Attributes:
+        flow: name of the flow.
+        source: alias of the side that everybody leaves.
+        target: alias of the other.
+        state: how far it has come already; None where nobody has begun.
+        is_source_lost: whether the source is taken for gone: then checkpoints tell where groups are.
+        crossings: how far each partition was copied.
+        groups: where positions of groups go on.
+        notices: what else is to be known.
+    """
+
+    flow: str
+    source: str
+    target: str
+    state: FailedOver | None
+    is_source_lost: bool
+    crossings: tuple[Crossing, ...]
+    groups: tuple[Carried, ...]
+    notices: tuple[str, ...] = ()
+
+    @property
+    def waiting(self) -> int | None:
+        """How many records of the originals were not copied; None where nobody knows."""
+        known = [one.waiting for one in self.crossings]
+        return None if any(one is None for one in known) else sum(one for one in known if one is not None)
+
+
+@dataclass(frozen=True)
+class Returning:
+    """One topic of a flow that is failed back.
+
+    Attributes:
+        topic: the original.
+        remote: its copy.
+        mode: of the copy's offsets, `identical` or `translated`; `rebuilt` where the original was made anew already.
+        partitions: how many the copy has.
+        new: records that came to the copy since it was cut: they are copied back.
+        diverged: records of the original that never crossed to the copy.
+        is_new: whether anything stands behind the cuts of the copy, be it nothing but ends of transactions.
+        is_diverged: whether the original has more than was copied although the copy has new records too: it can get
+            them only when it is made anew.
+        is_rebuilt: whether somebody asked for that.
+    """
+
+    topic: str
+    remote: str
+    mode: str
+    partitions: int
+    new: int
+    diverged: int
+    is_new: bool
+    is_diverged: bool
+    is_rebuilt: bool
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether something of the copy is to be copied back."""
+        return self.is_new or self.is_rebuilt
+
+
+@dataclass(frozen=True)
+class FailbackPlan:
+    """What a failback finds and would do.
+
+    Attributes:
+        flow: name of the flow.
+        source: alias of the side that everybody returns to.
+        target: alias of the other.
+        state: how far it has come.
+        topics: what becomes of each.
+        groups: where positions of groups go on at the source, as far as that is known before records are copied back.
+        notices: what else is to be known.
+    """
+
+    flow: str
+    source: str
+    target: str
+    state: FailedOver
+    topics: tuple[Returning, ...]
+    groups: tuple[Carried, ...]
+    notices: tuple[str, ...] = ()

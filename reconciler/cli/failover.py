@@ -1,0 +1,195 @@
+"""`anabranch failover`: take everybody from a flow's source to its target."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from reconciler.cli.common import (
+    Files,
+    TextOrJson,
+    ask,
+    load_topology,
+    print_json,
+    print_problems,
+    stderr_console,
+    stdout_console,
+)
+from reconciler.cli.locking import Locks
+from reconciler.model.errors import Problem
+from reconciler.model.flow import Flow
+from reconciler.model.topology import Topology
+
+if TYPE_CHECKING:
+    from reconciler.failover.leaving import Leaving
+    from reconciler.model.failover import FailoverPlan
+
+FlowName = Annotated[str, typer.Option("--flow", metavar="NAME", help="Which flow.")]
+GroupNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--group",
+        metavar="NAME",
+        help="Only groups by name or regular expression (full match); repeatable. Otherwise those that the flow takes "
+        "along, all that read its topics where it names none.",
+    ),
+]
+Patience = Annotated[
+    float, typer.Option("--patience", metavar="SECONDS", min=1.0, help="How long to wait for the flow.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Output = Annotated[TextOrJson, typer.Option("--format", help="How plan and outcome are written.")]
+
+_LOCK_SECONDS = 60.0
+
+
+def failover(
+    files: Files,
+    *,
+    flow: FlowName,
+    group: GroupNames = None,
+    until_caught_up: Annotated[
+        bool, typer.Option("--until-caught-up", help="First wait until everything is copied that the source has.")
+    ] = False,
+    source_lost: Annotated[
+        bool, typer.Option("--source-lost", help="Do not ask the source: it is gone, or too slow to wait for.")
+    ] = False,
+    patience: Patience = 120.0,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    output: Output = "text",
+) -> None:
+    """Move consumer groups from a flow's source to its target: end the flow, commit their exact places, move ACLs."""
+    from reconciler.failover.leaving import Leaving, Wishes
+
+    if until_caught_up and source_lost:
+        message = "who cannot be asked is never caught up with"
+        raise typer.BadParameter(message, param_hint="--until-caught-up")
+    check_can_ask(dry_run, yes)
+    topology = load_topology(files)
+    chosen = chosen_flow(topology, flow)
+    with stderr_console().status("looking at the clusters"):
+        leaving = Leaving(topology, chosen, Wishes(group, source_lost))
+        plan = leaving.plan()
+    try:
+        if output == "text":
+            _print(plan)
+        if dry_run:
+            if output == "json":
+                print_json(_json(plan, None, ()))
+            stderr_console().print("dry run: nothing was changed", style="dim")
+            return
+        if not yes:
+            confirm(flow)
+        _carry_out(topology, leaving, plan, patience if until_caught_up else None, patience, output)
+    finally:
+        leaving.close()
+
+
+def _carry_out(
+    topology: Topology,
+    leaving: Leaving,
+    plan: FailoverPlan,
+    catch_up: float | None,
+    patience: float,
+    output: TextOrJson,
+) -> None:
+    from reconciler.failover.carry import untold
+
+    def beat() -> None:
+        locks.check(plan.target)
+
+    with Locks(topology, (plan.target,), _LOCK_SECONDS) as locks:
+        is_again = plan.state is not None and plan.state.phase == "over"
+        if catch_up is not None and plan.state is None:
+            with stderr_console().status("waiting until everything is copied"):
+                leaving.wait_until_caught_up(catch_up, beat)
+        beat()
+        locks.interrupts.change()
+        state = leaving.begin()
+        with stderr_console().status("waiting until the flow has ended"):
+            leaving.wait_until_ended(patience, beat)
+        state = leaving.cut(state)
+        found = leaving.carried(leaving.crossings())
+        done, problems = leaving.move(found, only_forward=is_again)
+        problems += untold(found, plan.target)
+        problems += _move_acls(topology, plan.flow)
+    if output == "json":
+        print_json(_json(plan, done, problems))
+    console = stderr_console()
+    console.print(f"flow {plan.flow} is failed over: {done} positions are committed at {plan.target}")
+    console.print(
+        f"declare `failed-over: true` for it, so that plans say so; `anabranch failback --flow {plan.flow}` takes "
+        "everybody back",
+        style="dim",
+    )
+    if problems:
+        print_problems(dict.fromkeys(problems))
+        raise typer.Exit(1)
+
+
+def _move_acls(_topology: Topology, _flow: str) -> list[Problem]:
+    return []
+
+
+def _print(plan: FailoverPlan) -> None:
+    from reconciler.report.failover import failover_lines
+
+    for line in failover_lines(plan):
+        stdout_console().print(line)
+
+
+def _json(plan: FailoverPlan, done: int | None, problems: Sequence[Problem]) -> dict[str, Any]:
+    from reconciler.report.failover import failover_json, problems_json
+
+    return {
+        "dryRun": done is None,
+        "plan": failover_json(plan),
+        "committed": done,
+        "problems": problems_json(problems),
+    }
+
+
+# --- shared with failback --------------------------------------------------------------------------------------------
+
+
+def chosen_flow(topology: Topology, name: str) -> Flow:
+    """Return a flow by its name.
+
+    Raises:
+        typer.BadParameter: there is none, or it is not enabled.
+    """
+    found = next((one for one in topology.flows if one.name == name), None)
+    if found is None:
+        message = f"no flow {name} is declared; there are {', '.join(one.name for one in topology.flows) or 'none'}"
+        raise typer.BadParameter(message, param_hint="--flow")
+    if not found.enabled:
+        message = f"flow {name} is not enabled: it copies nothing"
+        raise typer.BadParameter(message, param_hint="--flow")
+    return found
+
+
+def check_can_ask(dry_run: bool, yes: bool) -> None:
+    """Make sure that somebody can be asked, where somebody is to be.
+
+    Raises:
+        typer.BadParameter: there is no terminal.
+    """
+    if not (dry_run or yes or sys.stdin.isatty()):
+        message = "it is needed where there is no terminal to ask on; --dry-run shows what would be done"
+        raise typer.BadParameter(message, param_hint="--yes")
+
+
+def confirm(flow: str) -> None:
+    """Have somebody at the terminal type the flow's name.
+
+    Raises:
+        typer.Exit: 1, something else was typed.
+    """
+    if ask(f"Type the flow's name ({flow}) to go on:") != flow:
+        stderr_console().print("Nothing was changed.")
+        raise typer.Exit(1)

@@ -1,0 +1,246 @@
+"""A failover, step by step: what is there, the end of the flow, where its copies were cut, and everybody's new place.
+
+Each step may be done again: whoever died in the middle runs the command once more, and nothing is done twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from reconciler.checkpoints.groups import Groups
+from reconciler.failover import carry, cuts
+from reconciler.failover.diverged import Part, counted
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem, Refused, Unreachable
+from reconciler.model.failover import Carried, Crossing, FailedOver, FailoverPlan
+from reconciler.model.flow import Flow
+from reconciler.model.topology import Topology
+from reconciler.state.failovers import Failovers
+from reconciler.state.running import copying
+from reconciler.state.user import user
+
+_TICK = 0.25
+
+Beat = Callable[[], None]
+"""Called while something is waited for: raises where the lock is lost, or somebody asks us to end."""
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How a failover is to go.
+
+    Attributes:
+        groups: names and regular expressions; None means those that the flow takes along, all where it names none.
+        source_lost: whether the source is taken for gone.
+    """
+
+    groups: Sequence[str] | None = None
+    source_lost: bool = False
+
+
+class Leaving:
+    """The failover of one flow.
+
+    Args:
+        topology: the declaration.
+        flow: one of its flows.
+        wishes: how it is to go.
+
+    Raises:
+        Unreachable: AB310, the target does not answer, or the source does not and is not taken for gone.
+        EnvironmentFault: what `clients.make` raises.
+        Refused: AB423, it is another cluster than the declared one.
+    """
+
+    def __init__(self, topology: Topology, flow: Flow, wishes: Wishes) -> None:
+        self._topology = topology
+        self._flow = flow
+        self._wishes = wishes
+        self._target = Groups(topology.clusters[flow.target])
+        self._source = None if wishes.source_lost else _source(topology.clusters[flow.source])
+        self._failovers = Failovers(self._target.cluster, topology.name)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._failovers.close()
+
+    @property
+    def state(self) -> FailedOver | None:
+        """How far it has come; None where nobody has begun."""
+        return self._failovers.current().get(self._flow.name)
+
+    def plan(self) -> FailoverPlan:
+        """Look at everything.
+
+        Raises:
+            DeclaredInputError: AB700, the flow has no copies; or a group that is named cannot be moved.
+            Refused: AB701, it is being failed back.
+            AnabranchError: a cluster does not answer, or something there is refused.
+        """
+        state = self.state
+        if state is not None and state.phase == "returning":
+            raise Refused(_is_returning(self._flow, self._target.cluster))
+        found = self.crossings()
+        return FailoverPlan(
+            self._flow.name,
+            self._flow.source,
+            self._flow.target,
+            state,
+            self._source is None,
+            tuple(found),
+            tuple(self.carried(found)),
+            tuple(self._notices()),
+        )
+
+    def crossings(self) -> list[Crossing]:
+        """Return how far each partition was copied, and how many records of its original were not.
+
+        Raises:
+            DeclaredInputError: AB700, the flow has no copies.
+            AnabranchError: a cluster does not answer, or something there is refused.
+        """
+        found = cuts.crossings(self._topology.name, self._flow, self._target)
+        if not found:
+            where = f"{self._target.cluster.where}, flow {self._flow.name}"
+            remedy = "`anabranch apply` makes copies, `anabranch replicate` fills them"
+            raise DeclaredInputError(Problem("AB700", where, "the flow has no copies: nobody can be moved", remedy))
+        if self._source is None:
+            return found
+        ends = self._source.bounds({(one.topic, one.partition) for one in found})
+        ended = [
+            replace(one, source_end=ends[one.topic, one.partition].stable)
+            if (one.topic, one.partition) in ends
+            else one
+            for one in found
+        ]
+        parts = {one: part for one in ended if (part := _uncopied(one)) is not None}
+        counts = counted(self._source.cluster, list(parts.values()))
+        return [replace(one, waiting=_waiting(one, parts, counts)) for one in ended]
+
+    def carried(self, found: Iterable[Crossing]) -> list[Carried]:
+        """Return where groups go on.
+
+        Raises:
+            AnabranchError: a cluster does not answer, or something there is refused.
+        """
+        if self._source is None:
+            return carry.by_checkpoints(self._topology, self._flow, self._target, self._wishes.groups)
+        topics = {one.topic for one in found}
+        groups = carry.groups_that_read(self._source, topics, self._wishes.groups, self._flow)
+        ways = carry.paths(self._topology, self._source, self._target)
+        return carry.carried(self._topology, self._source, self._target, self._source.committed(groups), ways)
+
+    def _notices(self) -> Iterable[str]:
+        if self._source is None:
+            yield (
+                f"{self._flow.source} is taken for gone: what was not copied cannot be counted, and groups go on where "
+                "the last checkpoints tell"
+            )
+        else:
+            yield f"stop the consumers at {self._flow.source} first: what they commit later is not taken along"
+
+    # --- doing it ----------------------------------------------------------------------------------------------------
+
+    def begin(self) -> FailedOver:
+        """Say that the flow is to end; whoever runs it hears of it within a second.
+
+        Raises:
+            EnvironmentFault: AB311, the target does not take it.
+        """
+        state = self.state or FailedOver(self._flow.name, "ending", time.time(), user())
+        self._failovers.put(state)
+        return state
+
+    def wait_until_ended(self, patience: float, beat: Beat) -> None:
+        """Wait until nobody copies the flow any more.
+
+        Raises:
+            EnvironmentFault: AB702, somebody still does; everything stays as it is, and the flow is to end still.
+        """
+        deadline = time.monotonic() + patience
+        while words := copying(self._target.cluster, self._topology.name, self._flow.name):
+            beat()
+            if time.monotonic() > deadline:
+                where = f"{self._target.cluster.where}, flow {self._flow.name}"
+                runs = ", ".join(sorted({word.run for word in words}))
+                message = f"it was asked to end, and is still copied by {runs} after {patience:g} s: nobody was moved"
+                remedy = "end that `replicate` (releases before this one do not hear of it), and run failover again"
+                raise EnvironmentFault(Problem("AB702", where, message, remedy))
+            time.sleep(_TICK)
+
+    def wait_until_caught_up(self, patience: float, beat: Beat) -> None:
+        """Wait until everything is copied that the source has.
+
+        Raises:
+            EnvironmentFault: AB706, it is not; nothing was changed.
+        """
+        deadline = time.monotonic() + patience
+        while waiting := sum(one.waiting or 0 for one in self.crossings()):
+            beat()
+            if time.monotonic() > deadline:
+                where = f"{self._target.cluster.where}, flow {self._flow.name}"
+                message = f"after {patience:g} s {waiting:,} records are not copied yet: nothing was changed"
+                remedy = "stop who writes at the source, see that `replicate` runs, or go without --until-caught-up"
+                raise EnvironmentFault(Problem("AB706", where, message, remedy))
+            time.sleep(_TICK)
+
+    def cut(self, state: FailedOver) -> FailedOver:
+        """Say where the copies stand now that the flow has ended, and that it is failed over.
+
+        Raises:
+            AnabranchError: the target does not answer, or refuses.
+        """
+        if state.phase != "ending":
+            return state
+        found = cuts.crossings(self._topology.name, self._flow, self._target)
+        state = replace(state, phase="over", cuts=cuts.cuts(found))
+        self._failovers.put(state)
+        return state
+
+    def move(self, found: Iterable[Carried], only_forward: bool) -> tuple[int, list[Problem]]:
+        """Commit positions at the target.
+
+        Args:
+            found: where groups go on.
+            only_forward: whether nobody is taken back: a failover that is run once more.
+
+        Returns:
+            How many were committed, and why others were not.
+        """
+        moves = carry.moves_of(found, only_forward)
+        wrong = self._target.commit(moves)
+        done = sum(map(len, moves.values())) - len(wrong)
+        return done, list(dict.fromkeys(wrong.values()))
+
+
+def _source(cluster: Cluster) -> Groups:
+    try:
+        return Groups(cluster)
+    except Unreachable as error:
+        remedy = (
+            "wait until it answers; if it is gone for good, or for too long, go on with --source-lost: groups then go "
+            "on where their last checkpoints tell"
+        )
+        raise Unreachable([replace(problem, remedy=remedy) for problem in error.problems]) from None
+
+
+def _uncopied(one: Crossing) -> Part | None:
+    """Return what of an original was not copied; None where there is nothing."""
+    first = max(one.copied, 0)
+    if one.source_end is None or one.source_end <= first:
+        return None
+    return Part(one.topic, one.partition, first, one.source_end)
+
+
+def _waiting(one: Crossing, parts: dict[Crossing, Part], counts: dict[Part, int]) -> int | None:
+    if one in parts:
+        return counts[parts[one]]
+    # Of an original that is gone nobody knows.
+    return None if one.source_end is None else 0
+
+
+def _is_returning(flow: Flow, cluster: Cluster) -> Problem:
+    message = "it is being failed back: everybody is on the way to the source"
+    return Problem("AB701", f"{cluster.where}, flow {flow.name}", message, "end that first: run `anabranch failback`")

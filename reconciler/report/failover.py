@@ -1,0 +1,93 @@
+"""What a failover or a failback finds, would do, and has done: as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.text import Text
+
+from reconciler.model.errors import Problem
+from reconciler.model.failover import Carried, Crossing, FailoverPlan
+from reconciler.report.columns import aligned
+from reconciler.report.measures import UNKNOWN
+from reconciler.report.words import counted
+
+_PHASES = {
+    "ending": "a failover has begun: the flow is to end, and nobody was moved yet",
+    "over": "is failed over",
+    "returning": "a failback has begun: what came to the target is copied back",
+}
+
+
+def failover_lines(plan: FailoverPlan) -> Iterator[Text]:
+    """Yield what a failover would do."""
+    yield Text(f"failover of flow {plan.flow}: everybody goes from {plan.source} to {plan.target}", style="bold")
+    if plan.state is not None:
+        yield Text(f"  it was asked for by {plan.state.by}: {_PHASES[plan.state.phase]}; what is left is done", "dim")
+    yield Text("")
+    yield from _crossings(plan)
+    yield Text("")
+    yield from groups_lines(plan.groups, plan.source, plan.target)
+    for notice in plan.notices:
+        yield Text(f"  ! {notice}", style="yellow")
+
+
+def _crossings(plan: FailoverPlan) -> Iterator[Text]:
+    by_topic: dict[str, list[Crossing]] = {}
+    for one in plan.crossings:
+        by_topic.setdefault(one.topic, []).append(one)
+    rows = [
+        [topic, some[0].remote, str(len(some)), some[0].mode, _sum(one.waiting for one in some)]
+        for topic, some in sorted(by_topic.items())
+    ]
+    titles = ("topic", "copy", "partitions", "offsets", "records not copied")
+    yield from aligned(titles, rows, right=("partitions", "records not copied"), indent=2)
+    if plan.waiting:
+        behind = counted(plan.waiting, "record")
+        yield Text(f"  {behind} of {plan.source} would stay behind: nobody sees them at {plan.target}", style="red")
+
+
+def groups_lines(groups: Sequence[Carried], here: str, there: str) -> Iterator[Text]:
+    """Yield where positions of groups go on at the other side."""
+    rows = [
+        [
+            one.group,
+            f"{one.topic}/{one.partition}",
+            str(one.offset),
+            UNKNOWN if one.lag is None else str(one.lag),
+            f"{one.to_topic}/{one.partition}",
+            UNKNOWN if one.to_offset is None else str(one.to_offset),
+            one.why or ("as it is" if not one.moves else ""),
+        ]
+        for one in groups
+    ]
+    titles = ("group", f"at {here}", "offset", "lag", f"at {there}", "goes on at", "")
+    found = aligned(titles, rows, right=("offset", "lag", "goes on at"), indent=2)
+    yield from found or [Text("  no group has a position to be moved")]
+
+
+def _sum(counts: Iterable[int | None]) -> str:
+    known = list(counts)
+    return UNKNOWN if any(one is None for one in known) else f"{sum(one or 0 for one in known):,}"
+
+
+def failover_json(plan: FailoverPlan) -> dict[str, Any]:
+    """Return a failover's plan as JSON types."""
+    return {
+        "flow": plan.flow,
+        "source": plan.source,
+        "target": plan.target,
+        "phase": plan.state.phase if plan.state else None,
+        "sourceLost": plan.is_source_lost,
+        "recordsNotCopied": plan.waiting,
+        "partitions": [asdict(one) for one in plan.crossings],
+        "groups": [asdict(one) for one in plan.groups],
+        "notices": list(plan.notices),
+    }
+
+
+def problems_json(problems: Iterable[Problem]) -> list[dict[str, Any]]:
+    """Return problems as JSON types."""
+    return [{"code": p.code, "where": p.where, "message": p.message, "remedy": p.remedy} for p in problems]
