@@ -98,7 +98,8 @@ def _cycles(drafts: Sequence[Draft], aliases: Sequence[str]) -> Iterator[Located
         if len(ring) == _PAIR:
             both_ways.setdefault(_last(ring, by_name).place, []).append(ring)
         else:
-            message = f"topics would come back under the same name: {way_said(ring)} keeps names (policy identity){_reversed(ring)}"
+            way = f"{way_said(ring)} keeps names (policy identity){_reversed(ring)}"
+            message = f"topics would come back under the same name: {way}"
             remedy = "use policy default for one of these flows, or name topics so that none passes all of them"
             yield _last(ring, by_name).place.problem(codes.CYCLE, message, remedy)
     for place, rings in both_ways.items():
