@@ -1,15 +1,18 @@
 """Which flows `replicate` may run: those into targets where its declaration is in force, or where nothing ever was.
 
-The gate looks every second, also while flows run. Where another declaration is in force, these flows wait; the files
-are read anew when they change, and the process says what it waits for, on stderr and in the status topic.
+The gate looks every second, also while flows run. Where another declaration is in force, these flows wait, and so does
+each flow that is failed over; the files are read anew when they change, and the process says what it waits for, on
+stderr and in the status topic.
 """
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import typer
 
@@ -18,16 +21,37 @@ from reconciler.cli.planning import chosen_targets
 from reconciler.model.cluster import Cluster
 from reconciler.model.declaration import History, digest_into
 from reconciler.model.errors import AnabranchError, DeclaredInputError, Problem, Refused
+from reconciler.model.failed_flows import failed_flows, why_resting
+from reconciler.model.failover import FailedOver
 from reconciler.model.flow import Flow
 from reconciler.model.status import TaskStatus
 from reconciler.model.topology import Topology
 from reconciler.replicator.drive import new_run
 from reconciler.state.declarations import Declarations
+from reconciler.state.failovers import Failovers
+from reconciler.state.journal import STATUS, Journal
 from reconciler.state.status import StatusReader, StatusWriter
 
 _LOOK_EVERY = 1.0
 _SAY_EVERY = 60.0
 _SAID_IN_STATUS = "until its declaration is in force [AB411]"
+
+Resting = dict[str, FailedOver | None]
+"""By flow the record of a failover, None where only its file declares it."""
+
+
+class Passed(NamedTuple):
+    """What may run.
+
+    Attributes:
+        topology: the whole declaration, in which the flows are as their files say.
+        targets: aliases of the targets where it may.
+        flows: those into them that are not failed over.
+    """
+
+    topology: Topology
+    targets: tuple[str, ...]
+    flows: tuple[Flow, ...]
 
 
 class Gate:
@@ -53,6 +77,7 @@ class Gate:
         self.topology = load_topology(self._files)
         self._newest = self.topology
         self._passed: set[str] = set()
+        self._resting: Resting = {}
         self._next_look = self._next_newest = 0.0
         self._run = new_run()
         self._posts: dict[Cluster, _Post] = {}
@@ -62,11 +87,11 @@ class Gate:
         """Aliases of the targets into which this process is to run flows."""
         return chosen_targets(self.topology, self._clusters)
 
-    def passed(self) -> tuple[Topology, tuple[str, ...]]:
-        """Wait until some flows may run; return their declaration, and the targets that they lead into.
+    def passed(self) -> Passed:
+        """Wait until some flows may run, and return them.
 
         Raises:
-            Refused: AB411, another declaration is in force, and nobody is to wait.
+            Refused: AB411, another declaration is in force, or AB435, all flows are failed over; and nobody is to wait.
             Unreachable: AB310, a target does not answer.
             EnvironmentFault: AB311, a target refuses to be asked.
         """
@@ -76,13 +101,18 @@ class Gate:
             against = [objection for objection in objections.values() if objection is not None]
             if against and not self._waits:
                 raise Refused(against)
+            self._resting = self.failed_over()
             self._tell(objections)
             self._passed = _passing(objections)
-            if self._passed:
-                passed = tuple(alias for alias in self.targets if alias in self._passed)
-                for alias in passed:
+            targets = tuple(alias for alias in self.targets if alias in self._passed)
+            flows = tuple(flow for flow in self.topology.flows_into(targets) if flow.name not in self._resting)
+            if flows:
+                for alias in dict.fromkeys(flow.target for flow in flows):
                     self._tell_passed(alias)
-                return self.topology, passed
+                return Passed(self.topology, targets, flows)
+            if self._passed and not self._waits:
+                resting = self._said_of_resting(self.topology.flows_into(tuple(self._passed)))
+                raise Refused([problem for _, problem in resting])
             time.sleep(_LOOK_EVERY)
 
     def is_superseded(self) -> bool:
@@ -95,16 +125,31 @@ class Gate:
             if len(self._passed) < len(self._objections(self.topology)):
                 self._take_newest()
             objections = self._objections(self.topology)
+            resting = self.failed_over()
         except AnabranchError:
             # What cannot be asked changes nothing yet.
             return False
-        if self.topology is before and self._passed == _passing(objections):
+        if self.topology is before and self._passed == _passing(objections) and self._resting.keys() == resting.keys():
+            self._resting = resting
             self._tell(objections)
             return False
         for alias in sorted(self._passed):
             if objection := objections.get(alias):
                 stderr_console().print(f"{alias}: {objection.message}: its flows are drained", style="dim")
+        for flow in sorted(resting.keys() - self._resting.keys()):
+            stderr_console().print(f"flow {flow}: {why_resting(flow, resting[flow])}; it is drained", style="dim")
+        for flow in sorted(self._resting.keys() - resting.keys()):
+            stderr_console().print(f"flow {flow}: failed over no longer; it runs again", style="dim")
         return True
+
+    def failed_over(self) -> Resting:
+        """Return which flows of this process are failed over; errors are those of `passed` about targets."""
+        return {
+            name: state
+            for alias in self.targets
+            if (flows := self.topology.flows_into((alias,)))
+            for name, state in failed_flows(flows, self._post(self.topology, alias).failed_over()).items()
+        }
 
     def close(self) -> None:
         """Take back what was said in status topics, and close all connections."""
@@ -122,6 +167,15 @@ class Gate:
             for alias in chosen_targets(topology, self._clusters)
             if topology.flows_into((alias,))
         }
+
+    def _said_of_resting(self, flows: Iterable[Flow]) -> list[tuple[Flow, Problem]]:
+        """Return which of some flows are failed over, and what is said of each."""
+        remedy = "`anabranch failback` ends that; where nobody was moved, take failed-over out of the file"
+        return [
+            (flow, Problem("AB435", f"flow {flow.name}", why_resting(flow.name, self._resting[flow.name]), remedy))
+            for flow in flows
+            if flow.name in self._resting
+        ]
 
     def _post(self, topology: Topology, alias: str) -> _Post:
         cluster = topology.clusters[alias]
@@ -168,17 +222,19 @@ class Gate:
 
     def _tell(self, objections: Mapping[str, Problem | None]) -> None:
         """Say which flows wait and why: in their status topics, and on stderr when it is news or was long ago."""
-        waiting = {self.topology.clusters[alias]: alias for alias, objection in objections.items() if objection}
+        aliases = {self.topology.clusters[alias]: alias for alias in objections}
         for cluster, post in self._posts.items():
-            if cluster not in waiting:
+            alias = aliases.get(cluster)
+            if alias is None:
                 post.say(())
                 continue
-            alias = waiting[cluster]
             flows, digest = self.topology.flows_into((alias,)), digest_into(self.topology, alias)
-            post.say([TaskStatus.of_process(flow, self._run, digest, waiting=_SAID_IN_STATUS) for flow in flows])
             objection = objections[alias]
-            assert objection is not None, "it waits"
-            if post.is_news(objection):
+            resting = [] if objection else self._said_of_resting(flows)
+            waiting = [(flow, _SAID_IN_STATUS) for flow in flows] if objection else [(f, p.message) for f, p in resting]
+            post.say([TaskStatus.of_process(flow, self._run, digest, waiting=why) for flow, why in waiting])
+            print_problems([problem for _, problem in resting if post.is_news(problem)], severity="warning")
+            if objection and post.is_news(objection):
                 held = "".join(f"; {holder}" for holder in post.holders(flows, digest))
                 print_problems((replace(objection, message=objection.message + held),), severity="warning")
 
@@ -189,10 +245,11 @@ class _Post:
     def __init__(self, cluster: Cluster, topology: str) -> None:
         self._cluster = cluster
         self._declarations = Declarations(cluster, topology)
+        self._failovers = Failovers(cluster, topology)
         self._writer = StatusWriter(cluster)
         self._words: dict[str, TaskStatus] = {}
-        self._told: Problem | None = None
-        self._told_at = 0.0
+        self._has_topic = False
+        self._told: dict[Problem, float] = {}
 
     def history(self) -> History:
         """Return what was put in force.
@@ -202,6 +259,10 @@ class _Post:
             EnvironmentFault: AB311, reading is refused.
         """
         return self._declarations.current()
+
+    def failed_over(self) -> dict[str, FailedOver]:
+        """Return which flows are on record as failed over; errors are those of `history`."""
+        return self._failovers.current()
 
     def holders(self, flows: Iterable[Flow], digest: str) -> list[str]:
         """Return in words which runs of these flows live with another digest."""
@@ -221,24 +282,35 @@ class _Post:
     def say(self, words: Iterable[TaskStatus]) -> None:
         """Say of some flows that they wait, and take back what was said of others."""
         said = {word.flow: word for word in words}
+        if said and not self._may_speak():
+            return
         for flow in self._words.keys() - said.keys():
             self._writer.withdraw(self._words[flow])
         for word in said.values():
             self._writer.post(word)
         self._words = said
 
+    def _may_speak(self) -> bool:
+        """Tell whether the status topic is there: where nothing was ever applied it may have to be made first."""
+        if not self._has_topic:
+            with contextlib.suppress(AnabranchError):
+                Journal(self._cluster, STATUS, 5.0).ensure()
+                self._has_topic = True
+        return self._has_topic
+
     def is_news(self, objection: Problem) -> bool:
         """Tell whether an objection was not told within the last minute."""
         now = time.monotonic()
-        if objection == self._told and now < self._told_at + _SAY_EVERY:
+        if now < self._told.get(objection, -_SAY_EVERY) + _SAY_EVERY:
             return False
-        self._told, self._told_at = objection, now
+        self._told[objection] = now
         return True
 
     def close(self) -> None:
         """Take back what was said, and close all connections."""
         self.say(())
         self._declarations.close()
+        self._failovers.close()
 
 
 def _passing(objections: Mapping[str, Problem | None]) -> set[str]:

@@ -33,8 +33,8 @@ def reconcile(
     gate = Gate(files, clusters, waits=not once)
     try:
         while True:
-            topology, targets = gate.passed()
-            followers = [_Follower(flow, growing(topology)) for flow in topology.flows_into(targets)]
+            topology, _, flows = gate.passed()
+            followers = [_Follower(flow, growing(topology)) for flow in flows]
             if once:
                 if not all([follower.look() for follower in followers]):
                     raise typer.Exit(1)

@@ -26,7 +26,7 @@ from reconciler.model.topology import Topology
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from reconciler.cli.gate import Gate
+    from reconciler.cli.gate import Gate, Passed
     from reconciler.replicator.drive import Outcome
     from reconciler.replicator.session import LedgerFiles
 
@@ -71,14 +71,14 @@ def replicate(
     from reconciler.replicator.drive import Drive, Ending, Watcher, Wishes, new_run
 
     gate = Gate(files, clusters, waits=not until_caught_up)
-    _check_flows(gate.topology, gate.targets)
+    _check_flows(gate)
     spark_of(gate.topology, gate.targets)
     ledgers = _ledger_files(ledger, ledger_format) if ledger else None
     console = stderr_console()
     say = partial(console.print, style="dim")
 
-    def drive(topology: Topology, targets: Sequence[str]) -> Outcome:
-        flows, run = topology.flows_into(targets), new_run()
+    def drive(passed: Passed) -> Outcome:
+        (topology, targets, flows), run = passed, new_run()
         progress = _Progress(console, flows)
         watcher = Watcher(warn=_warn, seen=progress.seen, phase=say, note=say)
         specs = [FlowSpec.compile(topology, flow, run, round_seconds) for flow in flows]
@@ -96,8 +96,10 @@ def replicate(
     console.print(outcome.ending.value, style="dim")
 
 
-def _check_flows(topology: Topology, targets: Sequence[str]) -> None:
+def _check_flows(gate: Gate) -> None:
     """Make sure that there is something to copy, and that all its clusters answer.
+
+    The source of a flow that is failed over need not answer: that may be why it is.
 
     Raises:
         typer.BadParameter: no enabled flow leads into the targets.
@@ -105,12 +107,17 @@ def _check_flows(topology: Topology, targets: Sequence[str]) -> None:
     """
     from reconciler.observe.reach import unreachable_among
 
+    topology, targets = gate.topology, gate.targets
     flows = topology.flows_into(targets)
     if not flows:
         message = f"no enabled flow leads into {', '.join(targets) or 'any cluster'}"
         raise typer.BadParameter(message, param_hint="--clusters")
     sides = dict.fromkeys(alias for flow in flows for alias in (flow.source, flow.target))
-    if failures := unreachable_among([topology.clusters[alias] for alias in sides]):
+    failures = unreachable_among([topology.clusters[alias] for alias in sides])
+    if failures and not failures.keys() & set(targets):
+        needed = {flow.source for flow in flows if flow.name not in gate.failed_over()}
+        failures = {alias: failure for alias, failure in failures.items() if alias in needed}
+    if failures:
         raise together(list(failures.values()))
 
 
@@ -130,13 +137,13 @@ def spark_of(topology: Topology, targets: Sequence[str]) -> Spark:
     return next(iter(found), Spark())
 
 
-def _drive_on(gate: Gate, drive: Callable[[Topology, Sequence[str]], Outcome]) -> Outcome:
+def _drive_on(gate: Gate, drive: Callable[[Passed], Outcome]) -> Outcome:
     """Drive what the gate lets pass, anew whenever another declaration is in force; return how the last run ended."""
     from reconciler.replicator.drive import Ending, Outcome, StopSignals
 
     with StopSignals() as signals:
         try:
-            while (outcome := drive(*gate.passed())).ending is Ending.SUPERSEDED:
+            while (outcome := drive(gate.passed())).ending is Ending.SUPERSEDED:
                 pass
         except BaseException as error:
             # Only what happens before a run is heard here: a run has ears of its own.

@@ -60,7 +60,14 @@ def _summary(topology: Topology) -> dict[str, object]:
         "digest": topology.digest,
         "clusters": [{"alias": c.alias, "datacenter": c.datacenter} for c in topology.clusters.values()],
         "flows": [
-            {"name": flow.name, "from": flow.source, "to": flow.target, "enabled": flow.enabled, "origin": flow.origin}
+            {
+                "name": flow.name,
+                "from": flow.source,
+                "to": flow.target,
+                "enabled": flow.enabled,
+                "failed_over": flow.failed_over,
+                "origin": flow.origin,
+            }
             for flow in topology.flows
         ],
     }

@@ -7,14 +7,16 @@ of one that runs, is no mistake.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from itertools import combinations
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations, permutations
 
 from reconciler.declare import codes, words
 from reconciler.declare.expand import Draft
 from reconciler.declare.located import Located, Place
 from reconciler.declare.rings import Ring, growing_rings, identity_rings, renaming_rings
 from reconciler.model.cycles import way_said
+from reconciler.model.flow import Flow
 from reconciler.model.selection import Selection, is_literal
 
 _EVERYTHING = ".*"
@@ -34,6 +36,7 @@ def check(drafts: Sequence[Draft], aliases: Sequence[str]) -> list[Located]:
         *_cycles(enabled, aliases),
         *_coming_back(enabled, aliases),
         *_taken_twice(enabled),
+        *_taken_back_twice(enabled),
         *_written_twice(enabled),
         *_never_begun(enabled),
         *_repeated_at_one_place(enabled),
@@ -89,18 +92,20 @@ def _repeated_at_one_place(drafts: Sequence[Draft]) -> Iterator[Located]:
 
 def _cycles(drafts: Sequence[Draft], aliases: Sequence[str]) -> Iterator[Located]:
     by_name = {draft.flow.name: draft for draft in drafts}
-    flows = [draft.flow for draft in drafts]
+    flows = [_as_it_will_run(draft.flow) for draft in drafts]
     both_ways: dict[Place, list[Ring]] = {}
     for ring in identity_rings(flows):
         if len(ring) == _PAIR:
             both_ways.setdefault(_last(ring, by_name).place, []).append(ring)
         else:
-            message = f"topics would come back under the same name: {way_said(ring)} keeps names (policy identity)"
+            way = f"{way_said(ring)} keeps names (policy identity){_reversed(ring)}"
+            message = f"topics would come back under the same name: {way}"
             remedy = "use policy default for one of these flows, or name topics so that none passes all of them"
             yield _last(ring, by_name).place.problem(codes.CYCLE, message, remedy)
     for place, rings in both_ways.items():
         pairs = words.either([f"{ring[0].source} and {ring[0].target}" for ring in rings], "and")
-        message = f"policy identity copies the same topics both ways between {pairs}"
+        turned = _reversed([flow for ring in rings for flow in ring])
+        message = f"policy identity copies the same topics both ways between {pairs}{turned}"
         remedy = "use policy default, disable one direction, or name different topics for each direction"
         yield place.problem(codes.IDENTITY_BOTH_WAYS, message, remedy)
     for ring in growing_rings(flows, aliases):
@@ -109,6 +114,20 @@ def _cycles(drafts: Sequence[Draft], aliases: Sequence[str]) -> Iterator[Located
         message = f"topics would come back longer each time round {way_said(ring)}: {name}"
         remedy = "use one policy for all of these flows, or exclude remote topics from one of them"
         yield _last(ring, by_name).place.problem(codes.CYCLE, message, remedy)
+
+
+def _as_it_will_run(flow: Flow) -> Flow:
+    """Return a flow as failback will run it next, where it is failed over: back, under the same names."""
+    if flow.failed_over and flow.policy.kind == "identity":
+        return replace(flow, source=flow.target, target=flow.source)
+    return flow
+
+
+def _reversed(flows: Iterable[Flow]) -> str:
+    names = list(dict.fromkeys(flow.name for flow in flows if flow.failed_over))
+    if not names:
+        return ""
+    return f"; failed over, and so counted the other way round: {words.either(names, 'and')}"
 
 
 def _coming_back(drafts: Sequence[Draft], aliases: Sequence[str]) -> Iterator[Located]:
@@ -134,6 +153,22 @@ def _taken_twice(drafts: Sequence[Draft]) -> Iterator[Located]:
                 message = f"flows {first.flow.name} ({first.place.line}) and {second.flow.name} both take {common}"
                 remedy = "exclude it from one of them, or keep one flow"
                 yield _include(second).problem(codes.TAKEN_TWICE, message, remedy)
+
+
+def _taken_back_twice(drafts: Sequence[Draft]) -> Iterator[Located]:
+    """What failback will copy back under the same names nobody else may copy there."""
+    for first, second in permutations(drafts, 2):
+        back, other = _as_it_will_run(first.flow), second.flow
+        if back is first.flow or other.failed_over or (back.source, back.target) != (other.source, other.target):
+            continue
+        common = _common(back.topics, other.topics) if other.policy.kind == "identity" else None
+        if common is not None:
+            message = (
+                f"flow {other.name} takes {common}, which failback of flow {back.name} ({first.place.line}) "
+                f"copies from {back.source} to {back.target} as well"
+            )
+            remedy = f"disable flow {other.name} until flow {back.name} has failed back, or exclude it from one of them"
+            yield _include(second).problem(codes.TAKEN_TWICE, message, remedy)
 
 
 def _common(one: Selection, other: Selection) -> str | None:

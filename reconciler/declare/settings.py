@@ -24,7 +24,7 @@ PATTERN_KINDS = ("fan-out", "aggregation", "active-active", "xdcr")
 FIELDS = (
     *("topics", "policy", "offsets", "delivery", "start", "isolation-level", "fill", "on-data-loss", "on-recreate"),
     *("quota", "batch-size", "compression", "linger", "commit-interval", "dlq", "tasks", "partitions"),
-    *("replication-factor", "refresh-interval", "configs", "acls", "groups", "enabled"),
+    *("replication-factor", "refresh-interval", "configs", "acls", "groups", "enabled", "failed-over"),
 )
 
 
@@ -74,6 +74,7 @@ _BUILT_IN_VALUES: dict[str, Value] = {
     "groups.sync-offsets": False,
     "groups.interval": "60s",
     "enabled": True,
+    "failed-over": False,
 }
 BUILT_IN: Settings = {key: Setting(value, None) for key, value in _BUILT_IN_VALUES.items()}
 
@@ -157,6 +158,7 @@ def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -
             interval=seconds(cast("str", value["groups.interval"])),
         ),
         enabled=cast("bool", value["enabled"]),
+        failed_over=cast("bool", value["failed-over"]),
         origin=origin,
     )
 

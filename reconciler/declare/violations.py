@@ -23,6 +23,10 @@ _CONVERT = (
     "openssl pkcs12 -in store.p12 with -nokeys -cacerts -out ca.pem, -nokeys -clcerts -out certificate.pem, "
     "-nocerts -out key.pem"
 )
+_ALONE = {
+    "name": "remove it: the flows of a pattern are called <from>-<to>",
+    "failed-over": "write it into the entry of one flow, under flows",
+}
 _TYPES = {"object": "a mapping", "array": "a list", "integer": "a whole number", "boolean": "true or false"}
 
 
@@ -184,12 +188,12 @@ def _repeated(violation: Violation) -> Iterator[Finding]:
             yield _finding(violation.place / index, codes.DUPLICATE, message, "remove one of them")
 
 
-def _name_of_pattern(violation: Violation) -> Iterator[Finding]:
+def _of_one_flow_alone(violation: Violation) -> Iterator[Finding]:
     if not {"from", "to"} & set(violation.keys):
-        remedy = "remove it: the flows of a pattern are called <from>-<to>"
-        name = violation.place / "name"
-        located = name.problem(codes.WRONG_VALUE, "name goes with from and to alone", remedy, at_key=True)
-        yield Finding(located, name.path)
+        for key in violation.schema["dependencies"].keys() & violation.keys:
+            place = violation.place / key
+            located = place.problem(codes.WRONG_VALUE, f"{key} goes with from and to alone", _ALONE[key], at_key=True)
+            yield Finding(located, place.path)
 
 
 def _missing(violation: Violation) -> Iterator[Finding]:
@@ -251,7 +255,7 @@ _TRANSLATORS: dict[str, Callable[[Violation], Iterator[Finding]]] = {
     "additionalProperties": _unknown_keys,
     "oneOf": _one_of,
     "uniqueItems": _repeated,
-    "dependencies": _name_of_pattern,
+    "dependencies": _of_one_flow_alone,
     "required": _missing,
     "enum": _not_one_of,
 }

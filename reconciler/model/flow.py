@@ -73,6 +73,7 @@ class Flow:
         acls: whether copies get the originals' ACLs, as far as they are about reading.
         groups: which consumer groups it takes along.
         enabled: whether it runs.
+        failed_over: whether its consumers and producers are declared to be at the target: then it waits for failback.
         origin: what made it, for messages: `flows[2]`, `replication[0] (active-active)`.
     """
 
@@ -102,6 +103,7 @@ class Flow:
     acls: bool = True
     groups: GroupRules = field(default_factory=GroupRules)
     enabled: bool = True
+    failed_over: bool = False
     origin: str = ""
 
     @property

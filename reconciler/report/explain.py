@@ -36,6 +36,7 @@ class ExplainedFlow(TypedDict):
     source: str
     target: str
     enabled: bool
+    failed_over: bool
     policy: str
     place: str
     topics: list[Fate]
@@ -49,6 +50,7 @@ def explained(topology: Topology, flows: Sequence[Flow], topics: Sequence[str]) 
             source=flow.source,
             target=flow.target,
             enabled=flow.enabled,
+            failed_over=flow.failed_over,
             policy=flow.policy.kind,
             place=flow.policy.place,
             topics=[_fate(flow, topic, topology.aliases) for topic in topics],
@@ -61,8 +63,8 @@ def explained_text(told: Sequence[ExplainedFlow]) -> Text:
     """Return the same for people."""
     lines = []
     for flow in told:
-        disabled = "" if flow["enabled"] else ", disabled"
-        line = Text.assemble((f"{flow['source']} → {flow['target']}", "bold"), f"   flow {flow['name']}{disabled}   ")
+        rests = ("" if flow["enabled"] else ", disabled") + (", failed over" if flow["failed_over"] else "")
+        line = Text.assemble((f"{flow['source']} → {flow['target']}", "bold"), f"   flow {flow['name']}{rests}   ")
         lines.append(line.append(f"policy {flow['policy']}").append(f"   {flow['place'] or 'built in'}", style="dim"))
         rows = [
             (

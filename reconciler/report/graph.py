@@ -33,7 +33,7 @@ def graph_text(topology: Topology) -> Text:
 
 
 def graph_mermaid(topology: Topology) -> str:
-    """Return a Mermaid flowchart: one subgraph per data centre, one arrow per flow, dotted where it is disabled."""
+    """Return a Mermaid flowchart: one subgraph per data centre, one arrow per flow, dotted where it does not run."""
     return mermaid(topology_picture(topology))
 
 
@@ -54,7 +54,8 @@ def _widths(rows: list[tuple[str, ...]]) -> list[int]:
 
 
 def _line(flow: Flow, widths: list[int]) -> Text:
+    runs = flow.enabled and not flow.failed_over
     cells = [cell.ljust(width) for cell, width in zip(columns(flow), widths, strict=True)]
-    line = Text("   ".join(cells).rstrip(), style="" if flow.enabled else "dim")
-    line.stylize("green" if flow.enabled else "dim", 0, 1)
+    line = Text("   ".join(cells).rstrip(), style="" if runs else "dim")
+    line.stylize("green" if runs else "dim", 0, 1)
     return line

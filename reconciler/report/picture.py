@@ -96,18 +96,19 @@ def topology_picture(topology: Topology) -> Picture:
         Box(cluster.alias, cluster.datacenter, _addresses(cluster.bootstrap)) for cluster in topology.clusters.values()
     )
     arrows = tuple(
-        Arrow(flow.name, flow.source, flow.target, _words(flow), dotted=not flow.enabled) for flow in topology.flows
+        Arrow(flow.name, flow.source, flow.target, _words(flow), dotted=bool(_resting(flow))) for flow in topology.flows
     )
     counts = f"{counted(len(boxes), 'cluster')}, {counted(len(arrows), 'flow')}"
     told = "; ".join(f"{one.source} to {one.target}" for one in arrows)
-    disabled: tuple[tuple[Key, str], ...] = (("dotted", "disabled"),)
+    said = dict.fromkeys(why for flow in topology.flows for why in _resting(flow))
+    legend: tuple[tuple[Key, str], ...] = (("dotted", " or ".join(said)),) if said else ()
     return Picture(
         topology.name,
         counts,
         f"{counts}{': ' if told else ''}{told}.",
         boxes,
         arrows,
-        (("plain", "flow, in the colour of its source"), *(disabled if any(one.dotted for one in arrows) else ())),
+        (("plain", "flow, in the colour of its source"), *legend),
     )
 
 
@@ -118,9 +119,14 @@ def columns(flow: Flow) -> tuple[str, ...]:
         f"offsets {flow.offsets}" if flow.offsets != "auto" else "",
         counted(flow.tasks, "task") if flow.tasks > 1 else "",
         f"replication factor {flow.replication_factor}" if flow.replication_factor else "",
-        "" if flow.enabled else "disabled",
+        *_resting(flow),
     )
     return f"→ {flow.target}", taken(flow), _named(flow), ", ".join(filter(None, extras))
+
+
+def _resting(flow: Flow) -> tuple[str, ...]:
+    """Say why a flow does not run."""
+    return (*(() if flow.enabled else ("disabled",)), *(("failed over",) if flow.failed_over else ()))
 
 
 def taken(flow: Flow) -> str:

@@ -174,7 +174,7 @@ def test_the_gate_ends_a_run_when_another_declaration_is_in_force_and_reads_the_
 ) -> None:
     gate = opened(files)
     try:
-        assert gate.passed() == (files.topology, ("west",)), "nothing was ever put in force"
+        assert gate.passed()[:2] == (files.topology, ("west",)), "nothing was ever put in force"
         assert "nothing was ever put in force by `anabranch apply`" in capsys.readouterr().err
         files.apply()
         assert not looked_again(gate), "it is its own"
@@ -183,7 +183,7 @@ def test_the_gate_ends_a_run_when_another_declaration_is_in_force_and_reads_the_
         files.apply()
         eventually("it hears of it", lambda: looked_again(gate))
         assert f"digest {second} is in force since" in capsys.readouterr().err
-        assert gate.passed() == (files.topology, ("west",))
+        assert gate.passed()[:2] == (files.topology, ("west",))
         assert gate.topology.flows[0].tasks == 2
     finally:
         gate.close()

@@ -120,6 +120,7 @@ def test_json(here: pytest.CaptureFixture[str]) -> None:
         "from": "eu-west",
         "to": "us-east",
         "enabled": True,
+        "failed_over": False,
         "origin": "replication[0] (active-active)",
     }
 

@@ -55,6 +55,7 @@ CHANGED: dict[str, Any] = {
     "acls": False,
     "groups": GroupRules(("readers",)),
     "enabled": False,
+    "failed_over": True,
     "target": "north",
 }
 

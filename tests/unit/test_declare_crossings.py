@@ -30,6 +30,46 @@ def test_identity_both_ways_is_told_where_the_second_direction_is_declared(tmp_p
     assert problem.message == "policy identity copies the same topics both ways between a and b"
 
 
+FAILED_OVER = ", failed-over: true"
+
+
+def test_what_failback_copies_back_nobody_else_copies_there(tmp_path: Path) -> None:
+    over, back = flow("a", "b", "identity", "orders", FAILED_OVER), flow("b", "a", "identity", "orders")
+    for body in (over + back, back + over):
+        (problem,) = refused(tmp_path, HEAD + "flows:\n" + body)
+        assert problem.code == "AB116"
+        assert problem.message.startswith("flow b-a takes orders, which failback of flow a-b (")
+        assert problem.message.endswith(") copies from b to a as well")
+        assert problem.remedy.startswith("disable flow b-a until flow a-b has failed back")
+    for other in (flow("b", "a", "identity", "users"), flow("b", "a", "default", "orders")):
+        assert flows(tmp_path, "flows:\n" + over + other) == ["a→b", "b→a"]
+
+
+def test_a_flow_that_is_failed_over_counts_the_other_way_round_in_rings(tmp_path: Path) -> None:
+    ring = flow("a", "c", "identity") + flow("c", "b", "identity")
+    over = "  - {from: a, to: b, policy: {type: identity}, failed-over: true}\n"
+    assert len(flows(tmp_path, "flows:\n" + ring + over.replace("a, to: b", "b, to: a"))) == 3
+    (problem,) = refused(tmp_path, HEAD + "flows:\n" + ring + over)
+    assert problem.code == "AB107"
+    assert problem.message.endswith("(policy identity); failed over, and so counted the other way round: a-b")
+
+
+def test_two_flows_failed_over_against_each_other_are_both_ways_still(tmp_path: Path) -> None:
+    both = flow("a", "b", "identity", extra=FAILED_OVER) + flow("b", "a", "identity", extra=FAILED_OVER)
+    (problem,) = refused(tmp_path, HEAD + "flows:\n" + both)
+    assert problem.code == "AB108"
+    assert problem.message.endswith("; failed over, and so counted the other way round: a-b and b-a")
+
+
+def test_failing_over_is_for_one_flow_alone(tmp_path: Path) -> None:
+    assert codes(tmp_path, "defaults: {failed-over: true}\nflows: [{from: a, to: b}]\n") == ["AB103"]
+    assert codes(tmp_path, "replication: [{active-active: [a, b], failed-over: true}]\n") == ["AB104"]
+    one = load(tmp_path, HEAD + "replication: [{from: a, to: b, failed-over: true}, {active-active: [b, c]}]\n")
+    assert [made.name for made in one.flows if made.failed_over] == ["a-b"]
+    entry = "replication: [{active-active: [b, c]}]\nflows: [{from: c, to: b, failed-over: true}]\n"
+    assert [made.name for made in load(tmp_path, HEAD + entry).flows if made.failed_over] == ["c-b"]
+
+
 @pytest.mark.parametrize("offsets", ["auto", "translated"])
 def test_records_may_be_repeated_where_offsets_are_not_identical(tmp_path: Path, offsets: str) -> None:
     body = f"defaults: {{offsets: {offsets}, delivery: at-least-once}}\nflows: [{{from: a, to: b}}]\n"

@@ -44,6 +44,15 @@ def test_text_groups_clusters_by_data_centre_and_flows_by_source(tmp_path: Path)
     ]
 
 
+def test_a_flow_that_is_failed_over_is_told_and_dotted(tmp_path: Path) -> None:
+    topology = load(tmp_path, HEAD + "flows: [{from: a, to: b, failed-over: true}, {from: b, to: a}]\n")
+    lines = graph_text(topology).plain.splitlines()
+    assert [line for line in lines if "failed over" in line] == ["    → b   .*   as a.…   failed over"]
+    assert [line for line in graph_mermaid(topology).splitlines() if "-.->" in line] == [
+        '  c0 -.->|".#42;<br/>as a.…<br/>failed over"| c1'
+    ]
+
+
 def test_mermaid_is_well_formed_whatever_names_hold(tmp_path: Path) -> None:
     topology = load(tmp_path, HEAD + BODY)
     lines = graph_mermaid(topology).splitlines()

@@ -93,7 +93,7 @@ def test_it_allows_what_the_model_has() -> None:
 
 def test_the_fields_of_a_flow_are_the_same_everywhere() -> None:
     fields = set(FIELDS)
-    assert set(SCHEMA["properties"]["defaults"]["properties"]) == fields | {"clients"}
+    assert set(SCHEMA["properties"]["defaults"]["properties"]) == (fields - {"failed-over"}) | {"clients"}
     assert set(DEFINITIONS["flow"]["properties"]) == fields | {"from", "to", "name"}
     assert set(DEFINITIONS["pattern"]["properties"]) == fields | {"from", "to", "name", *PATTERN_KINDS}
 

@@ -264,13 +264,17 @@ def test_it_stands_alone_and_has_words_for_who_cannot_see_it() -> None:
     assert not re.search(r"href|url\(|@import|<image", text)
 
 
-def test_flows_have_the_colour_of_their_source_and_disabled_ones_are_dotted() -> None:
-    drawn = Drawn(graph_svg(topology(flow("a", "b"), flow("b", "a", enabled=False))))
+def test_flows_have_the_colour_of_their_source_and_those_that_rest_are_dotted() -> None:
+    drawn = Drawn(graph_svg(topology(flow("a", "b"), flow("b", "a", enabled=False), flow("a", "c", failed_over=True))))
     groups = drawn.groups("flow")
     assert groups["a-b"].attrib["class"] == f"flow {HUES[0][0]}"
     assert groups["b-a"].attrib["class"] == f"flow {HUES[1][0]} dotted"
+    assert groups["a-c"].attrib["class"] == f"flow {HUES[0][0]} dotted"
     (legend,) = (one for one in drawn.root.iter() if one.get("class") == "legend")
-    assert [one.text for one in legend.iter(f"{SVG}text")] == ["flow, in the colour of its source", "disabled"]
+    assert [one.text for one in legend.iter(f"{SVG}text")] == [
+        "flow, in the colour of its source",
+        "disabled or failed over",
+    ]
 
 
 def test_a_topology_without_flows_and_one_with_a_lone_cluster() -> None:
