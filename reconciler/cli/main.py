@@ -25,6 +25,7 @@ from reconciler.cli.destroy import destroy
 from reconciler.cli.doctor import doctor
 from reconciler.cli.drift import drift
 from reconciler.cli.explain import explain
+from reconciler.cli.failback import failback
 from reconciler.cli.failover import failover
 from reconciler.cli.graph import graph
 from reconciler.cli.init import init
@@ -64,6 +65,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "resume": resume,
     "restart": restart,
     "failover": failover,
+    "failback": failback,
     "verify": verify,
     "schema": schema,
     "demo": demo,

@@ -80,18 +80,18 @@ def replicate(
     def drive(passed: Passed) -> Outcome:
         (topology, targets, flows), run = passed, new_run()
         progress = _Progress(console, flows)
-        watcher = Watcher(warn=_warn, seen=progress.seen, phase=say, note=say)
+        watcher = Watcher(warn=warn, seen=progress.seen, phase=say, note=say)
         specs = [FlowSpec.compile(topology, flow, run, round_seconds) for flow in flows]
         folder = (state_dir or default_state_dir()) / topology.name / run
         wishes = Wishes(until_caught_up, ledgers, growing(topology, make=reconcile), spark_of(topology, targets))
-        with looking_after_groups(topology, flows, _warn):
+        with looking_after_groups(topology, flows, warn):
             outcome = Drive(specs, folder, watcher, wishes).run(gate.is_superseded)
         progress.show()
         return outcome
 
     outcome = _drive_on(gate, drive)
     if outcome.ending is Ending.PARKED:
-        print_problems(dict.fromkeys(_parked(flow, partition) for flow, partition in outcome.parked))
+        print_problems(dict.fromkeys(parked_problem(flow, partition) for flow, partition in outcome.parked))
         raise typer.Exit(1)
     console.print(outcome.ending.value, style="dim")
 
@@ -173,11 +173,13 @@ def _ledger_files(folder: Path, output: Literal["json", "parquet"]) -> LedgerFil
     return LedgerFiles(folder, output)
 
 
-def _warn(text: str) -> None:
+def warn(text: str) -> None:
+    """Print a warning of a run to stderr."""
     print_problems((Problem("AB330", "", text, ""),), severity="warning")
 
 
-def _parked(flow: str, partition: PartitionStatus) -> Problem:
+def parked_problem(flow: str, partition: PartitionStatus) -> Problem:
+    """Return why a partition of a flow was not copied to its end."""
     where = f"flow {flow}, {partition.remote}/{partition.partition}"
     if partition.state is PartitionState.PAUSED:
         return Problem("AB230", where, "paused before it was caught up", "let it go on with `anabranch resume`")

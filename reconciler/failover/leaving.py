@@ -174,7 +174,7 @@ class Leaving:
         """Wait until everything is copied that the source has.
 
         Raises:
-            EnvironmentFault: AB706, it is not; nothing was changed.
+            EnvironmentFault: AB707, it is not; nothing was changed.
         """
         deadline = time.monotonic() + patience
         while waiting := sum(one.waiting or 0 for one in self.crossings()):
@@ -183,7 +183,7 @@ class Leaving:
                 where = f"{self._target.cluster.where}, flow {self._flow.name}"
                 message = f"after {patience:g} s {waiting:,} records are not copied yet: nothing was changed"
                 remedy = "stop who writes at the source, see that `replicate` runs, or go without --until-caught-up"
-                raise EnvironmentFault(Problem("AB706", where, message, remedy))
+                raise EnvironmentFault(Problem("AB707", where, message, remedy))
             time.sleep(_TICK)
 
     def cut(self, state: FailedOver) -> FailedOver:

@@ -9,7 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from reconciler.model.errors import Problem
-from reconciler.model.failover import Carried, Crossing, FailoverPlan
+from reconciler.model.failover import Carried, Crossing, FailbackPlan, FailoverPlan, Returning
 from reconciler.report.columns import aligned
 from reconciler.report.measures import UNKNOWN
 from reconciler.report.words import counted
@@ -49,6 +49,38 @@ def _crossings(plan: FailoverPlan) -> Iterator[Text]:
         yield Text(f"  {behind} of {plan.source} would stay behind: nobody sees them at {plan.target}", style="red")
 
 
+def failback_lines(plan: FailbackPlan) -> Iterator[Text]:
+    """Yield what a failback would do."""
+    yield Text(f"failback of flow {plan.flow}: everybody goes from {plan.target} back to {plan.source}", style="bold")
+    yield Text(f"  {plan.state.by} failed it over: {_PHASES[plan.state.phase]}", "dim")
+    yield Text("")
+    rows = [
+        [one.remote, f"{one.new:,}", one.topic, f"{one.diverged:,}", _becomes(plan, one)]
+        for one in plan.topics
+        if one.is_copied or one.diverged
+    ]
+    titles = ("copy", "new records", "original", "never crossed", "")
+    found = aligned(titles, rows, right=("new records", "never crossed"), indent=2)
+    yield from found or [Text("  nothing came to the copies meanwhile, and nothing is left at the originals")]
+    yield Text("")
+    yield from groups_lines(plan.groups, plan.target, plan.source)
+    for notice in plan.notices:
+        yield Text(f"  ! {notice}", style="yellow")
+
+
+def _becomes(plan: FailbackPlan, one: Returning) -> str | Text:
+    if one.mode == "rebuilt":
+        return f"{one.topic} was made anew: its copy is copied back as a whole"
+    if one.is_diverged and not one.is_rebuilt:
+        return Text(f"diverged: refused without --rebuild {one.topic}", style="red")
+    if one.is_rebuilt:
+        away = f"{counted(one.diverged, 'record')} of {plan.source} exported and dropped"
+        return Text(f"{away}; made anew, and the copy copied back as a whole", style="red")
+    if one.is_copied:
+        return "copied back"
+    return f"crosses when the flow goes on, as nothing came to {one.remote}"
+
+
 def groups_lines(groups: Sequence[Carried], here: str, there: str) -> Iterator[Text]:
     """Yield where positions of groups go on at the other side."""
     rows = [
@@ -83,6 +115,19 @@ def failover_json(plan: FailoverPlan) -> dict[str, Any]:
         "sourceLost": plan.is_source_lost,
         "recordsNotCopied": plan.waiting,
         "partitions": [asdict(one) for one in plan.crossings],
+        "groups": [asdict(one) for one in plan.groups],
+        "notices": list(plan.notices),
+    }
+
+
+def failback_json(plan: FailbackPlan) -> dict[str, Any]:
+    """Return a failback's plan as JSON types."""
+    return {
+        "flow": plan.flow,
+        "source": plan.source,
+        "target": plan.target,
+        "phase": plan.state.phase,
+        "topics": [asdict(one) for one in plan.topics],
         "groups": [asdict(one) for one in plan.groups],
         "notices": list(plan.notices),
     }
