@@ -13,6 +13,7 @@ from typing import Any
 from reconciler.model.access import Access
 from reconciler.model.binding import ObservedBindings
 from reconciler.model.declaration import InForce
+from reconciler.model.failover import Cut, FailedOver
 from reconciler.model.ownership import OwnedTopic
 
 EFFECTIVE_KEYS = ("cleanup.policy", "max.message.bytes", "retention.bytes", "retention.ms")
@@ -109,6 +110,7 @@ class ObservedCluster:
         owned: ownership records by topic name; of targets only.
         in_force: which declaration of the topology is in force there; of targets only.
         aliases: under which other names something of the topology is in force there; of targets only.
+        failed_over: which flows of the topology are on record there as failed over, by name; of targets only.
         access: what we may do there.
         acls: who may do what with its topics, where flows follow ACLs.
     """
@@ -125,6 +127,7 @@ class ObservedCluster:
     in_force: InForce | None = None
     acls: ObservedBindings = field(default_factory=ObservedBindings)
     aliases: frozenset[str] = frozenset()
+    failed_over: Mapping[str, FailedOver] = field(default_factory=dict)
 
     def knows_key(self, key: str) -> bool:
         """Tell whether the brokers take this topic-level key, as far as they said."""
@@ -138,6 +141,7 @@ class ObservedCluster:
             "topic_keys": sorted(self.topic_keys),
             "timestamp_keys": list(self.timestamp_keys),
             "topics": {name: self.topics[name].to_json() for name in sorted(self.topics)},
+            "failed_over": {name: asdict(self.failed_over[name]) for name in sorted(self.failed_over)},
             "owned": {name: asdict(self.owned[name]) for name in sorted(self.owned)},
             "access": self.access.to_json(),
             "acls": self.acls.to_json(),
@@ -164,4 +168,13 @@ class ObservedCluster:
             in_force=InForce(**data["in_force"]) if data.get("in_force") else None,
             acls=ObservedBindings.from_json(data["acls"]),
             aliases=frozenset(data["aliases"]),
+            failed_over={name: _failed_over(one) for name, one in data["failed_over"].items()},
         )
+
+
+def _failed_over(data: Mapping[str, Any]) -> FailedOver:
+    cuts = {
+        topic: Cut(**{**cut, "ends": tuple((source, target) for source, target in cut["ends"])})
+        for topic, cut in data["cuts"].items()
+    }
+    return FailedOver(**{**data, "cuts": cuts})

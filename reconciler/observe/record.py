@@ -14,7 +14,7 @@ from reconciler.model.errors import DeclaredInputError, Problem
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.topology import Topology
 
-FORMAT = 5
+FORMAT = 6
 
 
 def write_observed(

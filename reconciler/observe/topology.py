@@ -32,6 +32,7 @@ from reconciler.observe.access import observe_access
 from reconciler.observe.connection import Configs, Connection, operations_of
 from reconciler.state import faults
 from reconciler.state.declarations import Declarations
+from reconciler.state.failovers import failed_over
 from reconciler.state.journal import OWNED
 from reconciler.state.ownership import INTERNAL_TOPICS, Ownership, Records
 
@@ -62,6 +63,7 @@ def observe(topology: Topology, targets: Collection[str]) -> dict[str, ObservedC
         # What other topologies have made is theirs to look at: we may not be allowed to.
         ours = {name for name, record in owned.topics.items() if record.topology == topology.name} & names[alias]
         seen = _observe_cluster(clusters[alias], connections[alias], touched[alias] | ours, owned)
+        seen = replace(seen, failed_over=failed_over(topology.name, owned.others))
         if alias in targets and OWNED.name in seen.names:
             seen = _with_in_force(seen, clusters[alias], topology.name)
         is_granted = alias in targets and (clusters[alias].replicator or seen.acls.owned_by(topology.name))
@@ -121,6 +123,7 @@ def observe_owned(topology: Topology, targets: Collection[str]) -> tuple[dict[st
         # Asked by name: what is hidden from us must not look as if it were gone.
         ours = {name for name, record in owned.topics.items() if record.topology == topology.name}
         seen = _observe_cluster(cluster, connection, ours, owned)
+        seen = replace(seen, failed_over=failed_over(topology.name, owned.others))
         if OWNED.name in seen.names:
             seen = _with_in_force(seen, cluster, topology.name)
         records = seen.acls.owned_by(topology.name)

@@ -149,8 +149,11 @@ def _groups(flow: Flow) -> tuple[Pattern, ...]:
 
 def _of_copies(flow: Flow, aliases: Collection[str]) -> Iterator[_Need]:
     for pattern in copies(flow, aliases):
-        yield _Need("topic", pattern, ["READ", "WRITE"], "copies")
+        yield _Need("topic", pattern, ["READ"] if flow.failed_over else ["READ", "WRITE"], "copies")
         yield _Need("topic", pattern, ["DESCRIBE_CONFIGS"], _LOOK, ["replicate"], is_optional=True)
+        if flow.failed_over:
+            # People write there now: nobody of ours may change what they have.
+            continue
         yield _Need("topic", pattern, ["CREATE"], "making them", ["apply"])
         yield _Need("topic", pattern, ["ALTER"], "letting them grow", ["apply"])
         yield _Need("topic", pattern, ["ALTER_CONFIGS"], "their settings", ["apply"])

@@ -27,6 +27,7 @@ from reconciler.model.steps import (
 from reconciler.model.topology import Topology
 from reconciler.plan.desired import desired_of
 from reconciler.plan.differences import config_changes
+from reconciler.plan.failed_over import resolved, running
 from reconciler.plan.flows import not_started
 from reconciler.plan.guardrails import impossible, is_ours
 from reconciler.plan.offsets import Choice, Observed, choices
@@ -90,7 +91,8 @@ def adopt_plan(
         EnvironmentFault: AB360 to AB364, with every permission that is missing and every demand that cannot be met.
         AnabranchError: both, together.
     """
-    part = narrowed(topology, observed, targets, only) if only else topology
+    part = running(resolved(topology, observed))
+    part = narrowed(part, observed, targets, only) if only else part
     found = tuple(_found(part, observed, targets))
     begun = [choice for one in found for choice in one.begun]
     desired = desired_of(begun, observed)

@@ -1,13 +1,15 @@
 """Which ACLs a cluster gets: on copies, what principals may do with the originals, as far as a copy stays a copy.
 
 Pure. What the replicator itself needs is in `own`. Reading follows, writing does not: only the replicator writes to
-copies. What is granted is on record, and is revoked when the source's is gone; what others have granted is never
+copies. Of a flow that is failed over it is the other way round: writing follows too, as the replicator writes no more.
+What is granted is on record, and is revoked when the source's is gone; what others have granted is never
 touched. Nothing is revoked that could not be looked up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
 
 from reconciler.model.acl import Pattern
 from reconciler.model.binding import Binding, OwnedBinding
@@ -15,14 +17,28 @@ from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.steps import GrantAcl, Notice, RevokeAcl
 from reconciler.model.topology import Topology
+from reconciler.plan.failed_over import resolved
 from reconciler.plan.offsets import Choice, Observed
 from reconciler.plan.own import own_notices, own_steps
 
 _READING = ("READ", "DESCRIBE", "DESCRIBE_CONFIGS")
+_WRITING = "WRITE"
 _EVERYBODY = "User:*"
 
 Copies = dict[str, str]
 """Originals and their copies of one flow, by name."""
+
+
+class _Copies(NamedTuple):
+    """The copies of one flow.
+
+    Attributes:
+        names: of originals and copies.
+        are_alone: whether a prefix of them covers no copy that is to stay one.
+    """
+
+    names: Copies
+    are_alone: bool
 
 
 def acl_steps(
@@ -39,7 +55,8 @@ def acl_steps(
     target = observed[alias]
     if target.acls.sight not in ("seen", "unsure") or _may_not_alter(target):
         return ()
-    steps = (*_followed_steps(topology, observed, chosen, alias), *own_steps(topology, target))
+    whole = resolved(topology, observed)
+    steps = (*_followed_steps(whole, observed, chosen, alias), *own_steps(whole, target))
     # Whom we followed, and who is the replicator now, or the other way round, keeps what both are allowed.
     granted = {step.binding for step in steps if isinstance(step, GrantAcl)}
     steps = tuple(step for step in steps if isinstance(step, GrantAcl) or step.binding not in granted)
@@ -95,11 +112,11 @@ def wanted_bindings(
     topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str
 ) -> dict[Binding, str]:
     """Return the ACLs that a target's copies should have, each with the name of the first flow that asks for it."""
-    target = observed[alias]
+    target, topology = observed[alias], resolved(topology, observed)
     ours = topology.clusters[alias].replicators
     found: dict[Binding, str] = {}
     for flow in _following(topology, alias):
-        copies = _copies(flow, chosen, target, topology)
+        copies = _Copies(_copies(flow, chosen, target, topology), _is_alone(flow, topology))
         for original in sorted(observed[flow.source].acls.bindings):
             if _may_follow(original, ours):
                 for copy in _followed(flow, original, copies):
@@ -150,7 +167,7 @@ def _copies(flow: Flow, chosen: Collection[Choice], target: ObservedCluster, top
     now = {
         choice.original.name: choice.remote
         for choice in chosen
-        if choice.flow == flow and (choice.blocked is None or choice.remote in target.owned)
+        if choice.flow.name == flow.name and (choice.blocked is None or choice.remote in target.owned)
     }
     return left | now
 
@@ -165,32 +182,47 @@ def _may_follow(original: Binding, ours: Collection[str]) -> bool:
     return original.permission == "ALLOW" or original.principal != _EVERYBODY
 
 
-def _followed(flow: Flow, original: Binding, copies: Copies) -> Iterator[Binding]:
-    """Yield what an ACL on originals means for their copies; nothing where it is not about reading."""
-    operations = _operations(original)
-    patterns = _patterns(flow, original.pattern, copies) if operations else ()
-    for pattern in patterns:
-        for operation in operations:
+def _is_alone(flow: Flow, topology: Topology) -> bool:
+    """Tell whether all copies under the prefix of a flow's source are of flows that are failed over as it is."""
+    others = topology.flows_into((flow.target,))
+    return all(other.failed_over for other in others if other.source == flow.source)
+
+
+def _followed(flow: Flow, original: Binding, copies: _Copies) -> Iterator[Binding]:
+    """Yield what an ACL on originals means for their copies; nothing where it is not about reading.
+
+    Of a flow that is failed over, writing is meant as well.
+    """
+    for operation in _operations(original, flow.failed_over):
+        is_named = operation == _WRITING and not copies.are_alone
+        for pattern in _patterns(flow, original.pattern, copies.names, is_named):
             yield Binding("topic", pattern, original.principal, operation, original.permission, original.host)
 
 
-def _operations(original: Binding) -> tuple[str, ...]:
+def _operations(original: Binding, writing: bool) -> tuple[str, ...]:
+    followed = (*_READING, _WRITING) if writing else _READING
     if original.operation != "ALL":
-        return (original.operation,) if original.operation in _READING else ()
+        return (original.operation,) if original.operation in followed else ()
     # Who may READ may DESCRIBE; who may not READ may still.
-    return ("READ", "DESCRIBE_CONFIGS") if original.permission == "ALLOW" else _READING
+    return tuple(one for one in followed if original.permission == "DENY" or one != "DESCRIBE")
 
 
-def _patterns(flow: Flow, pattern: Pattern, copies: Copies) -> Iterable[Pattern]:
+def _patterns(flow: Flow, pattern: Pattern, copies: Copies, is_named: bool = False) -> Iterable[Pattern]:
     """Return the patterns of the copies of the topics of a pattern, none of which covers anything else.
 
     Under the default policy all copies of a source, and they alone, begin with its alias: a prefix stays a prefix.
     Under any other policy it may be the prefix of somebody else's topics, so each copy is named.
+
+    Args:
+        flow: the flow.
+        pattern: of originals.
+        copies: of the flow.
+        is_named: whether each copy is named under any policy.
     """
     if not (pattern.prefixed or pattern.is_everything):
         return [Pattern(copies[pattern.name])] if pattern.name in copies else []
     covered = [copy for name, copy in copies.items() if pattern.covers(Pattern(name))]
-    if flow.policy.kind != "default" or not covered:
+    if is_named or flow.policy.kind != "default" or not covered:
         return [Pattern(copy) for copy in sorted(covered)]
     rest = "" if pattern.is_everything else pattern.name
     return [Pattern(f"{flow.source}{flow.policy.separator}{rest}", prefixed=True)]

@@ -27,6 +27,7 @@ from reconciler.model.topology import Topology
 from reconciler.plan.bindings import acl_steps
 from reconciler.plan.desired import desired_of
 from reconciler.plan.differences import config_changes
+from reconciler.plan.failed_over import failover_notices, of_running, resolved, running
 from reconciler.plan.flows import not_started, planned_flow
 from reconciler.plan.guardrails import refusals
 from reconciler.plan.naming import misnamed
@@ -51,9 +52,11 @@ def build_plan(
         EnvironmentFault: AB360 to AB362, with every permission that is missing and every demand that cannot be met.
         AnabranchError: both, together.
     """
+    declared, topology = topology, resolved(topology, observed)
     chosen = choices(topology, observed, targets)
-    desired = desired_of(chosen, observed)
-    _raise_problems(topology, observed, chosen, desired, targets)
+    begun = of_running(chosen)
+    desired = desired_of(begun, observed)
+    _raise_problems(running(topology), observed, begun, desired, targets)
     clusters = []
     for alias in topology.aliases:
         flows = tuple(flow for flow in topology.flows_into(targets) if flow.target == alias)
@@ -71,15 +74,16 @@ def build_plan(
                 flows=tuple(
                     planned_flow(flow, [choice for choice in chosen if choice.flow == flow], observed[alias].access)
                     for flow in flows
+                    if not flow.failed_over
                 ),
-                not_started=tuple(not_started([choice for choice in chosen if choice.flow.target == alias])),
+                not_started=tuple(not_started([choice for choice in begun if choice.flow.target == alias])),
                 left_alone=tuple(left_alone(chosen, observed[alias], topology)),
-                warnings=tuple(warnings(topics, alias, topology, observed)),
-                declared=_declared(topology, observed[alias]) if flows or observed[alias].in_force else None,
+                warnings=(*warnings(topics, alias, topology, observed), *failover_notices(declared, observed[alias])),
+                declared=_declared(declared, observed[alias]) if flows or observed[alias].in_force else None,
                 wave=topology.wave(alias),
             )
         )
-    return Plan(topology.name, topology.digest, tuple(clusters))
+    return Plan(declared.name, declared.digest, tuple(clusters))
 
 
 def _granted(topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str) -> Iterator[Step]:

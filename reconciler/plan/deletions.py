@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from reconciler.model.errors import Problem, Refused
 from reconciler.model.removals import DELETION_KINDS, DeletionKind
 from reconciler.model.steps import Plan
+from reconciler.plan.failed_over import primaries_deleted
 from reconciler.plan.offsets import Observed
 
 MANY = 5
@@ -44,9 +45,10 @@ def check_deletions(plan: Plan, observed: Observed, allowed: Mapping[DeletionKin
         allowed: how many things of each kind may be deleted at most; what is not named may not.
 
     Raises:
-        Refused: AB420, it deletes more; the remedy names what allows it.
+        Refused: AB420, it deletes more; the remedy names what allows it. AB436, it deletes what people write to.
     """
-    problems = [
+    problems = list(primaries_deleted(plan, observed))
+    problems += [
         _too_many(plan, kind, observed, allowed)
         for kind in DELETION_KINDS
         if plan.deletions(kind) > allowed.get(kind, 0)

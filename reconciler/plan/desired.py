@@ -12,12 +12,13 @@ from itertools import groupby
 from reconciler.model.desired import DesiredTopic
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.topology import Topology
+from reconciler.plan.failed_over import of_running, resolved
 from reconciler.plan.offsets import Choice, Observed, choices
 from reconciler.plan.settings import settings_of
 
 
 def desired_topics(topology: Topology, observed: Observed, targets: Collection[str]) -> tuple[DesiredTopic, ...]:
-    """Return the remote topics of the flows into `targets`, by cluster, name and flow.
+    """Return the remote topics of the flows into `targets` that are not failed over, by cluster, name and flow.
 
     A copy with translated offsets may have several originals, of which the one on record, or the first, stands for all.
     Two flows may ask for the copy of one original with identical offsets here; the guardrails of the plan refuse that.
@@ -27,7 +28,7 @@ def desired_topics(topology: Topology, observed: Observed, targets: Collection[s
         observed: the targets and the sources of the flows into them.
         targets: aliases of target clusters.
     """
-    return desired_of(choices(topology, observed, targets), observed)
+    return desired_of(of_running(choices(resolved(topology, observed), observed, targets)), observed)
 
 
 def desired_of(chosen: Collection[Choice], observed: Observed) -> tuple[DesiredTopic, ...]:

@@ -14,6 +14,7 @@ from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.topology import Topology
 from reconciler.plan.bindings import stale, strangers
+from reconciler.plan.failed_over import failover_drift, resting_flows
 from reconciler.plan.settings import FLOORS
 
 _APPLY = "`anabranch apply` sets it back"
@@ -30,14 +31,16 @@ def drift_of(topology: Topology, observed: Mapping[str, ObservedCluster]) -> tup
         found
         for alias in topology.aliases
         if alias in observed
-        for look in (_of_ours, _of_strangers, _of_bindings)
+        for look in (_of_ours, _of_strangers, _of_bindings, failover_drift)
         for found in look(topology, observed[alias])
     )
 
 
 def _of_ours(topology: Topology, target: ObservedCluster) -> Iterator[Drifted]:
+    resting = resting_flows(topology, target)
     for name, record in sorted(target.owned.items()):
-        if record.topology != topology.name or not record.is_confirmed:
+        # What people write to is theirs to change.
+        if record.topology != topology.name or not record.is_confirmed or record.flow in resting:
             continue
         existing = target.topics.get(name)
         if existing is None:
@@ -86,7 +89,10 @@ def _of_bindings(topology: Topology, target: ObservedCluster) -> Iterator[Drifte
         remedy = f"{_APPLY}, while {wanted} (flow {gone.flow})"
         name = gone.binding.pattern.name
         yield Drifted(target.alias, "missing", name, "acl", str(gone.binding), None, remedy)
-    for one in strangers(topology, target):
+    resting = resting_flows(topology, target)
+    for one, flow in strangers(topology, target).items():
+        if flow in resting:
+            continue
         remedy = "no apply granted it: `apply --allow-delete acl=N` takes it away; or grant it on the original as well"
         yield Drifted(target.alias, "unmanaged", one.pattern.name, "acl", None, str(one), remedy)
 

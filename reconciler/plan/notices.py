@@ -12,6 +12,7 @@ from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.steps import Notice
 from reconciler.model.topology import Topology
 from reconciler.plan.bindings import acl_notices
+from reconciler.plan.failed_over import resting_flows
 from reconciler.plan.naming import one_metric_name
 from reconciler.plan.offsets import Choice, Observed, taken_topics
 from reconciler.plan.prune import prunable
@@ -22,9 +23,10 @@ def left_alone(chosen: Collection[Choice], target: ObservedCluster, topology: To
     """Yield what is ours on this cluster and no longer asked for: it is not deleted unless somebody allows it."""
     wanted = {choice.remote for choice in chosen if choice.flow.target == target.alias}
     flows = {flow.name: flow for flow in topology.flows}
+    resting = resting_flows(topology, target)
     may_go = {step.name for step in prunable(topology, target, wanted)}
     for name, record in sorted(target.owned.items()):
-        if record.topology != topology.name or name in wanted or name not in target.names:
+        if record.topology != topology.name or name in wanted or name not in target.names or record.flow in resting:
             continue
         flow = flows.get(record.flow)
         original = f"{record.source}'s {record.source_topic}"
@@ -49,7 +51,7 @@ def warnings(topics: Collection[DesiredTopic], alias: str, topology: Topology, o
     if not flows and not topology.clusters[alias].replicator:
         yield Notice(f"cluster {alias}", "no enabled flow leads into it")
     for flow in flows:
-        if not taken_topics(flow, topology, observed):
+        if not flow.failed_over and not taken_topics(flow, topology, observed):
             yield Notice(f"flow {flow.name}", f"no topic of {flow.source} matches; it waits for one")
     yield from acl_notices(topology, observed, alias)
     for name, other in one_metric_name([topic.name for topic in topics], target.names):

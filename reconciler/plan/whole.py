@@ -16,6 +16,7 @@ from reconciler.model.topology import Topology
 from reconciler.plan.bindings import our_bindings
 from reconciler.plan.desired import desired_topics
 from reconciler.plan.differences import obsolete_keys
+from reconciler.plan.failed_over import resolved, running
 from reconciler.plan.guardrails import impossible, is_ours
 from reconciler.plan.offsets import Observed, choices
 
@@ -32,7 +33,7 @@ def whole_topics(topology: Topology, observed: Observed, targets: Collection[str
         Refused: AB402 to AB404, AB406, AB408 or AB409, with every refusal.
     """
     desired = desired_topics(topology, observed, targets)
-    problems = tuple(impossible(topology, observed, desired, targets))
+    problems = tuple(impossible(running(resolved(topology, observed)), observed, desired, targets))
     if problems:
         raise Refused(problems)
     wanted = [_whole(topic, observed[topic.cluster], topology) for topic in desired]

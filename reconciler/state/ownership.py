@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from reconciler.model.binding import OwnedBinding
 from reconciler.model.cluster import Cluster
 from reconciler.model.ownership import OwnedTopic
-from reconciler.state.journal import JOURNALS, OWNED, Journal, JournalTopic
+from reconciler.state.journal import JOURNALS, OWNED, Journal, JournalTopic, Value
 
 INTERNAL_TOPICS: dict[str, JournalTopic] = {topic.name: topic for topic in JOURNALS}
 """The topics that our own state needs on every target, by name."""
@@ -27,10 +27,12 @@ class Records(NamedTuple):
     Attributes:
         topics: by name.
         acls: that were granted.
+        others: the values of the journal that speak of something else.
     """
 
     topics: dict[str, OwnedTopic]
     acls: tuple[OwnedBinding, ...]
+    others: tuple[Value, ...] = ()
 
 
 class Ownership:
@@ -63,7 +65,8 @@ class Ownership:
         values = self._journal.read().values()
         topics = [_from_value(value) for value in values if value.get("kind") == _TOPIC]
         acls = tuple(OwnedBinding.from_json(value) for value in values if value.get("kind") == _ACL)
-        return Records({record.name: record for record in topics}, acls)
+        others = tuple(value for value in values if value.get("kind") not in (_TOPIC, _ACL))
+        return Records({record.name: record for record in topics}, acls, others)
 
     def write(self, records: Iterable[OwnedTopic]) -> None:
         """Store records, each over the one its topic had, and wait until they are stored.
