@@ -1,0 +1,51 @@
+"""Who may write to a flow's copies: the part of `failover` and `failback` that is about ACLs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from reconciler.model.errors import Problem
+from reconciler.model.flow import Flow
+from reconciler.model.steps import Plan
+from reconciler.model.topology import Topology
+
+
+def acl_plan(topology: Topology, flow: Flow, *, failed_over: bool, source_lost: bool = False) -> Plan:
+    """Return what changes in the ACLs of a flow's target.
+
+    Args:
+        topology: the declaration.
+        flow: which flow.
+        failed_over: whether it is to be failed over; otherwise it is no longer.
+        source_lost: whether the source is not asked.
+
+    Raises:
+        Unreachable: AB310, a cluster does not answer.
+        EnvironmentFault: something there may not be seen.
+    """
+    from reconciler.model.errors import Unreachable
+    from reconciler.observe.topology import observe, observe_owned
+    from reconciler.plan.failover_acls import failover_acl_plan
+
+    # What flows from elsewhere is none of this, and their sources need not answer.
+    pair = (flow.source, flow.target)
+    part = replace(topology, flows=tuple(one for one in topology.flows if (one.source, one.target) == pair))
+    if source_lost:
+        observed, unseen = observe_owned(part, (flow.target,))
+        if unseen:
+            raise Unreachable(unseen)
+    else:
+        observed = observe(part, (flow.target,))
+    whole = replace(topology, flows=part.flows)
+    return failover_acl_plan(whole, observed, flow.name, failed_over)
+
+
+def carry_acls_out(topology: Topology, plan: Plan, check: Callable[[str], None]) -> list[Problem]:
+    """Carry them out; return what went wrong."""
+    from reconciler.provision.direct import DirectProvisioner
+
+    if plan.changes_nothing:
+        return []
+    outcome = DirectProvisioner(topology, may_change=check).apply(plan)
+    return [failure.problem for failure in outcome.failed]
