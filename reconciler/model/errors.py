@@ -10,7 +10,7 @@ Everybody raises these; only `cli` turns them into exit codes. This module must 
     └── Locked               exit 5  another run holds the lock
 
 Codes are stable: AB1xx declared input, AB2xx data plane, AB3xx environment, AB4xx guardrails, AB5xx locks, AB6xx what
-`verify` finds, and offsets of consumers.
+`verify` finds, and offsets of consumers, AB7xx failover and failback.
 """
 
 from __future__ import annotations
