@@ -111,7 +111,8 @@ class Asker:
 
     def _answer(self, client: AdminClient, topic: str, answer: Future[Any]) -> Any:
         try:
-            return answer.result(self._seconds)
+            # No limit here: the request has one of its own, and ends with a reason.
+            return answer.result()
         except KafkaException as failure:
             error = failure.args[0]
         if error.code() in _NOT_THERE:

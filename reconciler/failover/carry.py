@@ -6,7 +6,7 @@ becomes one in its copy; where a flow leads here, the position in a copy becomes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.checkpoints.client import MirrorClient
@@ -74,12 +74,36 @@ def paths(topology: Topology, here: Groups, there: Groups) -> dict[str, list[Pat
     return found
 
 
-def groups_that_read(here: Groups, topics: Iterable[str], chosen: Sequence[str] | None, flow: Flow) -> list[str]:
+def logical(flow: Flow, topology: Topology, ways: Paths, topics: Iterable[str]) -> set[str]:
+    """Return the topics on a side whose readers move with a flow.
+
+    They are the flow's own there, and, where two clusters replicate both ways, copies of the other side's topics of
+    the same names: who reads one reads the other.
+
+    Args:
+        flow: which one.
+        topology: the declaration.
+        ways: from this side.
+        topics: the flow's own, as they are called there.
+    """
+    others = {
+        name
+        for name, some in ways.items()
+        for path in some
+        if path.flow.name != flow.name
+        and path.flow.source == flow.target
+        and flow.topics.matches(path.original)
+        and flow.takes(path.original, topology.aliases)
+    }
+    return {*topics, *others}
+
+
+def groups_that_read(here: Groups, topics: Collection[str], chosen: Sequence[str] | None, flow: Flow) -> list[str]:
     """Return the groups to be moved: those that are chosen, and have a position in one of some topics.
 
     Args:
         here: the side that they leave.
-        topics: of the flow, as they are called there.
+        topics: what `logical` returned.
         chosen: names and regular expressions; None means those that the flow takes along, all where it names none.
         flow: which one.
 
@@ -88,12 +112,11 @@ def groups_that_read(here: Groups, topics: Iterable[str], chosen: Sequence[str] 
             from us (AB313).
         Unreachable: AB310, no answer.
     """
-    wanted = set(topics)
     names, _ = here.chosen(list(chosen) if chosen else ["all"])
     if not chosen and flow.groups.include:
         names = [name for name in names if flow.groups.takes(name)]
-    reading = {one.group for one in here.committed(names) if one.topic in wanted}
-    return [name for name in names if name in reading or (chosen and name in chosen)]
+    reading = {one.group for one in here.committed(names) if one.topic in topics}
+    return [name for name in names if name in reading]
 
 
 def carried(

@@ -127,9 +127,9 @@ class Leaving:
         """
         if self._source is None:
             return carry.by_checkpoints(self._topology, self._flow, self._target, self._wishes.groups)
-        topics = {one.topic for one in found}
-        groups = carry.groups_that_read(self._source, topics, self._wishes.groups, self._flow)
         ways = carry.paths(self._topology, self._source, self._target)
+        topics = carry.logical(self._flow, self._topology, ways, {one.topic for one in found})
+        groups = carry.groups_that_read(self._source, topics, self._wishes.groups, self._flow)
         return carry.carried(self._topology, self._source, self._target, self._source.committed(groups), ways)
 
     def _notices(self) -> Iterable[str]:

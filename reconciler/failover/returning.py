@@ -321,9 +321,10 @@ class Coming:
         Raises:
             AnabranchError: a cluster does not answer, or something there is refused.
         """
-        remotes = {cut.remote for cut in state.cuts.values()}
-        groups = carry.groups_that_read(self._target, remotes, self._wishes.groups, self._flow)
         ways: dict[str, list[Path]] = dict(carry.paths(self._topology, self._target, self._source))
+        remotes = {cut.remote for cut in state.cuts.values()}
+        topics = carry.logical(self._flow, self._topology, ways, remotes)
+        groups = carry.groups_that_read(self._target, topics, self._wishes.groups, self._flow)
         if state.phase == "returning":
             for one in topics:
                 cut = state.cuts[one.topic]

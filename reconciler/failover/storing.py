@@ -1,0 +1,137 @@
+"""An empty topic, and records of elsewhere written to it: each once, with headers that say where it stood."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from reconciler.failover.topics import Shape, Topics
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem
+from reconciler.state import clients
+from reconciler.state.faults import in_words, is_refusal, no_connection, refused, unreachable
+
+TOPIC_HEADER, PARTITION_HEADER, OFFSET_HEADER = "anabranch.topic", "anabranch.partition", "anabranch.offset"
+
+_POLL_SECONDS = 0.5
+# What no broker takes more of in one request, unless its socket.request.max.bytes is raised.
+_LARGEST = 100 * 2**20
+# Records keep their times, so nothing may go for its age; nor is one the older version of another here.
+_CONFIG = {
+    "cleanup.policy": "delete",
+    "max.message.bytes": str(_LARGEST),
+    "message.timestamp.type": "CreateTime",
+    "retention.bytes": "-1",
+    "retention.ms": "-1",
+}
+
+
+def ready(cluster: Cluster, topic: str, partitions: int, seconds: float) -> int:
+    """Make sure that there is a topic without records; return how many partitions it has."""
+    topics = Topics(cluster, seconds)
+    there = topics.look(topic)
+    if there is None and not topics.make(topic, Shape(partitions, topics.usual_replicas, _CONFIG)):
+        there = topics.look(topic)
+    if there is not None:
+        partitions = there.shape.partitions
+    topics.await_led(topic, partitions)
+    bounds = topics.bounds(topic, partitions)
+    # A leader that does not answer now may have something.
+    if len(bounds) < partitions or any(first < end for first, end in bounds.values()):
+        what = "holds records already: written again, some would be there twice"
+        remedy = "name another topic, or delete it where it is what is left of an export that was broken off"
+        raise EnvironmentFault(Problem("AB724", f"{cluster.where}, topic {topic}", what, remedy))
+    return partitions
+
+
+class Store:
+    """Writes records to a topic, each once."""
+
+    def __init__(self, cluster: Cluster, topic: str, seconds: float) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._seconds = seconds
+        self._failed: list[KafkaError] = []
+        self._count = 0
+        self._reports = clients.Reports()
+        settings = {
+            "acks": "all",
+            "enable.idempotence": True,
+            "linger.ms": 20,
+            "message.max.bytes": _LARGEST,
+            "message.timeout.ms": int(seconds * 1000),
+        }
+        self._producer = clients.make(Producer, cluster, settings, self._reports)
+
+    def put(self, message: Message, partition: int) -> None:
+        """Hand over one record; it is stored some time later."""
+        _, timestamp = message.timestamp()
+        headers = [
+            *(message.headers() or ()),
+            (TOPIC_HEADER, (message.topic() or "").encode("ascii")),
+            (PARTITION_HEADER, b"%d" % (message.partition() or 0)),
+            (OFFSET_HEADER, b"%d" % (message.offset() or 0)),
+        ]
+        while True:
+            try:
+                self._producer.produce(
+                    self._topic,
+                    key=message.key(),
+                    value=message.value(),
+                    headers=headers,
+                    partition=partition,
+                    timestamp=timestamp,
+                    on_delivery=self._note,
+                )
+                self._producer.poll(0)
+            except BufferError:
+                # Its queue is full; what is in it is stored, or given up in time.
+                self._producer.poll(_POLL_SECONDS)
+            except (KafkaException, SystemError) as error:
+                self._end(error)
+            else:
+                break
+            self._check()
+        self._check()
+
+    def stored(self) -> int:
+        """Wait until all records are stored; return how many."""
+        try:
+            while self._producer.flush(_POLL_SECONDS):
+                self._check()
+        except (KafkaException, SystemError) as error:
+            self._end(error)
+        self._check()
+        return self._count
+
+    def _note(self, error: KafkaError | None, _: Message) -> None:
+        if error is None:
+            self._count += 1
+        else:
+            self._failed.append(error)
+
+    def _end(self, error: KafkaException | SystemError) -> None:
+        """Note why the producer came to its end: a fatal error is raised by whatever is called next."""
+        cause = error if isinstance(error, KafkaException) else error.__cause__
+        if not isinstance(cause, KafkaException):
+            raise error
+        self._failed.append(cause.args[0])
+
+    def _check(self) -> None:
+        if self._reports.not_let_in:
+            raise no_connection(self._cluster, self._reports.errors[-1], tuple(self._reports.errors))
+        if self._failed:
+            raise self._fault()
+
+    def _fault(self) -> AnabranchError:
+        # After a fatal error records are given up without a word; why is told of the producer as a whole.
+        told = [error for error in self._failed if error.code() != KafkaError._PURGE_QUEUE]
+        told = [*told, *self._reports.errors] or self._failed
+        # Brokers give a producer its id only where it may WRITE to some topic; that they do not is told as text.
+        if any(is_refusal(error) or "authorization failed" in error.str() for error in told):
+            return EnvironmentFault(refused(self._cluster, "WRITE", f"topic {self._topic}"))
+        if told[0].code() == KafkaError._MSG_TIMED_OUT:
+            what = f"records were not stored in topic {self._topic} after {self._seconds:g} s"
+            return unreachable(self._cluster, what)
+        where = f"{self._cluster.where}, topic {self._topic}"
+        remedy = "mend what the cluster names, delete the topic, and export again"
+        return EnvironmentFault(Problem("AB725", where, f"a record was not stored: {in_words(told[0])}", remedy))
