@@ -323,8 +323,8 @@ class Coming:
         """
         ways: dict[str, list[Path]] = dict(carry.paths(self._topology, self._target, self._source))
         remotes = {cut.remote for cut in state.cuts.values()}
-        topics = carry.logical(self._flow, self._topology, ways, remotes)
-        groups = carry.groups_that_read(self._target, topics, self._wishes.groups, self._flow)
+        read = carry.logical(self._flow, self._topology, ways, remotes)
+        groups = carry.groups_that_read(self._target, read, self._wishes.groups, self._flow)
         if state.phase == "returning":
             for one in topics:
                 cut = state.cuts[one.topic]
