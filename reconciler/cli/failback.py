@@ -28,10 +28,11 @@ from reconciler.cli.failover import (
     check_can_ask,
     chosen_flow,
     confirm,
-    move_acls,
 )
+from reconciler.cli.failover_acls import acl_plan, carry_acls_out
 from reconciler.cli.locking import Locks
 from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem
+from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
 
 if TYPE_CHECKING:
@@ -91,11 +92,12 @@ def failback(
     with stderr_console().status("looking at the clusters"):
         coming = Coming(topology, chosen, wishes)
         plan = coming.plan()
+        acls = acl_plan(topology, chosen, failed_over=False)
     try:
         if output == "text":
-            _print(plan)
+            _print(plan, acls)
         elif dry_run:
-            print_json(_json(plan, None, ()))
+            print_json(_json(plan, acls, None, ()))
         coming.check_divergence(plan)
         _check_export(plan, _Export(export, export_topic))
         if dry_run:
@@ -103,7 +105,7 @@ def failback(
             return
         if not yes:
             confirm(flow)
-        _carry_out(topology, coming, plan, _Export(export, export_topic), output)
+        _carry_out(topology, coming, (plan, acls), _Export(export, export_topic), output)
     finally:
         coming.close()
 
@@ -128,9 +130,12 @@ def _check_export(plan: FailbackPlan, export: _Export) -> None:
         raise DeclaredInputError(problems)
 
 
-def _carry_out(topology: Topology, coming: Coming, plan: FailbackPlan, export: _Export, output: TextOrJson) -> None:
+def _carry_out(
+    topology: Topology, coming: Coming, plans: tuple[FailbackPlan, Plan], export: _Export, output: TextOrJson
+) -> None:
     from reconciler.failover.carry import untold
 
+    plan, acls = plans
     console = stderr_console()
     with Locks(topology, (plan.target,), LOCK_SECONDS) as locks:
         locks.check(plan.target)
@@ -140,7 +145,7 @@ def _carry_out(topology: Topology, coming: Coming, plan: FailbackPlan, export: _
         for name in coming.rebuild(plan):
             console.print(f"{name} was made anew at {plan.source}", style="dim")
         _copy_back(topology, coming, plan)
-        problems = move_acls(topology, plan.flow, failed_over=False)
+        problems = carry_acls_out(topology, acls, locks.check)
         for _ in range(_MOST_TURNS):
             locks.check(plan.target)
             if not (left := coming.not_back(plan)):
@@ -154,7 +159,7 @@ def _carry_out(topology: Topology, coming: Coming, plan: FailbackPlan, export: _
         problems += [*refused, *untold(found, plan.source)]
         coming.end()
     if output == "json":
-        print_json(_json(plan, done, problems))
+        print_json(_json(plan, acls, done, problems))
     console.print(f"flow {plan.flow} is back: {done} positions are committed at {plan.source}, and it goes on")
     if any(flow.name == plan.flow and flow.failed_over for flow in topology.flows):
         hint = "the file still says `failed-over: true`: take it out and apply, or the flow stays as it is"
@@ -222,19 +227,19 @@ def _still_written(plan: FailbackPlan, left: Sequence[tuple[str, int]]) -> list[
     ]
 
 
-def _print(plan: FailbackPlan) -> None:
-    from reconciler.report.failover import failback_lines
+def _print(plan: FailbackPlan, acls: Plan) -> None:
+    from reconciler.report.failover import acls_lines, failback_lines
 
-    for line in failback_lines(plan):
+    for line in (*failback_lines(plan), *acls_lines(acls)):
         stdout_console().print(line)
 
 
-def _json(plan: FailbackPlan, done: int | None, problems: Sequence[Problem]) -> dict[str, Any]:
-    from reconciler.report.failover import failback_json, problems_json
+def _json(plan: FailbackPlan, acls: Plan, done: int | None, problems: Sequence[Problem]) -> dict[str, Any]:
+    from reconciler.report.failover import acls_json, failback_json, problems_json
 
     return {
         "dryRun": done is None,
-        "plan": failback_json(plan),
+        "plan": {**failback_json(plan), "acls": acls_json(acls)},
         "committed": done,
         "problems": problems_json(problems),
     }

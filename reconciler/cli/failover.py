@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,9 +19,11 @@ from reconciler.cli.common import (
     stderr_console,
     stdout_console,
 )
+from reconciler.cli.failover_acls import acl_plan, carry_acls_out
 from reconciler.cli.locking import Locks
 from reconciler.model.errors import Problem
 from reconciler.model.flow import Flow
+from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
 
 if TYPE_CHECKING:
@@ -75,51 +78,62 @@ def failover(
     with stderr_console().status("looking at the clusters"):
         leaving = Leaving(topology, chosen, Wishes(group, source_lost))
         plan = leaving.plan()
+        acls = acl_plan(topology, chosen, failed_over=True, source_lost=source_lost)
     try:
         if output == "text":
-            _print(plan)
+            _print(plan, acls)
         if dry_run:
             if output == "json":
-                print_json(_json(plan, None, ()))
+                print_json(_json(plan, acls, None, ()))
             stderr_console().print("dry run: nothing was changed", style="dim")
             return
         if not yes:
             confirm(flow)
-        _carry_out(topology, leaving, plan, patience if until_caught_up else None, patience, output)
+        _carry_out(topology, leaving, (plan, acls), _Manner(until_caught_up, patience, output))
     finally:
         leaving.close()
 
 
-def _carry_out(
-    topology: Topology,
-    leaving: Leaving,
-    plan: FailoverPlan,
-    catch_up: float | None,
-    patience: float,
-    output: TextOrJson,
-) -> None:
+@dataclass(frozen=True)
+class _Manner:
+    """How it is done.
+
+    Attributes:
+        until_caught_up: whether everything is to be copied first.
+        patience: seconds to wait for that, and for the flow's end.
+        output: how the outcome is told.
+    """
+
+    until_caught_up: bool
+    patience: float
+    output: TextOrJson
+
+
+def _carry_out(topology: Topology, leaving: Leaving, plans: tuple[FailoverPlan, Plan], manner: _Manner) -> None:
     from reconciler.failover.carry import untold
+
+    plan, acls = plans
 
     def beat() -> None:
         locks.check(plan.target)
 
     with Locks(topology, (plan.target,), LOCK_SECONDS) as locks:
         is_again = plan.state is not None and plan.state.phase == "over"
-        if catch_up is not None and plan.state is None:
+        if manner.until_caught_up and plan.state is None:
             with stderr_console().status("waiting until everything is copied"):
-                leaving.wait_until_caught_up(catch_up, beat)
+                leaving.wait_until_caught_up(manner.patience, beat)
         beat()
         locks.interrupts.change()
         state = leaving.begin()
         with stderr_console().status("waiting until the flow has ended"):
-            leaving.wait_until_ended(patience, beat)
+            leaving.wait_until_ended(manner.patience, beat)
         state = leaving.cut(state)
         found = leaving.carried(leaving.crossings())
         done, problems = leaving.move(found, only_forward=is_again)
         problems += untold(found, plan.target)
-        problems += move_acls(topology, plan.flow, failed_over=True)
-    if output == "json":
-        print_json(_json(plan, done, problems))
+        problems += carry_acls_out(topology, acls, locks.check)
+    if manner.output == "json":
+        print_json(_json(plan, acls, done, problems))
     console = stderr_console()
     console.print(f"flow {plan.flow} is failed over: {done} positions are committed at {plan.target}")
     console.print(
@@ -132,24 +146,19 @@ def _carry_out(
         raise typer.Exit(1)
 
 
-def move_acls(_topology: Topology, _flow: str, *, failed_over: bool) -> list[Problem]:
-    """Have ACLs on a flow's copies say who may write there now: the originals' writers, or the replicator again."""
-    return []
+def _print(plan: FailoverPlan, acls: Plan) -> None:
+    from reconciler.report.failover import acls_lines, failover_lines
 
-
-def _print(plan: FailoverPlan) -> None:
-    from reconciler.report.failover import failover_lines
-
-    for line in failover_lines(plan):
+    for line in (*failover_lines(plan), *acls_lines(acls)):
         stdout_console().print(line)
 
 
-def _json(plan: FailoverPlan, done: int | None, problems: Sequence[Problem]) -> dict[str, Any]:
-    from reconciler.report.failover import failover_json, problems_json
+def _json(plan: FailoverPlan, acls: Plan, done: int | None, problems: Sequence[Problem]) -> dict[str, Any]:
+    from reconciler.report.failover import acls_json, failover_json, problems_json
 
     return {
         "dryRun": done is None,
-        "plan": failover_json(plan),
+        "plan": {**failover_json(plan), "acls": acls_json(acls)},
         "committed": done,
         "problems": problems_json(problems),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from reconciler.model.errors import Problem
+from reconciler.model.errors import Problem, Unreachable
 from reconciler.model.flow import Flow
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
@@ -24,7 +24,6 @@ def acl_plan(topology: Topology, flow: Flow, *, failed_over: bool, source_lost: 
         Unreachable: AB310, a cluster does not answer.
         EnvironmentFault: something there may not be seen.
     """
-    from reconciler.model.errors import Unreachable
     from reconciler.observe.topology import observe, observe_owned
     from reconciler.plan.failover_acls import failover_acl_plan
 
@@ -37,8 +36,7 @@ def acl_plan(topology: Topology, flow: Flow, *, failed_over: bool, source_lost: 
             raise Unreachable(unseen)
     else:
         observed = observe(part, (flow.target,))
-    whole = replace(topology, flows=part.flows)
-    return failover_acl_plan(whole, observed, flow.name, failed_over)
+    return failover_acl_plan(topology, observed, flow.name, failed_over)
 
 
 def carry_acls_out(topology: Topology, plan: Plan, check: Callable[[str], None]) -> list[Problem]:

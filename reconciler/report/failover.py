@@ -10,6 +10,7 @@ from rich.text import Text
 
 from reconciler.model.errors import Problem
 from reconciler.model.failover import Carried, Crossing, FailbackPlan, FailoverPlan, Returning
+from reconciler.model.steps import AclChange, GrantAcl, Plan
 from reconciler.report.columns import aligned
 from reconciler.report.measures import UNKNOWN
 from reconciler.report.words import counted
@@ -131,6 +132,33 @@ def failback_json(plan: FailbackPlan) -> dict[str, Any]:
         "groups": [asdict(one) for one in plan.groups],
         "notices": list(plan.notices),
     }
+
+
+def acls_lines(plan: Plan) -> Iterator[Text]:
+    """Yield which ACLs of the copies change."""
+    notices = [notice for cluster in plan.clusters for notice in cluster.warnings]
+    steps = [step for step in plan.steps if isinstance(step, AclChange)]
+    if steps:
+        yield Text("")
+    for step in steps:
+        mark, style = ("+", "green") if isinstance(step, GrantAcl) else ("-", "red")
+        yield Text.assemble((f"  {mark} acl  ", style), f"{step.binding.principal}   {step.binding.what}")
+    for notice in notices:
+        yield Text(f"  ! {notice.subject}: {notice.message}", style="yellow")
+
+
+def acls_json(plan: Plan) -> dict[str, Any]:
+    """Return which ACLs of the copies change, as JSON types."""
+    steps = [step for step in plan.steps if isinstance(step, AclChange)]
+    return {
+        "granted": [_acl(step) for step in steps if isinstance(step, GrantAcl)],
+        "revoked": [_acl(step) for step in steps if not isinstance(step, GrantAcl)],
+        "notices": [f"{one.subject}: {one.message}" for cluster in plan.clusters for one in cluster.warnings],
+    }
+
+
+def _acl(step: AclChange) -> dict[str, str]:
+    return {"principal": step.binding.principal, "what": step.binding.what}
 
 
 def problems_json(problems: Iterable[Problem]) -> list[dict[str, Any]]:
