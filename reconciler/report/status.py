@@ -163,7 +163,7 @@ def _summary(flow: Flow, said: Sequence[TaskStatus], now: float, in_force: InFor
         silent_tasks=sum(not task.stopped and not task.is_live(now) for task in tasks),
         partitions=partitions,
         in_force=in_force,
-        digests={word.run: word.digest for word in (*live, *held) if word.digest},
+        digests={word.run: word.digest for word in (*live, *held) if word.digest and not word.starting},
     )
 
 

@@ -18,7 +18,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.declaration import digest_into
 from reconciler.model.errors import Refused
 from reconciler.model.failover import FailedOver
-from reconciler.model.status import TaskStatus
+from reconciler.model.status import STALE_SECONDS, TaskStatus
 from reconciler.state.failovers import Failovers
 from reconciler.state.running import copying
 from reconciler.state.status import StatusReader
@@ -129,6 +129,33 @@ def test_a_run_is_superseded_by_a_failover_and_by_its_end(pair: Pair, capsys: py
     finally:
         gate.close()
         reader.close()
+
+
+def test_a_run_that_begins_is_heard_of_before_its_tasks_speak(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gates, "_STARTED_AFTER", 0.2)
+    gate = Gate((pair.path,), None, waits=True)
+
+    def heard() -> list[str]:
+        return [word.run for one in (pair.one, pair.two) for word in copying(pair.west, gate.topology.name, one)]
+
+    try:
+        flows = gate.passed().flows
+        assert heard() == []
+        assert gate.announce(flows)
+        assert len(heard()) == 2
+        time.sleep(STALE_SECONDS)
+        assert len(heard()) == 2, "it is repeated while nobody looks"
+        assert not looked_again(gate)
+        assert len(heard()) == 2, "tasks do not speak at once"
+        time.sleep(0.3)
+        assert not looked_again(gate)
+        assert heard() == [], "by now they do"
+        pair.failovers.put(pair.state())
+        eventually("it sees who was faster", lambda: not gate.announce(flows))
+        assert passing(gate) == [pair.two]
+        assert heard() == []
+    finally:
+        gate.close()
 
 
 def test_what_its_file_declares_suffices(pair: Pair) -> None:
