@@ -13,10 +13,11 @@ import pytest
 from reconciler.cli import gate as gates
 from reconciler.cli.gate import Gate
 from reconciler.cli.main import main
+from reconciler.cli.replicate import _check_flows
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.declaration import digest_into
-from reconciler.model.errors import Refused
+from reconciler.model.errors import Refused, Unreachable
 from reconciler.model.failover import FailedOver
 from reconciler.model.status import STALE_SECONDS, TaskStatus
 from reconciler.state.failovers import Failovers
@@ -187,6 +188,24 @@ def test_where_no_flow_is_left_it_waits_or_refuses(pair: Pair) -> None:
     finally:
         refusing.close()
         waiting.close()
+
+
+def test_the_source_of_a_flow_that_is_failed_over_need_not_answer(pair: Pair) -> None:
+    pair.write()
+    with_gone = pair.path.read_text().replace(
+        "flows:\n", '  gone: {bootstrap: ["127.0.0.1:1"]}\nflows:\n  - {from: gone, to: west, name: from-gone}\n'
+    )
+    pair.path.write_text(with_gone)
+    gate, over = Gate((pair.path,), None, waits=True), replace(pair.state(), flow="from-gone")
+    try:
+        with pytest.raises(Unreachable, match="gone"):
+            _check_flows(gate)
+        pair.failovers.put(over)
+        eventually("it hears of it", lambda: "from-gone" in gate.failed_over())
+        _check_flows(gate)
+        assert passing(gate) == [pair.one, pair.two]
+    finally:
+        gate.close()
 
 
 def test_reconcile_leaves_its_copies_alone(
