@@ -7,7 +7,6 @@ stderr and in the status topic.
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -18,8 +17,9 @@ import typer
 
 from reconciler.cli.common import load_topology, print_problems, stderr_console
 from reconciler.cli.planning import chosen_targets
+from reconciler.cli.posts import Post, Repeating
 from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import History, digest_into
+from reconciler.model.declaration import digest_into
 from reconciler.model.errors import AnabranchError, DeclaredInputError, Problem, Refused
 from reconciler.model.failed_flows import failed_flows, why_resting
 from reconciler.model.failover import FailedOver
@@ -27,14 +27,13 @@ from reconciler.model.flow import Flow
 from reconciler.model.status import TaskStatus
 from reconciler.model.topology import Topology
 from reconciler.replicator.drive import new_run
-from reconciler.state.declarations import Declarations
-from reconciler.state.failovers import Failovers
-from reconciler.state.journal import STATUS, Journal
-from reconciler.state.status import StatusReader, StatusWriter
 
 _LOOK_EVERY = 1.0
 _SAY_EVERY = 60.0
 _SAID_IN_STATUS = "until its declaration is in force [AB411]"
+_SAID_OF_START = "until Spark has started"
+# For so long after Spark has started it is still said, as tasks do not speak at once.
+_STARTED_AFTER = 5.0
 
 Resting = dict[str, FailedOver | None]
 """By flow the record of a failover, None where only its file declares it."""
@@ -80,7 +79,10 @@ class Gate:
         self._resting: Resting = {}
         self._next_look = self._next_newest = 0.0
         self._run = new_run()
-        self._posts: dict[Cluster, _Post] = {}
+        self._starting: tuple[str, ...] = ()
+        self._started = 0.0
+        self._repeating: Repeating | None = None
+        self._posts: dict[Cluster, Post] = {}
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -95,13 +97,14 @@ class Gate:
             Unreachable: AB310, a target does not answer.
             EnvironmentFault: AB311, a target refuses to be asked.
         """
+        self._end_repeating()
         while True:
             self._take_newest()
             objections = self._objections(self.topology)
             against = [objection for objection in objections.values() if objection is not None]
             if against and not self._waits:
                 raise Refused(against)
-            self._resting = self.failed_over()
+            self._resting, self._starting = self.failed_over(), ()
             self._tell(objections)
             self._passed = _passing(objections)
             targets = tuple(alias for alias in self.targets if alias in self._passed)
@@ -117,9 +120,20 @@ class Gate:
 
     def is_superseded(self) -> bool:
         """Tell whether other flows may run now than those that were let pass; looks once a second."""
-        if time.monotonic() < self._next_look:
+        now = time.monotonic()
+        if now < self._next_look:
             return False
-        self._next_look = time.monotonic() + _LOOK_EVERY
+        self._next_look = now + _LOOK_EVERY
+        if self._repeating is not None:
+            self._started = now
+        self._end_repeating()
+        if now > self._started + _STARTED_AFTER:
+            # By now its tasks speak themselves.
+            self._starting = ()
+        return self._has_changed()
+
+    def _has_changed(self) -> bool:
+        """Look whether other flows may run now, and say what waits, or why what runs is drained."""
         before = self.topology
         try:
             if len(self._passed) < len(self._objections(self.topology)):
@@ -129,18 +143,42 @@ class Gate:
         except AnabranchError:
             # What cannot be asked changes nothing yet.
             return False
-        if self.topology is before and self._passed == _passing(objections) and self._resting.keys() == resting.keys():
+        passing = _passing(objections)
+        news = {flow.name for flow in self.topology.flows_into(passing)} & (self._resting.keys() ^ resting.keys())
+        if self.topology is before and self._passed == passing and not news:
             self._resting = resting
             self._tell(objections)
             return False
         for alias in sorted(self._passed):
             if objection := objections.get(alias):
                 stderr_console().print(f"{alias}: {objection.message}: its flows are drained", style="dim")
-        for flow in sorted(resting.keys() - self._resting.keys()):
+        for flow in sorted(news & resting.keys()):
             stderr_console().print(f"flow {flow}: {why_resting(flow, resting[flow])}; it is drained", style="dim")
-        for flow in sorted(self._resting.keys() - resting.keys()):
+        for flow in sorted(news - resting.keys()):
             stderr_console().print(f"flow {flow}: failed over no longer; it runs again", style="dim")
         return True
+
+    def announce(self, flows: Sequence[Flow]) -> bool:
+        """Say that flows that were let pass begin, until a while after the next look; return whether they still may.
+
+        Who asks whether a flow is copied hears of its run before its first task speaks: Spark takes a while to start.
+        """
+        self._starting, self._started = tuple(flow.name for flow in flows), float("inf")
+        if self._has_changed():
+            return False
+        for post in self._posts.values():
+            post.flush()
+        # Somebody may have failed a flow over who looked just before that was said.
+        if self._has_changed():
+            return False
+        self._repeating = Repeating(tuple(self._posts.values()), _LOOK_EVERY)
+        self._repeating.start()
+        return True
+
+    def _end_repeating(self) -> None:
+        if self._repeating is not None:
+            self._repeating.end()
+            self._repeating = None
 
     def failed_over(self) -> Resting:
         """Return which flows of this process are failed over; errors are those of `passed` about targets."""
@@ -153,6 +191,7 @@ class Gate:
 
     def close(self) -> None:
         """Take back what was said in status topics, and close all connections."""
+        self._end_repeating()
         for post in self._posts.values():
             post.close()
 
@@ -177,10 +216,10 @@ class Gate:
             if flow.name in self._resting
         ]
 
-    def _post(self, topology: Topology, alias: str) -> _Post:
+    def _post(self, topology: Topology, alias: str) -> Post:
         cluster = topology.clusters[alias]
         if cluster not in self._posts:
-            self._posts[cluster] = _Post(cluster, topology.name)
+            self._posts[cluster] = Post(cluster, topology.name)
         return self._posts[cluster]
 
     def _take_newest(self) -> None:
@@ -232,85 +271,14 @@ class Gate:
             objection = objections[alias]
             resting = [] if objection else self._said_of_resting(flows)
             waiting = [(flow, _SAID_IN_STATUS) for flow in flows] if objection else [(f, p.message) for f, p in resting]
-            post.say([TaskStatus.of_process(flow, self._run, digest, waiting=why) for flow, why in waiting])
+            said = [TaskStatus.of_process(flow, self._run, digest, waiting=why) for flow, why in waiting]
+            starting = [flow for flow in flows if flow.name in self._starting and flow.name not in self._resting]
+            said += [TaskStatus.of_process(flow, self._run, digest, waiting=_SAID_OF_START) for flow in starting]
+            post.say([replace(word, starting=word.waiting == _SAID_OF_START) for word in said])
             print_problems([problem for _, problem in resting if post.is_news(problem)], severity="warning")
             if objection and post.is_news(objection):
                 held = "".join(f"; {holder}" for holder in post.holders(flows, digest))
                 print_problems((replace(objection, message=objection.message + held),), severity="warning")
-
-
-class _Post:
-    """The gate at one target: what is in force there, who runs its flows, and what is said of those that wait."""
-
-    def __init__(self, cluster: Cluster, topology: str) -> None:
-        self._cluster = cluster
-        self._declarations = Declarations(cluster, topology)
-        self._failovers = Failovers(cluster, topology)
-        self._writer = StatusWriter(cluster)
-        self._words: dict[str, TaskStatus] = {}
-        self._has_topic = False
-        self._told: dict[Problem, float] = {}
-
-    def history(self) -> History:
-        """Return what was put in force.
-
-        Raises:
-            Unreachable: AB310, at the first use, when the cluster does not answer.
-            EnvironmentFault: AB311, reading is refused.
-        """
-        return self._declarations.current()
-
-    def failed_over(self) -> dict[str, FailedOver]:
-        """Return which flows are on record as failed over; errors are those of `history`."""
-        return self._failovers.current()
-
-    def holders(self, flows: Iterable[Flow], digest: str) -> list[str]:
-        """Return in words which runs of these flows live with another digest."""
-        names, now = {flow.name for flow in flows}, time.time()
-        # Asked once a minute at most: a reader that follows would have to take in every word of every task meanwhile.
-        reader = StatusReader(self._cluster)
-        try:
-            words = [one for one in reader.current() if one.flow in names and one.is_live(now)]
-        except AnabranchError:
-            return []
-        finally:
-            reader.close()
-        others = [one for one in words if not one.is_held and one.digest != digest]
-        told = (f"run {one.run} copies flow {one.flow} with digest {one.digest or 'unknown'}" for one in others)
-        return list(dict.fromkeys(told))
-
-    def say(self, words: Iterable[TaskStatus]) -> None:
-        """Say of some flows that they wait, and take back what was said of others."""
-        said = {word.flow: word for word in words}
-        if said and not self._may_speak():
-            return
-        for flow in self._words.keys() - said.keys():
-            self._writer.withdraw(self._words[flow])
-        for word in said.values():
-            self._writer.post(word)
-        self._words = said
-
-    def _may_speak(self) -> bool:
-        """Tell whether the status topic is there: where nothing was ever applied it may have to be made first."""
-        if not self._has_topic:
-            with contextlib.suppress(AnabranchError):
-                Journal(self._cluster, STATUS, 5.0).ensure()
-                self._has_topic = True
-        return self._has_topic
-
-    def is_news(self, objection: Problem) -> bool:
-        """Tell whether an objection was not told within the last minute."""
-        now = time.monotonic()
-        if now < self._told.get(objection, -_SAY_EVERY) + _SAY_EVERY:
-            return False
-        self._told[objection] = now
-        return True
-
-    def close(self) -> None:
-        """Take back what was said, and close all connections."""
-        self.say(())
-        self._declarations.close()
-        self._failovers.close()
 
 
 def _passing(objections: Mapping[str, Problem | None]) -> set[str]:

@@ -68,7 +68,7 @@ def replicate(
     from reconciler.checkpoints.service import looking_after_groups
     from reconciler.cli.following import growing
     from reconciler.cli.gate import Gate
-    from reconciler.replicator.drive import Drive, Ending, Watcher, Wishes, new_run
+    from reconciler.replicator.drive import Drive, Ending, Outcome, Watcher, Wishes, new_run
 
     gate = Gate(files, clusters, waits=not until_caught_up)
     _check_flows(gate)
@@ -79,6 +79,8 @@ def replicate(
 
     def drive(passed: Passed) -> Outcome:
         (topology, targets, flows), run = passed, new_run()
+        if not gate.announce(flows):
+            return Outcome(Ending.SUPERSEDED)
         progress = _Progress(console, flows)
         watcher = Watcher(warn=warn, seen=progress.seen, phase=say, note=say)
         specs = [FlowSpec.compile(topology, flow, run, round_seconds) for flow in flows]

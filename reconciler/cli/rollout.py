@@ -62,7 +62,7 @@ def in_waves(
     interrupts = interrupts or Interrupts()
     if gate is None:
         return _one_after_the_other(parts, apply, lambda aliases: interrupts.problem)
-    with closing(Lookout(topology, [cluster.alias for cluster in plan.clusters])) as lookout:
+    with closing(Lookout(topology, [cluster.alias for cluster in plan.clusters], with_in_force=True)) as lookout:
         look = lookout.look()
         before = parked(look.flows, look.statuses, look.now)
 
@@ -99,10 +99,13 @@ def _objections(
     topology: Topology, aliases: Sequence[str], lookout: Lookout, before: Collection[Place], gate: Gate
 ) -> list[str]:
     """Return what stands against going on after some targets were changed."""
+    from reconciler.model.failed_flows import failed_flows
     from reconciler.plan.waves import objections
 
     look = lookout.look()
-    flows = topology.flows_into(aliases)
+    flows = [
+        flow for flow in topology.flows_into(aliases) if not failed_flows([flow], look.failed_over.get(flow.target, {}))
+    ]
     unseen = [f"{alias} does not answer" for alias in look.failures if alias in aliases]
     return unseen + [
         f"flow {flow.name}: {said}"

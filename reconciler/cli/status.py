@@ -23,7 +23,7 @@ def status(
     from reconciler.report.status_json import status_json
 
     def summaries(look: Look) -> list[FlowSummary]:
-        return summarise(look.flows, look.statuses, look.now, look.in_force)
+        return summarise(look.flows, look.statuses, look.now, look.in_force, look.failed_over)
 
     topology = load_topology(files)
     show = Show(

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from reconciler.model.declaration import InForce
+    from reconciler.model.failover import FailedOver
     from reconciler.state.declarations import Declarations
+    from reconciler.state.failovers import Failovers
     from reconciler.state.status import StatusReader
 
 _OPTION = "--watch"
@@ -68,6 +70,7 @@ class Look:
         statuses: the newest word of each of their tasks.
         failures: by alias, why a target was not.
         in_force: by alias, which declaration is in force there, where one is and was asked for.
+        failed_over: by alias, which flows are on record there as failed over, where that was asked for.
     """
 
     now: float
@@ -75,6 +78,7 @@ class Look:
     statuses: tuple[TaskStatus, ...]
     failures: dict[str, AnabranchError]
     in_force: dict[str, InForce] = field(default_factory=dict)
+    failed_over: dict[str, dict[str, FailedOver]] = field(default_factory=dict)
 
 
 class Lookout:
@@ -83,7 +87,7 @@ class Lookout:
     Args:
         topology: the declared topology.
         targets: aliases of the targets.
-        with_in_force: whether it also asks which declaration is in force.
+        with_in_force: whether it also asks which declaration is in force, and which flows are failed over.
     """
 
     def __init__(self, topology: Topology, targets: Sequence[str], with_in_force: bool = False) -> None:
@@ -92,6 +96,7 @@ class Lookout:
         self._readers: dict[str, StatusReader] = {}
         self._with_in_force = with_in_force
         self._declarations: dict[str, Declarations] = {}
+        self._failovers: dict[str, Failovers] = {}
 
     def look(self) -> Look:
         """Ask all targets."""
@@ -115,7 +120,8 @@ class Lookout:
         flows = tuple(flow for flow in self._topology.flows_into(self._targets) if flow.target not in failures)
         now = time.time()
         in_force = self._in_force() if self._with_in_force else {}
-        return Look(now, flows, tuple(newest_runs(statuses, now)), failures, in_force)
+        failed_over = self._failed_over() if self._with_in_force else {}
+        return Look(now, flows, tuple(newest_runs(statuses, now)), failures, in_force, failed_over)
 
     def _in_force(self) -> dict[str, InForce]:
         from reconciler.state.declarations import Declarations
@@ -130,10 +136,23 @@ class Lookout:
                     found[alias] = entry
         return found
 
+    def _failed_over(self) -> dict[str, dict[str, FailedOver]]:
+        from reconciler.state.failovers import Failovers
+
+        found: dict[str, dict[str, FailedOver]] = {}
+        for alias in self._readers:
+            cluster = self._topology.clusters[alias]
+            asked = self._failovers.setdefault(alias, Failovers(cluster, self._topology.name))
+            with contextlib.suppress(AnabranchError):
+                found[alias] = asked.current()
+        return found
+
     def close(self) -> None:
         """Close all connections."""
         for reader in self._readers.values():
             reader.close()
+        for known in self._failovers.values():
+            known.close()
         for asked in self._declarations.values():
             asked.close()
 

@@ -181,6 +181,7 @@ class TaskStatus:
         heard: the place in the control topic up to which it has listened and obeyed.
         digest: of the declaration that its process has; empty in words of releases that knew none.
         failing: why its process cannot keep the flow's tasks alive, in a word of that process; None when it can.
+        starting: whether its process is about to begin the flow's tasks, in a word of that process.
     """
 
     flow: str
@@ -201,6 +202,7 @@ class TaskStatus:
     heard: int = 0
     digest: str = ""
     failing: str | None = None
+    starting: bool = False
 
     @classmethod
     def of_process(

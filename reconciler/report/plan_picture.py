@@ -107,7 +107,8 @@ def _arrow(flow: Flow, plan: Plan, here: Mapping[str, ClusterPlan]) -> Arrow:
     planned = next((one for one in cluster.flows if one.name == flow.name), None) if cluster is not None else None
     topics: Line = ((taken(flow), "code"),)
     if cluster is None or planned is None:
-        why: Line = (("not in this plan" if flow.enabled else "disabled", "dim"),)
+        rests = "failed over" if flow.failed_over else "not in this plan"
+        why: Line = ((rests if flow.enabled else "disabled", "dim"),)
         return Arrow(flow.name, flow.source, flow.target, (topics, why), "absent", dotted=True)
     steps = _steps_of(flow.name, plan, cluster)
     counts = _counted(plan, cluster, steps)

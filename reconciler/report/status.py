@@ -5,26 +5,31 @@ Everything here comes from `TaskStatus` values; nothing is asked of a cluster. `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from rich.text import Text
 
 from reconciler.model.declaration import InForce
+from reconciler.model.failed_flows import failed_flows, why_resting
+from reconciler.model.failover import FailedOver
 from reconciler.model.flow import Flow
 from reconciler.model.latency import Latency, merged
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus, words
 from reconciler.report.columns import aligned
 from reconciler.report.measures import bytes_per_second, count, milliseconds, seconds
 
-FlowState = Literal["running", "opening", "waiting", "degraded", "paused", "stopped", "lost", "not running"]
+FlowState = Literal[
+    "running", "opening", "waiting", "degraded", "paused", "failed over", "stopped", "lost", "not running"
+]
 _STYLES: dict[FlowState, str] = {
     "running": "green",
     "opening": "cyan",
     "waiting": "cyan",
     "degraded": "red",
     "paused": "yellow",
+    "failed over": "yellow",
     "stopped": "dim",
     "lost": "red",
     "not running": "dim",
@@ -50,7 +55,8 @@ class FlowSummary:
         source: alias.
         target: alias.
         state: `degraded` when a partition is parked, a task is silent or none can be kept alive, `paused` when all
-            partitions are, `lost` when all tasks fell silent without a last word.
+            partitions are, `failed over` when it is and nothing of it runs, `lost` when all tasks fell silent without a
+            last word.
         records_per_second: of all tasks.
         bytes_per_second: likewise.
         records: copied since its tasks' processes began.
@@ -68,6 +74,8 @@ class FlowSummary:
         partitions: all of them, with what each says.
         in_force: which declaration is in force at the target; None where none is, or nobody asked.
         digests: of the declarations that live processes have, by run.
+        is_failed_over: whether its file or a record at the target says that it is failed over.
+        failed_over: that record; None where none is, or nobody asked.
     """
 
     name: str
@@ -91,10 +99,16 @@ class FlowSummary:
     partitions: tuple[PartitionStatus, ...]
     in_force: InForce | None
     digests: Mapping[str, str]
+    is_failed_over: bool = False
+    failed_over: FailedOver | None = None
 
 
 def summarise(
-    flows: Iterable[Flow], statuses: Sequence[TaskStatus], now: float, in_force: Mapping[str, InForce] | None = None
+    flows: Sequence[Flow],
+    statuses: Sequence[TaskStatus],
+    now: float,
+    in_force: Mapping[str, InForce] | None = None,
+    failed_over: Mapping[str, Mapping[str, FailedOver]] | None = None,
 ) -> list[FlowSummary]:
     """Put the tasks' words together, flow by flow, in the order of `flows`.
 
@@ -103,9 +117,20 @@ def summarise(
         statuses: the newest word of each task; several runs of one flow are counted together.
         now: seconds since 1970.
         in_force: by target, which declaration is in force there.
+        failed_over: by target, which flows are on record there as failed over.
     """
-    here = in_force or {}
-    return [_summary(flow, [s for s in statuses if s.flow == flow.name], now, here.get(flow.target)) for flow in flows]
+    here, records = in_force or {}, failed_over or {}
+    told = [_summary(flow, [s for s in statuses if s.flow == flow.name], now, here.get(flow.target)) for flow in flows]
+    return [_resting(one, flow, records.get(flow.target, {})) for one, flow in zip(told, flows, strict=True)]
+
+
+def _resting(summary: FlowSummary, flow: Flow, records: Mapping[str, FailedOver]) -> FlowSummary:
+    """Add to a summary whether the flow is failed over; while its tasks still drain, their state is told."""
+    resting = failed_flows([flow], records)
+    if flow.name not in resting:
+        return summary
+    state: FlowState = summary.state if summary.tasks or summary.failing else "failed over"
+    return replace(summary, state=state, is_failed_over=True, failed_over=resting[flow.name])
 
 
 def _summary(flow: Flow, said: Sequence[TaskStatus], now: float, in_force: InForce | None) -> FlowSummary:
@@ -138,7 +163,7 @@ def _summary(flow: Flow, said: Sequence[TaskStatus], now: float, in_force: InFor
         silent_tasks=sum(not task.stopped and not task.is_live(now) for task in tasks),
         partitions=partitions,
         in_force=in_force,
-        digests={word.run: word.digest for word in (*live, *held) if word.digest},
+        digests={word.run: word.digest for word in (*live, *held) if word.digest and not word.starting},
     )
 
 
@@ -180,6 +205,9 @@ def status_lines(summaries: Sequence[FlowSummary], whole: bool = False) -> list[
         lines.append(_flow_line(summary, width))
         if summary.failing:
             lines.append(Text(f"  failing: {summary.failing}", style="red"))
+        if summary.is_failed_over and summary.state != "failed over":
+            why = why_resting(summary.name, summary.failed_over)
+            lines.append(Text(f"  {why}; its tasks are drained", style="yellow"))
         lines += _digest_lines(summary)
         if whole:
             rows = [_cells(partition) for partition in summary.partitions]
@@ -204,6 +232,9 @@ def _flow_line(summary: FlowSummary, width: int) -> Text:
         line.append(f"   parked {summary.parked}" if summary.parked else "", style="red")
         line.append(f"   paused {summary.paused}" if summary.paused else "", style="yellow")
         line.append(f"   silent tasks {summary.silent_tasks}" if summary.silent_tasks else "", style="red")
+    elif summary.state == "failed over":
+        why = why_resting(summary.name, summary.failed_over)
+        line.append(f"   {why.removeprefix('failed over').lstrip(', ')}", style="none")
     elif summary.state == "waiting":
         line.append(f"   {summary.waiting}", style="none")
     elif summary.silent_seconds is not None:

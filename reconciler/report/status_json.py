@@ -49,9 +49,19 @@ def _flow(summary: FlowSummary) -> dict[str, Any]:
         "tasks": summary.tasks,
         "silentTasks": summary.silent_tasks,
         "inForce": asdict(summary.in_force) if summary.in_force else None,
+        "failedOver": _failed_over(summary),
         "runs": [{"run": run, "digest": digest} for run, digest in summary.digests.items()],
         "partitions": [_partition(partition) for partition in summary.partitions],
     }
+
+
+def _failed_over(summary: FlowSummary) -> dict[str, Any] | None:
+    if not summary.is_failed_over:
+        return None
+    state = summary.failed_over
+    if state is None:
+        return {"phase": None, "since": None, "by": None}
+    return {"phase": state.phase, "since": state.since, "by": state.by}
 
 
 def _partition(partition: PartitionStatus) -> dict[str, Any]:

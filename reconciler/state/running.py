@@ -47,7 +47,7 @@ def still_copied(
 
 
 def copying(cluster: Cluster, topology: str, flow: str) -> list[TaskStatus]:
-    """Return the words of tasks that live and copy a flow of a topology.
+    """Return the words of tasks that live and copy a flow of a topology, and of processes that begin to.
 
     Raises:
         Unreachable: AB310, the target does not answer.
@@ -58,11 +58,12 @@ def copying(cluster: Cluster, topology: str, flow: str) -> list[TaskStatus]:
 
 
 def _live(cluster: Cluster) -> list[TaskStatus]:
-    """Return the words of who lives and copies; who only waits until its declaration is in force copies nothing."""
+    """Return the words of who lives and copies, or is about to; who waits for people copies nothing."""
     reader = StatusReader(cluster)
     try:
         now = time.time()
-        return [word for word in reader.current() if word.is_live(now) and not (word.is_held and word.waiting)]
+        live = [word for word in reader.current() if word.is_live(now)]
+        return [word for word in live if word.starting or not (word.is_held and word.waiting)]
     finally:
         reader.close()
 

@@ -84,6 +84,10 @@ class StatusWriter:
         self.post(status)
         self._journal.flush()
 
+    def flush(self) -> None:
+        """Wait until everything posted is stored or given up."""
+        self._journal.flush()
+
     def withdraw(self, status: TaskStatus, waits: bool = True) -> None:
         """Take back what was said, and wait until that is stored or given up, if asked to."""
         self._journal.post(_key(status), None)

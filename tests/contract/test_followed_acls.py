@@ -161,7 +161,7 @@ def test_readers_of_originals_may_read_copies_until_they_may_no_more(secured: Em
 
 
 def _records(one: Topology) -> Sequence[OwnedBinding]:
-    _, acls = Ownership(one.clusters[TARGET]).read_all()
+    acls = Ownership(one.clusters[TARGET]).read_all().acls
     return [record for record in acls if record.topology == one.name]
 
 

@@ -13,12 +13,13 @@ import pytest
 from reconciler.cli import gate as gates
 from reconciler.cli.gate import Gate
 from reconciler.cli.main import main
+from reconciler.cli.replicate import _check_flows
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.declaration import digest_into
-from reconciler.model.errors import Refused
+from reconciler.model.errors import Refused, Unreachable
 from reconciler.model.failover import FailedOver
-from reconciler.model.status import TaskStatus
+from reconciler.model.status import STALE_SECONDS, TaskStatus
 from reconciler.state.failovers import Failovers
 from reconciler.state.running import copying
 from reconciler.state.status import StatusReader
@@ -131,6 +132,33 @@ def test_a_run_is_superseded_by_a_failover_and_by_its_end(pair: Pair, capsys: py
         reader.close()
 
 
+def test_a_run_that_begins_is_heard_of_before_its_tasks_speak(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gates, "_STARTED_AFTER", 0.2)
+    gate = Gate((pair.path,), None, waits=True)
+
+    def heard() -> list[str]:
+        return [word.run for one in (pair.one, pair.two) for word in copying(pair.west, gate.topology.name, one)]
+
+    try:
+        flows = gate.passed().flows
+        assert heard() == []
+        assert gate.announce(flows)
+        assert len(heard()) == 2
+        time.sleep(STALE_SECONDS)
+        assert len(heard()) == 2, "it is repeated while nobody looks"
+        assert not looked_again(gate)
+        assert len(heard()) == 2, "tasks do not speak at once"
+        time.sleep(0.3)
+        assert not looked_again(gate)
+        assert heard() == [], "by now they do"
+        pair.failovers.put(pair.state())
+        eventually("it sees who was faster", lambda: not gate.announce(flows))
+        assert passing(gate) == [pair.two]
+        assert heard() == []
+    finally:
+        gate.close()
+
+
 def test_what_its_file_declares_suffices(pair: Pair) -> None:
     pair.write(", failed-over: true")
     gate = Gate((pair.path,), None, waits=True)
@@ -160,6 +188,24 @@ def test_where_no_flow_is_left_it_waits_or_refuses(pair: Pair) -> None:
     finally:
         refusing.close()
         waiting.close()
+
+
+def test_the_source_of_a_flow_that_is_failed_over_need_not_answer(pair: Pair) -> None:
+    pair.write()
+    with_gone = pair.path.read_text().replace(
+        "flows:\n", '  gone: {bootstrap: ["127.0.0.1:1"]}\nflows:\n  - {from: gone, to: west, name: from-gone}\n'
+    )
+    pair.path.write_text(with_gone)
+    gate, over = Gate((pair.path,), None, waits=True), replace(pair.state(), flow="from-gone")
+    try:
+        with pytest.raises(Unreachable, match="gone"):
+            _check_flows(gate)
+        pair.failovers.put(over)
+        eventually("it hears of it", lambda: "from-gone" in gate.failed_over())
+        _check_flows(gate)
+        assert passing(gate) == [pair.one, pair.two]
+    finally:
+        gate.close()
 
 
 def test_reconcile_leaves_its_copies_alone(

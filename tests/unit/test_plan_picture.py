@@ -117,15 +117,17 @@ def test_topics_that_are_not_started_are_counted() -> None:
 
 def test_what_the_plan_is_not_for_is_pale() -> None:
     plan = replace(first(), clusters=first().clusters[1:])
-    third = topology(*DECLARED.flows, flow(WEST, "ap-south", enabled=False))
+    resting = flow(EAST, "ap-south", failed_over=True)
+    third = topology(*DECLARED.flows, flow(WEST, "ap-south", enabled=False), resting)
     found = tones(third, plan)
     assert found == {
         **{EAST: "absent", WEST: "add", "ap-south": "absent"},
-        **{FLOW: "add", BACK: "absent", "eu-west-ap-south": "absent"},
+        **{FLOW: "add", BACK: "absent", "eu-west-ap-south": "absent", "us-east-ap-south": "absent"},
     }
     groups = Drawn(plan_svg(third, plan)).groups("flow")
     assert words(groups[BACK])[-1] == "not in this plan"
     assert words(groups["eu-west-ap-south"])[-1] == "disabled"
+    assert words(groups["us-east-ap-south"])[-1] == "failed over"
     assert all("dotted" in groups[name].attrib["class"] for name in (BACK, "eu-west-ap-south"))
 
 

@@ -6,10 +6,12 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from reconciler.model.declaration import InForce
+from reconciler.model.failover import FailedOver
 from reconciler.model.flow import Flow
 from reconciler.model.latency import Histogram, Latency, bucket_of
 from reconciler.model.selection import Selection
@@ -294,3 +296,44 @@ def test_a_flow_whose_processes_all_wait_says_so() -> None:
     assert (value["tasks"], value["silentTasks"], len(value["partitions"])) == (0, 0, 1)
     assert value["runs"] == [{"run": "run-of-two", "digest": "two"}]
     assert value["inForce"] == {"digest": "one", "since": 1_800_000_000.0, "by": "ops@host"}
+
+
+OVER = FailedOver(flow().name, "over", 1_800_000_000.0, "ops@host", {})
+
+
+def resting(*statuses: TaskStatus, one: Flow, state: FailedOver | None) -> tuple[list[str], dict[str, Any]]:
+    here = {"west": {state.flow: state}} if state else {}
+    summaries = summarise([one], statuses, NOW, None, here)
+    (value,) = status_json(summaries, NOW)["flows"]
+    return [line.plain.rstrip() for line in status_lines(summaries)], value
+
+
+def test_a_flow_that_is_failed_over_says_since_when_and_by_whom() -> None:
+    since = "since 2027-01-15 08:00:00 UTC by ops@host"
+    nothing = f"nothing is copied until `anabranch failback {OVER.flow}`"
+    lines, value = resting(one=flow(), state=OVER)
+    assert lines == [f"east → west   failed over   {since}: {nothing}"]
+    assert (value["state"], value["failedOver"]["phase"], value["failedOver"]["by"]) == (
+        "failed over",
+        "over",
+        "ops@host",
+    )
+    assert resting(held("two"), one=flow(), state=OVER)[0] == lines, "whoever waits for it"
+    ending, returning = replace(OVER, phase="ending"), replace(OVER, phase="returning")
+    assert resting(one=flow(), state=ending)[0] == [
+        f"east → west   failed over   failing over {since}: nothing is copied any more"
+    ]
+    assert resting(one=flow(), state=returning)[0] == [
+        f"east → west   failed over   failing back, failed over {since}: {nothing} is done"
+    ]
+    declared, value = resting(one=replace(flow(), failed_over=True), state=None)
+    assert declared == ["east → west   failed over   as its file declares (failed-over: true): nothing is copied"]
+    assert value["failedOver"] == {"phase": None, "since": None, "by": None}
+    assert resting(one=flow(), state=None)[1]["failedOver"] is None
+    assert resting(one=flow(), state=replace(OVER, flow="other"))[1]["state"] == "not running"
+
+
+def test_while_it_drains_what_its_tasks_do_is_told() -> None:
+    first, second = resting(said(partition(0, 1, 5)), one=flow(), state=OVER)[0]
+    assert first.startswith("east → west   running")
+    assert second.endswith(f"`anabranch failback {OVER.flow}`; its tasks are drained")

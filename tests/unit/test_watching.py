@@ -18,6 +18,7 @@ from reconciler.cli.watching import with_seconds
 from reconciler.model.cluster import Cluster
 from reconciler.model.declaration import History
 from reconciler.model.errors import AnabranchError
+from reconciler.model.failover import FailedOver
 from reconciler.model.status import Metrics, PartitionState, PartitionStatus, TaskStatus
 from reconciler.report.live import Screen
 from reconciler.state.faults import unreachable
@@ -70,6 +71,17 @@ class NothingInForce:
     def close(self) -> None: ...
 
 
+class NothingFailedOver:
+    """Failovers of a target where no flow is failed over."""
+
+    def __init__(self, _cluster: Cluster, _topology: str) -> None: ...
+
+    def current(self) -> dict[str, FailedOver]:
+        return {}
+
+    def close(self) -> None: ...
+
+
 class World:
     """Which clusters do not answer, and how often the command looks before somebody presses Ctrl-C."""
 
@@ -80,6 +92,7 @@ class World:
         self.between: Callable[[], None] = lambda: None
         monkeypatch.setattr("reconciler.state.status.StatusReader", FakeReader)
         monkeypatch.setattr("reconciler.state.declarations.Declarations", NothingInForce)
+        monkeypatch.setattr("reconciler.state.failovers.Failovers", NothingFailedOver)
         monkeypatch.setattr("reconciler.observe.reach.unreachable_among", self._failures)
         monkeypatch.setattr("reconciler.cli.watching.time.sleep", self._sleep)
 

@@ -1,0 +1,131 @@
+"""The gate at its targets: what is in force and what is failed over there, and what it says in the status topic."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.declaration import History
+from reconciler.model.errors import AnabranchError, Problem
+from reconciler.model.failover import FailedOver
+from reconciler.model.flow import Flow
+from reconciler.model.status import TaskStatus
+from reconciler.state.declarations import Declarations
+from reconciler.state.failovers import Failovers
+from reconciler.state.journal import STATUS, Journal
+from reconciler.state.status import StatusReader, StatusWriter
+
+_SAY_EVERY = 60.0
+
+
+class Post:
+    """The gate at one target: what is in force there, who runs its flows, and what is said of those that wait."""
+
+    def __init__(self, cluster: Cluster, topology: str) -> None:
+        self._cluster = cluster
+        self._declarations = Declarations(cluster, topology)
+        self._failovers = Failovers(cluster, topology)
+        self._writer = StatusWriter(cluster)
+        self._words: dict[str, TaskStatus] = {}
+        self._has_topic = False
+        self._told: dict[Problem, float] = {}
+
+    def history(self) -> History:
+        """Return what was put in force.
+
+        Raises:
+            Unreachable: AB310, at the first use, when the cluster does not answer.
+            EnvironmentFault: AB311, reading is refused.
+        """
+        return self._declarations.current()
+
+    def failed_over(self) -> dict[str, FailedOver]:
+        """Return which flows are on record as failed over; errors are those of `history`."""
+        return self._failovers.current()
+
+    def holders(self, flows: Iterable[Flow], digest: str) -> list[str]:
+        """Return in words which runs of these flows live with another digest."""
+        names, now = {flow.name for flow in flows}, time.time()
+        # Asked once a minute at most: a reader that follows would have to take in every word of every task meanwhile.
+        reader = StatusReader(self._cluster)
+        try:
+            words = [one for one in reader.current() if one.flow in names and one.is_live(now)]
+        except AnabranchError:
+            return []
+        finally:
+            reader.close()
+        others = [one for one in words if not one.is_held and one.digest != digest]
+        told = (f"run {one.run} copies flow {one.flow} with digest {one.digest or 'unknown'}" for one in others)
+        return list(dict.fromkeys(told))
+
+    def say(self, words: Iterable[TaskStatus]) -> None:
+        """Say of some flows that they wait, and take back what was said of others."""
+        said = {word.flow: word for word in words}
+        if said and not self._may_speak():
+            return
+        for flow in self._words.keys() - said.keys():
+            self._writer.withdraw(self._words[flow])
+        for word in said.values():
+            self._writer.post(word)
+        self._words = said
+
+    def _may_speak(self) -> bool:
+        """Tell whether the status topic is there: where nothing was ever applied it may have to be made first."""
+        if not self._has_topic:
+            with contextlib.suppress(AnabranchError):
+                Journal(self._cluster, STATUS, 5.0).ensure()
+                self._has_topic = True
+        return self._has_topic
+
+    def repeat(self) -> None:
+        """Say once more what was said, as of now."""
+        for word in list(self._words.values()):
+            self._writer.post(replace(word, time=time.time()))
+
+    def flush(self) -> None:
+        """Wait until what was said is stored, or given up."""
+        self._writer.flush()
+
+    def is_news(self, objection: Problem) -> bool:
+        """Tell whether an objection was not told within the last minute."""
+        now = time.monotonic()
+        if now < self._told.get(objection, -_SAY_EVERY) + _SAY_EVERY:
+            return False
+        self._told[objection] = now
+        return True
+
+    def close(self) -> None:
+        """Take back what was said, and close all connections."""
+        self.say(())
+        self._declarations.close()
+        self._failovers.close()
+
+
+class Repeating(threading.Thread):
+    """Keeps what was said fresh while the process starts Spark and looks at nothing.
+
+    Args:
+        posts: where it was said.
+        pause: seconds between two times.
+    """
+
+    def __init__(self, posts: Sequence[Post], pause: float) -> None:
+        super().__init__(name="gate", daemon=True)
+        self._posts = posts
+        self._pause = pause
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        """Repeat until ended."""
+        while not self._over.wait(self._pause):
+            for post in self._posts:
+                post.repeat()
+
+    def end(self) -> None:
+        """End, and wait for that."""
+        self._over.set()
+        self.join()
