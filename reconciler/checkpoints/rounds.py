@@ -14,7 +14,7 @@ from reconciler.checkpoints.emit import CheckpointWriter, HeartbeatWriter
 from reconciler.checkpoints.formats import Checkpoint, CheckpointKey
 from reconciler.checkpoints.groups import Groups
 from reconciler.checkpoints.retention import retention_seconds
-from reconciler.checkpoints.syncing import Standing
+from reconciler.checkpoints.syncing import Settled, Standing
 from reconciler.checkpoints.translate import Translator
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Committed, Move
@@ -69,6 +69,8 @@ class Rounds:
         self._translator = Translator(source, target, flow)
         self._writer = CheckpointWriter(target, flow.source, flow.checkpoints_separator)
         self._heart = HeartbeatWriter(target, flow.source, flow.target)
+        self._settled = Settled()
+        self._has_begun = False
         # When an offset was last committed, by this process.
         self._committed_at: dict[CheckpointKey, float] = {}
         self._renew_after: float | None = None
@@ -83,7 +85,9 @@ class Rounds:
         Raises:
             AnabranchError: as `CheckpointWriter.refresh` says.
         """
-        self._writer.refresh()
+        known = dict(self._writer.standing()) if self._has_begun else {}
+        self._settled.forget(known, self._writer.refresh())
+        self._has_begun = True
 
     def round(self) -> Round:
         """Look once at all groups of the flow.
@@ -99,10 +103,13 @@ class Rounds:
         groups = [name for name in taken if name not in against]
         committed = [one for one in there.committed(groups) if self._takes(one.topic)]
         checkpoints, unknown = self._translated(committed)
-        before = dict(self._writer.standing())
+        self._settled.learn(self._writer.standing())
+        self._has_begun = True
         written = self._writer.emit(checkpoints)
         taken_back = self._take_back(there, kinds.keys(), {one.key for one in checkpoints}, unknown)
-        done, present, failed = self._commit(checkpoints, before)
+        standing = self._writer.standing()
+        self._settled.forget(standing, standing)
+        done, present, failed = self._commit(checkpoints)
         self._heart.beat(int(time.time() * 1_000))
         return Round(
             groups=len(groups),
@@ -155,9 +162,7 @@ class Rounds:
 
     # --- committing at the target ------------------------------------------------------------------------------------
 
-    def _commit(
-        self, checkpoints: Collection[Checkpoint], before: Mapping[CheckpointKey, Checkpoint]
-    ) -> tuple[int, tuple[str, ...], tuple[Problem, ...]]:
+    def _commit(self, checkpoints: Collection[Checkpoint]) -> tuple[int, tuple[str, ...], tuple[Problem, ...]]:
         """Commit positions at the target; return how many, which groups have members there, and what went wrong."""
         if not self._flow.groups.sync_offsets:
             return 0, (), ()
@@ -165,10 +170,11 @@ class Rounds:
         groups = sorted({one.group for one in checkpoints})
         committed = {CheckpointKey(one.group, one.topic, one.partition): one.offset for one in here.committed(groups)}
         moves: dict[str, list[Move]] = {}
+        lacking: set[CheckpointKey] = set()
         for one in checkpoints:
-            known = before.get(one.key)
-            upstream = None if known is None else known.upstream
-            standing = Standing(one.upstream, one.downstream, upstream, committed.get(one.key))
+            standing = Standing(one.upstream, one.downstream, self._settled.before(one.key), committed.get(one.key))
+            if standing.is_to_move:
+                lacking.add(one.key)
             if standing.is_to_move or self._is_to_renew(one, standing):
                 move = Move(
                     one.group,
@@ -183,7 +189,11 @@ class Rounds:
         failed = here.commit(moves)
         now = time.monotonic()
         done = [move for some in moves.values() for move in some if move not in failed]
-        self._committed_at |= {CheckpointKey(one.owner, one.topic, one.partition): now for one in done}
+        keys = {CheckpointKey(one.owner, one.topic, one.partition) for one in done}
+        self._committed_at |= dict.fromkeys(keys, now)
+        lacking -= keys
+        for one in checkpoints:
+            self._settled.note(one.key, one.upstream, is_in_line=one.key not in lacking)
         present = tuple(sorted({move.owner for move, problem in failed.items() if problem.code == HAS_MEMBERS}))
         others = tuple(dict.fromkeys(problem for problem in failed.values() if problem.code != HAS_MEMBERS))
         return len(done), present, others
