@@ -1,4 +1,7 @@
-"""Asks one cluster where partitions begin and end, and what its topics are; for all of them at once."""
+"""Asks one cluster where partitions begin and end, and what its topics are; for all of them at once.
+
+Who asks keeps it: its client lives on, and is made anew with the secrets of the day where it was not let in.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, ClusterMetadata, OffsetSpec
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Bounds, Log
@@ -55,6 +58,18 @@ class Asker:
         self._cluster = cluster
         self._seconds = seconds
         self._client: clients.Renewed[AdminClient] = clients.Renewed(AdminClient, cluster, _SETTINGS)
+
+    def metadata(self, seconds: float) -> ClusterMetadata:
+        """Return all brokers, and all topics that we may see, as they are now.
+
+        Args:
+            seconds: how long it may take where a connection fails.
+
+        Raises:
+            AnabranchError: as `clients.ask` and `clients.make` say.
+        """
+        longest = self._cluster.clients.admin.patience(self._seconds)
+        return self._client.ask(lambda client, patience: client.list_topics(timeout=patience), seconds, longest)
 
     def bounds(self, logs: Collection[Log]) -> dict[Log, Bounds]:
         """Return the bounds of some partitions; those that are not there, or have no leader just now, are left out.

@@ -18,7 +18,6 @@ from reconciler.model.errors import AnabranchError, DeclaredInputError, Environm
 from reconciler.model.selection import any_matches, is_literal
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, error_name
 from reconciler.replicator.wire.commits import Position
-from reconciler.state import clients
 from reconciler.state.faults import refused, unreachable
 
 ALL = "all"
@@ -46,14 +45,14 @@ _STATE_OF = {
 
 
 class Groups:
-    """The groups of one cluster, over one connection that is made at once.
+    """The groups of one cluster, over one client that is made at once and lives until `close`.
 
     Args:
         cluster: which one.
 
     Attributes:
         cluster: which one.
-        partitions: how many each topic has that we may see, by name.
+        partitions: how many each topic has that we may see, by name; as of the last `refresh`.
 
     Raises:
         Unreachable: AB310, nobody answers.
@@ -63,12 +62,22 @@ class Groups:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        _, metadata = clients.metadata(cluster, _CONNECT_SECONDS, _ANSWER_SECONDS)
-        if other := cluster.other_cluster(metadata.cluster_id):
-            raise Refused(other)
         self._asker = Asker(cluster, _ANSWER_SECONDS)
+        self._nodes: tuple[int, ...] = ()
+        self.partitions: dict[str, int] = {}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Ask anew which brokers and topics there are; errors as those of the class."""
+        metadata = self._asker.metadata(_CONNECT_SECONDS)
+        if other := self.cluster.other_cluster(metadata.cluster_id):
+            raise Refused(other)
         self._nodes = tuple(metadata.brokers)
         self.partitions = {name: len(topic.partitions) for name, topic in metadata.topics.items()}
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._asker.close()
 
     # --- which there are ---------------------------------------------------------------------------------------------
 

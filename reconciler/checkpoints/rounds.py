@@ -69,6 +69,8 @@ class Rounds:
         self._translator = Translator(source, target, flow)
         self._writer = CheckpointWriter(target, flow.source, flow.checkpoints_separator)
         self._heart = HeartbeatWriter(target, flow.source, flow.target)
+        # By alias; made in the first round that needs them.
+        self._groups: dict[str, Groups] = {}
         self._settled = Settled()
         self._has_begun = False
         # When an offset was last committed, by this process.
@@ -78,6 +80,8 @@ class Rounds:
     def close(self) -> None:
         """Close the connections."""
         self._translator.close()
+        for one in self._groups.values():
+            one.close()
 
     def begin(self) -> None:
         """Read the topic anew: somebody else may have written there.
@@ -95,8 +99,7 @@ class Rounds:
         Raises:
             AnabranchError: a cluster does not answer, or refuses something that all groups need.
         """
-        # A connection for each round: secrets may have changed since.
-        there = Groups(self._source)
+        there = self._groups_of(self._source)
         kinds = there.kinds()
         taken = [name for name in kinds if self._flow.groups.takes(name)]
         against = {name: problem for name in taken if (problem := there.against(name, kinds, may_create=True))}
@@ -121,6 +124,14 @@ class Rounds:
             present=present,
             problems=(*against.values(), *failed),
         )
+
+    def _groups_of(self, cluster: Cluster) -> Groups:
+        """Return the groups of one side, which topics and brokers there are being asked anew."""
+        if cluster.alias in self._groups:
+            self._groups[cluster.alias].refresh()
+        else:
+            self._groups[cluster.alias] = Groups(cluster)
+        return self._groups[cluster.alias]
 
     def _takes(self, topic: str) -> bool:
         return self._flow.takes(topic, self._aliases)
@@ -166,7 +177,7 @@ class Rounds:
         """Commit positions at the target; return how many, which groups have members there, and what went wrong."""
         if not self._flow.groups.sync_offsets:
             return 0, (), ()
-        here = Groups(self._target)
+        here = self._groups_of(self._target)
         groups = sorted({one.group for one in checkpoints})
         committed = {CheckpointKey(one.group, one.topic, one.partition): one.offset for one in here.committed(groups)}
         moves: dict[str, list[Move]] = {}

@@ -154,6 +154,23 @@ def test_who_went_back_while_it_had_members_at_the_target_goes_back_there_when_t
     rounds.close()
 
 
+def test_rounds_notice_new_topics_over_the_client_that_they_keep(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster
+) -> None:
+    pair = Pair(source_cluster, target_cluster, "identical")
+    pair.commit(30, 40)
+    rounds = pair.rounds()
+    assert moved(rounds.round()) == (2, 2, 0)
+    known = dict(rounds._groups)
+    assert known.keys() == {pair.alias, "west"}
+    later = f"later-{pair.id}"
+    create(source_cluster, later)
+    rounds.round()
+    assert rounds._groups == known
+    assert known[pair.alias].partitions[later] == 1
+    rounds.close()
+
+
 def test_translated_positions_stand_at_the_same_records(
     source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster
 ) -> None:
