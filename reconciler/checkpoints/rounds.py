@@ -68,11 +68,12 @@ class Rounds:
         self._aliases = aliases
         self._translator = Translator(source, target, flow)
         self._writer = CheckpointWriter(target, flow.source, flow.checkpoints_separator)
-        self._heart = HeartbeatWriter(target, flow.source, flow.target)
+        self._heart = HeartbeatWriter(target, flow.source, flow.target, flow=flow.name)
         # By alias; made in the first round that needs them.
         self._groups: dict[str, Groups] = {}
         self._settled = Settled()
-        self._has_begun = False
+        # Whether anything is known of the topic of checkpoints.
+        self._has_read = False
         # When an offset was last committed, by this process.
         self._committed_at: dict[CheckpointKey, float] = {}
         self._renew_after: float | None = None
@@ -89,9 +90,9 @@ class Rounds:
         Raises:
             AnabranchError: as `CheckpointWriter.refresh` says.
         """
-        known = dict(self._writer.standing()) if self._has_begun else {}
+        known = dict(self._writer.standing()) if self._has_read else {}
         self._settled.forget(known, self._writer.refresh())
-        self._has_begun = True
+        self._has_read = True
 
     def round(self) -> Round:
         """Look once at all groups of the flow.
@@ -107,13 +108,13 @@ class Rounds:
         committed = [one for one in there.committed(groups) if self._takes(one.topic)]
         checkpoints, unknown = self._translated(committed)
         self._settled.learn(self._writer.standing())
-        self._has_begun = True
+        self._has_read = True
         written = self._writer.emit(checkpoints)
         taken_back = self._take_back(there, kinds.keys(), {one.key for one in checkpoints}, unknown)
         standing = self._writer.standing()
         self._settled.forget(standing, standing)
         done, present, failed = self._commit(checkpoints)
-        self._heart.beat(int(time.time() * 1_000))
+        self._heart.beat(int(time.time() * 1_000), len(groups))
         return Round(
             groups=len(groups),
             positions=len(checkpoints),

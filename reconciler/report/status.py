@@ -6,13 +6,14 @@ Everything here comes from `TaskStatus` values; nothing is asked of a cluster. `
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from rich.text import Text
 
 from reconciler.model.declaration import InForce
 from reconciler.model.flow import Flow
+from reconciler.model.groups import LastLook
 from reconciler.model.latency import Latency, merged
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus, words
 from reconciler.report.columns import aligned
@@ -42,6 +43,21 @@ _TITLES = ("remote", *STANDING, "copied", "retries", "filled", "shifted", "reaso
 
 
 @dataclass(frozen=True)
+class GroupsSummary:
+    """How the consumer groups of a flow are looked after.
+
+    Attributes:
+        count: how many were there at the last look; None while that is not known.
+        seconds: since the last look; None where nobody has looked, or this user may not read it.
+        late: whether that is longer than it should be.
+    """
+
+    count: int | None = None
+    seconds: float | None = None
+    late: bool = False
+
+
+@dataclass(frozen=True)
 class FlowSummary:
     """One flow, all its tasks together.
 
@@ -68,6 +84,7 @@ class FlowSummary:
         partitions: all of them, with what each says.
         in_force: which declaration is in force at the target; None where none is, or nobody asked.
         digests: of the declarations that live processes have, by run.
+        groups: how its groups are looked after; None where it takes none along, or nobody asked.
     """
 
     name: str
@@ -91,10 +108,15 @@ class FlowSummary:
     partitions: tuple[PartitionStatus, ...]
     in_force: InForce | None
     digests: Mapping[str, str]
+    groups: GroupsSummary | None = None
 
 
 def summarise(
-    flows: Iterable[Flow], statuses: Sequence[TaskStatus], now: float, in_force: Mapping[str, InForce] | None = None
+    flows: Iterable[Flow],
+    statuses: Sequence[TaskStatus],
+    now: float,
+    in_force: Mapping[str, InForce] | None = None,
+    last_looks: Mapping[str, LastLook] | None = None,
 ) -> list[FlowSummary]:
     """Put the tasks' words together, flow by flow, in the order of `flows`.
 
@@ -103,9 +125,24 @@ def summarise(
         statuses: the newest word of each task; several runs of one flow are counted together.
         now: seconds since 1970.
         in_force: by target, which declaration is in force there.
+        last_looks: by flow, when its groups were last looked at; None where nobody asked.
     """
     here = in_force or {}
-    return [_summary(flow, [s for s in statuses if s.flow == flow.name], now, here.get(flow.target)) for flow in flows]
+    found = []
+    for flow in flows:
+        one = _summary(flow, [s for s in statuses if s.flow == flow.name], now, here.get(flow.target))
+        if last_looks is not None and flow.groups.include:
+            one = replace(one, groups=_groups(flow, last_looks, now))
+        found.append(one)
+    return found
+
+
+def _groups(flow: Flow, last_looks: Mapping[str, LastLook], now: float) -> GroupsSummary:
+    last = last_looks.get(flow.name)
+    if last is None:
+        return GroupsSummary()
+    silent = max(0.0, now - last.time)
+    return GroupsSummary(last.groups, silent, silent > flow.groups.longest_silence)
 
 
 def _summary(flow: Flow, said: Sequence[TaskStatus], now: float, in_force: InForce | None) -> FlowSummary:
@@ -204,11 +241,22 @@ def _flow_line(summary: FlowSummary, width: int) -> Text:
         line.append(f"   parked {summary.parked}" if summary.parked else "", style="red")
         line.append(f"   paused {summary.paused}" if summary.paused else "", style="yellow")
         line.append(f"   silent tasks {summary.silent_tasks}" if summary.silent_tasks else "", style="red")
+        line.append(*_groups_part(summary.groups))
     elif summary.state == "waiting":
         line.append(f"   {summary.waiting}", style="none")
     elif summary.silent_seconds is not None:
         line.append(f"   last heard {seconds(summary.silent_seconds)} ago", style="none")
     return line
+
+
+def _groups_part(groups: GroupsSummary | None) -> tuple[str, str]:
+    """Return how groups are looked after, and the style of that."""
+    if groups is None:
+        return "", "none"
+    if groups.seconds is None:
+        return "   groups: no look known", "yellow"
+    count = "" if groups.count is None else f" {groups.count:,}"
+    return f"   groups{count}, looked at {seconds(groups.seconds)} ago", "red" if groups.late else "none"
 
 
 def _digest_lines(summary: FlowSummary) -> Iterator[Text]:

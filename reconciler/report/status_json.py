@@ -9,7 +9,7 @@ from typing import Any
 from reconciler.model.latency import Latency
 from reconciler.model.status import PartitionStatus
 from reconciler.report.lag import Row
-from reconciler.report.status import FlowSummary
+from reconciler.report.status import FlowSummary, GroupsSummary
 
 
 def status_json(summaries: Sequence[FlowSummary], now: float, unreachable: Sequence[str] = ()) -> dict[str, Any]:
@@ -49,9 +49,16 @@ def _flow(summary: FlowSummary) -> dict[str, Any]:
         "tasks": summary.tasks,
         "silentTasks": summary.silent_tasks,
         "inForce": asdict(summary.in_force) if summary.in_force else None,
+        "groups": _groups(summary.groups),
         "runs": [{"run": run, "digest": digest} for run, digest in summary.digests.items()],
         "partitions": [_partition(partition) for partition in summary.partitions],
     }
+
+
+def _groups(groups: GroupsSummary | None) -> dict[str, Any] | None:
+    if groups is None:
+        return None
+    return {"count": groups.count, "silentSeconds": groups.seconds, "late": groups.late}
 
 
 def _partition(partition: PartitionStatus) -> dict[str, Any]:
