@@ -148,7 +148,7 @@ def _of_groups_at_target(topology: str, flow: Flow) -> Iterator[_Need]:
 def _of_looks(topology: Topology, flow: Flow) -> Iterator[_Need]:
     """Yield what telling when groups were last looked at needs: between waves somebody has to know."""
     if flow.groups.include:
-        has_waves = len({topology.wave(alias) for alias in topology.aliases}) > 1
+        has_waves = len({topology.wave(one.target) for one in topology.flows if one.enabled}) > 1
         yield _Need("topic", Pattern(HEARTBEATS), ["READ"], _LOOKED, ["apply"], is_optional=not has_waves)
 
 
