@@ -12,7 +12,17 @@ from typing import NamedTuple, TypeVar
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Log
-from reconciler.replicator.wire import GROUP, ConnectionLost, ErrorCode, Loop, Membership, Wire, commits, groups
+from reconciler.replicator.wire import (
+    GROUP,
+    ConnectionLost,
+    ErrorCode,
+    Loop,
+    Membership,
+    Wire,
+    commits,
+    groups,
+    when_ready,
+)
 from reconciler.replicator.wire.commits import Position
 from reconciler.replicator.wire.groups import Found
 
@@ -69,7 +79,7 @@ def kinds(cluster: Cluster, nodes: Collection[int]) -> dict[str, str]:
 
     async def ask(line: _Line) -> None:
         async def ask_one(node: int) -> None:
-            listed = await _when_ready(line, partial(groups.listed, line.wire, node))
+            listed = await when_ready(line.loop, partial(groups.listed, line.wire, node), _NOT_YET, _SECONDS)
             found.update({one.name: one.protocol for one in listed})
 
         await _side_by_side(line, sorted(nodes), ask_one)
@@ -120,7 +130,8 @@ def commit(cluster: Cluster, what: Committing) -> dict[str, Exception]:
             done: list[Log] = []
             try:
                 for portion in what[group]:
-                    codes = await _when_ready(line, partial(_commit, line.wire, group, portion))
+                    send = partial(_commit, line.wire, group, portion)
+                    codes = await when_ready(line.loop, send, _NOT_YET, _SECONDS)
                     done += portion.keys() - codes.keys()
                     if codes:
                         raise Refusal(codes, done)
@@ -187,18 +198,6 @@ def _run(cluster: Cluster, work: Callable[[_Line], Awaitable[None]]) -> None:
     finally:
         line.wire.close()
         loop.close()
-
-
-async def _when_ready(line: _Line, ask: Callable[[], Awaitable[Item]]) -> Item:
-    """Ask again while a coordinator is not ready."""
-    deadline = time.monotonic() + _SECONDS
-    while True:
-        try:
-            return await ask()
-        except ErrorCode as error:
-            if error.code not in _NOT_YET or time.monotonic() > deadline:
-                raise
-        await line.loop.sleep(_PAUSE)
 
 
 async def _side_by_side(

@@ -1,41 +1,37 @@
-"""Bounds: where partitions begin and end now, asked for all of them at once."""
+"""Asks one cluster where partitions begin and end, and what its topics are; for all of them at once.
+
+Who asks keeps it: its client lives on, and is made anew with the secrets of the day where it was not let in.
+"""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, ClusterMetadata, OffsetSpec
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault
+from reconciler.model.committed import Bounds, Log
+from reconciler.model.errors import AnabranchError, EnvironmentFault, together
 from reconciler.state import clients
 from reconciler.state.faults import is_refusal, no_connection, refused
 
-Log = tuple[str, int]
-
 _SETTINGS = {"socket.connection.setup.timeout.ms": 3000}
+_LOGS_AT_ONCE = 10_000
 # Of a topic that is not there, or grows just now.
 _NOT_THERE = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION},
 )
+# One partition that has no leader says nothing of the others.
+_NO_LEADER = frozenset(
+    {KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.OFFSET_NOT_AVAILABLE}
+)
 
 _BITS = 2**64 - 1
-
-
-class Bounds(NamedTuple):
-    """Of one partition.
-
-    Attributes:
-        start: its first offset.
-        end: the offset behind what its readers see: behind the newest record, or before the oldest open transaction.
-    """
-
-    start: int
-    end: int
+_Answers = Mapping[TopicPartition, Future[Any]]
 
 
 class Topic(NamedTuple):
@@ -63,22 +59,52 @@ class Asker:
         self._seconds = seconds
         self._client: clients.Renewed[AdminClient] = clients.Renewed(AdminClient, cluster, _SETTINGS)
 
-    def bounds(self, logs: Collection[Log], *, committed: bool) -> dict[Log, Bounds]:
-        """Return the bounds of some partitions.
+    def metadata(self, seconds: float) -> ClusterMetadata:
+        """Return all brokers, and all topics that we may see, as they are now.
+
+        Args:
+            seconds: how long it may take where a connection fails.
+
+        Raises:
+            AnabranchError: as `clients.ask` and `clients.make` say.
+        """
+        longest = self._cluster.clients.admin.patience(self._seconds)
+        return self._client.ask(lambda client, patience: client.list_topics(timeout=patience), seconds, longest)
+
+    def bounds(self, logs: Collection[Log]) -> dict[Log, Bounds]:
+        """Return the bounds of some partitions; those that are not there, or have no leader just now, are left out.
 
         Args:
             logs: topics and numbers of partitions; of a topic that is not there nobody can be asked.
-            committed: whether readers wait for transactions to end.
 
         Raises:
             Unreachable: AB310, the cluster does not answer.
-            EnvironmentFault: AB313, it does not tell us; or what `clients.make` raises.
+            EnvironmentFault: AB313, with every topic that we may not DESCRIBE; or what `clients.make` raises.
         """
         if not logs:
             return {}
-        starts = self._asked(logs, OffsetSpec.earliest(), committed)
-        ends = self._asked(logs, OffsetSpec.latest(), committed)
-        return {log: Bounds(starts[log], ends[log]) for log in starts.keys() & ends.keys()}
+        # Both are under way at the same time. Ends are asked for behind them: what is stable now is so later, too.
+        under_way = self._asked(logs, OffsetSpec.earliest()), self._asked(logs, OffsetSpec.latest(), committed=True)
+        starts, stable = (self._told(answers) for answers in under_way)
+        ends = self._told(self._asked(logs, OffsetSpec.latest()))
+        return {
+            log: Bounds(start, max(start, stable[log]), ends[log])
+            for log, start in starts.items()
+            if log in stable and log in ends
+        }
+
+    def at_time(self, logs: Collection[Log], milliseconds: int) -> dict[Log, int]:
+        """Return the first offset of each partition whose record is not older than a time; those without are left out.
+
+        Args:
+            logs: which ones.
+            milliseconds: since 1970.
+
+        Raises:
+            AnabranchError: as `bounds` says.
+        """
+        found = self._told(self._asked(logs, OffsetSpec.for_timestamp(milliseconds)))
+        return {log: offset for log, offset in found.items() if offset >= 0}
 
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
         """Return what topics of some names are; those that are not there are left out.
@@ -88,43 +114,65 @@ class Asker:
         """
         if not names:
             return {}
-        client = self._client.get()
-        answers = client.describe_topics(TopicCollection(list(names)), request_timeout=self._seconds)
-        told = {name: self._answer(client, name, answer) for name, answer in answers.items()}
+        answers = self._client.get().describe_topics(TopicCollection(list(names)), request_timeout=self._seconds)
+        told = {name: self._answer(name, answer, _NOT_THERE) for name, answer in answers.items()}
         return {
             name: Topic(_known(found.topic_id), len(found.partitions))
             for name, found in told.items()
             if found is not None
         }
 
-    def _asked(self, logs: Collection[Log], spec: Any, committed: bool) -> dict[Log, int]:
+    def _asked(self, logs: Collection[Log], spec: OffsetSpec, *, committed: bool = False) -> list[_Answers]:
+        """Ask for an offset of each partition, and wait for nothing."""
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         client = self._client.get()
-        asked = {TopicPartition(*log): spec for log in logs}
-        answers = client.list_offsets(asked, isolation_level=level, request_timeout=self._seconds)
+        return [
+            client.list_offsets(
+                {TopicPartition(*log): spec for log in portion}, isolation_level=level, request_timeout=self._seconds
+            )
+            for portion in _portions(list(logs))
+        ]
+
+    def _told(self, asked: Sequence[_Answers]) -> dict[Log, int]:
+        """Wait for answers."""
         found: dict[Log, int] = {}
-        for place, answer in answers.items():
-            told = self._answer(client, place.topic, answer)
-            if told is not None:
-                found[place.topic, place.partition] = int(told.offset)
+        errors: dict[str, AnabranchError] = {}
+        for answers in asked:
+            for place, answer in answers.items():
+                try:
+                    told = self._answer(place.topic, answer, _NOT_THERE | _NO_LEADER)
+                except EnvironmentFault as error:
+                    errors[place.topic] = error
+                    continue
+                if told is not None:
+                    found[place.topic, place.partition] = int(told.offset)
+        if errors:
+            raise together([errors[topic] for topic in sorted(errors)])
         return found
 
-    def _answer(self, client: AdminClient, topic: str, answer: Future[Any]) -> Any:
+    def _answer(self, topic: str, answer: Future[Any], none: Collection[int]) -> Any:
+        """Return an answer; None for errors that say that there is none."""
         try:
             # No limit here: the request has one of its own, and ends with a reason.
             return answer.result()
         except KafkaException as failure:
             error = failure.args[0]
-        if error.code() in _NOT_THERE:
+        if error.code() in none:
             return None
         if is_refusal(error):
             raise EnvironmentFault(refused(self._cluster, "DESCRIBE", f"topic {topic}")) from None
-        client.poll(0)
+        if (client := self._client.client) is not None:
+            client.poll(0)
         raise no_connection(self._cluster, error, tuple(self._client.reports.errors)) from None
 
     def close(self) -> None:
         """Close the connection."""
         self._client.close()
+
+
+def _portions(logs: Sequence[Log]) -> Iterator[Sequence[Log]]:
+    for first in range(0, len(logs), _LOGS_AT_ONCE):
+        yield logs[first : first + _LOGS_AT_ONCE]
 
 
 def _known(told: Any) -> str | None:

@@ -8,6 +8,8 @@ from typing import TypeVar
 from reconciler.checkpoints import reading
 from reconciler.checkpoints.formats import (
     BLANK,
+    FLOW_HEADER,
+    GROUPS_HEADER,
     Checkpoint,
     CheckpointKey,
     checkpoint_key,
@@ -23,7 +25,8 @@ from reconciler.state.journal import Journal, JournalTopic
 
 # Clients read the whole topic each time: what is superseded must be old enough for compaction soon.
 _CHECKPOINTS = {"segment.bytes": str(16 << 20), "segment.ms": "3600000"}
-_HEARTBEATS = {"segment.bytes": str(4 << 20), "segment.ms": "600000"}
+# Flows between the same clusters have the same key: each one's newest must stay until it has written the next.
+_HEARTBEATS = {"segment.bytes": str(4 << 20), "segment.ms": "600000", "min.compaction.lag.ms": "3600000"}
 _AT_ONCE = 10_000
 _TIMEOUT = 10.0
 
@@ -126,18 +129,23 @@ class HeartbeatWriter:
         source: alias of the flow's source.
         target: alias of its target.
         timeout: seconds to wait for the cluster in each call.
+        flow: its name, for `LastLooks` to tell it from other flows between the same clusters.
     """
 
-    def __init__(self, cluster: Cluster, source: str, target: str, timeout: float = _TIMEOUT) -> None:
+    def __init__(
+        self, cluster: Cluster, source: str, target: str, timeout: float = _TIMEOUT, flow: str | None = None
+    ) -> None:
+        self._flow = flow
         self._journal = Journal(cluster, JournalTopic(HEARTBEATS, _HEARTBEATS), timeout)
         self._key = heartbeat_key(source, target)
         self._is_there = False
 
-    def beat(self, now: int) -> None:
+    def beat(self, now: int, groups: int | None = None) -> None:
         """Write one, and wait until it is stored; the topic is made before the first one if it is missing.
 
         Args:
             now: milliseconds since 1970.
+            groups: how many groups were looked at.
 
         Raises:
             Unreachable: AB310, the cluster does not answer.
@@ -146,7 +154,9 @@ class HeartbeatWriter:
         if not self._is_there:
             self._journal.ensure()
             self._is_there = True
-        self._journal.store([(self._key, heartbeat_value(now))])
+        said = {FLOW_HEADER: self._flow, GROUPS_HEADER: None if groups is None else str(groups)}
+        headers = [(name, value.encode()) for name, value in said.items() if value is not None]
+        self._journal.store([(self._key, heartbeat_value(now))], headers)
 
 
 def _parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:

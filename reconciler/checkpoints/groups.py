@@ -10,18 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import OffsetSpec
-
 from reconciler.checkpoints import asking
+from reconciler.checkpoints.bounds import Asker
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Bounds, Committed, Log, Move
 from reconciler.model.errors import AnabranchError, DeclaredInputError, EnvironmentFault, Problem, Refused, together
 from reconciler.model.selection import any_matches, is_literal
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, error_name
 from reconciler.replicator.wire.commits import Position
-from reconciler.state import clients
-from reconciler.state.faults import in_words, is_refusal, refused, unreachable
+from reconciler.state.faults import refused, unreachable
 
 ALL = "all"
 """Names every group, or topic."""
@@ -33,7 +30,6 @@ Item = TypeVar("Item")
 
 _CONNECT_SECONDS = 4.0
 _ANSWER_SECONDS = 30.0
-_LOGS_AT_ONCE = 10_000
 # A coordinator writes a commit as one batch, of 1 MB at most by default.
 _COMMIT_BYTES = 400_000
 _OVERHEAD = 64
@@ -49,14 +45,14 @@ _STATE_OF = {
 
 
 class Groups:
-    """The groups of one cluster, over one connection that is made at once.
+    """The groups of one cluster, over one client that is made at once and lives until `close`.
 
     Args:
         cluster: which one.
 
     Attributes:
         cluster: which one.
-        partitions: how many each topic has that we may see, by name.
+        partitions: how many each topic has that we may see, by name; as of the last `refresh`.
 
     Raises:
         Unreachable: AB310, nobody answers.
@@ -66,11 +62,22 @@ class Groups:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self._client, metadata = clients.metadata(cluster, _CONNECT_SECONDS, _ANSWER_SECONDS)
-        if other := cluster.other_cluster(metadata.cluster_id):
+        self._asker = Asker(cluster, _ANSWER_SECONDS)
+        self._nodes: tuple[int, ...] = ()
+        self.partitions: dict[str, int] = {}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Ask anew which brokers and topics there are; errors as those of the class."""
+        metadata = self._asker.metadata(_CONNECT_SECONDS)
+        if other := self.cluster.other_cluster(metadata.cluster_id):
             raise Refused(other)
         self._nodes = tuple(metadata.brokers)
         self.partitions = {name: len(topic.partitions) for name, topic in metadata.topics.items()}
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._asker.close()
 
     # --- which there are ---------------------------------------------------------------------------------------------
 
@@ -168,16 +175,7 @@ class Groups:
             EnvironmentFault: AB313, with every topic that we may not DESCRIBE.
             Unreachable: AB310, no answer.
         """
-        known = self._known(logs)
-        starts = self._offsets(known, OffsetSpec.earliest())
-        # In this order: what is stable now is so later, too.
-        stable = self._offsets(known, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
-        ends = self._offsets(known, OffsetSpec.latest())
-        return {
-            log: Bounds(starts[log], stable[log], ends[log])
-            for log in known
-            if log in starts and log in stable and log in ends
-        }
+        return self._asker.bounds(self._known(logs))
 
     def at_time(self, logs: Iterable[Log], milliseconds: int) -> dict[Log, int]:
         """Return the first offset of each log whose record is not older than a time; logs without one are left out.
@@ -190,31 +188,10 @@ class Groups:
             EnvironmentFault: AB313, with every topic that we may not DESCRIBE.
             Unreachable: AB310, no answer.
         """
-        found = self._offsets(self._known(logs), OffsetSpec.for_timestamp(milliseconds))
-        return {log: offset for log, offset in found.items() if offset >= 0}
+        return self._asker.at_time(self._known(logs), milliseconds)
 
     def _known(self, logs: Iterable[Log]) -> list[Log]:
         return sorted({(topic, number) for topic, number in logs if 0 <= number < self.partitions.get(topic, 0)})
-
-    def _offsets(
-        self, logs: Sequence[Log], spec: OffsetSpec, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
-    ) -> dict[Log, int]:
-        found: dict[Log, int] = {}
-        errors: list[AnabranchError] = []
-        for portion in _portions(logs, _LOGS_AT_ONCE):
-            asked = {TopicPartition(topic, number): spec for topic, number in portion}
-            futures = self._client.list_offsets(asked, isolation_level=isolation, request_timeout=_ANSWER_SECONDS)
-            for place, future in futures.items():
-                try:
-                    found[place.topic, place.partition] = future.result().offset
-                except KafkaException as error:
-                    fault = self._fault(error.args[0], "DESCRIBE", f"topic {place.topic}")
-                    # One that has no leader says nothing of the others.
-                    if error.args[0].code() not in _OF_LOGS:
-                        errors.append(fault)
-        if errors:
-            raise together(errors)
-        return found
 
     # --- committing --------------------------------------------------------------------------------------------------
 
@@ -270,27 +247,8 @@ class Groups:
     def _where(self, group: str) -> str:
         return f"{self.cluster.where}, group {group}"
 
-    def _fault(self, error: KafkaError, operation: str, resource: str) -> AnabranchError:
-        if is_refusal(error):
-            return EnvironmentFault(refused(self.cluster, operation, resource))
-        if error.code() in _UNANSWERED:
-            return unreachable(self.cluster, f"{resource}: {in_words(error)}")
-        where = f"{self.cluster.where}, {resource}"
-        return EnvironmentFault(Problem("AB630", where, f"the cluster answers {error.name()}: {error.str()}", _LOOK))
-
 
 _LOOK = "mend what the cluster names, then try again"
-_UNANSWERED = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT})
-_OF_LOGS = frozenset(
-    {
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.OFFSET_NOT_AVAILABLE,
-        KafkaError._UNKNOWN_PARTITION,
-        KafkaError._UNKNOWN_TOPIC,
-    }
-)
 
 
 def _is_ours(group: str) -> bool:

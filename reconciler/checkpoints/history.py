@@ -13,14 +13,16 @@ from collections.abc import Collection, Iterable
 
 from confluent_kafka import Message
 
-from reconciler.checkpoints.bounds import Asker, Log
+from reconciler.checkpoints.bounds import Asker
 from reconciler.checkpoints.runs import Point, Runs
 from reconciler.checkpoints.walk import Walker
 from reconciler.model.cluster import Cluster
+from reconciler.model.committed import Log
 from reconciler.model.names import syncs_topic
 from reconciler.replicator.note import Note
 from reconciler.replicator.place import differ
 from reconciler.replicator.syncs import OffsetSync, sync_of
+from reconciler.state.faults import unreachable
 
 # Whoever writes syncs ends the transaction right after them, unless it is dead.
 _PATIENCE = 3.0
@@ -73,6 +75,7 @@ class History:
     def __init__(self, target: Cluster, source: str, seconds: float) -> None:
         self.topic = syncs_topic(source)
         self.is_behind = False
+        self._target = target
         self._asker = Asker(target, seconds)
         self._walker = Walker(target, committed=True, seconds=seconds)
         self._copies: dict[Log, _Copy] = {}
@@ -107,7 +110,10 @@ class History:
         if seen is None:
             self._forget(None)
             return
-        start, end = self._asker.bounds([(self.topic, 0)], committed=False)[self.topic, 0]
+        log = self.topic, 0
+        if (bounds := self._asker.bounds([log]).get(log)) is None:
+            raise unreachable(self._target, f"{self.topic}/0 has no leader")
+        start, end = bounds.start, bounds.end
         if seen.topic_id != self._topic_id or self._at > end:
             self._forget(seen.topic_id)
         self._at = max(self._at, start)

@@ -14,7 +14,7 @@ from reconciler.checkpoints.emit import CheckpointWriter, HeartbeatWriter
 from reconciler.checkpoints.formats import Checkpoint, CheckpointKey
 from reconciler.checkpoints.groups import Groups
 from reconciler.checkpoints.retention import retention_seconds
-from reconciler.checkpoints.syncing import Standing
+from reconciler.checkpoints.syncing import Settled, Standing
 from reconciler.checkpoints.translate import Translator
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Committed, Move
@@ -68,7 +68,12 @@ class Rounds:
         self._aliases = aliases
         self._translator = Translator(source, target, flow)
         self._writer = CheckpointWriter(target, flow.source, flow.checkpoints_separator)
-        self._heart = HeartbeatWriter(target, flow.source, flow.target)
+        self._heart = HeartbeatWriter(target, flow.source, flow.target, flow=flow.name)
+        # By alias; made in the first round that needs them.
+        self._groups: dict[str, Groups] = {}
+        self._settled = Settled()
+        # Whether anything is known of the topic of checkpoints.
+        self._has_read = False
         # When an offset was last committed, by this process.
         self._committed_at: dict[CheckpointKey, float] = {}
         self._renew_after: float | None = None
@@ -76,6 +81,8 @@ class Rounds:
     def close(self) -> None:
         """Close the connections."""
         self._translator.close()
+        for one in self._groups.values():
+            one.close()
 
     def begin(self) -> None:
         """Read the topic anew: somebody else may have written there.
@@ -83,7 +90,9 @@ class Rounds:
         Raises:
             AnabranchError: as `CheckpointWriter.refresh` says.
         """
-        self._writer.refresh()
+        known = dict(self._writer.standing()) if self._has_read else {}
+        self._settled.forget(known, self._writer.refresh())
+        self._has_read = True
 
     def round(self) -> Round:
         """Look once at all groups of the flow.
@@ -91,19 +100,21 @@ class Rounds:
         Raises:
             AnabranchError: a cluster does not answer, or refuses something that all groups need.
         """
-        # A connection for each round: secrets may have changed since.
-        there = Groups(self._source)
+        there = self._groups_of(self._source)
         kinds = there.kinds()
         taken = [name for name in kinds if self._flow.groups.takes(name)]
         against = {name: problem for name in taken if (problem := there.against(name, kinds, may_create=True))}
         groups = [name for name in taken if name not in against]
         committed = [one for one in there.committed(groups) if self._takes(one.topic)]
         checkpoints, unknown = self._translated(committed)
-        before = dict(self._writer.standing())
+        self._settled.learn(self._writer.standing())
+        self._has_read = True
         written = self._writer.emit(checkpoints)
         taken_back = self._take_back(there, kinds.keys(), {one.key for one in checkpoints}, unknown)
-        done, present, failed = self._commit(checkpoints, before)
-        self._heart.beat(int(time.time() * 1_000))
+        standing = self._writer.standing()
+        self._settled.forget(standing, standing)
+        done, present, failed = self._commit(checkpoints)
+        self._heart.beat(int(time.time() * 1_000), len(groups))
         return Round(
             groups=len(groups),
             positions=len(checkpoints),
@@ -114,6 +125,14 @@ class Rounds:
             present=present,
             problems=(*against.values(), *failed),
         )
+
+    def _groups_of(self, cluster: Cluster) -> Groups:
+        """Return the groups of one side, which topics and brokers there are being asked anew."""
+        if cluster.alias in self._groups:
+            self._groups[cluster.alias].refresh()
+        else:
+            self._groups[cluster.alias] = Groups(cluster)
+        return self._groups[cluster.alias]
 
     def _takes(self, topic: str) -> bool:
         return self._flow.takes(topic, self._aliases)
@@ -155,20 +174,19 @@ class Rounds:
 
     # --- committing at the target ------------------------------------------------------------------------------------
 
-    def _commit(
-        self, checkpoints: Collection[Checkpoint], before: Mapping[CheckpointKey, Checkpoint]
-    ) -> tuple[int, tuple[str, ...], tuple[Problem, ...]]:
+    def _commit(self, checkpoints: Collection[Checkpoint]) -> tuple[int, tuple[str, ...], tuple[Problem, ...]]:
         """Commit positions at the target; return how many, which groups have members there, and what went wrong."""
         if not self._flow.groups.sync_offsets:
             return 0, (), ()
-        here = Groups(self._target)
+        here = self._groups_of(self._target)
         groups = sorted({one.group for one in checkpoints})
         committed = {CheckpointKey(one.group, one.topic, one.partition): one.offset for one in here.committed(groups)}
         moves: dict[str, list[Move]] = {}
+        lacking: set[CheckpointKey] = set()
         for one in checkpoints:
-            known = before.get(one.key)
-            upstream = None if known is None else known.upstream
-            standing = Standing(one.upstream, one.downstream, upstream, committed.get(one.key))
+            standing = Standing(one.upstream, one.downstream, self._settled.before(one.key), committed.get(one.key))
+            if standing.is_to_move:
+                lacking.add(one.key)
             if standing.is_to_move or self._is_to_renew(one, standing):
                 move = Move(
                     one.group,
@@ -183,7 +201,11 @@ class Rounds:
         failed = here.commit(moves)
         now = time.monotonic()
         done = [move for some in moves.values() for move in some if move not in failed]
-        self._committed_at |= {CheckpointKey(one.owner, one.topic, one.partition): now for one in done}
+        keys = {CheckpointKey(one.owner, one.topic, one.partition) for one in done}
+        self._committed_at |= dict.fromkeys(keys, now)
+        lacking -= keys
+        for one in checkpoints:
+            self._settled.note(one.key, one.upstream, is_in_line=one.key not in lacking)
         present = tuple(sorted({move.owner for move, problem in failed.items() if problem.code == HAS_MEMBERS}))
         others = tuple(dict.fromkeys(problem for problem in failed.values() if problem.code != HAS_MEMBERS))
         return len(done), present, others

@@ -5,22 +5,21 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from reconciler.checkpoints.rounds import Round, Rounds
 from reconciler.checkpoints.turn import Turn
-from reconciler.model.errors import AnabranchError
 from reconciler.model.flow import Flow
 from reconciler.model.topology import Topology
+from reconciler.replicator.looker import Looker
 
 _LOOK_SECONDS = 0.5
 _END_PATIENCE = 15.0
 
 
-class CheckpointService(threading.Thread):
+class CheckpointService(Looker):
     """Looks after the groups of one flow until it is ended.
 
     Args:
@@ -37,69 +36,41 @@ class CheckpointService(threading.Thread):
         warn: Callable[[str], None],
         seen: Callable[[Round], None] = lambda one: None,
     ) -> None:
-        super().__init__(name=f"checkpoints-{flow.name}", daemon=True)
-        self._topology = topology
+        super().__init__("groups", flow.name, warn, _END_PATIENCE)
+        source, target = (topology.clusters[alias] for alias in (flow.source, flow.target))
         self._flow = flow
-        self._warn = warn
         self._seen = seen
-        self._over = threading.Event()
-        self._told: set[str] = set()
+        self._turn = Turn(target, topology.name, flow.name)
+        self._rounds = Rounds(source, target, flow, topology.aliases)
+        self._has_begun = False
+        self._due = 0.0
 
-    def run(self) -> None:
-        """Make rounds while it is this process's turn."""
-        source, target = (self._topology.clusters[alias] for alias in (self._flow.source, self._flow.target))
-        turn = Turn(target, self._topology.name, self._flow.name)
-        rounds: Rounds | None = None
-        due = 0.0
-        try:
-            while not self._over.is_set():
-                troubles: Sequence[str] = ()
-                had = turn.is_ours
-                try:
-                    if not turn.look(_LOOK_SECONDS):
-                        continue
-                    if rounds is None:
-                        rounds = Rounds(source, target, self._flow, self._topology.aliases)
-                    if not had:
-                        rounds.begin()
-                        due = 0.0
-                    if time.monotonic() < due:
-                        continue
-                    due = time.monotonic() + self._flow.groups.interval
-                    troubles = self._round(rounds)
-                except AnabranchError as error:
-                    troubles = [str(problem) for problem in error.problems]
-                    self._over.wait(_LOOK_SECONDS)
-                except Exception as error:
-                    # A fault of this program must end neither the run nor the looking.
-                    troubles = [f"looking after groups failed: {type(error).__name__}: {error}"]
-                    self._over.wait(_LOOK_SECONDS)
-                self._tell(troubles)
-        finally:
-            turn.close()
-            if rounds is not None:
-                rounds.close()
+    def _pause(self) -> float:
+        # Otherwise waiting for the turn takes its time.
+        return _LOOK_SECONDS if self.has_failed else 0.0
 
-    def over(self) -> None:
-        """Begin no further round."""
-        self._over.set()
-
-    def end(self) -> None:
-        """End, and wait for a round that is under way, though not for ever."""
-        self._over.set()
-        if self.is_alive():
-            self.join(_END_PATIENCE)
-
-    def _round(self, rounds: Rounds) -> list[str]:
-        done = rounds.round()
+    def _look(self, troubles: list[str]) -> bool:
+        """Make a round when one is due, and while it is this process's turn."""
+        had = self._turn.is_ours
+        is_ours = self._turn.look(_LOOK_SECONDS)
+        self._has_begun = self._has_begun and had and is_ours
+        if not is_ours:
+            return False
+        if not self._has_begun:
+            self._rounds.begin()
+            self._has_begun, self._due = True, 0.0
+        if time.monotonic() < self._due:
+            return False
+        self._due = time.monotonic() + self._flow.groups.interval
+        done = self._rounds.round()
         self._seen(done)
-        return [*map(str, done.problems), *(f"not translated: {why}" for why in done.unknown.values())]
+        troubles += map(str, done.problems)
+        troubles += [f"not translated: {why}" for why in done.unknown.values()]
+        return True
 
-    def _tell(self, troubles: Sequence[str]) -> None:
-        for trouble in troubles:
-            if trouble not in self._told:
-                self._warn(f"flow {self._flow.name}: {trouble}")
-        self._told = set(troubles)
+    def _close(self) -> None:
+        self._turn.close()
+        self._rounds.close()
 
 
 @contextmanager

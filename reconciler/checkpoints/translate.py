@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from types import TracebackType
 
-from reconciler.checkpoints.bounds import Asker, Bounds, Log, Topic
+from reconciler.checkpoints.bounds import Asker, Topic
 from reconciler.checkpoints.history import History
 from reconciler.checkpoints.pairing import paired
 from reconciler.checkpoints.runs import At, Behind, Between, Found, Point, Run
 from reconciler.checkpoints.walk import TooFar, Walker
 from reconciler.model.cluster import Cluster
+from reconciler.model.committed import Bounds, Log
 from reconciler.model.flow import Flow
 from reconciler.model.runs import CopyRecord, Runs
 from reconciler.model.translation import How, Question, Translated, Way
@@ -29,7 +30,7 @@ from reconciler.state.ownership import Ownership
 _SECONDS = 10.0
 _MOST_RECORDS = 2_000_000
 # Of a source that cannot be asked.
-_ANY = Bounds(0, 2**63 - 1)
+_ANY = Bounds(0, 2**63 - 1, 2**63 - 1)
 
 
 class Translator:
@@ -65,6 +66,7 @@ class Translator:
         self._ownership = Ownership(target, seconds)
         self._wanted: set[Log] = set()
         self._modes: dict[str, str] = {}
+        # As their readers have them: `stable` is where what is copied ends.
         self._at_source: dict[Log, Bounds] = {}
         self._at_target: dict[Log, Bounds] = {}
         self._ids: dict[str, tuple[str | None, str | None]] = {}
@@ -119,13 +121,9 @@ class Translator:
                 known.pop(log, None)
         # What is at the target before this, the syncs that are read later tell of.
         remotes = {(self._flow.remote_topic(topic), partition): (topic, partition) for topic, partition in wanted}
-        bounds = self._target.bounds(remotes.keys(), committed=True)
-        self._at_target |= {remotes[remote]: one for remote, one in bounds.items()}
-        self._at_source |= (
-            dict.fromkeys(wanted, _ANY)
-            if self._source is None
-            else self._source.bounds(wanted, committed=self._reads_committed)
-        )
+        self._at_target |= {remotes[remote]: one for remote, one in self._target.bounds(remotes).items()}
+        here = dict.fromkeys(wanted, _ANY) if self._source is None else self._source.bounds(wanted)
+        self._at_source |= {log: one.read(committed=self._reads_committed) for log, one in here.items()}
         self._copies.refresh()
         if any(self._modes[topic] != "identical" for topic in topics):
             self._history.refresh()
@@ -213,7 +211,8 @@ class Translator:
         if (why := self._why_not.get(log[0]) or self._of_others.get(log)) is not None:
             return Translated(None, "unknown", why)
         if log not in self._at_source or log not in self._at_target:
-            return Translated(None, "unknown", f"there is no partition {log[1]} of {log[0]} on both sides")
+            why = f"there is no partition {log[1]} of {log[0]} on both sides, or it has no leader"
+            return Translated(None, "unknown", why)
         if self._is_identical(log):
             record = self._record(log)
             return self._by_record(log, offset, way, record or CopyRecord(None, None))
@@ -252,11 +251,11 @@ class Translator:
         found = record.runs.to_target(offset) if way == "downstream" else _to_source(record.runs, offset)
         here, there = self._at_source[log], self._other_side(log, way)[0]
         here = here if way == "downstream" else self._at_target[log]
-        if found < there.end:
+        if found < there.stable:
             return self._checked(log, found, "record", way)
-        if found == there.end:
+        if found == there.stable:
             return Translated(found, "end")
-        return self._ahead(log, offset, way, (here.end, there.end))
+        return self._ahead(log, offset, way, (here.stable, there.stable))
 
     @staticmethod
     def _past(offset: int, end: int) -> str:
@@ -293,14 +292,14 @@ class Translator:
         """Return where all are of a partition of which nothing was ever copied; None where that cannot be told."""
         here, there = self._at_source[log], self._at_target[log]
         remote = self._flow.remote_topic(log[0]), log[1]
-        if self._history.is_behind or not self._is_empty(self._remotes, remote, (there.start, there.end)):
+        if self._history.is_behind or not self._is_empty(self._remotes, remote, (there.start, there.stable)):
             return None
         # Where its copy will begin the flow says, which matters to nobody where there is nothing.
         if way == "upstream" and (
-            self._originals is None or not self._is_empty(self._originals, log, (here.start, here.end))
+            self._originals is None or not self._is_empty(self._originals, log, (here.start, here.stable))
         ):
             return None
-        return Behind(here.start if way == "downstream" else here.end, there.end)
+        return Behind(here.start if way == "downstream" else here.stable, there.stable)
 
     def _read(self, log: Log, gap: Between) -> list[Run] | None:
         """Return what stands in a gap of what is told, by reading it on both sides; None where that cannot be told."""
@@ -343,12 +342,12 @@ class Translator:
             return Translated(None, "unknown", self._nothing_tells(log))
         here, there = self._at_source[log], self._at_target[log]
         # Before the look at the syncs; what came since is told by them.
-        end = max(there.end, found.end)
+        end = max(there.stable, found.end)
         if way == "upstream":
             how: How = "ahead" if offset > end else "end"
-            return self._checked(log, min(found.position, here.end), how, way, self._past(offset, end))
-        if offset > here.end:
-            return Translated(end, "ahead", self._past(offset, here.end))
+            return self._checked(log, min(found.position, here.stable), how, way, self._past(offset, end))
+        if offset > here.stable:
+            return Translated(end, "ahead", self._past(offset, here.stable))
         first = self._first_behind(log, found.position) if offset > found.position else None
         if first is None or first >= offset:
             return Translated(end, "end")
@@ -359,7 +358,7 @@ class Translator:
         """Return the first record at the source that is not copied; None where there is none yet."""
         if self._originals is None:
             return position
-        if position >= self._at_source[log].end:
+        if position >= self._at_source[log].stable:
             return None
         if (log, position) not in self._next:
             self._next[log, position] = self._originals.first(*log, position)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -117,7 +117,9 @@ def _carry_out(topology: Topology, leaving: Leaving, plans: tuple[FailoverPlan, 
     def beat() -> None:
         locks.check(plan.target)
 
-    with Locks(topology, (plan.target,), LOCK_SECONDS) as locks:
+    # Locks look at the sources of flows as well, of which one may be gone.
+    alone = replace(topology, flows=()) if plan.is_source_lost else topology
+    with Locks(alone, (plan.target,), LOCK_SECONDS) as locks:
         is_again = plan.state is not None and plan.state.phase == "over"
         if manner.until_caught_up and plan.state is None:
             with stderr_console().status("waiting until everything is copied"):

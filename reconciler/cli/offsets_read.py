@@ -5,11 +5,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from reconciler.cli.common import Files, load_topology, print_json, print_problems, stderr_console, stdout_console
+from reconciler.cli.offsets_options import (
+    ClusterAlias,
+    FlowName,
+    GroupNames,
+    TableFormat,
+    TopicNames,
+    check_patterns,
+    declared_cluster,
+    declared_flow,
+    is_named,
+)
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import DeclaredInputError, Problem
 from reconciler.model.flow import Flow
@@ -20,23 +31,6 @@ if TYPE_CHECKING:
 
     Rows = list[Committed] | list[Position]
 
-ClusterAlias = Annotated[
-    str | None, typer.Option("--cluster", metavar="ALIAS", help="Whose groups; goes with groups, not with --flow.")
-]
-FlowName = Annotated[
-    str | None, typer.Option("--flow", metavar="NAME", help="The positions of this flow instead of groups' offsets.")
-]
-GroupNames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--group", metavar="NAME", help="Groups by name or regular expression (full match), or all; repeatable."
-    ),
-]
-TopicNames = Annotated[
-    list[str] | None,
-    typer.Option("--topic", metavar="NAME", help="Only topics by name or regular expression (full match); repeatable."),
-]
-
 
 def read(
     files: Files,
@@ -45,9 +39,7 @@ def read(
     group: GroupNames = None,
     flow: FlowName = None,
     topic: TopicNames = None,
-    output: Annotated[
-        Literal["text", "csv", "json"], typer.Option("--format", help="How the result is written.")
-    ] = "text",
+    output: TableFormat = "text",
 ) -> None:
     """Print offsets of groups on a cluster (--cluster, --group), or a flow's positions (--flow)."""
     from reconciler.report.offsets import offsets_csv, offsets_json, offsets_lines
@@ -139,53 +131,3 @@ def _positions(topology: Topology, flow: Flow, topics: Sequence[str] | None) -> 
 
     with stderr_console().status(f"looking at {flow.source} and {flow.target}"):
         return [one for one in Positions(topology, flow).read() if is_named(one.topic, topics)]
-
-
-def is_named(topic: str, named: Sequence[str] | None) -> bool:
-    """Tell whether names and regular expressions choose a topic; none choose all."""
-    from reconciler.model.selection import any_matches
-
-    return not named or "all" in named or any_matches(tuple(named), topic)
-
-
-def check_patterns(named: Sequence[str] | None, option: str) -> None:
-    """Make sure that all are names or regular expressions.
-
-    Raises:
-        typer.BadParameter: one is neither.
-    """
-    import re
-
-    from reconciler.model.selection import is_literal
-
-    for item in named or ():
-        try:
-            re.compile("" if is_literal(item) else item)
-        except re.error as error:
-            message = f"expected a name, or a regular expression of Python's re; found {item}: {error}"
-            raise typer.BadParameter(message, param_hint=option) from None
-
-
-def declared_cluster(topology: Topology, alias: str) -> Cluster:
-    """Return a cluster by its alias.
-
-    Raises:
-        typer.BadParameter: there is none.
-    """
-    if alias not in topology.clusters:
-        message = f"no cluster {alias} is declared; there are {', '.join(topology.aliases)}"
-        raise typer.BadParameter(message, param_hint="--cluster")
-    return topology.clusters[alias]
-
-
-def declared_flow(topology: Topology, name: str) -> Flow:
-    """Return a flow by its name, enabled or not.
-
-    Raises:
-        typer.BadParameter: there is none.
-    """
-    found = next((flow for flow in topology.flows if flow.name == name), None)
-    if found is None:
-        message = f"no flow {name} is declared; there are {', '.join(flow.name for flow in topology.flows) or 'none'}"
-        raise typer.BadParameter(message, param_hint="--flow")
-    return found

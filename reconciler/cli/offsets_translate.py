@@ -7,11 +7,12 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from reconciler.cli.common import Files, load_topology, print_json, stdout_console
+from reconciler.cli.offsets_options import TableFormat, declared_flow
 from reconciler.model.errors import DeclaredInputError, Problem
 from reconciler.model.translation import Question, Way
 
@@ -35,19 +36,14 @@ def translate(
     upstream: Annotated[
         bool, typer.Option("--upstream", help="From the target back to the source; topics by their originals' names.")
     ] = False,
-    output: Annotated[
-        Literal["text", "csv", "json"], typer.Option("--format", help="How the result is written.")
-    ] = "text",
+    output: TableFormat = "text",
 ) -> None:
     """Translate offsets from a flow's source to its target, or back (--upstream); nothing is changed."""
     from reconciler.checkpoints.translate import translated
     from reconciler.report.translation import translation_csv, translation_json, translation_lines
 
     topology = load_topology(files)
-    chosen = next((one for one in topology.flows if one.name == flow), None)
-    if chosen is None:
-        message = f"no flow {flow} is declared; there are {', '.join(one.name for one in topology.flows)}"
-        raise typer.BadParameter(message, param_hint="--flow")
+    chosen = declared_flow(topology, flow)
     if not offset and csv_file is None:
         message = "name offsets (--offset TOPIC/PARTITION:OFFSET), or a file that has them (--csv FILE)"
         raise typer.BadParameter(message)

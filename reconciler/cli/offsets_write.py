@@ -21,7 +21,17 @@ from reconciler.cli.common import (
     stderr_console,
     stdout_console,
 )
-from reconciler.cli.offsets_read import ClusterAlias, FlowName, declared_cluster, declared_flow
+from reconciler.cli.offsets_options import (
+    Clamp,
+    ClusterAlias,
+    Create,
+    DryRun,
+    FlowName,
+    Output,
+    Yes,
+    declared_cluster,
+    declared_flow,
+)
 from reconciler.model.errors import AnabranchError, DeclaredInputError, EnvironmentFault, Problem, Refused
 from reconciler.model.topology import Topology
 
@@ -37,14 +47,6 @@ if TYPE_CHECKING:
 _LARGEST = 2**63 - 1
 _GUARDS = frozenset({"AB626", "AB627", "AB628"})
 _TO = "OFFSET|earliest|latest|timestamp:ISO"
-
-Clamp = Annotated[
-    bool, typer.Option("--clamp", help="Write the nearest offset in the log instead of refusing one outside of it.")
-]
-Create = Annotated[bool, typer.Option("--create", help="Make groups that are not there.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-Output = Annotated[TextOrJson, typer.Option("--format", help="How plan and outcome are written.")]
 
 
 @dataclass(frozen=True)

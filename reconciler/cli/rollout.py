@@ -62,7 +62,9 @@ def in_waves(
     interrupts = interrupts or Interrupts()
     if gate is None:
         return _one_after_the_other(parts, apply, lambda aliases: interrupts.problem)
-    with closing(Lookout(topology, [cluster.alias for cluster in plan.clusters], with_in_force=True)) as lookout:
+    with closing(
+        Lookout(topology, [cluster.alias for cluster in plan.clusters], with_in_force=True, with_groups=True)
+    ) as lookout:
         look = lookout.look()
         before = parked(look.flows, look.statuses, look.now)
 
@@ -100,18 +102,21 @@ def _objections(
 ) -> list[str]:
     """Return what stands against going on after some targets were changed."""
     from reconciler.model.failed_flows import failed_flows
-    from reconciler.plan.waves import objections
+    from reconciler.plan.waves import about_groups, objections
 
     look = lookout.look()
     flows = [
         flow for flow in topology.flows_into(aliases) if not failed_flows([flow], look.failed_over.get(flow.target, {}))
     ]
     unseen = [f"{alias} does not answer" for alias in look.failures if alias in aliases]
-    return unseen + [
-        f"flow {flow.name}: {said}"
-        for flow in flows
-        for said in objections(topology, flow, look.statuses, before, gate.max_lag, look.now)
-    ]
+    found: list[str] = []
+    for flow in flows:
+        said = [*objections(topology, flow, look.statuses, before, gate.max_lag, look.now)]
+        about = [*about_groups(flow, look.statuses, look.last_looks.get(flow.name), look.now)]
+        if about and (error := look.unheard.get(flow.target)) is not None:
+            about = [f"when its consumer groups were last looked at cannot be read: {error.problems[0]}"]
+        found += [f"flow {flow.name}: {one}" for one in (*said, *about)]
+    return unseen + found
 
 
 def _await(ask: Callable[[], list[str]], patience: float, is_over: Callable[[], bool]) -> list[str]:

@@ -23,11 +23,12 @@ def status(
     from reconciler.report.status_json import status_json
 
     def summaries(look: Look) -> list[FlowSummary]:
-        return summarise(look.flows, look.statuses, look.now, look.in_force, look.failed_over)
+        return summarise(look.flows, look.statuses, look.now, look.in_force, look.last_looks, look.failed_over)
 
     topology = load_topology(files)
     show = Show(
         lines=lambda look: status_lines(summaries(look), whole=partitions),
         value=lambda look: status_json(summaries(look), look.now, sorted(look.failures)),
     )
-    tell(Lookout(topology, chosen_targets(topology, clusters), with_in_force=True), show, output, watch)
+    lookout = Lookout(topology, chosen_targets(topology, clusters), with_in_force=True, with_groups=True)
+    tell(lookout, show, output, watch)

@@ -22,8 +22,10 @@ from reconciler.model.topology import Topology
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from reconciler.checkpoints.heartbeats import LastLooks
     from reconciler.model.declaration import InForce
     from reconciler.model.failover import FailedOver
+    from reconciler.model.groups import LastLook
     from reconciler.state.declarations import Declarations
     from reconciler.state.failovers import Failovers
     from reconciler.state.status import StatusReader
@@ -71,6 +73,8 @@ class Look:
         failures: by alias, why a target was not.
         in_force: by alias, which declaration is in force there, where one is and was asked for.
         failed_over: by alias, which flows are on record there as failed over, where that was asked for.
+        last_looks: by flow, when its groups were last looked at, where somebody has and it was asked for.
+        unheard: by alias, why that cannot be read there.
     """
 
     now: float
@@ -79,6 +83,8 @@ class Look:
     failures: dict[str, AnabranchError]
     in_force: dict[str, InForce] = field(default_factory=dict)
     failed_over: dict[str, dict[str, FailedOver]] = field(default_factory=dict)
+    last_looks: dict[str, LastLook] = field(default_factory=dict)
+    unheard: dict[str, AnabranchError] = field(default_factory=dict)
 
 
 class Lookout:
@@ -88,15 +94,20 @@ class Lookout:
         topology: the declared topology.
         targets: aliases of the targets.
         with_in_force: whether it also asks which declaration is in force, and which flows are failed over.
+        with_groups: whether it also asks when groups were last looked at, of flows that take some along.
     """
 
-    def __init__(self, topology: Topology, targets: Sequence[str], with_in_force: bool = False) -> None:
+    def __init__(
+        self, topology: Topology, targets: Sequence[str], with_in_force: bool = False, with_groups: bool = False
+    ) -> None:
         self._topology = topology
         self._targets = targets
         self._readers: dict[str, StatusReader] = {}
         self._with_in_force = with_in_force
         self._declarations: dict[str, Declarations] = {}
         self._failovers: dict[str, Failovers] = {}
+        self._with_groups = with_groups
+        self._heartbeats: dict[str, LastLooks] = {}
 
     def look(self) -> Look:
         """Ask all targets."""
@@ -118,10 +129,28 @@ class Lookout:
             else:
                 self._readers[alias] = reader
         flows = tuple(flow for flow in self._topology.flows_into(self._targets) if flow.target not in failures)
-        now = time.time()
         in_force = self._in_force() if self._with_in_force else {}
         failed_over = self._failed_over() if self._with_in_force else {}
-        return Look(now, flows, tuple(newest_runs(statuses, now)), failures, in_force, failed_over)
+        last_looks, unheard = self._last_looks(flows) if self._with_groups else ({}, {})
+        now = time.time()
+        return Look(now, flows, tuple(newest_runs(statuses, now)), failures, in_force, failed_over, last_looks, unheard)
+
+    def _last_looks(self, flows: Sequence[Flow]) -> tuple[dict[str, LastLook], dict[str, AnabranchError]]:
+        """Return when groups of flows were last looked at, and by target why that cannot be read."""
+        from reconciler.checkpoints.heartbeats import LastLooks
+
+        found: dict[str, LastLook] = {}
+        unheard: dict[str, AnabranchError] = {}
+        taking = [flow for flow in flows if flow.groups.include]
+        for alias in dict.fromkeys(flow.target for flow in taking):
+            asked = self._heartbeats.setdefault(alias, LastLooks(self._topology.clusters[alias]))
+            try:
+                heard = asked.current()
+            except AnabranchError as error:
+                unheard[alias] = error
+                continue
+            found |= {flow.name: heard[flow.name] for flow in taking if flow.target == alias and flow.name in heard}
+        return found, unheard
 
     def _in_force(self) -> dict[str, InForce]:
         from reconciler.state.declarations import Declarations
@@ -155,6 +184,8 @@ class Lookout:
             known.close()
         for asked in self._declarations.values():
             asked.close()
+        for heartbeats in self._heartbeats.values():
+            heartbeats.close()
 
 
 @dataclass(frozen=True)

@@ -202,7 +202,7 @@ def _readable(cluster: Cluster, parts: Collection[Part], seconds: float) -> dict
         # Asked for where logs end, a cluster says nothing of topics that are not there, or hidden from us.
         there = asker.topics({topic for topic, _ in logs})
         missing = {log for log in logs if log[0] not in there or log[1] >= there[log[0]].partitions}
-        whole = {} if missing else asker.bounds(logs, committed=False)
+        whole = {} if missing else asker.bounds(logs)
         if missing := missing or logs - whole.keys():
             raise EnvironmentFault([_no_partition(cluster, *log) for log in sorted(missing)])
         found = {
@@ -212,11 +212,11 @@ def _readable(cluster: Cluster, parts: Collection[Part], seconds: float) -> dict
         }
         waiting = {part for part, (first, end) in found.items() if first < end}
         while True:
-            stable = asker.bounds({(part.topic, part.partition) for part in waiting}, committed=True)
+            stable = asker.bounds({(part.topic, part.partition) for part in waiting})
             waiting = {
                 part
                 for part in waiting
-                if (log := (part.topic, part.partition)) not in stable or stable[log].end < found[part][1]
+                if (log := (part.topic, part.partition)) not in stable or stable[log].stable < found[part][1]
             }
             if not waiting:
                 break

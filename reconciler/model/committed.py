@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from reconciler.model.errors import Problem
@@ -33,6 +33,10 @@ class Bounds:
     start: int
     stable: int
     end: int
+
+    def read(self, *, committed: bool) -> Bounds:
+        """Return the bounds as a reader has them: `stable` is where it ends, of committed records or of all."""
+        return self if committed else replace(self, stable=self.end)
 
     def holds(self, offset: int) -> bool:
         """Tell whether a reader may stand at an offset: in the log, or right behind it."""

@@ -17,6 +17,23 @@ ALWAYS_EXCLUDED = (r"anabranch\..*",)
 DEFAULT_INTERVAL = 60.0
 
 
+_MISSED = 3
+_SHORTEST_SILENCE = 30.0
+
+
+@dataclass(frozen=True)
+class LastLook:
+    """When the groups of a flow were last looked at.
+
+    Attributes:
+        time: when that was done, in seconds since 1970.
+        groups: how many there were; None where that is not known.
+    """
+
+    time: float
+    groups: int | None = None
+
+
 @dataclass(frozen=True)
 class GroupRules:
     """What a flow says about consumer groups of its source.
@@ -38,6 +55,11 @@ class GroupRules:
         if any_matches(self.exclude, group) or any_matches(ALWAYS_EXCLUDED, group):
             return False
         return any_matches(self.include, group)
+
+    @property
+    def longest_silence(self) -> float:
+        """Seconds after which groups that nobody has looked at are in trouble."""
+        return max(_MISSED * self.interval, _SHORTEST_SILENCE)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> GroupRules:

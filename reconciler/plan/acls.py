@@ -38,6 +38,7 @@ _MARKERS = "transaction markers that fill gaps; CLUSTER_ACTION instead before Ka
 _CLUSTER = Pattern(CLUSTER_NAME)
 _FOLLOWING: tuple[Collection[Purpose], bool] = (["apply"], True)
 _LOOK = "seeing before a copy begins whether its remote topic is ours"
+_LOOKED = "when groups were last looked at, between waves and in `status`"
 _JOURNALS = {
     STATUS_TOPIC: "what `status` shows",
     CONTROL_TOPIC: "commands such as `pause`, and which task has which partition",
@@ -115,6 +116,7 @@ def _needs(topology: Topology, flow: Flow) -> Iterator[tuple[str, _Need]]:
         *_of_journals(),
         *_of_topics_beside(flow),
         *_of_groups_at_target(topology.name, flow),
+        *_of_looks(topology, flow),
     ):
         yield flow.target, need
 
@@ -141,6 +143,13 @@ def _of_groups_at_target(topology: str, flow: Flow) -> Iterator[_Need]:
     if flow.groups.sync_offsets:
         for pattern in _groups(flow):
             yield _Need("group", pattern, ["READ"], "committing positions for groups", ["replicate"])
+
+
+def _of_looks(topology: Topology, flow: Flow) -> Iterator[_Need]:
+    """Yield what telling when groups were last looked at needs: between waves somebody has to know."""
+    if flow.groups.include:
+        has_waves = len({topology.wave(one.target) for one in topology.flows if one.enabled}) > 1
+        yield _Need("topic", Pattern(HEARTBEATS), ["READ"], _LOOKED, ["apply"], is_optional=not has_waves)
 
 
 def _groups(flow: Flow) -> tuple[Pattern, ...]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from reconciler.model.declaration import digest_into
 from reconciler.model.flow import Flow
+from reconciler.model.groups import LastLook
 from reconciler.model.status import PartitionState, TaskStatus, words
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
@@ -79,3 +80,22 @@ def objections(
             yield f"{where}: nobody knows yet how far it is behind"
         elif one.state in (PartitionState.OPENING, PartitionState.WAITING):
             yield f"{where} is {one.state}"
+
+
+def about_groups(flow: Flow, statuses: Collection[TaskStatus], last: LastLook | None, now: float) -> Iterator[str]:
+    """Yield why the groups of a flow are not well; nothing where it takes none along, or no process runs it.
+
+    Args:
+        flow: which one.
+        statuses: the newest word of each task.
+        last: when its groups were last looked at; None where nobody has.
+        now: seconds since 1970.
+    """
+    is_running = any(one.flow == flow.name and one.is_live(now) and not one.is_held for one in statuses)
+    if not flow.groups.include or not is_running:
+        return
+    longest = flow.groups.longest_silence
+    if last is None:
+        yield "nobody has looked at its consumer groups yet"
+    elif now - last.time > longest:
+        yield f"its consumer groups were last looked at {now - last.time:.0f} s ago, {longest:g} s are allowed"

@@ -28,6 +28,7 @@ from reconciler.replicator.wire import (
     TopicInfo,
     Wire,
     error_name,
+    when_ready,
 )
 from reconciler.replicator.wire.commits import Log
 
@@ -41,7 +42,6 @@ _LONGEST_RETRY = 5.0
 _MOST_FAILURES = 10
 # Brokers take 1 MB at once by default; a topic's name may have 249 letters, and a position's note about as many.
 _SYNCS_AT_ONCE = 1_000
-_LONGEST_PAUSE = 0.1
 _PATIENCE = 10.0
 # Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes: the coordinator is moving, or still busy
 # with the transaction before.
@@ -229,15 +229,7 @@ class Committing(ABC):
 
     async def _when_ready(self, ask: Callable[[], Awaitable[T]]) -> T:
         """Ask again while a coordinator is not ready."""
-        deadline, pause = time.monotonic() + _PATIENCE, PAUSE
-        while True:
-            try:
-                return await ask()
-            except ErrorCode as error:
-                if error.code not in _NOT_YET or time.monotonic() > deadline:
-                    raise
-            await self._loop.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+        return await when_ready(self._loop, ask, _NOT_YET, _PATIENCE)
 
     def _holding(self) -> Membership:
         """Return who this task is in its group.

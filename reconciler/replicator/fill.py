@@ -23,7 +23,16 @@ from reconciler.replicator.identity import Identity
 from reconciler.replicator.place import Place
 from reconciler.replicator.reading import read
 from reconciler.replicator.split import split
-from reconciler.replicator.wire import ConnectionLost, ErrorCode, Leader, Loop, TopicInfo, Wire, transactions
+from reconciler.replicator.wire import (
+    ConnectionLost,
+    ErrorCode,
+    Leader,
+    Loop,
+    TopicInfo,
+    Wire,
+    transactions,
+    when_ready,
+)
 from reconciler.replicator.wire.transactions import Markers, Transactor
 
 T = TypeVar("T")
@@ -47,7 +56,6 @@ _LOST_ANSWERS = 3
 _FRUITLESS = 5
 _PATIENCE = 10.0
 _PAUSE = 0.005
-_LONGEST_PAUSE = 0.1
 
 
 class FillRefused(Exception):
@@ -285,16 +293,7 @@ class Filler:
 
     async def _when_ready(self, request: Callable[[], Awaitable[T]]) -> T:
         """Send a request to a coordinator until it is not busy any more."""
-        deadline = time.monotonic() + _PATIENCE
-        pause = _PAUSE
-        while True:
-            try:
-                return await request()
-            except ErrorCode as error:
-                if error.code not in _NOT_YET or time.monotonic() > deadline:
-                    raise
-            await self._loop.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+        return await when_ready(self._loop, request, _NOT_YET, _PATIENCE)
 
     # --- what the log says -------------------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ the caller does it. Nothing is ever deleted, no failure ends the run, and what a
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -19,6 +18,7 @@ from reconciler.model.spec import FlowSpec
 from reconciler.model.steps import AclChange, AddPartitions, AlterConfig, CreateTopic, GrantAcl
 from reconciler.replicator import discover
 from reconciler.replicator.discover import Shares
+from reconciler.replicator.looker import Looker
 from reconciler.replicator.place import Place
 from reconciler.state import control, syncs
 from reconciler.state.ownership import Ownership
@@ -33,7 +33,7 @@ _REPEAT_SECONDS = 600.0
 _SYNCS_SECONDS = 5.0
 
 
-class Refresh(threading.Thread):
+class Refresh(Looker):
     """Looks after one flow in one run.
 
     Args:
@@ -43,66 +43,30 @@ class Refresh(threading.Thread):
         note: told of everything that was made, likewise.
 
     Attributes:
-        flow: name of the flow.
         left_out: by topic, why it is not copied although the flow takes it.
     """
 
     def __init__(
         self, spec: FlowSpec, reconcile: Reconcile | None, warn: Callable[[str], None], note: Callable[[str], None]
     ) -> None:
-        super().__init__(name=f"refresh-{spec.flow.name}", daemon=True)
+        super().__init__("topics", spec.flow.name, warn, _END_PATIENCE)
         self._spec = spec
         self._reconcile = reconcile
-        self._warn = warn
         self._note = note
         self._shares = Shares()
-        self.flow = spec.flow.name
         self.left_out: Mapping[str, str] = {}
         self._known: set[str] = set()
         self._translated: frozenset[str] = frozenset()
         self._first: frozenset[tuple[str, int]] | None = None
-        self._told: set[str] = set()
         self._has_syncs = False
         self._announced: dict[str, Any] = {}
         self._announced_at = 0.0
-        self._over = threading.Event()
-
-    def run(self) -> None:
-        """Look again and again until `end`."""
-        while not self._over.wait(self._pause()):
-            self.look()
-
-    def over(self) -> None:
-        """Look no more."""
-        self._over.set()
-
-    def end(self) -> None:
-        """Look no more, and wait for a look that is under way, though not for ever."""
-        self._over.set()
-        if self.is_alive():
-            self.join(_END_PATIENCE)
-
-    def look(self) -> None:
-        """Look once; troubles are told, never raised."""
-        troubles: list[str] = []
-        try:
-            self._look(troubles)
-        except AnabranchError as error:
-            troubles += [str(problem) for problem in error.problems]
-        except Exception as error:
-            # A fault of this program must neither end the run nor the looking.
-            troubles.append(f"looking for topics failed: {type(error).__name__}: {error}")
-        for trouble in troubles:
-            # The same trouble again is no news.
-            if trouble not in self._told:
-                self._warn(f"flow {self.flow}: {trouble}")
-        self._told = set(troubles)
 
     def _pause(self) -> float:
         usual = self._spec.flow.refresh_interval
         return usual if self._shares.topics or self.left_out else min(usual, _LOOK_EVERY)
 
-    def _look(self, troubles: list[str]) -> None:
+    def _look(self, troubles: list[str]) -> bool:
         try:
             places = discover.matching(self._spec)
         except AnabranchError as error:
@@ -126,6 +90,7 @@ class Refresh(threading.Thread):
         for topic in sorted(self._shares.topics.keys() - there):
             remote = self._shares.topics[topic].remote
             troubles.append(f"topic {topic} is gone from {self._spec.source.alias}; its copy {remote} stays as it is")
+        return True
 
     def _has_syncs_for(self, places: Sequence[Place], troubles: list[str]) -> bool:
         """Have the topic made that transactions write offset syncs to; nobody else needs it."""

@@ -16,12 +16,11 @@ from reconciler.replicator.fill import Filler, FillRefused, NotFilled
 from reconciler.replicator.identity import Identity
 from reconciler.replicator.padding import empty_records
 from reconciler.replicator.place import Place
-from reconciler.replicator.wire import ErrorCode, Leader, Loop, ProduceAnswer, ProduceAsk, TopicInfo, Wire
+from reconciler.replicator.wire import ErrorCode, Leader, Loop, ProduceAnswer, ProduceAsk, TopicInfo, Wire, when_ready
 
 SCRATCH = SCRATCH_TOPIC
 
 _PATIENCE = 20.0
-_PAUSE = 0.05
 
 # Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes
 _LEADER_NOT_AVAILABLE = 5
@@ -70,7 +69,7 @@ class Trials:
     async def _try(self, capability: Capability, trial: Callable[[], Awaitable[str]]) -> Finding:
         verdict = Verdict.FAILS
         try:
-            detail = await self._when_ready(trial)
+            detail = await when_ready(self._loop, trial, _NOT_YET, self._deadline - time.monotonic())
             verdict = Verdict.FAILS if detail else Verdict.HOLDS
         except ErrorCode as error:
             detail = f"the broker answers {error}"
@@ -83,15 +82,6 @@ class Trials:
         except NotFilled as error:
             detail = str(error)
         return Finding(capability, verdict, detail)
-
-    async def _when_ready(self, trial: Callable[[], Awaitable[str]]) -> str:
-        while True:
-            try:
-                return await trial()
-            except ErrorCode as error:
-                if error.code not in _NOT_YET or time.monotonic() > self._deadline:
-                    raise
-            await self._loop.sleep(_PAUSE)
 
     # --- the trials: each returns what is wrong, or nothing ----------------------------------------------------------
 

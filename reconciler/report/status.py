@@ -5,7 +5,7 @@ Everything here comes from `TaskStatus` values; nothing is asked of a cluster. `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -15,6 +15,7 @@ from reconciler.model.declaration import InForce
 from reconciler.model.failed_flows import failed_flows, why_resting
 from reconciler.model.failover import FailedOver
 from reconciler.model.flow import Flow
+from reconciler.model.groups import LastLook
 from reconciler.model.latency import Latency, merged
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus, words
 from reconciler.report.columns import aligned
@@ -47,6 +48,21 @@ _TITLES = ("remote", *STANDING, "copied", "retries", "filled", "shifted", "reaso
 
 
 @dataclass(frozen=True)
+class GroupsSummary:
+    """How the consumer groups of a flow are looked after.
+
+    Attributes:
+        count: how many were there at the last look; None while that is not known.
+        seconds: since the last look; None where nobody has looked, or this user may not read it.
+        late: whether that is longer than it should be.
+    """
+
+    count: int | None = None
+    seconds: float | None = None
+    late: bool = False
+
+
+@dataclass(frozen=True)
 class FlowSummary:
     """One flow, all its tasks together.
 
@@ -76,6 +92,7 @@ class FlowSummary:
         digests: of the declarations that live processes have, by run.
         is_failed_over: whether its file or a record at the target says that it is failed over.
         failed_over: that record; None where none is, or nobody asked.
+        groups: how its groups are looked after; None where it takes none along, or nobody asked.
     """
 
     name: str
@@ -101,13 +118,15 @@ class FlowSummary:
     digests: Mapping[str, str]
     is_failed_over: bool = False
     failed_over: FailedOver | None = None
+    groups: GroupsSummary | None = None
 
 
 def summarise(
-    flows: Sequence[Flow],
+    flows: Iterable[Flow],
     statuses: Sequence[TaskStatus],
     now: float,
     in_force: Mapping[str, InForce] | None = None,
+    last_looks: Mapping[str, LastLook] | None = None,
     failed_over: Mapping[str, Mapping[str, FailedOver]] | None = None,
 ) -> list[FlowSummary]:
     """Put the tasks' words together, flow by flow, in the order of `flows`.
@@ -117,11 +136,17 @@ def summarise(
         statuses: the newest word of each task; several runs of one flow are counted together.
         now: seconds since 1970.
         in_force: by target, which declaration is in force there.
+        last_looks: by flow, when its groups were last looked at; None where nobody asked.
         failed_over: by target, which flows are on record there as failed over.
     """
     here, records = in_force or {}, failed_over or {}
-    told = [_summary(flow, [s for s in statuses if s.flow == flow.name], now, here.get(flow.target)) for flow in flows]
-    return [_resting(one, flow, records.get(flow.target, {})) for one, flow in zip(told, flows, strict=True)]
+    found = []
+    for flow in flows:
+        one = _summary(flow, [s for s in statuses if s.flow == flow.name], now, here.get(flow.target))
+        if last_looks is not None and flow.groups.include:
+            one = replace(one, groups=_groups(flow, last_looks, now))
+        found.append(_resting(one, flow, records.get(flow.target, {})))
+    return found
 
 
 def _resting(summary: FlowSummary, flow: Flow, records: Mapping[str, FailedOver]) -> FlowSummary:
@@ -131,6 +156,14 @@ def _resting(summary: FlowSummary, flow: Flow, records: Mapping[str, FailedOver]
         return summary
     state: FlowState = summary.state if summary.tasks or summary.failing else "failed over"
     return replace(summary, state=state, is_failed_over=True, failed_over=resting[flow.name])
+
+
+def _groups(flow: Flow, last_looks: Mapping[str, LastLook], now: float) -> GroupsSummary:
+    last = last_looks.get(flow.name)
+    if last is None:
+        return GroupsSummary()
+    silent = max(0.0, now - last.time)
+    return GroupsSummary(last.groups, silent, silent > flow.groups.longest_silence)
 
 
 def _summary(flow: Flow, said: Sequence[TaskStatus], now: float, in_force: InForce | None) -> FlowSummary:
@@ -232,6 +265,7 @@ def _flow_line(summary: FlowSummary, width: int) -> Text:
         line.append(f"   parked {summary.parked}" if summary.parked else "", style="red")
         line.append(f"   paused {summary.paused}" if summary.paused else "", style="yellow")
         line.append(f"   silent tasks {summary.silent_tasks}" if summary.silent_tasks else "", style="red")
+        line.append(*_groups_part(summary.groups))
     elif summary.state == "failed over":
         why = why_resting(summary.name, summary.failed_over)
         line.append(f"   {why.removeprefix('failed over').lstrip(', ')}", style="none")
@@ -240,6 +274,16 @@ def _flow_line(summary: FlowSummary, width: int) -> Text:
     elif summary.silent_seconds is not None:
         line.append(f"   last heard {seconds(summary.silent_seconds)} ago", style="none")
     return line
+
+
+def _groups_part(groups: GroupsSummary | None) -> tuple[str, str]:
+    """Return how groups are looked after, and the style of that."""
+    if groups is None:
+        return "", "none"
+    if groups.seconds is None:
+        return "   groups: no look known", "yellow"
+    count = "" if groups.count is None else f" {groups.count:,}"
+    return f"   groups{count}, looked at {seconds(groups.seconds)} ago", "red" if groups.late else "none"
 
 
 def _digest_lines(summary: FlowSummary) -> Iterator[Text]:

@@ -9,7 +9,7 @@ from typing import Any
 from reconciler.model.latency import Latency
 from reconciler.model.status import PartitionStatus
 from reconciler.report.lag import Row
-from reconciler.report.status import FlowSummary
+from reconciler.report.status import FlowSummary, GroupsSummary
 
 
 def status_json(summaries: Sequence[FlowSummary], now: float, unreachable: Sequence[str] = ()) -> dict[str, Any]:
@@ -50,6 +50,7 @@ def _flow(summary: FlowSummary) -> dict[str, Any]:
         "silentTasks": summary.silent_tasks,
         "inForce": asdict(summary.in_force) if summary.in_force else None,
         "failedOver": _failed_over(summary),
+        "groups": _groups(summary.groups),
         "runs": [{"run": run, "digest": digest} for run, digest in summary.digests.items()],
         "partitions": [_partition(partition) for partition in summary.partitions],
     }
@@ -62,6 +63,12 @@ def _failed_over(summary: FlowSummary) -> dict[str, Any] | None:
     if state is None:
         return {"phase": None, "since": None, "by": None}
     return {"phase": state.phase, "since": state.since, "by": state.by}
+
+
+def _groups(groups: GroupsSummary | None) -> dict[str, Any] | None:
+    if groups is None:
+        return None
+    return {"count": groups.count, "silentSeconds": groups.seconds, "late": groups.late}
 
 
 def _partition(partition: PartitionStatus) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
@@ -143,7 +144,7 @@ class Renewed(Generic[Client]):
     """A client that lives long: it is made anew after it was not let in, with credentials as they are by then.
 
     Args:
-        kind: Consumer or Producer.
+        kind: AdminClient, Consumer or Producer.
         cluster: of which cluster.
         settings: further settings.
 
@@ -181,6 +182,32 @@ class Renewed(Generic[Client]):
         self.close()
         self.client, self.reports = new, reports
         return new
+
+    def ask(self, question: Callable[[Client, float], Answer], seconds: float, longest: float | None = None) -> Answer:
+        """Ask the cluster something, with a new client where the one that there is was not let in.
+
+        Args:
+            question: asks a client once, for as many seconds as it is given; raises KafkaException without an answer.
+            seconds: how long it may take.
+            longest: how long it may take while nothing is wrong with a connection.
+
+        Raises:
+            AnabranchError: as `ask` and `get` say.
+        """
+        while True:
+            client = self.get()
+            reports = self.reports
+            if isinstance(client, AdminClient):
+                # It gets new tokens only when it is polled; consumers would be given messages.
+                client.poll(0)
+            if not reports.not_let_in:
+                # What went wrong with connections before says nothing of this answer.
+                reports.errors.clear()
+            try:
+                return ask(self._cluster, client, reports, partial(question, client), seconds, longest)
+            except EnvironmentFault:
+                if self.get() is client:
+                    raise
 
     def close(self) -> None:
         """Close the connection."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from reconciler.state.faults import is_refusal, no_connection, refused, unreacha
 
 Value = dict[str, Any]
 OnDelivery = Callable[[KafkaError | None, Message], None]
+Headers = Sequence[tuple[str, bytes]]
 
 _REPLICATION = 3
 _BASE_CONFIG = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
@@ -159,11 +160,12 @@ class Journal:
         """
         return self.store([(key.encode(), _encoded(value)) for key, value in values.items()])
 
-    def store(self, records: Collection[tuple[bytes, bytes | None]]) -> int:
+    def store(self, records: Collection[tuple[bytes, bytes | None]], headers: Headers = ()) -> int:
         """Write records as they are and wait until all are stored; return the offset behind the last, 0 for none.
 
         Args:
             records: keys and values; less than 100,000, librdkafka's queue holds no more.
+            headers: of each of them.
 
         Raises:
             EnvironmentFault: AB311, the cluster did not take one of them.
@@ -182,7 +184,7 @@ class Journal:
         deadline = time.monotonic() + self._timeout
         try:
             for key, value in records:
-                self._post(producer, key, value, note)
+                self._post(producer, key, value, note, headers)
             while (left := producer.flush(_FLUSH_SECONDS)) and time.monotonic() < deadline and not reports.not_let_in:
                 pass
         except (KafkaException, SystemError) as error:
@@ -202,8 +204,15 @@ class Journal:
         """Send one value without waiting; what an outage delays longer than the timeout is dropped."""
         self._post(self._producer.get(), key.encode(), _encoded(value), None)
 
-    def _post(self, producer: Producer, key: bytes, value: bytes | None, on_delivery: OnDelivery | None) -> None:
-        producer.produce(self._topic.name, value=value, key=key, on_delivery=on_delivery)
+    def _post(
+        self,
+        producer: Producer,
+        key: bytes,
+        value: bytes | None,
+        on_delivery: OnDelivery | None,
+        headers: Headers = (),
+    ) -> None:
+        producer.produce(self._topic.name, value=value, key=key, on_delivery=on_delivery, headers=list(headers))
         producer.poll(0)
 
     def flush(self) -> None:

@@ -131,6 +131,46 @@ def test_positions_are_taken_along_and_nothing_is_said_twice(
     rounds.close()
 
 
+def test_who_went_back_while_it_had_members_at_the_target_goes_back_there_when_they_have_left(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster
+) -> None:
+    pair = Pair(source_cluster, target_cluster, "identical")
+    pair.commit(40, 60)
+    rounds = pair.rounds()
+    assert (moved(rounds.round()), pair.there()) == ((2, 2, 0), [40, 60])
+    with member_of(target_cluster, pair.group, [pair.remote]):
+        pair.commit(10, 70)
+        shared = rounds.round()
+        assert (shared.present, moved(shared)) == ((pair.group,), (2, 0, 0))
+        # Nothing has moved since at the source, and it is looked at once more; its turn begins anew as well.
+        rounds.begin()
+        assert (rounds.round().present, pair.there()) == ((pair.group,), [40, 60])
+    # What the members had read by the time they left: partition 0 is further than it is at the source.
+    leave_behind(target_cluster, pair.group, {(pair.remote, 0): 90, (pair.remote, 1): 90})
+    until(lambda: rounds.round().present == ())
+    # The one went back, the other did not.
+    assert pair.there() == [10, 90]
+    assert moved(rounds.round()) == (0, 0, 0)
+    rounds.close()
+
+
+def test_rounds_notice_new_topics_over_the_client_that_they_keep(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster
+) -> None:
+    pair = Pair(source_cluster, target_cluster, "identical")
+    pair.commit(30, 40)
+    rounds = pair.rounds()
+    assert moved(rounds.round()) == (2, 2, 0)
+    known = dict(rounds._groups)
+    assert known.keys() == {pair.alias, "west"}
+    later = f"later-{pair.id}"
+    create(source_cluster, later)
+    rounds.round()
+    assert rounds._groups == known
+    assert known[pair.alias].partitions[later] == 1
+    rounds.close()
+
+
 def test_translated_positions_stand_at_the_same_records(
     source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster
 ) -> None:

@@ -10,9 +10,11 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, To
 from reconciler.checkpoints.client import MirrorClient
 from reconciler.checkpoints.emit import CheckpointWriter, HeartbeatWriter
 from reconciler.checkpoints.formats import Checkpoint, Heartbeat, checkpoint_key, checkpoint_value
+from reconciler.checkpoints.heartbeats import LastLooks
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import Unreachable
+from reconciler.model.groups import LastLook
 from tests.contract.kafka import partitions, topic_configs
 
 NOBODY = Cluster("gone", ("127.0.0.1:1",))
@@ -146,6 +148,23 @@ def test_the_newest_beat_of_each_flow_is_read(target: Cluster, source: str) -> N
         Heartbeat(source, "west", 3_000),
     ]
     assert client.heartbeats(f"{source}.heartbeats") == []
+
+
+def test_when_groups_were_last_looked_at_is_told_by_flow(target: Cluster, source: str) -> None:
+    looks = LastLooks(target)
+    one, two = (HeartbeatWriter(target, source, "west", flow=f"{name}-{source}") for name in ("one", "two"))
+    HeartbeatWriter(target, source, "west").beat(9_000, 9)
+    assert looks.current().keys().isdisjoint((f"one-{source}", f"two-{source}"))
+    one.beat(1_000, 3)
+    two.beat(2_500)
+    assert looks.current()[f"one-{source}"] == LastLook(1.0, 3)
+    assert looks.current()[f"two-{source}"] == LastLook(2.5, None)
+    two.beat(4_000, 0)
+    assert looks.current()[f"two-{source}"] == LastLook(4.0, 0)
+    assert looks.current()[f"one-{source}"] == LastLook(1.0, 3)
+    looks.close()
+    # Others see what they saw before.
+    assert Heartbeat(source, "west", 4_000) in MirrorClient(target).heartbeats()
 
 
 def test_a_cluster_that_is_gone_is_unreachable() -> None:

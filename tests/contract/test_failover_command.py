@@ -23,6 +23,7 @@ from reconciler.model.spec import FlowSpec
 from reconciler.model.topology import Topology
 from reconciler.replicator.drive import new_run
 from reconciler.state.failovers import Failovers
+from reconciler.state.syncs import ensure
 from tests.contract.kafka import create, declared
 from tests.support.consumers import leave_behind, member_of, offsets_of
 from tests.support.copying import copy, fill, log_end
@@ -53,6 +54,7 @@ class Said:
 
     @property
     def json(self) -> Any:
+        assert self.out, self.err
         return json.loads(self.out)
 
 
@@ -76,6 +78,9 @@ class Pair:
         create(self.east, topic, 2)
         fill(self.east, topic, 200, 2)
         assert self.run("apply", "--yes").code == 0
+        # Transactions of translated copies write to them; `replicate` has them made.
+        for cluster, other in ((declared("west", self.west), "east"), (declared("east", self.east), "west")):
+            ensure(cluster, other, 30)
         self.copy()
 
     @property

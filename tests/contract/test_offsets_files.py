@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.checkpoints import asking
+from reconciler.checkpoints import asking, bounds
 from reconciler.checkpoints import groups as checkpoints_groups
 from reconciler.embedded import EmbeddedCluster
 from tests.contract.kafka import delete_records
@@ -114,7 +114,7 @@ def test_many_groups_and_partitions_go_in_several_requests(
 ) -> None:
     monkeypatch.setattr(asking, "_GROUPS_AT_ONCE", 7)
     monkeypatch.setattr(asking, "_COMMITS_AT_ONCE", 3)
-    monkeypatch.setattr(checkpoints_groups, "_LOGS_AT_ONCE", 11)
+    monkeypatch.setattr(bounds, "_LOGS_AT_ONCE", 11)
     monkeypatch.setattr(checkpoints_groups, "_COMMIT_BYTES", 1_000)
     hundred(source_cluster, topic_name, 25)
     path = tmp_path / "offsets.csv"

@@ -243,3 +243,19 @@ def test_taking_groups_along_needs_them_described_and_their_topics_written(tmp_p
     }
     synced = needs(tmp_path, groups + ", sync-offsets: true}")
     assert {name: synced[name] for name in ("billing", "ship")} == {"billing": {"READ"}, "ship": {"READ"}}
+
+
+def test_between_waves_somebody_reads_when_groups_were_looked_at(tmp_path: Path) -> None:
+    groups = ", groups: {include: [billing]}"
+    assert "heartbeats" not in {name.removeprefix("optional ") for name in needs(tmp_path, "", purpose="apply")}
+    assert needs(tmp_path, groups, purpose="apply")["optional heartbeats"] == {"READ"}
+    flows = "flows: [{from: a, to: b" + groups + "}, {from: a, to: c" + groups + "}]\n"
+    waves = "datacenters: {first: {wave: 1}}\n"
+    topology = load(tmp_path, HEAD.replace('b.example:9092"]', 'b.example:9092"], datacenter: first') + waves + flows)
+    found = {
+        (acl.alias, acl.purpose, acl.operation): acl.is_optional
+        for acl in needed_acls(topology, topology.flows)
+        if acl.pattern.name == "heartbeats"
+    }
+    wanted = {("replicate", "CREATE"), ("replicate", "WRITE"), ("apply", "READ")}
+    assert found == {(alias, *one): False for alias in ("b", "c") for one in wanted}

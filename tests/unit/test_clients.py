@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from reconciler.embedded.certificates import Authority
@@ -72,3 +72,42 @@ def test_a_client_that_was_not_let_in_is_made_anew_with_what_is_there_by_then(
     assert kept.get() is second
     kept.close()
     assert kept.client is None
+
+
+def test_an_answer_that_was_refused_is_asked_for_once_more_with_what_is_there_by_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clients, "_RENEW_SECONDS", 0.0)
+    password = tmp_path / "password"
+    password.write_text("old")
+    security = Security("SASL_PLAINTEXT", "PLAIN", "mirror", SecretRef("file", str(password)))
+    cluster = Cluster("east", ("127.0.0.1:1",), security=security)
+    kept: clients.Renewed[AdminClient] = clients.Renewed(AdminClient, cluster, {})
+    first = kept.get()
+    kept.reports.errors.append(KafkaError(KafkaError._TRANSPORT))
+    asked: list[AdminClient] = []
+
+    def question(client: AdminClient, _seconds: float) -> str:
+        asked.append(client)
+        # What was wrong with connections before is no matter now.
+        assert not list(kept.reports.errors)
+        if client is first:
+            password.write_text("new")
+            kept.reports.errors.append(KafkaError(KafkaError._AUTHENTICATION))
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        return "yes"
+
+    assert kept.ask(question, 5.0) == "yes"
+    assert (len(asked), asked[0] is first, asked[1] is kept.client) == (2, True, True)
+
+    # One that was made just now has the secrets of just now.
+    monkeypatch.setattr(clients, "_RENEW_SECONDS", 60.0)
+    fresh: clients.Renewed[AdminClient] = clients.Renewed(AdminClient, cluster, {})
+
+    def refused(client: AdminClient, _seconds: float) -> str:
+        fresh.reports.errors.append(KafkaError(KafkaError._AUTHENTICATION))
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+    with pytest.raises(EnvironmentFault) as caught:
+        fresh.ask(refused, 5.0)
+    assert [problem.code for problem in caught.value.problems] == ["AB312"]

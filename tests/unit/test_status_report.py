@@ -13,6 +13,7 @@ import pytest
 from reconciler.model.declaration import InForce
 from reconciler.model.failover import FailedOver
 from reconciler.model.flow import Flow
+from reconciler.model.groups import GroupRules, LastLook
 from reconciler.model.latency import Histogram, Latency, bucket_of
 from reconciler.model.selection import Selection
 from reconciler.model.status import STALE_SECONDS, Metrics, PartitionState, PartitionStatus, Reason, TaskStatus
@@ -258,7 +259,44 @@ def test_json_has_the_documented_shape() -> None:
     page = Path(__file__).parents[2] / "docs" / "reference" / "status.md"
     (documented,) = re.findall(r"^```json\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     word = replace(said(measured(0, 4, 9, lag=1.0)), latency=histogram(20, 98), digest="one")
-    assert keys(json.loads(documented)) == keys(status_json(summarise([flow()], [word], NOW, {"west": IN_FORCE}), NOW))
+    made = summarise([with_groups()], [word], NOW, {"west": IN_FORCE}, {"east-west": LastLook(NOW, 12)})
+    assert keys(json.loads(documented)) == keys(status_json(made, NOW))
+
+
+def with_groups(interval: float = 60.0) -> Flow:
+    return replace(flow(), groups=GroupRules(("readers",), interval=interval))
+
+
+def looked(last: LastLook | None, interval: float = 60.0) -> tuple[str, object]:
+    """What is told of a running flow's groups, for people behind the lag, and as JSON."""
+    here = {} if last is None else {"east-west": last}
+    made = summarise([with_groups(interval)], [said(partition(0, 1, 1))], NOW, {}, here)
+    (line,) = status_lines(made)
+    (value,) = status_json(made, NOW)["flows"]
+    return line.plain.partition("records")[2].strip(), value["groups"]
+
+
+def test_when_groups_were_looked_at_is_told() -> None:
+    assert looked(LastLook(NOW - 20, 1_200)) == (
+        "groups 1,200, looked at 20 s ago",
+        {"count": 1_200, "silentSeconds": 20.0, "late": False},
+    )
+    assert looked(LastLook(NOW - 20), interval=1)[0] == "groups, looked at 20 s ago"
+    assert looked(LastLook(NOW - 200, 0)) == (
+        "groups 0, looked at 3 min ago",
+        {"count": 0, "silentSeconds": 200.0, "late": True},
+    )
+    assert looked(None) == ("groups: no look known", {"count": None, "silentSeconds": None, "late": False})
+    # The clocks of two machines differ.
+    assert looked(LastLook(NOW + 5, 1))[0] == "groups 1, looked at 0 s ago"
+
+
+def test_nothing_is_told_of_groups_where_there_are_none_or_nobody_asked() -> None:
+    words = [said(partition(0, 1, 1))]
+    for made in (summarise([flow()], words, NOW, {}, {}), summarise([with_groups()], words, NOW)):
+        assert [one.groups for one in made] == [None]
+        assert "groups" not in status_lines(made)[0].plain
+        assert status_json(made, NOW)["flows"][0]["groups"] is None
 
 
 IN_FORCE = InForce("one", 1_800_000_000.0, "ops@host")
@@ -303,7 +341,7 @@ OVER = FailedOver(flow().name, "over", 1_800_000_000.0, "ops@host", {})
 
 def resting(*statuses: TaskStatus, one: Flow, state: FailedOver | None) -> tuple[list[str], dict[str, Any]]:
     here = {"west": {state.flow: state}} if state else {}
-    summaries = summarise([one], statuses, NOW, None, here)
+    summaries = summarise([one], statuses, NOW, None, None, here)
     (value,) = status_json(summaries, NOW)["flows"]
     return [line.plain.rstrip() for line in status_lines(summaries)], value
 

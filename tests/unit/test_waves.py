@@ -11,13 +11,15 @@ from reconciler.cli.watching import Look, Lookout
 from reconciler.model.cluster import Cluster
 from reconciler.model.datacenter import DataCenter
 from reconciler.model.declaration import digest_into
+from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.flow import Flow
+from reconciler.model.groups import GroupRules, LastLook
 from reconciler.model.outcome import Outcome, Skipped
 from reconciler.model.selection import Selection
 from reconciler.model.status import Metrics, PartitionState, PartitionStatus, Reason, TaskStatus
 from reconciler.model.steps import ClusterPlan, CreateInternalTopic, Plan
 from reconciler.model.topology import Topology
-from reconciler.plan.waves import objections, parked, waves
+from reconciler.plan.waves import about_groups, objections, parked, waves
 
 HUB, OSLO, PARIS, ROME = "hub", "oslo", "paris", "rome"
 FLOWS = tuple(Flow(f"hub-{alias}", HUB, alias, Selection((".*",))) for alias in (OSLO, PARIS, ROME))
@@ -29,6 +31,9 @@ TOPOLOGY = Topology(
 )
 NOW = 1_800_000_000.0
 RUNNING = PartitionStatus("orders", 0, "hub.orders", PartitionState.RUNNING, 10, 10, metrics=Metrics(lag_seconds=0))
+
+
+HIDDEN = Problem("AB313", "cluster paris", "no READ on topic heartbeats", "grant it")
 
 
 def plan_for(*aliases: str) -> Plan:
@@ -109,6 +114,28 @@ def test_tasks_with_what_was_there_before_do_not_count() -> None:
     assert against(task(failing="no executor")) == ["no executor"]
 
 
+def late(interval: float, ago: float | None, *statuses: TaskStatus) -> list[str]:
+    """What is said of a flow that takes groups along, which were looked at some seconds ago."""
+    flow = replace(FLOWS[1], groups=GroupRules(("readers",), interval=interval))
+    last = None if ago is None else LastLook(NOW - ago, 3)
+    return list(about_groups(flow, statuses, last, NOW))
+
+
+def test_groups_of_a_running_flow_were_looked_at_lately() -> None:
+    assert late(60, 179, task()) == []
+    assert late(60, 181, task()) == ["its consumer groups were last looked at 181 s ago, 180 s are allowed"]
+    # A quick flow may miss more than three looks.
+    assert late(1, 29, task()) == []
+    assert late(1, 31, task()) == ["its consumer groups were last looked at 31 s ago, 30 s are allowed"]
+    assert late(60, None, task()) == ["nobody has looked at its consumer groups yet"]
+    # Nobody runs it, or it is another one that runs.
+    assert late(60, None) == []
+    assert late(60, None, task(time=NOW - 60)) == []
+    assert late(60, None, task(tasks=0)) == []
+    assert late(60, None, task(alias=ROME)) == []
+    assert list(about_groups(FLOWS[1], [task()], None, NOW)) == [], "it takes none along"
+
+
 class Scene:
     """A rollout without clusters: what is applied, and what is said of flows meanwhile."""
 
@@ -149,3 +176,28 @@ def test_a_wave_that_was_not_completed_ends_it(monkeypatch: pytest.MonkeyPatch) 
     outcome = in_waves(TOPOLOGY, plan, Gate(30, 0.1), scene.apply)
     assert (scene.applied, outcome.stopped) == ([[PARIS]], None)
     assert [one.why for one in outcome.skipped] == ["it broke", "wave 1 was not completed"]
+
+
+def test_later_waves_wait_for_groups_that_nobody_looks_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    flows = tuple(replace(flow, groups=GroupRules(("readers",), interval=10)) for flow in FLOWS)
+    topology = replace(TOPOLOGY, flows=flows)
+    running = task(digest=digest_into(topology, PARIS))
+    seen: dict[str, Look] = {
+        "late": Look(NOW, flows, (running,), {}, {}, {}, {"hub-paris": LastLook(NOW - 40)}),
+        "well": Look(NOW, flows, (running,), {}, {}, {}, {"hub-paris": LastLook(NOW - 20), "hub-oslo": LastLook(0)}),
+        "hidden": Look(NOW, flows, (running,), {}, unheard={PARIS: EnvironmentFault(HIDDEN)}),
+    }
+
+    def stopped(look: str) -> str:
+        scene = Scene(monkeypatch)
+        monkeypatch.setattr(Lookout, "look", lambda _: seen[look])
+        outcome = in_waves(topology, plan_for(PARIS, OSLO), Gate(30, 0), scene.apply)
+        assert scene.applied == ([[PARIS]] if outcome.stopped else [[PARIS], [OSLO]])
+        return f"{outcome.stopped.code} {outcome.stopped.message}" if outcome.stopped else ""
+
+    assert stopped("well") == ""
+    said = stopped("late")
+    assert said.startswith("AB431 ")
+    assert "flow hub-paris: its consumer groups were last looked at 40 s ago, 30 s are allowed" in said
+    assert "flow hub-paris: when its consumer groups were last looked at cannot be read: " in stopped("hidden")
+    assert "no READ" in stopped("hidden")

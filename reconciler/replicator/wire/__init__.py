@@ -4,13 +4,14 @@
 opening asks, and `gather` asks it once for many of them. `commits` is what commits positions, `transactions` what is
 asked seldom, and `group` what the members of a group do. `manager` makes connections; `connection` makes kafka-python's
 fit for bulk data; `fetching` and `producing` encode what is asked all the time (`classic` for old brokers); `sessions`
-keeps a fetch short; `records` decodes batches for comparing them.
+keeps a fetch short; `ready` asks again while a coordinator is not; `records` decodes batches for comparing them.
 """
 
 from reconciler.replicator.wire.ends import stable_ends
 from reconciler.replicator.wire.group import GroupWire, JoinAnswer, Listed, Membership
 from reconciler.replicator.wire.loop import Bell, Job, Loop, Work
 from reconciler.replicator.wire.questions import GROUP
+from reconciler.replicator.wire.ready import when_ready
 from reconciler.replicator.wire.records import Record, decode
 from reconciler.replicator.wire.requests import EARLIEST, LATEST, UNSUPPORTED_VERSION, Wire
 from reconciler.replicator.wire.sessions import FetchSession
@@ -57,4 +58,5 @@ __all__ = [
     "decode",
     "error_name",
     "stable_ends",
+    "when_ready",
 ]

@@ -1,0 +1,76 @@
+"""Reads when the groups of flows were last looked at: each round ends with a heartbeat that says whose it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from confluent_kafka import Message
+
+from reconciler.checkpoints.bounds import Asker
+from reconciler.checkpoints.formats import FLOW_HEADER, GROUPS_HEADER, read_heartbeat
+from reconciler.checkpoints.walk import Walker
+from reconciler.model.cluster import Cluster
+from reconciler.model.groups import LastLook
+from reconciler.model.naming import HEARTBEATS
+
+_SECONDS = 10.0
+_LOG = HEARTBEATS, 0
+
+
+class LastLooks:
+    """Follows the heartbeats of one target cluster; the connection is kept between questions.
+
+    Args:
+        cluster: which one.
+        seconds: how long it may be silent.
+    """
+
+    def __init__(self, cluster: Cluster, seconds: float = _SECONDS) -> None:
+        self._asker = Asker(cluster, seconds)
+        self._walker = Walker(cluster, committed=False, seconds=seconds)
+        self._found: dict[str, LastLook] = {}
+        self._at = 0
+        self._topic_id: str | None = None
+
+    def current(self) -> Mapping[str, LastLook]:
+        """Return by the name of a flow when its groups were last looked at; flows without any heartbeat are missing.
+
+        Heartbeats that name no flow, as MirrorMaker 2's, are nobody's.
+
+        Raises:
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: AB313, reading is refused; or what `clients.make` raises.
+        """
+        seen = self._asker.topics([HEARTBEATS]).get(HEARTBEATS)
+        bounds = None if seen is None else self._asker.bounds([_LOG]).get(_LOG)
+        if seen is None or seen.topic_id != self._topic_id or (bounds is not None and self._at > bounds.end):
+            self._found, self._at = {}, 0
+            self._topic_id = None if seen is None else seen.topic_id
+        if bounds is None:
+            return self._found
+        self._at = max(self._at, bounds.start)
+        if self._at < bounds.end:
+            for message in self._walker.messages(*_LOG, self._at):
+                if message.error() is None:
+                    self._take(message)
+                # The last word is the place that is reached, and no record.
+                self._at = max(self._at, (message.offset() or 0) + (message.error() is None))
+        return self._found
+
+    def _take(self, message: Message) -> None:
+        headers = dict(message.headers() or ())
+        flow, groups = (headers.get(name) for name in (FLOW_HEADER, GROUPS_HEADER))
+        if flow is None:
+            return
+        try:
+            beat = read_heartbeat(message.key() or b"", message.value() or b"")
+            count = None if groups is None else int(groups)
+            self._found[flow.decode()] = LastLook(beat.timestamp / 1_000, count)
+        except ValueError:
+            # Others may write what they like.
+            return
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._asker.close()
+        self._walker.close()

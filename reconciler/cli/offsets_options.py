@@ -1,0 +1,88 @@
+"""Options that commands of `anabranch offsets` share, and what the declaration says to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import typer
+
+from reconciler.cli.common import TextOrJson
+from reconciler.model.cluster import Cluster
+from reconciler.model.flow import Flow
+from reconciler.model.topology import Topology
+
+ClusterAlias = Annotated[
+    str | None, typer.Option("--cluster", metavar="ALIAS", help="Whose groups; goes with groups, not with --flow.")
+]
+FlowName = Annotated[
+    str | None, typer.Option("--flow", metavar="NAME", help="The positions of this flow instead of groups' offsets.")
+]
+GroupNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--group", metavar="NAME", help="Groups by name or regular expression (full match), or all; repeatable."
+    ),
+]
+TopicNames = Annotated[
+    list[str] | None,
+    typer.Option("--topic", metavar="NAME", help="Only topics by name or regular expression (full match); repeatable."),
+]
+Clamp = Annotated[
+    bool, typer.Option("--clamp", help="Write the nearest offset in the log instead of refusing one outside of it.")
+]
+Create = Annotated[bool, typer.Option("--create", help="Make groups that are not there.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Output = Annotated[TextOrJson, typer.Option("--format", help="How plan and outcome are written.")]
+TableFormat = Annotated[Literal["text", "csv", "json"], typer.Option("--format", help="How the result is written.")]
+
+
+def is_named(topic: str, named: Sequence[str] | None) -> bool:
+    """Tell whether names and regular expressions choose a topic; none choose all."""
+    from reconciler.model.selection import any_matches
+
+    return not named or "all" in named or any_matches(tuple(named), topic)
+
+
+def check_patterns(named: Sequence[str] | None, option: str) -> None:
+    """Make sure that all are names or regular expressions.
+
+    Raises:
+        typer.BadParameter: one is neither.
+    """
+    import re
+
+    from reconciler.model.selection import is_literal
+
+    for item in named or ():
+        try:
+            re.compile("" if is_literal(item) else item)
+        except re.error as error:
+            message = f"expected a name, or a regular expression of Python's re; found {item}: {error}"
+            raise typer.BadParameter(message, param_hint=option) from None
+
+
+def declared_cluster(topology: Topology, alias: str) -> Cluster:
+    """Return a cluster by its alias.
+
+    Raises:
+        typer.BadParameter: there is none.
+    """
+    if alias not in topology.clusters:
+        message = f"no cluster {alias} is declared; there are {', '.join(topology.aliases)}"
+        raise typer.BadParameter(message, param_hint="--cluster")
+    return topology.clusters[alias]
+
+
+def declared_flow(topology: Topology, name: str) -> Flow:
+    """Return a flow by its name, enabled or not.
+
+    Raises:
+        typer.BadParameter: there is none.
+    """
+    found = next((flow for flow in topology.flows if flow.name == name), None)
+    if found is None:
+        message = f"no flow {name} is declared; there are {', '.join(flow.name for flow in topology.flows) or 'none'}"
+        raise typer.BadParameter(message, param_hint="--flow")
+    return found
