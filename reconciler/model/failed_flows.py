@@ -36,5 +36,5 @@ def why_resting(flow: str, state: FailedOver | None) -> str:
     if state.phase == "ending":
         return f"failing over {told}: nothing is copied any more"
     if state.phase == "returning":
-        return f"failing back, failed over {told}: nothing is copied until `anabranch failback {flow}` is done"
-    return f"failed over {told}: nothing is copied until `anabranch failback {flow}`"
+        return f"failing back, failed over {told}: nothing is copied until `anabranch failback --flow {flow}` is done"
+    return f"failed over {told}: nothing is copied until `anabranch failback --flow {flow}`"

@@ -87,15 +87,16 @@ def primaries_deleted(plan: Plan, observed: Observed) -> Iterator[Problem]:
                 "AB436",
                 f"{step.cluster}, topic {step.name}",
                 f"flow {step.flow} is failed over, so people write to it: {why_resting(step.flow, state)}",
-                f"`anabranch failback {step.flow}` first, or name other topics with --target",
+                f"`anabranch failback --flow {step.flow}` first, or name other topics with --target",
             )
 
 
 def _remedy(name: str, is_on_record: bool, is_declared: bool) -> str | None:
     if is_declared and not is_on_record:
-        return f"declared as failed over, and nobody was moved: `anabranch failover {name}`, or take failed-over out"
+        said = "declared as failed over, and nobody was moved"
+        return f"{said}: `anabranch failover --flow {name}`, or take failed-over out"
     if is_on_record and not is_declared:
-        return f"not declared as failed over: declare `failed-over: true`, or `anabranch failback {name}`"
+        return f"not declared as failed over: declare `failed-over: true`, or `anabranch failback --flow {name}`"
     return None
 
 

@@ -111,7 +111,7 @@ def test_a_run_is_superseded_by_a_failover_and_by_its_end(pair: Pair, capsys: py
         assert passing(gate) == [pair.two]
         pair.failovers.put(pair.state())
         since = "failed over since 2027-01-15 08:00:00 UTC by ops@host"
-        why = f"{since}: nothing is copied until `anabranch failback {pair.one}`"
+        why = f"{since}: nothing is copied until `anabranch failback --flow {pair.one}`"
 
         def told() -> bool:
             assert not looked_again(gate), "another phase changes nothing"

@@ -91,14 +91,14 @@ def test_its_file_and_its_record_are_to_say_the_same() -> None:
     source = cluster(EAST, topic("orders"))
     target = applied(source)
     declared = topology(flow(failed_over=True))
-    state = f"flow {FLOW}: failed over since {SINCE}: nothing is copied until `anabranch failback {FLOW}`"
+    state = f"flow {FLOW}: failed over since {SINCE}: nothing is copied until `anabranch failback --flow {FLOW}`"
     left = "; its copies are left as they are"
     assert notices(plan_of(declared, source, on_record(target))) == [state + left]
     assert drift_of(declared, {WEST: on_record(target)}) == ()
 
     (_, undeclared) = notices(plan_of(topology(), source, on_record(target)))
     assert undeclared == (
-        f"flow {FLOW}: not declared as failed over: declare `failed-over: true`, or `anabranch failback {FLOW}`"
+        f"flow {FLOW}: not declared as failed over: declare `failed-over: true`, or `anabranch failback --flow {FLOW}`"
     )
     (found,) = drift_of(topology(), {WEST: on_record(target)})
     assert (found.kind, found.topic, found.field) == ("unmanaged", f"flow {FLOW}", "failed-over")
@@ -109,7 +109,7 @@ def test_its_file_and_its_record_are_to_say_the_same() -> None:
     (found,) = drift_of(declared, {WEST: target})
     assert (found.kind, found.desired, found.found) == ("missing", "true", None)
     assert found.remedy == nobody.partition(": ")[2]
-    assert f"`anabranch failover {FLOW}`" in found.remedy
+    assert f"`anabranch failover --flow {FLOW}`" in found.remedy
 
 
 def test_what_people_change_on_its_copies_is_no_drift() -> None:

@@ -348,7 +348,7 @@ def resting(*statuses: TaskStatus, one: Flow, state: FailedOver | None) -> tuple
 
 def test_a_flow_that_is_failed_over_says_since_when_and_by_whom() -> None:
     since = "since 2027-01-15 08:00:00 UTC by ops@host"
-    nothing = f"nothing is copied until `anabranch failback {OVER.flow}`"
+    nothing = f"nothing is copied until `anabranch failback --flow {OVER.flow}`"
     lines, value = resting(one=flow(), state=OVER)
     assert lines == [f"east → west   failed over   {since}: {nothing}"]
     assert (value["state"], value["failedOver"]["phase"], value["failedOver"]["by"]) == (
@@ -374,4 +374,4 @@ def test_a_flow_that_is_failed_over_says_since_when_and_by_whom() -> None:
 def test_while_it_drains_what_its_tasks_do_is_told() -> None:
     first, second = resting(said(partition(0, 1, 5)), one=flow(), state=OVER)[0]
     assert first.startswith("east → west   running")
-    assert second.endswith(f"`anabranch failback {OVER.flow}`; its tasks are drained")
+    assert second.endswith(f"`anabranch failback --flow {OVER.flow}`; its tasks are drained")
