@@ -335,7 +335,13 @@ class Coming:
     def _path_back(self, cut: Cut, one: Returning) -> Path:
         """Return how positions get back that are in what came to a copy after it was cut."""
         way = backward.way_of(cut, one.is_rebuilt)
-        begins = {number: 0 if one.is_rebuilt else end for number, (_, end) in enumerate(cut.ends)}
+        ends = self._bounds(self._target, [(cut.remote, cut)])
+        # Where nothing came the flow itself tells.
+        begins = {
+            number: 0 if one.is_rebuilt else end
+            for number, (_, end) in enumerate(cut.ends)
+            if one.is_rebuilt or ends[cut.remote, number].end > end
+        }
         flow = backward.backward(self._flow, way, [cut])
         return Path(flow, "downstream", cut.remote, cut.topic, begins)
 
