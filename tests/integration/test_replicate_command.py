@@ -129,9 +129,15 @@ def test_it_waits_for_a_topic_follows_survives_its_source_and_stops_in_order(
     file = tmp_path / "both-ways.yaml"
     file.write_text(BOTH_WAYS.format(east=east.bootstrap, west=west.bootstrap))
     running = Replicator(file, tmp_path, "--clusters", "west", "--ledger", str(tmp_path / "ledger"))
+
+    def waits() -> bool:
+        one = flows(file)["east-west"]
+        return (one["state"], bool(one["tasks"])) == ("waiting", True)
+
     try:
         eventually("it warns", lambda: "no topic of east matches yet" in running.said())
-        eventually("it waits", lambda: flows(file)["east-west"]["state"] == "waiting", 90)
+        # Its task, that is: before it speaks the process waits for Spark.
+        eventually("it waits", waits, 90)
 
         create(east, "orders", 4)
         traffic = Traffic(east, "orders", 4, records=20_000, backlog=20_000)
