@@ -20,6 +20,7 @@ from tests.support.provisioning import Kind, make_way
 from tests.support.terminal import OnTerminal
 
 DIFFERENT = 1
+SECONDS = 300
 TOPICS = 9
 RECORDS = 200_000
 EARLY, LATE = 2_002, RECORDS - 2
@@ -71,7 +72,7 @@ def test_verify_shows_how_far_it_is_and_goes_on_there_after_a_kill(
 
     # So slow that only the first pieces are done when it is killed.
     with OnTerminal(*command, "--quota", "1MB/s") as running:
-        running.wait_until(lambda one: any("1 partition with differences" in frame for frame in one.frames))
+        running.wait_until(lambda one: any("1 partition with differences" in frame for frame in one.frames), SECONDS)
         running.kill()
         seen = running.frames
     assert any(frame.startswith("starting Spark ") for frame in seen), seen
@@ -87,7 +88,7 @@ def test_verify_shows_how_far_it_is_and_goes_on_there_after_a_kill(
     # Whatever was compared is gone: who began anew would find less.
     delete_records(source_cluster, topic_name, reached)
     with OnTerminal(*command) as running:
-        ended = running.end()
+        ended = running.end(SECONDS)
         assert (ended.code, ended.stderr) == (DIFFERENT, ""), running.frames
         assert running.percents[-1] == 100
         assert min(running.percents) >= round(reached * 100 / RECORDS) > 0
