@@ -31,7 +31,7 @@ def explain(
     ] = None,
     flow: Annotated[str | None, typer.Option("--flow", metavar="NAME", help="Only this flow.")] = None,
     acls: Annotated[
-        bool, typer.Option("--acls", help="Which ACLs the flows need on each cluster, to replicate and to apply.")
+        bool, typer.Option("--acls", help="Which ACLs the flows need on each cluster, to replicate, apply and verify.")
     ] = False,
     clients: Annotated[
         bool, typer.Option("--clients", help="Which settings clients have at each cluster, and which line says so.")

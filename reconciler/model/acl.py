@@ -13,9 +13,14 @@ from typing import Literal, get_args
 ResourceKind = Literal["topic", "group", "transactional-id", "cluster"]
 RESOURCE_KINDS: tuple[ResourceKind, ...] = get_args(ResourceKind)
 
-Purpose = Literal["replicate", "apply"]
-"""`replicate`: copying alone, with `--no-reconcile`. `apply`: `plan`, `apply`, and the reconcile loop."""
+Purpose = Literal["replicate", "apply", "verify"]
+"""`replicate`: copying alone, with `--no-reconcile`. `apply`: `plan`, `apply`, and the reconcile loop.
+
+`verify`: comparing, which only reads.
+"""
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
+COPYING: tuple[Purpose, ...] = ("replicate", "apply")
+"""What copies come into being with: what `apply` grants the replicator, and what `doctor` looks for."""
 
 IMPLIED = {
     "READ": "DESCRIBE",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from reconciler.model.acl import CLUSTER_NAME, PURPOSES, Acl, Pattern, Purpose, ResourceKind, without_surplus
+from reconciler.model.acl import CLUSTER_NAME, COPYING, Acl, Pattern, Purpose, ResourceKind, without_surplus
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import Flow
 from reconciler.model.names import (
@@ -48,13 +48,13 @@ _JOURNALS = {
 
 @dataclass(frozen=True)
 class _Need:
-    """One operation of one flow on one side; for these purposes it is needed, or optional."""
+    """Operations of one flow on one side; for these purposes they are needed, or optional."""
 
     kind: ResourceKind
     pattern: Pattern
     operations: Sequence[str]
     why: str
-    purposes: Collection[Purpose] = PURPOSES
+    purposes: Collection[Purpose] = COPYING
     is_optional: bool = False
 
 
@@ -108,7 +108,7 @@ def _about_patterns(flow: Flow) -> Iterator[str]:
 
 
 def _needs(topology: Topology, flow: Flow) -> Iterator[tuple[str, _Need]]:
-    for need in _at_source(flow, topology.aliases):
+    for need in (*_at_source(flow, topology.aliases), *_verified(originals(flow, topology.aliases), "originals")):
         yield flow.source, need
     for need in (
         *_of_copies(flow, topology.aliases),
@@ -117,6 +117,8 @@ def _needs(topology: Topology, flow: Flow) -> Iterator[tuple[str, _Need]]:
         *_of_topics_beside(flow),
         *_of_groups_at_target(topology.name, flow),
         *_of_looks(topology, flow),
+        *_verified(copies(flow, topology.aliases), "copies"),
+        *_of_verifying(topology.name, flow),
     ):
         yield flow.target, need
 
@@ -184,7 +186,7 @@ def _of_coordinators(topology: str, flow: Flow) -> Iterator[_Need]:
         yield _Need("transactional-id", ids, ["WRITE"], begun, is_optional=True)
     if _may_be_identical(flow) and flow.fill != "transactions":
         demanded = flow.fill == "markers"
-        purposes: Sequence[Purpose] = PURPOSES if demanded else ["replicate"]
+        purposes: Sequence[Purpose] = COPYING if demanded else ["replicate"]
         yield _Need("cluster", _CLUSTER, ["ALTER"], _MARKERS, purposes, is_optional=not demanded)
     if _may_be_translated(flow) and not flow.repeats:
         why = "writing a transaction's marker that a broker left out (KAFKA-20734)"
@@ -219,6 +221,24 @@ def _of_topics_beside(flow: Flow) -> Iterator[_Need]:
         yield _Need("transactional-id", ids, ["WRITE"], why, ["replicate"], is_optional=True)
         why = "remembering what the target can"
         yield _Need("topic", Pattern(OWNED_TOPIC), ["WRITE"], why, ["replicate"], is_optional=True)
+
+
+def _verified(patterns: Collection[Pattern], why: str) -> Iterator[_Need]:
+    """Yield what comparing topics takes."""
+    for pattern in patterns:
+        yield _Need("topic", pattern, ["READ"], why, ["verify"])
+        yield _Need("topic", pattern, ["DESCRIBE_CONFIGS"], "what compaction may have taken", ["verify"], True)
+
+
+def _of_verifying(topology: str, flow: Flow) -> Iterator[_Need]:
+    """Yield what explains at the target how copies stand to their originals."""
+    yield _Need("topic", Pattern(OWNED_TOPIC), ["READ"], "which offsets copies have", ["verify"])
+    yield _Need("topic", Pattern(COPIES_TOPIC), ["READ"], "shifted runs, and records put aside", ["verify"])
+    if _may_be_translated(flow):
+        group, why = Pattern(lease_group(topology, flow.name)), "up to where copies must reach"
+        yield _Need("group", group, ["DESCRIBE"], why, ["verify"], is_optional=True)
+        why = "where copies begin, when nothing else tells"
+        yield _Need("topic", Pattern(syncs_topic(flow.source)), ["READ"], why, ["verify"], is_optional=True)
 
 
 def _may_be_identical(flow: Flow) -> bool:

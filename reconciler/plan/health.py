@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from reconciler.model.acl import IMPLIED, PURPOSES, Acl, Pattern, Purpose
+from reconciler.model.acl import COPYING, IMPLIED, Acl, Pattern, Purpose
 from reconciler.model.capabilities import REQUIRED, Capabilities, Capability, Verdict
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import Flow
@@ -98,7 +98,7 @@ def permissions(cluster: Cluster, acls: Collection[Acl], rights: Rights) -> Iter
         acls: what is needed there.
         rights: what is allowed there, for every resource of `acls` that exists.
     """
-    for purpose in PURPOSES:
+    for purpose in COPYING:
         mine = [acl for acl in acls if acl.purpose == purpose]
         missing = _missing([acl for acl in mine if not acl.is_optional], rights)
         optional = _missing([acl for acl in mine if acl.is_optional], rights)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from reconciler.model.acl import without_surplus
+from reconciler.model.acl import COPYING, without_surplus
 from reconciler.model.binding import Binding
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.steps import GrantAcl, Notice, RevokeAcl
@@ -28,6 +28,7 @@ def own_bindings(topology: Topology, alias: str) -> dict[Binding, str]:
         replace(acl, purpose="replicate", is_optional=False)
         for acl in needed_acls(topology, flows)
         if acl.alias == alias
+        and acl.purpose in COPYING
         and (replicator.reconcile or acl.purpose == "replicate")
         and (replicator.optional or not acl.is_optional)
     ]

@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
 
 from reconciler.model.datacenter import Spark
 from reconciler.replicator.session import Session, first_line
@@ -28,6 +31,14 @@ class Jobs(Session):
     def __init__(self, slots: int, folder: Path, warn: Callable[[str], None], cluster: Spark | None = None) -> None:
         super().__init__((), folder, warn, cluster=cluster)
         self._slots = slots
+
+    def _session(self, options: Mapping[str, str]) -> SparkSession:
+        """Start the virtual machine with its stderr in the log: on a terminal it would write into the bar."""
+        if SparkContext._gateway is None:
+            conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
+            with self.log.open("ab") as log:
+                SparkContext._ensure_initialized(gateway=launch_gateway(conf, {"stderr": log}))
+        return super()._session(options)
 
     def run(self, work: Callable[[str], str], text: str) -> str:
         """Have a worker call a function of this package, and return its answer; several threads may ask at once.

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import TimeoutExpired
@@ -164,17 +164,22 @@ class Session:
         else:
             master = self._cluster.master
             settings = {"spark.task.maxFailures": str(_TASK_FAILURES), "spark.cores.max": str(self._slots)} | settings
-        builder = SparkSession.Builder().appName("anabranch").master(master)
-        for key, value in (self._settings(config) | settings).items():
-            builder = builder.config(key, value)
+        named = {"spark.app.name": "anabranch", "spark.master": master}
+        options = named | self._settings(config) | settings
         if self._cluster.master is not None or _LOCAL_IP in os.environ:
-            return builder.getOrCreate()
+            return self._session(options)
         os.environ[_LOCAL_IP] = "127.0.0.1"
         try:
-            return builder.getOrCreate()
+            return self._session(options)
         finally:
             # The next run of this process may be on a cluster.
             del os.environ[_LOCAL_IP]
+
+    def _session(self, options: Mapping[str, str]) -> SparkSession:
+        builder = SparkSession.Builder()
+        for key, value in options.items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
 
     def check(self, now: float) -> dict[str, str]:
         """Look whether all queries run, and begin those anew that do not: nothing depends on what they knew.

@@ -19,12 +19,14 @@ from reconciler.report.columns import aligned
 _TITLES: Mapping[Purpose, str] = {
     "replicate": "to replicate",
     "apply": "to apply",
+    "verify": "to verify",
 }
 _OPTIONAL = ", optional"
 _ADMINISTRATOR = "admin.properties"
 _LEGEND = (
     "To replicate: `replicate --no-reconcile`, `status`, `lag`, `pause`, `resume`, `restart`. "
-    "To apply: `plan` and `apply`. `replicate` with its reconcile loop needs both."
+    "To apply: `plan` and `apply`. `replicate` with its reconcile loop needs both. "
+    "To verify: `verify`, which only reads."
 )
 
 

@@ -9,22 +9,25 @@ from reconciler.replicator.batch import UnreadableBatch
 from reconciler.replicator.reading import read
 from reconciler.replicator.split import split
 from reconciler.replicator.visible import Gap, sift
-from reconciler.replicator.wire import EARLIEST, Wire, stable_ends
+from reconciler.replicator.wire import EARLIEST, ErrorCode, Wire, stable_ends
 
 # Of each partition so many are enough to find one near any place.
 _MOST = 1_000
+_NOT_ALLOWED = 29
 
 
 async def known_syncs(wire: Wire, topic: str) -> dict[tuple[str, int], tuple[tuple[int, int], ...]]:
     """Return, by original topic and partition, source and target offsets of some records, in the order of the log.
 
-    Empty where there is no such topic, or it cannot be read: it only helps to begin.
+    Empty where there is no such topic, or nobody leads it: it only helps to begin.
 
     Raises:
         ConnectionLost: no answer.
-        ErrorCode: the broker refuses.
+        ErrorCode: the broker refuses, as where we may not read it.
     """
     info = (await wire.topics([topic]))[topic]
+    if info.error == _NOT_ALLOWED:
+        raise ErrorCode(_NOT_ALLOWED)
     leader = info.partitions.get(0)
     if info.error or leader is None or leader.error:
         return {}

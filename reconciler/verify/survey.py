@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource
 
 from reconciler.model.cluster import Cluster
@@ -23,7 +23,7 @@ from reconciler.replicator.place import Place, differ
 from reconciler.replicator.wire import EARLIEST, LATEST, ConnectionLost, ErrorCode, Loop, TopicInfo, Wire, stable_ends
 from reconciler.state import clients
 from reconciler.state.copies import Copies
-from reconciler.state.faults import in_words, unreachable
+from reconciler.state.faults import in_words, is_refusal, refused, unreachable
 from reconciler.state.ownership import Ownership
 from reconciler.verify.known_syncs import known_syncs
 from reconciler.verify.slices import Bounds
@@ -31,6 +31,7 @@ from reconciler.verify.slices import Bounds
 _TIMEOUT = 10.0
 _PAUSE = 0.002
 _UNKNOWN_TOPIC = 3
+_NOT_ALLOWED = 29
 _NOTHING = CopyRecord(None, None)
 
 Number = tuple[str, int]
@@ -149,9 +150,11 @@ class Survey:
         """
         spec = self._spec
         owned = Ownership(spec.target).read()
-        places = [self._with_mode(place, owned) for place in discover.matching(spec) if self._wanted.takes(place)]
+        listed = discover.matching(spec)
+        hidden = self._hidden({place.topic for place in listed})
+        places = [self._with_mode(place, owned) for place in listed if self._wanted.takes(place)]
         if not places:
-            return Found((), (), ())
+            return Found((), (), hidden)
         # Before the target's ends: what is committed as copied stands below them.
         copied_to = self._positions([place for place in places if place.offsets == "translated"])
         syncs: dict[Number, tuple[tuple[int, int], ...]] = {}
@@ -165,7 +168,17 @@ class Survey:
             for wire in wires:
                 wire.close()
             loop.close()
-        return self._found(places, (source, target), copied_to, syncs)
+        found = self._found(places, (source, target), copied_to, syncs)
+        return replace(found, unreadable=(*hidden, *found.unreadable))
+
+    def _hidden(self, listed: Collection[str]) -> tuple[Problem, ...]:
+        """Return the originals that the declaration names and our user may not see: nobody may take them for equal."""
+        flow = self._spec.flow
+        places = [
+            Place(name, 0, "" if flow.nameless(name) else flow.remote_topic(name)) for name in flow.topics.literals()
+        ]
+        others = {place.topic for place in places if not self._wanted.takes(place)}
+        return tuple(discover.hidden(self._spec, {*listed, *others}))
 
     def _with_mode(self, place: Place, owned: Mapping[str, object]) -> Place:
         """Return a partition with the mode of its offsets: `apply` has chosen it, for good."""
@@ -190,13 +203,26 @@ class Survey:
             remotes = [(place.remote, place.partition) for place in places]
             await target.look(remotes, (), None)
             if any(place.offsets == "translated" for place in places):
-                syncs |= await known_syncs(wire, syncs_topic(self._spec.flow.source))
+                syncs |= await self._syncs(wire)
         except (ConnectionLost, ErrorCode) as error:
             raise unreachable(self._spec.target, error) from None
         try:
             await source.look([(place.topic, place.partition) for place in places], uncommitted, since)
         except (ConnectionLost, ErrorCode) as error:
             raise unreachable(self._spec.source, error) from None
+
+    async def _syncs(self, wire: Wire) -> dict[Number, tuple[tuple[int, int], ...]]:
+        """Return what offset syncs tell; they only help to begin, so who may not read them is told so and goes on."""
+        topic = syncs_topic(self._spec.flow.source)
+        try:
+            return await known_syncs(wire, topic)
+        except ErrorCode as error:
+            if error.code != _NOT_ALLOWED:
+                raise
+        what = f"offset syncs are not told: {refused(self._spec.target, 'READ', f'topic {topic}').message}"
+        remedy = "where a copy begins only its records tell; grant READ on the topic"
+        self._warn(Problem("AB612", self._spec.target.where, what, remedy))
+        return {}
 
     def _found(
         self,
@@ -218,7 +244,10 @@ class Survey:
                 info = side.topics[topic]
                 if side.knows(topic, place.partition):
                     continue
-                if side is target and (info.error == _UNKNOWN_TOPIC or place.partition not in info.partitions):
+                is_there = info.error != _UNKNOWN_TOPIC and (info.error or place.partition in info.partitions)
+                if info.error == _NOT_ALLOWED:
+                    unreadable.append(refused(cluster, "READ", f"topic {topic}"))
+                elif side is target and not is_there:
                     without.append(place)
                 else:
                     unreadable.append(_no_leader(cluster, topic, place.partition))
@@ -276,7 +305,8 @@ class Survey:
         try:
             answer = asked[group].result()
         except KafkaException as error:
-            what = f"group {group} does not tell what is copied: {in_words(error.args[0])}"
+            why = _why(self._spec.target, error.args[0], "DESCRIBE", f"group {group}")
+            what = f"group {group} does not tell what is copied: {why}"
             remedy = "what is missing at the end of copies counts as not copied yet; grant DESCRIBE on the group"
             self._warn(Problem("AB612", self._spec.target.where, what, remedy))
             return {}
@@ -293,13 +323,19 @@ class Survey:
             try:
                 policy = answer.result()["cleanup.policy"].value or ""
             except KafkaException as error:
-                what = f"cleanup.policy is not told: {in_words(error.args[0])}"
+                why = _why(cluster, error.args[0], "DESCRIBE_CONFIGS", f"topic {resource.name}")
+                what = f"cleanup.policy is not told: {why}"
                 remedy = "what compaction took counts as lost; grant DESCRIBE_CONFIGS on the topic"
                 self._warn(Problem("AB612", f"{cluster.where}, topic {resource.name}", what, remedy))
                 continue
             if "compact" in policy.split(","):
                 found.add(resource.name)
         return found
+
+
+def _why(cluster: Cluster, error: KafkaError, operation: str, resource: str) -> str:
+    """Return why something is not told: who is not allowed what, or what else was answered."""
+    return refused(cluster, operation, resource).message if is_refusal(error) else in_words(error)
 
 
 def _no_leader(cluster: Cluster, topic: str, number: int) -> Problem:

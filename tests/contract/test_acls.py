@@ -7,6 +7,7 @@ them apart.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -30,11 +31,15 @@ from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner
 from reconciler.replicator import discover, drive
 from reconciler.replicator.discover import Shares
+from reconciler.replicator.pace import Quota
 from reconciler.replicator.place import Place
 from reconciler.replicator.refresh import Refresh
 from reconciler.state import control
 from reconciler.state.journal import OWNED
 from reconciler.state.ownership import INTERNAL_TOPICS
+from reconciler.verify import work
+from reconciler.verify.slices import Progress
+from reconciler.verify.survey import Survey, Wanted
 from tests.contract.kafka import (
     ANSWER_SECONDS,
     create,
@@ -56,7 +61,10 @@ MODES: dict[str, dict[str, object]] = {
 }
 USERS = {
     user: f"{user}-secret"
-    for user in ("admin", "planner", "whole", "padder", "postman", *MODES, *(f"{mode}-less" for mode in MODES))
+    for user in (
+        *("admin", "planner", "whole", "padder", "postman"),
+        *(f"{mode}{more}" for mode in MODES for more in ("", "-less", "-auditor")),
+    )
 }
 RECORDS = 30
 
@@ -283,6 +291,68 @@ def test_dead_letters_need_write_on_their_topic(secured: EmbeddedCluster, topic_
     assert producer.flush(ANSWER_SECONDS) == 0
     Run.begin(one, secured).copy()
     assert len(committed(as_user(TARGET, secured, "admin"), letters)) == 1
+
+
+def audited(one: Topology) -> tuple[list[str], int]:
+    """Compare as `verify` does; return what was refused, and how many records were found to be the same.
+
+    Raises:
+        AssertionError: something differs.
+    """
+    spec, said = FlowSpec.compile(one, one.flows[0], "verify"), list[str]()
+    try:
+        found = Survey(spec, Wanted(), lambda problem: said.append(str(problem))).look()
+    except AnabranchError as error:
+        return [str(problem) for problem in error.problems], 0
+    assert found.without == ()
+    said += map(str, found.unreadable)
+    whole = work.run(spec, [(bounds, Progress.begin(bounds)) for bounds in found.bounds], math.inf, Quota(None))
+    said += [str(progress.failure) for progress in whole if progress.failure is not None]
+    assert [progress.findings.told for progress in whole if progress.findings.told] == []
+    return said, sum(progress.findings.counts.records for progress in whole)
+
+
+@pytest.mark.parametrize("mode", ["transactions", "translated"])
+def test_verifying_needs_each_of_its_acls_and_no_other(secured: EmbeddedCluster, topic_name: str, mode: str) -> None:
+    """Whatever is missing is told; without what is needed nothing is called the same, and without the rest all is."""
+    user = f"{mode}-auditor"
+    create(secured, topic_name)
+    as_admin = topology(secured, "admin", topic_name, [topic_name], **MODES[mode])
+    assert apply(as_admin) == []
+    fill(secured, topic_name, RECORDS)
+    Run.begin(as_admin, secured).copy()
+    one = topology(secured, user, topic_name, [topic_name], **MODES[mode])
+    needs = needed(one, "verify")
+    rest = [acl for acl in needed(one, "verify", optional=True) if acl.is_optional]
+    give(secured, user, needs)
+    said, records = audited(one)
+    assert records == RECORDS
+    assert ["AB612" in words for words in said] == [True] * len(rest), said
+    assert [acl for acl in rest if not any(names(words, user, acl) for words in said)] == []
+    give(secured, user, rest)
+    assert audited(one) == ([], RECORDS)
+    missed = []
+    for acl in needs:
+        take(secured, user, acl)
+        said, records = audited(one)
+        if records or not any(names(words, user, acl) for words in said):
+            missed.append((acl, said))
+        give(secured, user, [acl])
+    assert missed == []
+
+
+def test_who_writes_offset_syncs_and_may_not_read_them_can_verify(secured: EmbeddedCluster, topic_name: str) -> None:
+    """Such is the replicator without what is optional: it sees the topic, and is refused when it reads."""
+    create(secured, topic_name)
+    as_admin = topology(secured, "admin", topic_name, [topic_name], **MODES["translated"])
+    assert apply(as_admin) == []
+    fill(secured, topic_name, RECORDS)
+    Run.begin(as_admin, secured).copy()
+    one = topology(secured, "repeating-auditor", topic_name, [topic_name], **MODES["translated"])
+    give(secured, "repeating-auditor", needed(one, "replicate"))
+    said, records = audited(one)
+    assert records == RECORDS
+    assert [words for words in said if "AB612" in words and f"READ on topic {syncs_topic(SOURCE)}" in words] != []
 
 
 def test_the_reconcile_loop_needs_both(secured: EmbeddedCluster, topic_name: str) -> None:

@@ -94,6 +94,32 @@ def test_applying_makes_and_changes_and_looks_but_copies_nothing(tmp_path: Path)
     assert needs(tmp_path, "", "a") == {"orders": {"READ"}, "optional orders": {"DESCRIBE_CONFIGS"}}
 
 
+@pytest.mark.parametrize(
+    ("fields", "more"),
+    [
+        ("", {"optional anabranch.shop.a-b": {"DESCRIBE"}, f"optional {SYNCS}": {"READ"}}),
+        (", offsets: identical", {}),
+        (", delivery: at-least-once", {"optional anabranch.shop.a-b": {"DESCRIBE"}, f"optional {SYNCS}": {"READ"}}),
+    ],
+)
+def test_verifying_only_reads(tmp_path: Path, fields: str, more: dict[str, set[str]]) -> None:
+    assert needs(tmp_path, fields, purpose="verify") == {
+        "a.orders": {"READ"},
+        "optional a.orders": {"DESCRIBE_CONFIGS"},
+        "anabranch-owned.internal": {"READ"},
+        "anabranch-copies.internal": {"READ"},
+        **more,
+    }
+    assert needs(tmp_path, fields, "a", "verify") == {"orders": {"READ"}, "optional orders": {"DESCRIBE_CONFIGS"}}
+
+
+def test_what_verifying_needs_is_not_granted_to_the_replicator(tmp_path: Path) -> None:
+    """Whoever verifies is a person: the replicator does not."""
+    _, at_target = own(tmp_path, 'principal: "User:mirror", optional: true', ", delivery: at-least-once")
+    assert f"User:mirror WRITE on topic {SYNCS}" in at_target
+    assert f"User:mirror READ on topic {SYNCS}" not in at_target
+
+
 def test_what_another_one_gives_is_left_out() -> None:
     def acl(operation: str, pattern: Pattern, optional: bool = False, flow: str = "x") -> Acl:
         return Acl("a", "apply", "topic", pattern, operation, optional, "", (flow,))
@@ -176,6 +202,7 @@ def test_it_is_written_for_people_for_programs_and_as_commands(
 
     assert main(["explain", "--acls", str(file), "--format", "commands"]) == 0
     lines = capsys.readouterr().out.splitlines()
+    assert (lines.count("# to verify"), lines.count("# to verify, optional")) == (2, 2)
     commands = [shlex.split(line) for line in lines if line.startswith("kafka-acls.sh ")]
     wanted = ["--add", "--allow-principal", "User:o'hara", "--operation", "Read", "--operation", "DescribeConfigs"]
     assert [*wanted, "--topic", "orders", "--resource-pattern-type", "prefixed"] in [one[5:] for one in commands]
