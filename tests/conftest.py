@@ -19,7 +19,24 @@ settings.load_profile("house")
 # This repository is a Pulumi project: where there is a `pulumi`, every apply from here would take it.
 os.environ["ANABRANCH_PROVISIONER"] = "direct"
 
+# What takes longest, in this order: begun last, one process would work at it alone while the others are done.
+LONGEST = (
+    "test_kills",
+    "test_translated",
+    "test_faults",
+    "test_replicate_command",
+    "test_declaration_in_force",
+    "test_readme",
+    "test_adopt_command",
+    "test_mirrormaker",
+)
+
 MakeClusters = Callable[..., tuple[EmbeddedCluster, ...]]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the longest files begin first; all others keep their order."""
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
 
 
 @pytest.fixture(scope="session")
