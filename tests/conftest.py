@@ -11,10 +11,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, start_all, stop_all
+from tests.support import light
 
 # A slow machine is no failure: only what an example finds counts.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
+
+light.use()
 
 # This repository is a Pulumi project: where there is a `pulumi`, every apply from here would take it.
 os.environ["ANABRANCH_PROVISIONER"] = "direct"
