@@ -35,7 +35,7 @@ imports: $(READY)
 	$(BIN)/lint-imports
 
 checks: $(READY)
-	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target lint types imports
+	@$(MAKE) --no-print-directory --jobs 3 lint types imports
 
 test: checks
 	@failed=0; \
