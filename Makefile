@@ -8,8 +8,10 @@ READY := $(VENV)/.ready
 TESTS := $(BIN)/pytest --dist loadfile --no-loadscope-reorder
 WITH_SPARK := --numprocesses 2 -m 'spark and not long'
 WITHOUT := --numprocesses 6 -m 'not spark and not long'
+# Tests start hundreds of processes: what one of them has compiled, the others need not.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test test-long lint types imports unit bench clean
+.PHONY: install demo test test-long checks lint types imports unit bench clean
 
 install: $(READY)
 
@@ -32,7 +34,10 @@ types: $(READY)
 imports: $(READY)
 	$(BIN)/lint-imports
 
-test: lint types imports
+checks: $(READY)
+	@$(MAKE) --no-print-directory --jobs 3 lint types imports
+
+test: checks
 	@failed=0; \
 	$(TESTS) $(WITH_SPARK) --durations=20 || failed=1; \
 	$(TESTS) $(WITHOUT) --durations=20 || failed=1; \

@@ -11,15 +11,35 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, start_all, stop_all
+from tests.support import light
 
 # A slow machine is no failure: only what an example finds counts.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
 
+light.use()
+
 # This repository is a Pulumi project: where there is a `pulumi`, every apply from here would take it.
 os.environ["ANABRANCH_PROVISIONER"] = "direct"
 
+# What takes longest, in this order: begun last, one process would work at it alone while the others are done.
+LONGEST = (
+    "test_kills",
+    "test_translated",
+    "test_faults",
+    "test_replicate_command",
+    "test_declaration_in_force",
+    "test_readme",
+    "test_adopt_command",
+    "test_mirrormaker",
+)
+
 MakeClusters = Callable[..., tuple[EmbeddedCluster, ...]]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the longest files begin first; all others keep their order."""
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
 
 
 @pytest.fixture(scope="session")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,11 +29,12 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 def files(*suffixes: str) -> Iterator[Path]:
     """Yield the repository's own files; folders of tools and builds are hidden or ignored by git."""
     ignored = {"__pycache__", "build", "dist", "spark-warehouse", "metastore_db"}
-    for path in sorted(ROOT.rglob("*")):
-        parts = path.relative_to(ROOT).parts
-        is_tools = any((part.startswith(".") and part != ".ci") or part in ignored for part in parts[:-1])
-        if not is_tools and path.is_file() and path.suffix in suffixes:
-            yield path
+    found: list[Path] = []
+    for folder, below, names in os.walk(ROOT):
+        # Tools keep tens of thousands of files: those are not even looked through.
+        below[:] = [name for name in below if name not in ignored and (name == ".ci" or not name.startswith("."))]
+        found += [Path(folder, name) for name in names]
+    yield from sorted(path for path in found if path.suffix in suffixes and path.is_file())
 
 
 PYTHON = [path.relative_to(ROOT).as_posix() for path in files(".py")]
@@ -41,6 +44,7 @@ def tree(name: str) -> ast.Module:
     return ast.parse((ROOT / name).read_text(encoding="utf-8"))
 
 
+@cache
 def functions(name: str) -> list[Function]:
     return [node for node in ast.walk(tree(name)) if isinstance(node, Function)]
 
