@@ -23,7 +23,7 @@ from reconciler.replicator.place import Place, ReadUpto, Sides, differ
 from reconciler.replicator.recall import NotTold, Recall
 from reconciler.replicator.translated import TranslatedChannel
 from reconciler.replicator.truncation import truncated, truncated_at
-from reconciler.replicator.unended import end, unended
+from reconciler.replicator.unended import end, fence_the_dead, unended
 from reconciler.replicator.wire import EARLIEST, LATEST, ErrorCode, TopicInfo, Wire, commits
 from reconciler.replicator.wire.commits import Position
 from reconciler.replicator.wire.transactions import settle
@@ -68,6 +68,7 @@ class Arrival:
         place = channel.place
         source_id, target_id = topic_id(source), topic_id(target)
         producer = await self._committer.producer(channel)
+        dead = await self._fence_the_dead(place, target, producer)
         committed, before = await self._committed(partial(self._in_group, place))
         if committed is not None and differ(Note.parse(committed.note).target_id, target_id):
             # In a remote topic that was deleted.
@@ -79,7 +80,7 @@ class Arrival:
             # Its predecessor may have put records aside until it was ended just now.
             known = await self._known(place, target_id)
         note = Note() if committed is None else Note.parse(committed.note)
-        await self._end_what_is_over(channel, target, note, {before, producer})
+        await self._end_what_is_over(channel, target, note, {before, producer, *dead})
         first, last = await self._bounds(place, source)
         channel.end = last
         lost: Reason | None = None
@@ -129,6 +130,10 @@ class Arrival:
             return found, None
         fenced = await settle(self._target, before)
         return await look(), (fenced.producer_id, fenced.epoch)
+
+    async def _fence_the_dead(self, place: Place, target: TopicInfo, producer: Producer) -> list[Producer]:
+        mine = self._committer.transactional_id
+        return await fence_the_dead(self._target, place, target, mine, producer[0]) if mine else []
 
     async def _end_what_is_over(
         self, channel: TranslatedChannel, target: TopicInfo, note: Note, producers: Collection[Producer | None]

@@ -35,6 +35,11 @@ class Identity:
         """Return the transactional id of one task of one run: nobody else uses it while the task lives."""
         return f"{transactional_prefix(self.topology, self.flow)}{run}.{task}"
 
+    @staticmethod
+    def is_one_flow(one: str, other: str) -> bool:
+        """Tell whether two transactional ids are of one flow: names of topologies and flows have no dots."""
+        return one.split(".")[:3] == other.split(".")[:3]
+
     def filling_id(self, place: Place) -> str:
         """Return the transactional id whose empty transactions fill gaps in one partition."""
         return f"{self.transactional_id(place)}.fill"

@@ -3,6 +3,8 @@
 Kafka 4.3.0 and 4.3.1 leave it out where nobody leads the partition when it is written (KAFKA-20734). Readers of
 committed records then wait for ever, and the marker of the producer's next transaction would decide over both: what was
 aborted, and is written again, would count as well. So `arrival` has it written before a channel goes on.
+
+Others are open: owners that are dead have left them so. `arrival` has them aborted first.
 """
 
 from __future__ import annotations
@@ -10,10 +12,11 @@ from __future__ import annotations
 from reconciler.model.status import PartitionState
 from reconciler.replicator import reasons
 from reconciler.replicator.agreement import Disagreement
+from reconciler.replicator.identity import Identity
 from reconciler.replicator.place import Place
 from reconciler.replicator.wire import ErrorCode, ProducerState, TopicInfo, Wire
 from reconciler.replicator.wire.requests import UNSUPPORTED_VERSION
-from reconciler.replicator.wire.transactions import Markers, write_markers
+from reconciler.replicator.wire.transactions import Markers, names_of, settle, write_markers
 
 
 async def unended(wire: Wire, place: Place, target: TopicInfo, producer_ids: frozenset[int]) -> list[ProducerState]:
@@ -23,6 +26,42 @@ async def unended(wire: Wire, place: Place, target: TopicInfo, producer_ids: fro
         Disagreement: we may not look.
         ConnectionLost: no answer.
     """
+    return [one for one in await _open(wire, place, target) if one.producer_id in producer_ids]
+
+
+async def fence_the_dead(
+    wire: Wire, place: Place, target: TopicInfo, mine: str, producer_id: int
+) -> list[tuple[int, int]]:
+    """Abort what owners before us have left open in a remote partition, also where no position names them.
+
+    One that dies before it has committed any position of the partition is named nowhere but in the log. Until its
+    transaction's time-out readers of committed records would wait, and with a position in it so would its successor.
+
+    Args:
+        wire: to the target.
+        place: the partition, which is ours now.
+        target: its topic.
+        mine: our own transactional id.
+        producer_id: of our own producer.
+
+    Returns:
+        The producers that are fenced, with the epochs that they have now.
+
+    Raises:
+        Disagreement: we may not look.
+        ConnectionLost: no answer.
+        ErrorCode: refused, or the markers are not written yet.
+    """
+    others = {one.producer_id for one in await _open(wire, place, target)} - {producer_id}
+    if not others:
+        return []
+    names = await names_of(wire, others)
+    # Those of other flows, and of programs of others, are not ours to end.
+    fenced = [await settle(wire, name) for name in names.values() if name != mine and Identity.is_one_flow(name, mine)]
+    return [(one.producer_id, one.epoch) for one in fenced]
+
+
+async def _open(wire: Wire, place: Place, target: TopicInfo) -> list[ProducerState]:
     leader = target.partitions[place.partition]
     try:
         producers = await wire.producers(leader.node, place.remote, place.partition)
@@ -32,7 +71,7 @@ async def unended(wire: Wire, place: Place, target: TopicInfo, producer_ids: fro
             return []
         # DescribeProducers needs READ (KIP-664).
         raise Disagreement.refused(error, "READ", f"topic {place.remote}") from None
-    return [one for one in producers if one.open_transaction and one.producer_id in producer_ids]
+    return [one for one in producers if one.open_transaction]
 
 
 async def end(wire: Wire, place: Place, target: TopicInfo, found: ProducerState, committed: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 import uuid
 from collections.abc import Callable, Collection
@@ -21,10 +22,15 @@ from reconciler.model.groups import GroupRules
 from reconciler.model.names import syncs_topic
 from reconciler.model.spec import FlowSpec
 from reconciler.model.topology import Topology
+from reconciler.replicator.fill import Filler
+from reconciler.replicator.place import Place
+from reconciler.replicator.wire import TopicInfo
 from reconciler.state.journal import CONTROL, Journal
 from tests.contract.kafka import ANSWER_SECONDS, admin, create, declared
 from tests.support.consumers import Committed, join_share_group, leave_behind, member_of, offsets_of, places_of
-from tests.support.copying import REMOTE, copy, fill, log_end, spec_of
+from tests.support.copying import REMOTE, all_running, copy, fill, log_end, spec_of
+from tests.support.traffic import Transactions
+from tests.support.translated import assert_translated, committed, runs_of
 
 SECONDS = 60.0
 RECORDS = 100
@@ -65,9 +71,10 @@ class Pair:
         rules = replace(self.flow.groups, **changes)  # type: ignore[arg-type]
         return Rounds(self.spec.source, self.spec.target, replace(self.flow, groups=rules), (self.alias, "west"))
 
-    def commit(self, *offsets: int, metadata: str = "") -> None:
-        """Let the group have read so far in each partition."""
-        leave_behind(self.source, self.group, {(self.topic, n): one for n, one in enumerate(offsets)}, metadata)
+    def commit(self, *offsets: int, metadata: str = "", epoch: int | None = None) -> None:
+        """Let the group have read so far in each partition, and say which leader's epoch it read last."""
+        places = {(self.topic, number): one for number, one in enumerate(offsets)}
+        leave_behind(self.source, self.group, places, metadata, epoch)
 
     def checkpoints(self) -> Collection[Checkpoint]:
         topic = f"{self.alias}.checkpoints.internal"
@@ -88,10 +95,12 @@ def test_positions_are_taken_along_and_nothing_is_said_twice(
     source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster
 ) -> None:
     pair = Pair(source_cluster, target_cluster, "identical")
-    pair.commit(30, RECORDS, metadata="so far")
+    pair.commit(30, RECORDS, metadata="so far", epoch=0)
+    assert {place.leader_epoch for place in places_of(source_cluster, pair.group).values()} == {0}
     rounds = pair.rounds()
     first = rounds.round()
     assert (first.groups, first.positions, moved(first)) == (1, 2, (2, 2, 0))
+    # The source's epochs would have readers look for them in another cluster's log.
     expected = {(pair.remote, 0): Committed(30, "so far", -1), (pair.remote, 1): Committed(RECORDS, "so far", -1)}
     assert places_of(target_cluster, pair.group) == expected
     assert set(pair.checkpoints()) == {
@@ -185,6 +194,39 @@ def test_translated_positions_stand_at_the_same_records(
         (1, 2 * RECORDS): log_end(pair.spec.target, pair.remote, 1),
     }
     assert offsets_of(target_cluster, pair.group) == {}
+    rounds.close()
+
+
+def test_groups_inside_of_shifted_runs_go_on_at_the_same_record(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a broker wrote a marker twice, records of copies with identical offsets stand a little further back."""
+    pair = Pair(source_cluster, target_cluster, "identical")
+    whole, calls = Filler.fill, itertools.count()
+
+    async def sometimes_too_long(self: Filler, place: Place, info: TopicInfo, start: int, count: int) -> int:
+        overrun = 2 if next(calls) % 3 == 0 else 0
+        return await whole(self, place, info, start, count + overrun)
+
+    monkeypatch.setattr(Filler, "fill", sometimes_too_long)
+    transactions = Transactions(source_cluster, pair.topic, 2, per_second=1_000)
+    transactions.start()
+    transactions.finish(at_least=30)
+    again = replace(pair.spec, run=uuid.uuid4().hex)
+    assert all_running(copy(again).status.partitions)
+    source, target = pair.spec.source, pair.spec.target
+    runs = runs_of(target, pair.flow.name, pair.remote, 2)
+    assert assert_translated(source, pair.topic, target, runs) > 0
+    theirs, ours = committed(source, pair.topic), committed(target, pair.remote)
+    places = [(one.offset() or 0, other.offset() or 0) for one, other in zip(theirs, ours, strict=True)]
+    shifted = [place for place in places if place[0] != place[1]]
+    assert len({there - here for here, there in shifted}) > 1
+    rounds = pair.rounds()
+    for here, there in (shifted[0], shifted[len(shifted) // 2], shifted[-1]):
+        pair.commit(here, RECORDS, epoch=0)
+        assert rounds.round().problems == ()
+        assert places_of(target_cluster, pair.group)[pair.remote, 0] == Committed(there, "", -1)
+        assert Checkpoint(pair.group, pair.remote, 0, here, there) in pair.checkpoints()
     rounds.close()
 
 

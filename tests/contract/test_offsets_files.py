@@ -92,6 +92,33 @@ def test_all_that_is_wrong_is_told_and_nothing_written(
     assert (code, out, err) == (0, "", "nothing to write")
 
 
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ("group,topic,partition,offset,ofset", 'column "ofset" is not known'),
+        ("group,topic,partition,ofset", "expected a column offset"),
+        ("team,topic,partition,offset", "expected a column group, or a column flow"),
+        ("group,topic,partition,offset,offset", "offset"),
+    ],
+)
+def test_a_file_with_a_wrong_column_writes_nothing(
+    run: Run, source_cluster: EmbeddedCluster, topic_name: str, tmp_path: Path, columns: str, told: str
+) -> None:
+    """However well its rows could be guessed."""
+    hundred(source_cluster, topic_name)
+    group, path = f"billing-{topic_name}", tmp_path / "offsets.csv"
+    leave_behind(source_cluster, group, {(topic_name, 0): 40})
+    row = [group, topic_name, 0, 50, 50][: columns.count(",") + 1]
+    path.write_text(f"{columns}\n{','.join(map(str, row))}\n")
+    for how in ("--dry-run", "--yes"):
+        code, out, err = run("import", "--from", path, how)
+        assert (code, out) == (ERROR, "")
+        assert told in err
+        assert f"{path}:1" in err
+        assert "[AB620]" in err
+    assert offsets_of(source_cluster, group) == {(topic_name, 0): 40}
+
+
 def test_a_group_that_has_members_leaves_the_others_to_be_written(
     run: Run, source_cluster: EmbeddedCluster, topic_name: str, tmp_path: Path
 ) -> None:

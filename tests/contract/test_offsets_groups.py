@@ -199,10 +199,12 @@ def test_offsets_outside_of_the_log_are_refused_or_clamped(
     group = f"billing-{topic_name}"
     leave_behind(source_cluster, group, {(topic_name, 0): 40})
     for wrong, right, side in ((9, 10, "before the log begins"), (101, 100, "behind the log's end")):
+        before = offsets_of(source_cluster, group)
         command = ("write", "--group", group, "--topic", topic_name, "--to", wrong, "--yes")
         code, _, err = run(*command)
         assert (code, f"is {side}: readers can stand from 10 to 100" in err, "[AB624]" in err) == (ERROR, True, True)
         assert f"give --clamp to write {right}" in err
+        assert offsets_of(source_cluster, group) == before
         code, out, err = run(*command, "--clamp")
         assert (code, f"clamped: {wrong} is outside of the log" in out) == (0, True)
         assert offsets_of(source_cluster, group) == {(topic_name, 0): right}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from reconciler.client import Checkpoint, MirrorClient
+from reconciler.client import Checkpoint, MirrorClient, translate_offsets
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.errors import EnvironmentFault
 from tests.contract.kafka import create, delete_records
@@ -80,6 +80,11 @@ def test_what_it_writes_is_read_as_kafkas_own_client_reads_it(
     assert our_answers(client, east, audit) == java_answers(target_cluster, east, audit)
     ours = our_answers(client, east, billing)
     assert ours["translateOffsets"] == [[remote, 0, RECORDS, "at its end"], [remote, 1, BEFORE + RECORDS, ""]]
+    found = translate_offsets(target_cluster.client_config(), east, billing)
+    assert [(one.topic, one.partition, one.offset) for one in found] == [
+        (remote, 0, RECORDS),
+        (remote, 1, BEFORE + RECORDS),
+    ]
     assert f"{east}.checkpoints.internal" in ours["checkpointTopics"]
     assert {"heartbeats", f"{east}.heartbeats"} <= set(ours["heartbeatTopics"])
     assert ours["replicationHops"][east] == 1

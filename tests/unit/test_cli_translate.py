@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 import typer
 
+from reconciler.cli.main import main
 from reconciler.cli.offsets_translate import _in_file, _named
 from reconciler.model.errors import DeclaredInputError
 from reconciler.model.translation import Question, Translated
 from reconciler.report.translation import translation_csv, translation_json, translation_lines
+from tests.integration.payments import write as declare
 
+ERROR = 1
 ANSWERS = [
     (Question("orders", 3, 1500), Translated(1207, "record")),
     (Question("a.b", 0, 9, "upstream"), Translated(None, "expired", "offset 3 of a.b/0 is deleted, so it is gone")),
@@ -58,6 +61,24 @@ def test_a_file_that_is_none_is_told(tmp_path: Path) -> None:
     path.write_text("topic,offset\norders,1\n", encoding="utf-8")
     with pytest.raises(DeclaredInputError, match="there is no column partition"):
         _in_file(path, "downstream")
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [("topic,partition,ofset", "there is no column offset"), ("theme,part,offset", "there is no column topic, part")],
+)
+def test_a_wrong_column_ends_the_command_before_any_cluster_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], columns: str, told: str
+) -> None:
+    # Whoever asked would be told AB310: nobody listens there.
+    file = declare(tmp_path, "127.0.0.1:1", "127.0.0.1:1", "orders")
+    path = tmp_path / "offsets.csv"
+    path.write_text(f"{columns}\norders,0,7\n", encoding="utf-8")
+    assert main(["offsets", "translate", str(file), "--flow", "us-east-eu-west", "--csv", str(path)]) == ERROR
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert f"{path}:1: {told}" in " ".join(said.err.split())
+    assert "[AB650]" in said.err
 
 
 def test_answers_are_a_table_csv_and_json() -> None:

@@ -105,6 +105,11 @@ class Wire(Questions):
                     raise
                 raise connection_lost(self.cluster, self._manager.failure) from None
 
+    @property
+    def nodes(self) -> list[int]:
+        """The brokers that are known."""
+        return sorted(broker.node_id for broker in self._manager.cluster.brokers())
+
     def close(self) -> None:
         """Close all connections."""
         self._manager.close()

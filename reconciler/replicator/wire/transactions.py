@@ -7,9 +7,11 @@ one transaction to the next on every broker; from EndTxn 5 on (KIP-890) each tra
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from kafka.protocol.admin.transactions import ListTransactionsRequest
 from kafka.protocol.producer.transaction import (
     AddPartitionsToTxnRequest,
     EndTxnRequest,
@@ -18,7 +20,7 @@ from kafka.protocol.producer.transaction import (
 )
 
 from reconciler.replicator.wire.requests import UNSUPPORTED_VERSION, Wire
-from reconciler.replicator.wire.values import ErrorCode
+from reconciler.replicator.wire.values import ConnectionLost, ErrorCode
 
 _TRANSACTIONAL_ID_NOT_FOUND = 105
 # An unfinished transaction whose owner is gone is aborted by its coordinator after this time.
@@ -111,6 +113,22 @@ async def was_used(wire: Wire, transactional_id: str) -> bool:
         return False
     _check(code)
     return True
+
+
+async def names_of(wire: Wire, producer_ids: Collection[int]) -> dict[int, str]:
+    """Return the transactional ids of some producers; those are left out that no coordinator names to us.
+
+    Brokers before 3.0 name none, and one that is away just now names none of its own.
+    """
+    found: dict[int, str] = {}
+    for node in wire.nodes:
+        request = ListTransactionsRequest(state_filters=[], producer_id_filters=list(producer_ids), max_version=0)
+        try:
+            answer = await wire.ask(request, node)
+        except (ConnectionLost, ErrorCode):
+            continue
+        found |= {int(one.producer_id): str(one.transactional_id) for one in answer.transaction_states}
+    return found
 
 
 async def begin(wire: Wire, transactor: Transactor, topic: str, partition: int) -> None:
