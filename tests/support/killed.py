@@ -9,6 +9,8 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 
+from typing import Any
+
 from confluent_kafka import Consumer, IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
@@ -78,7 +80,7 @@ class Killed(threading.Thread):
         self.kills += 1
         self.copying += self._ends() != before
 
-    def _said(self) -> list[str]:
+    def _said(self) -> list[dict[str, Any]]:
         reader = StatusReader(self._spec.target)
         try:
             return [status.to_json() for status in reader.current() if status.run == self._spec.run]
