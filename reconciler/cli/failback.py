@@ -136,6 +136,12 @@ def _carry_out(
     from reconciler.failover.carry import untold
 
     plan, acls = plans
+    if plan.state.phase == "ending":
+        # Nobody was moved, and nobody may write to the copies yet.
+        with Locks(topology, (plan.target,), LOCK_SECONDS):
+            coming.end()
+        stderr_console().print(f"the failover of flow {plan.flow} is called off: nobody was moved, and it goes on")
+        return
     console = stderr_console()
     with Locks(topology, (plan.target,), LOCK_SECONDS) as locks:
         locks.check(plan.target)

@@ -22,6 +22,7 @@ from reconciler.state.running import copying
 from reconciler.state.user import user
 
 _TICK = 0.25
+_MOST_COUNTED = 1_000_000
 
 Beat = Callable[[], None]
 """Called while something is waited for: raises where the lock is lost, or somebody asks us to end."""
@@ -97,6 +98,8 @@ class Leaving:
     def crossings(self) -> list[Crossing]:
         """Return how far each partition was copied, and how many records of its original were not.
 
+        Of a backlog of more than a million the offsets are told, which may be more than its records.
+
         Raises:
             DeclaredInputError: AB700, the flow has no copies.
             AnabranchError: a cluster does not answer, or something there is refused.
@@ -116,7 +119,9 @@ class Leaving:
             for one in found
         ]
         parts = {one: part for one in ended if (part := _uncopied(one)) is not None}
-        counts = counted(self._source.cluster, list(parts.values()))
+        sizes = {part: part.end - part.first for part in parts.values()}
+        # Who must leave at once does not wait until a backlog is counted.
+        counts = counted(self._source.cluster, list(sizes)) if sum(sizes.values()) <= _MOST_COUNTED else sizes
         return [replace(one, waiting=_waiting(one, parts, counts)) for one in ended]
 
     def carried(self, found: Iterable[Crossing]) -> list[Carried]:

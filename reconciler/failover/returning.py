@@ -77,15 +77,9 @@ class Coming:
             Refused: AB703, the flow is not failed over.
         """
         state = self._failovers.current().get(self._flow.name)
-        if state is None or state.phase == "ending":
+        if state is None:
             where = f"{self._target.cluster.where}, flow {self._flow.name}"
-            message = (
-                "it is not failed over" if state is None else "its failover was begun, and did not come to its end"
-            )
-            remedy = (
-                "there is nothing to be taken back" if state is None else "run `anabranch failover` to its end first"
-            )
-            raise Refused(Problem("AB703", where, message, remedy))
+            raise Refused(Problem("AB703", where, "it is not failed over", "there is nothing to be taken back"))
         return state
 
     # --- looking -----------------------------------------------------------------------------------------------------

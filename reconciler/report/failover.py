@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -15,6 +16,7 @@ from reconciler.report.columns import aligned
 from reconciler.report.measures import UNKNOWN
 from reconciler.report.words import counted
 
+_CAPITAL = re.compile(r"_([a-z])")
 _PHASES = {
     "ending": "a failover has begun: the flow is to end, and nobody was moved yet",
     "over": "is failed over",
@@ -115,8 +117,8 @@ def failover_json(plan: FailoverPlan) -> dict[str, Any]:
         "phase": plan.state.phase if plan.state else None,
         "sourceLost": plan.is_source_lost,
         "recordsNotCopied": plan.waiting,
-        "partitions": [asdict(one) for one in plan.crossings],
-        "groups": [asdict(one) for one in plan.groups],
+        "partitions": [_json(one) for one in plan.crossings],
+        "groups": [_json(one) for one in plan.groups],
         "notices": list(plan.notices),
     }
 
@@ -128,10 +130,15 @@ def failback_json(plan: FailbackPlan) -> dict[str, Any]:
         "source": plan.source,
         "target": plan.target,
         "phase": plan.state.phase,
-        "topics": [asdict(one) for one in plan.topics],
-        "groups": [asdict(one) for one in plan.groups],
+        "topics": [_json(one) for one in plan.topics],
+        "groups": [_json(one) for one in plan.groups],
         "notices": list(plan.notices),
     }
+
+
+def _json(one: Crossing | Carried | Returning) -> dict[str, Any]:
+    """Return a value as JSON types, its names written as JSON's usually are."""
+    return {_CAPITAL.sub(lambda found: found[1].upper(), name): value for name, value in asdict(one).items()}
 
 
 def acls_lines(plan: Plan) -> Iterator[Text]:

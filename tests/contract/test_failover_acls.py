@@ -13,9 +13,12 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
+from reconciler.cli import failback, failover
+from reconciler.cli.main import main
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
+from reconciler.failover.returning import Coming
 from reconciler.model.cluster import Replicator
-from reconciler.model.failover import FailedOver
+from reconciler.model.failover import FailbackPlan, FailedOver
 from reconciler.model.flow import Flow
 from reconciler.model.selection import Selection
 from reconciler.model.steps import Plan
@@ -24,11 +27,13 @@ from reconciler.observe.topology import observe, observe_owned
 from reconciler.plan.build import build_plan
 from reconciler.plan.failover_acls import failover_acl_plan
 from reconciler.provision.direct import DirectProvisioner
+from reconciler.replicator.drive import new_run
 from reconciler.state import bindings
 from reconciler.state.failovers import Failovers
 from reconciler.state.ownership import INTERNAL_TOPICS
 from tests.contract.kafka import ANSWER_SECONDS, VISIBLE_SECONDS, admin, create, grant
 from tests.support.acls import as_user
+from tests.support.copying import copy
 
 SOURCE, TARGET, FLOW = "north", "south", "north-south"
 USERS = {user: f"{user}-secret" for user in ("admin", "alice", "mirror")}
@@ -156,3 +161,28 @@ def test_without_its_source_only_the_replicator_is_withdrawn(secured: EmbeddedCl
     failovers.close()
     carry_out(one, plan_of(one))
     becomes(secured, f"{SOURCE}.{original}", {"alice": True, "mirror": False})
+
+
+def test_the_commands_move_them_over_and_back(
+    secured: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, original = topology(secured, topic_name), f"{topic_name}-one"
+    copied = f"{SOURCE}.{original}"
+
+    def copy_back(_topology: Topology, coming: Coming, plan: FailbackPlan) -> None:
+        for spec in coming.specs(plan, new_run()):
+            copy(spec)
+
+    monkeypatch.setattr(failback, "_copy_back", copy_back)
+    for command in (failover, failback):
+        monkeypatch.setattr(command, "load_topology", lambda _files: one)
+    create(secured, original, 1)
+    may(secured, original, AclOperation.WRITE)
+    carry_out(one, plan_of(one))
+    becomes(secured, copied, {"alice": False, "mirror": True})
+    before = standing(secured)
+    assert main(["failover", "any.yaml", "--flow", FLOW, "--yes"]) == 0
+    becomes(secured, copied, {"alice": True, "mirror": False})
+    assert main(["failback", "any.yaml", "--flow", FLOW, "--yes"]) == 0
+    becomes(secured, copied, {"alice": False, "mirror": True})
+    assert standing(secured) == before

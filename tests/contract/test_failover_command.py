@@ -26,7 +26,7 @@ from reconciler.state.failovers import Failovers
 from reconciler.state.syncs import ensure
 from tests.contract.kafka import create, declared
 from tests.support.consumers import leave_behind, member_of, offsets_of
-from tests.support.copying import copy, fill, log_end
+from tests.support.copying import Running, copy, fill, log_end
 
 MODES = ("auto", "translated")
 FILE = """\
@@ -311,6 +311,21 @@ def test_what_cannot_be_done_is_refused_and_changes_nothing(make: Make, tmp_path
     pair.file.write_text(facts)
     fresh = pair.run("failover", "--flow", "fresh", "--yes")
     assert (fresh.code, "[AB700]" in fresh.err) == (1, True), fresh
+
+
+def test_a_failover_that_has_moved_nobody_is_called_off(make: Make) -> None:
+    pair = make("auto")
+    group = pair.group("a")
+    leave_behind(pair.east, group, {(pair.topic, 0): 40})
+    topology = pair.topology
+    with Running(FlowSpec.compile(topology, topology.flows[0], new_run())) as running:
+        running.wait()
+        # A task hears of its process, which here is none that looks for failovers.
+        late = pair.over("--yes", "--patience", 2)
+        assert (late.code, "[AB702]" in late.err, pair.phase) == (1, True, "ending"), late
+    assert offsets_of(pair.west, group) == {}
+    back = pair.back("--yes")
+    assert (back.code, "called off" in back.err, pair.phase) == (0, True, None), back
 
 
 def test_records_that_wait_are_waited_for(make: Make) -> None:

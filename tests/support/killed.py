@@ -8,7 +8,6 @@ import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
-
 from typing import Any
 
 from confluent_kafka import Consumer, IsolationLevel, TopicPartition
