@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.checkpoints.groups import Groups
+from reconciler.checkpoints.heartbeats import LastLooks
 from reconciler.failover import carry, cuts
 from reconciler.failover.diverged import Part, counted
 from reconciler.model.cluster import Cluster
@@ -66,6 +67,9 @@ class Leaving:
     def close(self) -> None:
         """Close the connections."""
         self._failovers.close()
+        self._target.close()
+        if self._source is not None:
+            self._source.close()
 
     @property
     def state(self) -> FailedOver | None:
@@ -138,13 +142,23 @@ class Leaving:
         return carry.carried(self._topology, self._source, self._target, self._source.committed(groups), ways)
 
     def _notices(self) -> Iterable[str]:
-        if self._source is None:
-            yield (
-                f"{self._flow.source} is taken for gone: what was not copied cannot be counted, and groups go on where "
-                "the last checkpoints tell"
-            )
-        else:
-            yield f"stop the consumers at {self._flow.source} first: what they commit later is not taken along"
+        source, target = self._flow.source, self._flow.target
+        if self._source is not None:
+            yield f"stop the consumers at {source} first: what they commit later is not taken along"
+            return
+        yield f"{source} is taken for gone: what was not copied cannot be counted"
+        yield f"groups go on where their last checkpoints tell: {self._looked()}; what they read since they read again"
+        if any((one.source, one.target) == (target, source) for one in self._topology.flows if one.enabled):
+            yield f"where they stood at {source} in copies of {target}'s topics nobody tells: see to these by hand"
+
+    def _looked(self) -> str:
+        """Say when groups were last looked at."""
+        looks = LastLooks(self._target.cluster)
+        try:
+            last = looks.current().get(self._flow.name)
+        finally:
+            looks.close()
+        return "nobody knows of when" if last is None else f"{max(0, time.time() - last.time):.0f} s old"
 
     # --- doing it ----------------------------------------------------------------------------------------------------
 

@@ -68,6 +68,8 @@ class Coming:
     def close(self) -> None:
         """Close the connections."""
         self._failovers.close()
+        self._source.close()
+        self._target.close()
 
     @property
     def state(self) -> FailedOver:
