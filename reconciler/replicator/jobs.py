@@ -37,7 +37,8 @@ class Jobs(Session):
         if SparkContext._gateway is None:
             conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
             with self.log.open("ab") as log:
-                SparkContext._ensure_initialized(gateway=launch_gateway(conf, {"stderr": log}))
+                gateway = launch_gateway(conf, {"stderr": log})  # type: ignore[no-untyped-call]
+            SparkContext._ensure_initialized(gateway=gateway)
         return super()._session(options)
 
     def run(self, work: Callable[[str], str], text: str) -> str:
