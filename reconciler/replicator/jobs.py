@@ -38,7 +38,7 @@ class Jobs(Session):
             conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
             with self.log.open("ab") as log:
                 gateway = launch_gateway(conf, {"stderr": log})  # type: ignore[no-untyped-call]
-                SparkContext._ensure_initialized(gateway=gateway)
+            SparkContext._ensure_initialized(gateway=gateway)
         return super()._session(options)
 
     def run(self, work: Callable[[str], str], text: str) -> str:
