@@ -139,6 +139,8 @@ def _serve(line: socket.socket) -> int:
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
+    # Where `python -m` begins to look for modules.
+    sys.path[0] = request["folder"]
     sys.argv = [command_line.__file__, *request["arguments"]]
     return command_line.main()
 
