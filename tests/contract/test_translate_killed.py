@@ -27,7 +27,7 @@ from reconciler.model.translation import Question, Translated, Way
 from tests.conftest import MakeClusters
 from tests.contract.kafka import ANSWER_SECONDS, admin, create, declared, delete_records, set_config
 from tests.support.all_kinds import EAGER, KINDS, SECONDS
-from tests.support.copying import REMOTE, Running, all_running, copy, spec_of
+from tests.support.copying import REMOTE, Running, all_running, spec_of
 from tests.support.growing import COMPACTED_KINDS, PARTITIONS, Growing, Pair
 from tests.support.killed import Killed, Log, bounds
 from tests.support.translated import committed
@@ -37,6 +37,8 @@ WAYS: tuple[Way, ...] = ("downstream", "upstream")
 MODES: tuple[OffsetsMode, ...] = ("translated", "identical")
 # Turns of writing before anything is copied, and records of one log that are deleted before.
 BACKLOG, LATE = 20, 20
+# Thousands of gaps may be left to be filled.
+PATIENCE = 300.0
 # How many offsets at both ends of each log are asked for, whatever chance says.
 EDGE = 60
 
@@ -65,7 +67,7 @@ class Flows:
     def __init__(self, clusters: Sequence[EmbeddedCluster], chance: random.Random) -> None:
         self.source, self.target = clusters
         # The clusters are this test's alone, so are the names.
-        self.growing = Growing(self.source, "killed", random.Random(chance.random()), pause=0.1)
+        self.growing = Growing(self.source, "killed", random.Random(chance.random()), pause=0.2)
         for _ in range(BACKLOG):
             self.growing.write()
         self.specs: dict[OffsetsMode, FlowSpec] = {mode: self._spec(mode) for mode in MODES}
@@ -98,11 +100,12 @@ class Flows:
             with Running(another(spec)) as copying:
                 for _ in range(3):
                     self.growing.write()
-                    assert all_running(copying.settled_again().partitions)
+                    assert all_running(copying.settled_again(PATIENCE).partitions)
         self.growing.compact(self.specs["identical"].source)
         self.growing.abort_last()
         for spec in self.specs.values():
-            assert all_running(copy(another(spec)).status.partitions)
+            with Running(another(spec)) as copying:
+                assert all_running(copying.settled_again(PATIENCE).partitions)
 
     def truth(self, mode: OffsetsMode) -> Truth:
         kinds = (kind for kind in KINDS for _ in range(PARTITIONS))

@@ -109,9 +109,9 @@ class Running:
         """Return the newest word of this run, if there is one."""
         return [status for status in self._reader.current() if status.run == self.spec.run]
 
-    def wait(self, until: Condition | None = None) -> TaskStatus:
+    def wait(self, until: Condition | None = None, seconds: float = SECONDS) -> TaskStatus:
         """Wait until the task says what is hoped for: by default that all that can be copied is."""
-        deadline = time.monotonic() + SECONDS
+        deadline = time.monotonic() + seconds
         status: TaskStatus | None = None
         while time.monotonic() < deadline:
             for status in self.statuses():
@@ -143,10 +143,10 @@ class Running:
         assert not self._thread.is_alive(), "the task does not stop"
         self._raise()
 
-    def settled_again(self) -> TaskStatus:
+    def settled_again(self, seconds: float = SECONDS) -> TaskStatus:
         """Take the source's ends of now as the new goals, and wait for them."""
         self._goals = None
-        return self.wait()
+        return self.wait(seconds=seconds)
 
     def _is_settled(self, status: TaskStatus) -> bool:
         if self._goals is None:

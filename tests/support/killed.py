@@ -82,7 +82,7 @@ class Killed(threading.Thread):
     def _said(self) -> list[dict[str, Any]]:
         reader = StatusReader(self._spec.target)
         try:
-            return [status.to_json() for status in reader.current() if status.run == self._spec.run]
+            return [str(status.to_json()) for status in reader.current() if status.run == self._spec.run]
         finally:
             reader.close()
 
