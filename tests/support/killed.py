@@ -8,7 +8,6 @@ import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from confluent_kafka import Consumer, IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
@@ -79,7 +78,7 @@ class Killed(threading.Thread):
         self.kills += 1
         self.copying += self._ends() != before
 
-    def _said(self) -> list[dict[str, Any]]:
+    def _said(self) -> list[str]:
         reader = StatusReader(self._spec.target)
         try:
             return [str(status.to_json()) for status in reader.current() if status.run == self._spec.run]
