@@ -73,29 +73,27 @@ def replicate(
     gate = Gate(files, clusters, waits=not until_caught_up)
     _check_flows(gate)
     spark_of(gate.topology, gate.targets)
-    ledgers = _ledger_files(ledger, ledger_format) if ledger else None
-    console = stderr_console()
-    say = partial(console.print, style="dim")
+    ledgers, say = _ledger_files(ledger, ledger_format), partial(stderr_console().print, style="dim")
 
     def drive(passed: Passed) -> Outcome:
         (topology, targets, flows), run = passed, new_run()
         if not gate.announce(flows):
             return Outcome(Ending.SUPERSEDED)
-        progress = _Progress(console, flows)
+        progress = _Progress(stderr_console(), flows)
         watcher = Watcher(warn=warn, seen=progress.seen, phase=say, note=say)
-        specs = [FlowSpec.compile(topology, flow, run, round_seconds) for flow in flows]
-        folder = (state_dir or default_state_dir()) / topology.name / run
         wishes = Wishes(until_caught_up, ledgers, growing(topology, make=reconcile), spark_of(topology, targets))
+        folder = (state_dir or default_state_dir()) / topology.name / run
         with looking_after_groups(topology, flows, warn):
+            specs = [FlowSpec.compile(topology, flow, run, round_seconds) for flow in flows]
             outcome = Drive(specs, folder, watcher, wishes).run(gate.is_superseded)
         progress.show()
         return outcome
 
     outcome = _drive_on(gate, drive)
-    if outcome.ending is Ending.PARKED:
+    if outcome.parked:
         print_problems(dict.fromkeys(parked_problem(flow, partition) for flow, partition in outcome.parked))
         raise typer.Exit(1)
-    console.print(outcome.ending.value, style="dim")
+    say(outcome.ending.value)
 
 
 def _check_flows(gate: Gate) -> None:
@@ -164,9 +162,11 @@ def default_state_dir() -> Path:
     return (Path(base) if base else Path.home() / ".local" / "state") / "anabranch"
 
 
-def _ledger_files(folder: Path, output: Literal["json", "parquet"]) -> LedgerFiles:
+def _ledger_files(folder: Path | None, output: Literal["json", "parquet"]) -> LedgerFiles | None:
     from reconciler.replicator.session import LedgerFiles
 
+    if folder is None:
+        return None
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

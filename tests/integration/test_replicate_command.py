@@ -122,6 +122,11 @@ def groups_are_taken_along(east: EmbeddedCluster, west: EmbeddedCluster, read: i
     eventually("the group stands there too", lambda: offsets_of(west, "readers") == there)
 
 
+def a_task_waits(flow: dict[str, Any]) -> bool:
+    """Whether a task says that it waits; before it speaks the process waits for Spark."""
+    return (flow["state"], bool(flow["tasks"])) == ("waiting", True)
+
+
 def test_it_waits_for_a_topic_follows_survives_its_source_and_stops_in_order(
     make_clusters: MakeClusters, tmp_path: Path
 ) -> None:
@@ -129,15 +134,9 @@ def test_it_waits_for_a_topic_follows_survives_its_source_and_stops_in_order(
     file = tmp_path / "both-ways.yaml"
     file.write_text(BOTH_WAYS.format(east=east.bootstrap, west=west.bootstrap))
     running = Replicator(file, tmp_path, "--clusters", "west", "--ledger", str(tmp_path / "ledger"))
-
-    def waits() -> bool:
-        one = flows(file)["east-west"]
-        return (one["state"], bool(one["tasks"])) == ("waiting", True)
-
     try:
         eventually("it warns", lambda: "no topic of east matches yet" in running.said())
-        # Its task, that is: before it speaks the process waits for Spark.
-        eventually("it waits", waits, 90)
+        eventually("it waits", lambda: a_task_waits(flows(file)["east-west"]), 90)
 
         create(east, "orders", 4)
         traffic = Traffic(east, "orders", 4, records=20_000, backlog=20_000)
