@@ -136,13 +136,18 @@ def _serve(line: socket.socket) -> int:
         os.dup2(stream, number)
         os.close(stream)
     request = json.loads(text)
+    known = _python_path()
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
     # Where `python -m` begins to look for modules.
-    sys.path[0] = request["folder"]
+    sys.path[: 1 + len(known)] = [request["folder"], *_python_path()]
     sys.argv = [command_line.__file__, *request["arguments"]]
     return command_line.main()
+
+
+def _python_path() -> list[str]:
+    return [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
 
 
 if __name__ == "__main__":
