@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from confluent_kafka import Producer
@@ -16,8 +18,10 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
 from reconciler.model.names import OWNED_TOPIC
 from reconciler.state.journal import OWNED, Journal
-from tests.contract.kafka import create, topic_id
+from tests.contract.kafka import VISIBLE_SECONDS, create, topic_id
 from tests.support.acls import allow, as_user
+
+T = TypeVar("T")
 
 SECONDS = 30.0
 USERS = {"admin": "admin-secret", "guest": "guest-secret"}
@@ -38,11 +42,29 @@ def guest(secured: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 
 def refused(work: Callable[[], object], operation: str, resource: str) -> None:
-    with pytest.raises(EnvironmentFault) as raised:
-        work()
-    (problem,) = raised.value.problems
+    """Wait until what was allowed before is in force, and this is what is lacking."""
     said = f"user guest is not allowed {operation} on {resource}"
+    deadline = time.monotonic() + VISIBLE_SECONDS
+    while True:
+        with pytest.raises(EnvironmentFault) as raised:
+            work()
+        (problem,) = raised.value.problems
+        if problem.message == said or time.monotonic() > deadline:
+            break
+        time.sleep(0.1)
     assert (problem.code, problem.where.startswith("cluster east"), problem.message) == ("AB313", True, said)
+
+
+def allowed(work: Callable[[], T]) -> T:
+    """Return what it returns once what was allowed is in force."""
+    deadline = time.monotonic() + VISIBLE_SECONDS
+    while True:
+        try:
+            return work()
+        except EnvironmentFault:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)
 
 
 def test_each_thing_that_is_missing_is_named(
@@ -59,7 +81,7 @@ def test_each_thing_that_is_missing_is_named(
     refused(lambda: export_files(guest, [part], tmp_path, SECONDS), "READ", f"topic {topic_name}")
     assert list(tmp_path.iterdir()) == []
     allow(secured, "guest", TOPIC, topic_name, AclOperation.READ)
-    assert counted(guest, [part], SECONDS) == {part: 1}
+    assert allowed(lambda: counted(guest, [part], SECONDS)) == {part: 1}
 
     create(secured, kept)
     refused(lambda: export_topic(guest, [part], guest, kept, SECONDS), "DESCRIBE", f"topic {kept}")
@@ -67,7 +89,7 @@ def test_each_thing_that_is_missing_is_named(
     refused(lambda: export_topic(guest, [part], guest, kept, SECONDS), "WRITE", f"topic {kept}")
     refused(lambda: export_topic(guest, [part], guest, f"{kept}-2", SECONDS), "CREATE", f"topic {kept}-2")
     allow(secured, "guest", TOPIC, kept, AclOperation.WRITE)
-    assert export_topic(guest, [part], guest, kept, SECONDS) == 1
+    assert allowed(lambda: export_topic(guest, [part], guest, kept, SECONDS)) == 1
 
 
 def test_what_may_not_be_deleted_stays_and_what_it_was_stays_on_record(
@@ -86,4 +108,5 @@ def test_what_may_not_be_deleted_stays_and_what_it_was_stays_on_record(
     allow(secured, "guest", TOPIC, topic_name, AclOperation.DELETE)
     refused(lambda: made_anew(guest, "tests", topic_name), "CREATE", f"topic {topic_name}")
     allow(secured, "guest", TOPIC, topic_name, AclOperation.CREATE)
-    assert made_anew(guest, "tests", topic_name) == topic_id(secured, topic_name) != before
+    anew = allowed(lambda: made_anew(guest, "tests", topic_name))
+    assert anew == topic_id(secured, topic_name) != before
