@@ -48,7 +48,7 @@ def cluster(fields: str) -> str:
             "AB103",
             "expected one of from, to, name, topics, offsets, delivery, start, isolation-level, fill, on-data-loss, "
             "on-recreate, quota, batch-size, compression, linger, commit-interval, dlq, tasks, partitions, "
-            "replication-factor, refresh-interval, configs, acls, groups, enabled or policy; found source",
+            "replication-factor, refresh-interval, configs, acls, groups, enabled, failed-over or policy; found source",
             "did you mean from?",
         ),
         (
