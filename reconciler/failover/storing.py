@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
+
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from reconciler.failover.topics import Shape, Topics
@@ -12,6 +15,7 @@ from reconciler.state.faults import in_words, is_refusal, no_connection, refused
 
 TOPIC_HEADER, PARTITION_HEADER, OFFSET_HEADER = "anabranch.topic", "anabranch.partition", "anabranch.offset"
 
+_REASON_SECONDS = 2.0
 _POLL_SECONDS = 0.5
 # What no broker takes more of in one request, unless its socket.request.max.bytes is raised.
 _LARGEST = 100 * 2**20
@@ -123,7 +127,15 @@ class Store:
             raise self._fault()
 
     def _fault(self) -> AnabranchError:
-        # After a fatal error records are given up without a word; why is told of the producer as a whole.
+        # After a fatal error records are given up without a word; why is told of the whole producer, a moment later.
+        deadline = time.monotonic() + _REASON_SECONDS
+        while (
+            any(error.code() == KafkaError._FATAL for error in self._failed)
+            and not self._reports.errors
+            and time.monotonic() < deadline
+        ):
+            with contextlib.suppress(KafkaException, SystemError):
+                self._producer.poll(_POLL_SECONDS)
         told = [error for error in self._failed if error.code() != KafkaError._PURGE_QUEUE]
         told = [*told, *self._reports.errors] or self._failed
         # Brokers give a producer its id only where it may WRITE to some topic; that they do not is told as text.
