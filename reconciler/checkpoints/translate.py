@@ -273,6 +273,9 @@ class Translator:
         runs = self._history.runs(log)
         look = runs.downstream if way == "downstream" else runs.upstream
         found = look(offset)
+        if isinstance(found, Behind) and self._is_handed(log, found):
+            # Others wrote to the copy behind that, and it was copied back: both logs tell.
+            found = Between(Point(found.position, found.end), None)
         if not isinstance(found, Between):
             return found
         if found.low is None and found.high is None:
@@ -287,6 +290,11 @@ class Translator:
             return found
         runs.fill(found, pairs)
         return look(offset)
+
+    def _is_handed(self, log: Log, found: Behind) -> bool:
+        """Tell whether a copy holds what came while its flow was failed over, behind all that syncs tell."""
+        record = self._record(log)
+        return record is not None and record.handed is not None and found.end < record.handed.end
 
     def _before_all(self, log: Log, way: Way) -> Behind | None:
         """Return where all are of a partition of which nothing was ever copied; None where that cannot be told."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -36,11 +36,12 @@ from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
 
 if TYPE_CHECKING:
+    from reconciler.failover.diverged import Part
     from reconciler.failover.returning import Coming
     from reconciler.model.failover import FailbackPlan
 
 # What comes while it is copied back is copied in another turn; who goes on writing must be stopped.
-_MOST_TURNS = 4
+_MOST_TURNS = 6
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def failback(
         elif dry_run:
             print_json(_json(plan, acls, None, ()))
         coming.check_divergence(plan)
-        _check_export(plan, _Export(export, export_topic))
+        _check_export(plan, coming.dropped(plan), _Export(export, export_topic))
         if dry_run:
             stderr_console().print("dry run: nothing was changed", style="dim")
             return
@@ -110,22 +111,23 @@ def failback(
         coming.close()
 
 
-def _check_export(plan: FailbackPlan, export: _Export) -> None:
+def _check_export(plan: FailbackPlan, dropped: Mapping[Part, int], export: _Export) -> None:
     """Make sure that it is known where records go that are dropped.
 
     Raises:
         DeclaredInputError: AB708, it is not.
     """
-    dropped = [one for one in plan.topics if one.is_diverged and one.is_rebuilt and one.diverged]
     if dropped and export == _Export():
+        topics = dict.fromkeys(part.topic for part in dropped)
         problems = [
             Problem(
                 "AB708",
-                f"flow {plan.flow}, topic {one.topic}",
-                f"{one.diverged:,} records of it would be dropped, and are nowhere else",
+                f"flow {plan.flow}, topic {topic}",
+                f"{sum(count for part, count in dropped.items() if part.topic == topic):,} records of it would be "
+                "dropped, and its copy does not have them",
                 "say where they are kept: --export DIR, or --export-topic NAME",
             )
-            for one in dropped
+            for topic in topics
         ]
         raise DeclaredInputError(problems)
 
@@ -136,33 +138,26 @@ def _carry_out(
     from reconciler.failover.carry import untold
 
     plan, acls = plans
-    if plan.state.phase == "ending":
-        # Nobody was moved, and nobody may write to the copies yet.
-        with Locks(topology, (plan.target,), LOCK_SECONDS):
-            coming.end()
-        stderr_console().print(f"the failover of flow {plan.flow} is called off: nobody was moved, and it goes on")
-        return
     console = stderr_console()
     with Locks(topology, (plan.target,), LOCK_SECONDS) as locks:
         locks.check(plan.target)
+        coming.check_same(plan)
+        if plan.state.phase == "ending":
+            # Nobody was moved, and nobody may write to the copies yet.
+            coming.end()
+            console.print(f"the failover of flow {plan.flow} is called off: nobody was moved, and it goes on")
+            return
         locks.interrupts.change()
-        _exported(topology, coming, plan, export)
+        kept = coming.ends(plan)
+        _exported(topology, coming.dropped(plan), plan, export)
         coming.begin(plan)
-        for name in coming.rebuild(plan):
+        for name in coming.rebuild(kept):
             console.print(f"{name} was made anew at {plan.source}", style="dim")
-        _copy_back(topology, coming, plan)
-        problems = carry_acls_out(topology, acls, locks.check)
-        for _ in range(_MOST_TURNS):
-            locks.check(plan.target)
-            if not (left := coming.not_back(plan)):
-                break
-            _copy_back(topology, coming, plan)
-        else:
-            raise EnvironmentFault(_still_written(plan, left))
-        coming.hand_back(plan)
-        found = coming.carried(coming.state, plan.topics)
-        done, refused = coming.move(found)
-        problems += [*refused, *untold(found, plan.source)]
+        now, problems = _brought_back(topology, coming, (plan, acls), locks)
+        coming.hand_back(now)
+        found = coming.carried(now)
+        done, refused = coming.move(now, found)
+        problems += [*refused, *untold(found, plan.source), *coming.uncrossed(now)]
         coming.end()
     if output == "json":
         print_json(_json(plan, acls, done, problems))
@@ -175,20 +170,47 @@ def _carry_out(
         raise typer.Exit(1)
 
 
-def _exported(topology: Topology, coming: Coming, plan: FailbackPlan, export: _Export) -> None:
+def _brought_back(
+    topology: Topology, coming: Coming, plans: tuple[FailbackPlan, Plan], locks: Locks
+) -> tuple[FailbackPlan, list[Problem]]:
+    """Copy back until nothing more comes; return how everything stands, and what went wrong with ACLs.
+
+    Raises:
+        EnvironmentFault: AB709, it never ends, or some partitions are parked.
+    """
+    plan, acls = plans
+    problems: list[Problem] | None = None
+    for _ in range(_MOST_TURNS):
+        locks.check(plan.target)
+        # What comes meanwhile may come to topics to which nothing had come before.
+        now = coming.look()
+        coming.check_divergence(now)
+        coming.begin(now)
+        left = coming.not_back(now)
+        if left:
+            _copy_back(topology, coming, now)
+        elif problems is None:
+            # Who may not write any more leaves nothing behind.
+            problems = carry_acls_out(topology, acls, locks.check)
+        else:
+            return coming.look(), problems
+    raise EnvironmentFault(_still_written(plan, left))
+
+
+def _exported(topology: Topology, dropped: Mapping[Part, int], plan: FailbackPlan, export: _Export) -> None:
     """Keep what is about to be dropped."""
     from reconciler.failover.diverged import export_files, export_topic
 
-    parts = coming.diverged(plan)
-    if not parts:
+    if not dropped:
         return
     source, target = topology.clusters[plan.source], topology.clusters[plan.target]
     if export.folder is not None:
-        for topic, path in export_files(source, parts, export.folder).items():
-            stderr_console().print(f"records of {topic} that never crossed are in {path}")
+        for topic, path in export_files(source, list(dropped), export.folder).items():
+            stderr_console().print(f"records of {topic} that its copy does not have are in {path}")
     elif export.topic is not None:
-        count = export_topic(source, parts, target, export.topic)
-        stderr_console().print(f"{count:,} records that never crossed are in topic {export.topic} of {plan.target}")
+        count = export_topic(source, list(dropped), target, export.topic)
+        said = f"{count:,} records that copies do not have are in topic {export.topic} of {plan.target}"
+        stderr_console().print(said)
 
 
 def _copy_back(topology: Topology, coming: Coming, plan: FailbackPlan) -> None:

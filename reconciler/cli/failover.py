@@ -120,6 +120,7 @@ def _carry_out(topology: Topology, leaving: Leaving, plans: tuple[FailoverPlan, 
     # Locks look at the sources of flows as well, of which one may be gone.
     alone = replace(topology, flows=()) if plan.is_source_lost else topology
     with Locks(alone, (plan.target,), LOCK_SECONDS) as locks:
+        leaving.check_same(plan)
         is_again = plan.state is not None and plan.state.phase == "over"
         if manner.until_caught_up and plan.state is None:
             with stderr_console().status("waiting until everything is copied"):
@@ -131,7 +132,7 @@ def _carry_out(topology: Topology, leaving: Leaving, plans: tuple[FailoverPlan, 
             leaving.wait_until_ended(manner.patience, beat)
         state = leaving.cut(state)
         found = leaving.carried(leaving.crossings())
-        done, problems = leaving.move(found, only_forward=is_again)
+        done, problems = leaving.move(found, only_forward=is_again or plan.is_source_lost)
         problems += untold(found, plan.target)
         problems += carry_acls_out(topology, acls, locks.check)
     if manner.output == "json":

@@ -6,6 +6,8 @@ over, and up to where; whatever comes later is looked at as strictly as ever.
 
 from __future__ import annotations
 
+import base64
+import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
@@ -58,6 +60,11 @@ class Bequest:
     source_id: str | None
     stand: Stand
     position: int | None = None
+
+
+def kafka_id(topic_id: str | None) -> str | None:
+    """Return a topic's id in Kafka's own spelling, as records of ownership have it."""
+    return None if topic_id is None else base64.urlsafe_b64encode(uuid.UUID(topic_id).bytes).rstrip(b"=").decode()
 
 
 def stands(cluster: Cluster, logs: Collection[Log], seconds: float = _SECONDS) -> dict[Log, Stand]:

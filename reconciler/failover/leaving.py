@@ -135,7 +135,13 @@ class Leaving:
             AnabranchError: a cluster does not answer, or something there is refused.
         """
         if self._source is None:
-            return carry.by_checkpoints(self._topology, self._flow, self._target, self._wishes.groups)
+            try:
+                return carry.by_checkpoints(self._topology, self._flow, self._target, self._wishes.groups)
+            except EnvironmentFault as error:
+                # Producers may be all that moves.
+                if carry.without_checkpoints(error):
+                    return []
+                raise
         ways = carry.paths(self._topology, self._source, self._target)
         topics = carry.logical(self._flow, self._topology, ways, {one.topic for one in found})
         groups = carry.groups_that_read(self._source, topics, self._wishes.groups, self._flow)
@@ -161,6 +167,16 @@ class Leaving:
         return "nobody knows of when" if last is None else f"{max(0, time.time() - last.time):.0f} s old"
 
     # --- doing it ----------------------------------------------------------------------------------------------------
+
+    def check_same(self, plan: FailoverPlan) -> None:
+        """Make sure that nobody has gone on with it since it was looked at; who asks holds the lock.
+
+        Raises:
+            Refused: AB407, somebody has.
+        """
+        if self.state != plan.state:
+            message = "somebody has gone on with it while the plan was read"
+            raise Refused(Problem("AB407", f"flow {plan.flow}", message, "run it again and read the new plan"))
 
     def begin(self) -> FailedOver:
         """Say that the flow is to end; whoever runs it hears of it within a second.

@@ -9,14 +9,16 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler.checkpoints.groups import Groups
+from reconciler.checkpoints.translate import Translator
 from reconciler.failover import backward, carry
 from reconciler.failover.carry import Path
 from reconciler.failover.cuts import TRANSLATED
-from reconciler.failover.diverged import Part, counted
-from reconciler.failover.handing import Bequest, hand_over, stands
+from reconciler.failover.diverged import Part
+from reconciler.failover.handing import Bequest, hand_over, kafka_id, stands
+from reconciler.failover.meanwhile import Meanwhile
 from reconciler.failover.rebuild import made_anew
-from reconciler.model.committed import Bounds, Log
-from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem, Refused
+from reconciler.model.committed import Log, Move
+from reconciler.model.errors import DeclaredInputError, Problem, Refused
 from reconciler.model.failover import Carried, Cut, FailbackPlan, FailedOver, Returning
 from reconciler.model.flow import Flow
 from reconciler.model.names import lease_group
@@ -25,9 +27,6 @@ from reconciler.model.topology import Topology
 from reconciler.replicator.note import Note
 from reconciler.state.failovers import Failovers
 from reconciler.state.ownership import Ownership
-
-REBUILT = "rebuilt"
-"""The mode of a cut whose original was made anew, for its copy to be copied back into as a whole."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +62,7 @@ class Coming:
         self._wishes = wishes
         self._source = Groups(topology.clusters[flow.source])
         self._target = Groups(topology.clusters[flow.target])
+        self._meanwhile = Meanwhile(self._source, self._target, wishes.rebuild)
         self._failovers = Failovers(self._target.cluster, topology.name)
 
     def close(self) -> None:
@@ -91,78 +91,34 @@ class Coming:
 
         Raises:
             Refused: AB703, the flow is not failed over.
-            DeclaredInputError: AB704, a topic is to be rebuilt that the flow does not copy, or that has not diverged.
+            DeclaredInputError: AB704, a topic is to be rebuilt that the flow does not copy, or that has not diverged;
+                AB711, an original lacks partitions.
             AnabranchError: a cluster does not answer, or something there is refused.
         """
+        plan = self.look()
+        self._check_wishes(plan)
+        return replace(plan, groups=tuple(self.carried(plan)))
+
+    def look(self) -> FailbackPlan:
+        """Look at topics alone; errors are those of `plan`, but AB704."""
+        self._source.refresh()
+        self._target.refresh()
         state = self.state
-        topics = tuple(self._returning(state))
-        self._check_wishes(topics)
-        found = self.carried(state, topics)
+        cuts, left_out = self._meanwhile.cuts(state.cuts)
+        topics = tuple(self._meanwhile.topics(cuts))
         notice = f"stop who writes and reads at {self._flow.target} first: what they do later is not taken along"
-        return FailbackPlan(
-            self._flow.name, self._flow.source, self._flow.target, state, topics, tuple(found), (notice,)
-        )
+        names = self._flow.name, self._flow.source, self._flow.target
+        return FailbackPlan(*names, state, topics, (), (notice, *left_out), cuts)
 
-    def _returning(self, state: FailedOver) -> Iterable[Returning]:
-        cuts = state.cuts
-        at_source = self._bounds(self._source, ((cut.topic, cut) for cut in cuts.values()))
-        at_target = self._bounds(self._target, ((cut.remote, cut) for cut in cuts.values()))
-        new = [part for cut in cuts.values() for part in self._new_parts(cut, at_target)]
-        # Once records come back, what stands behind the cuts of the original is theirs; the tasks watch over the rest.
-        is_back = state.phase == "returning"
-        behind = [] if is_back else [part for cut in cuts.values() for part in self._behind(cut, at_source)]
-        new_counts, behind_counts = counted(self._target.cluster, new), counted(self._source.cluster, behind)
-        for topic, cut in sorted(cuts.items()):
-            came = [part for part in new if part.topic == cut.remote]
-            stayed = [part for part in behind if part.topic == topic]
-            is_rebuilt = cut.mode == REBUILT
-            yield Returning(
-                topic,
-                cut.remote,
-                cut.mode,
-                len(cut.ends),
-                sum(new_counts[part] for part in came),
-                sum(behind_counts[part] for part in stayed),
-                bool(came),
-                bool(came and stayed) and not is_rebuilt,
-                is_rebuilt or topic in self._wishes.rebuild,
-            )
-
-    @staticmethod
-    def _bounds(groups: Groups, topics: Iterable[tuple[str, Cut]]) -> dict[Log, Bounds]:
-        logs = {(name, number) for name, cut in topics for number in range(len(cut.ends))}
-        found = groups.bounds(logs)
-        if missing := sorted(logs - found.keys()):
-            raise EnvironmentFault([_not_there(groups, log) for log in missing])
-        if is_open := sorted(log for log, one in found.items() if one.stable < one.end):
-            raise EnvironmentFault([_is_open(groups, log, found[log]) for log in is_open])
-        return found
-
-    @staticmethod
-    def _new_parts(cut: Cut, ends: Mapping[Log, Bounds]) -> Iterable[Part]:
-        for number, (_, at_target) in enumerate(cut.ends):
-            bounds = ends[cut.remote, number]
-            first = max(at_target, bounds.start)
-            if first < bounds.end:
-                yield Part(cut.remote, number, first, bounds.end)
-
-    @staticmethod
-    def _behind(cut: Cut, ends: Mapping[Log, Bounds]) -> Iterable[Part]:
-        for number, (at_source, _) in enumerate(cut.ends):
-            bounds = ends[cut.topic, number]
-            first = max(at_source, bounds.start)
-            if first < bounds.end:
-                yield Part(cut.topic, number, first, bounds.end)
-
-    def _check_wishes(self, topics: Collection[Returning]) -> None:
-        known = {one.topic: one for one in topics}
+    def _check_wishes(self, plan: FailbackPlan) -> None:
+        known = {one.topic: one for one in plan.topics}
         problems = []
         for name in sorted(self._wishes.rebuild):
             where = f"flow {self._flow.name}, topic {name}"
             if name not in known:
                 message = f"it is none of its originals: {', '.join(sorted(known))}"
                 problems.append(Problem("AB704", where, message, "correct --rebuild"))
-            elif not (known[name].is_diverged or known[name].mode == REBUILT):
+            elif not (known[name].is_diverged or plan.cuts[name].anew):
                 message = "it has not diverged: it need not be made anew"
                 problems.append(Problem("AB704", where, message, "leave it out of --rebuild"))
         if problems:
@@ -188,47 +144,95 @@ class Coming:
         if problems:
             raise Refused(problems)
 
-    def diverged(self, plan: FailbackPlan) -> list[Part]:
-        """Return the records of originals that are about to be made anew, which exist nowhere else."""
-        rebuilt = {one.topic for one in plan.topics if one.is_rebuilt and one.mode != REBUILT}
-        cuts = [cut for topic, cut in plan.state.cuts.items() if topic in rebuilt]
-        ends = self._bounds(self._source, ((cut.topic, cut) for cut in cuts))
-        return [part for cut in cuts for part in self._behind(cut, ends)]
+    def check_same(self, plan: FailbackPlan) -> None:
+        """Make sure that nobody has gone on with it since it was looked at; who asks holds the lock.
+
+        Raises:
+            Refused: AB407, somebody has.
+        """
+        if self.state != plan.state:
+            message = "somebody has gone on with it while the plan was read"
+            raise Refused(Problem("AB407", f"flow {plan.flow}", message, "run it again and read the new plan"))
+
+    def dropped(self, plan: FailbackPlan) -> dict[Part, int]:
+        """Return the records of originals that are about to be made anew which their copies do not have, and how many.
+
+        They never crossed, or the copies have lost them.
+
+        Raises:
+            AnabranchError: a cluster does not answer, or something there is refused.
+        """
+        cuts = [plan.cuts[one.topic] for one in plan.topics if one.is_rebuilt]
+        there = [
+            replace(cut, ends=cut.ends[: self._source.partitions[cut.topic]])
+            for cut in cuts
+            if cut.anew != "made" and cut.topic in self._source.partitions
+        ]
+        return self._meanwhile.dropped(there, self._begins(there)) if there else {}
+
+    def _begins(self, cuts: Collection[Cut]) -> dict[Log, int]:
+        """Return from which offset of an original on its copy has its records."""
+        starts = self._meanwhile.bounds(self._target, ((cut.remote, cut) for cut in cuts))
+        found: dict[Log, int] = {}
+        clusters = self._topology.clusters
+        with Translator(clusters[self._flow.source], clusters[self._flow.target], self._flow) as translator:
+            translator.refresh({(cut.topic, number) for cut in cuts for number in range(len(cut.ends))})
+            for cut in cuts:
+                for number, (source, _) in enumerate(cut.ends):
+                    told = translator.upstream(cut.topic, number, starts[cut.remote, number].start).offset
+                    # Where nobody tells, everything is kept.
+                    found[cut.topic, number] = max(source, 0) if told is None else min(told, max(source, 0))
+        return found
 
     # --- copying back ------------------------------------------------------------------------------------------------
 
-    def begin(self, plan: FailbackPlan) -> FailedOver:
+    def begin(self, plan: FailbackPlan) -> None:
         """Say that the failback has begun; logs that are copied back into are handed over before.
 
         Raises:
             AnabranchError: a cluster does not answer, or refuses.
         """
-        if plan.state.phase == "returning":
-            return plan.state
-        for way, cuts in self._by_way(plan, [one for one in plan.topics if one.is_new and not one.is_rebuilt]).items():
+        fresh = [one for one in plan.topics if one.is_new and not one.is_rebuilt and not plan.cuts[one.topic].is_handed]
+        for way, cuts in self._by_way(plan, fresh).items():
             there = stands(self._target.cluster, _logs_of_copies(cuts))
             flow = backward.backward(self._flow, way, cuts)
             if way == "identical":
                 backward.hand_originals(self._topology, flow, cuts, there)
             else:
                 backward.place_translated(self._topology, flow, cuts, self._source, there)
-        state = replace(plan.state, phase="returning")
-        self._failovers.put(state)
-        return state
+        state = self.state
+        cuts_now = dict(state.cuts)
+        for one in fresh:
+            cuts_now[one.topic] = replace(cuts_now[one.topic], is_handed=True)
+        for one in plan.topics:
+            if one.is_rebuilt and not cuts_now[one.topic].anew:
+                cuts_now[one.topic] = replace(cuts_now[one.topic], anew="wanted")
+        after = replace(state, phase="returning", cuts=cuts_now)
+        if after != state:
+            self._failovers.put(after)
 
-    def rebuild(self, plan: FailbackPlan) -> list[str]:
-        """Make originals anew that have diverged; return which.
+    def rebuild(self, kept: Mapping[Log, int]) -> list[str]:
+        """Make originals anew that are wanted so; return which.
+
+        Args:
+            kept: where originals ended when their records were exported.
 
         Raises:
+            Refused: AB712, one has grown since.
             AnabranchError: a cluster does not answer, or refuses.
         """
-        names = [one.topic for one in plan.topics if one.is_rebuilt and one.mode != REBUILT]
-        for name in names:
-            made_anew(self._source.cluster, self._topology.name, name)
+        wanted = [cut for cut in self.state.cuts.values() if cut.anew == "wanted"]
+        if grown := sorted(log for log, end in self._meanwhile.ends(wanted).items() if end > kept.get(log, 0)):
+            raise Refused([_grown(self._source, log) for log in grown])
+        for cut in wanted:
+            made_anew(self._source.cluster, self._topology.name, cut.topic)
             state = self.state
-            cuts = {**state.cuts, name: replace(state.cuts[name], mode=REBUILT)}
-            self._failovers.put(replace(state, cuts=cuts))
-        return names
+            self._failovers.put(replace(state, cuts={**state.cuts, cut.topic: replace(cut, anew="made")}))
+        return [cut.topic for cut in wanted]
+
+    def ends(self, plan: FailbackPlan) -> dict[Log, int]:
+        """Return where originals end that are to be made anew."""
+        return self._meanwhile.ends(plan.cuts[one.topic] for one in plan.topics if one.is_rebuilt)
 
     def specs(self, plan: FailbackPlan, run: str) -> list[FlowSpec]:
         """Return the flows that copy back; none where nothing came."""
@@ -246,7 +250,7 @@ class Coming:
         """
         left: list[Log] = []
         for way, cuts in self._by_way(plan, [one for one in plan.topics if one.is_copied]).items():
-            ends = self._bounds(self._target, ((cut.remote, cut) for cut in cuts))
+            ends = self._meanwhile.bounds(self._target, ((cut.remote, cut) for cut in cuts))
             name = backward.backward(self._flow, way, cuts).name
             back = self._ends_of_copies(cuts) if way == "identical" else self._positions(name, cuts)
             left += [log for log, end in sorted(ends.items()) if back.get(log, -1) < end.stable]
@@ -255,10 +259,10 @@ class Coming:
     def _ends_of_copies(self, cuts: Collection[Cut]) -> dict[Log, int]:
         """Return up to where copies are back whose originals get the same offsets."""
         found: dict[Log, int] = {}
-        ends = self._bounds(self._source, ((cut.topic, cut) for cut in cuts))
+        ends = self._meanwhile.bounds(self._source, ((cut.topic, cut) for cut in cuts))
         for cut in cuts:
             for number, (source, target) in enumerate(cut.ends):
-                shift = 0 if self._is_anew(cut) else target - source
+                shift = 0 if cut.anew else target - source
                 found[cut.remote, number] = ends[cut.topic, number].end + shift
         return found
 
@@ -268,13 +272,10 @@ class Coming:
         remotes = {cut.topic: cut.remote for cut in cuts}
         return {(remotes[one.topic], one.partition): one.offset for one in committed if one.topic in remotes}
 
-    def _is_anew(self, cut: Cut) -> bool:
-        return cut.mode == REBUILT or cut.topic in self._wishes.rebuild
-
     def _by_way(self, plan: FailbackPlan, topics: Iterable[Returning]) -> dict[backward.Way, list[Cut]]:
         found: dict[backward.Way, list[Cut]] = {}
         for one in topics:
-            cut = plan.state.cuts[one.topic]
+            cut = plan.cuts[one.topic]
             found.setdefault(backward.way_of(cut, one.is_rebuilt), []).append(cut)
         return found
 
@@ -290,40 +291,49 @@ class Coming:
         bequests: dict[Log, Bequest] = {}
         positions: dict[Log, tuple[int, Note]] = {}
         for one in plan.topics:
-            cut, record = plan.state.cuts[one.topic], owned[one.remote]
+            cut, record = plan.cuts[one.topic], owned[one.remote]
             here = stands(self._source.cluster, [(cut.topic, number) for number in range(len(cut.ends))])
             there = stands(self._target.cluster, _logs_of_copies([cut]))
             if one.is_rebuilt and self._flow.offsets != TRANSLATED:
                 record = replace(record, offsets="identical")
             for (_, number), stand in sorted(here.items()):
                 log = cut.remote, number
-                if record.offsets == TRANSLATED:
-                    position = stand.end if one.is_copied else cut.ends[number][0]
-                    if position >= 0:
-                        positions[log] = position, Note(stand.topic_id, there[log].topic_id)
-                elif one.is_copied:
-                    bequests[log] = Bequest(stand.topic_id, there[log], there[log].end if one.is_rebuilt else None)
+                if one.is_copied:
+                    end = there[log].end if one.is_rebuilt else None
+                    bequests[log] = Bequest(stand.topic_id, there[log], end)
+                position = stand.end if one.is_copied else cut.ends[number][0]
+                if record.offsets == TRANSLATED and position >= 0:
+                    positions[log] = position, Note(stand.topic_id, there[log].topic_id)
             if one.is_rebuilt:
-                anew = next(iter(here.values())).topic_id or record.source_topic_id
+                anew = kafka_id(next(iter(here.values())).topic_id) or record.source_topic_id
                 Ownership(self._target.cluster).write([replace(record, source_topic_id=anew)])
         hand_over(self._target.cluster, self._flow.name, bequests)
         backward.commit(self._target, lease_group(self._topology.name, self._flow.name), positions)
 
+    def uncrossed(self, plan: FailbackPlan) -> list[Problem]:
+        """Return what was written at the source while copies with offsets of their own came back: it never crosses.
+
+        Raises:
+            AnabranchError: a cluster does not answer, or something there is refused.
+        """
+        copied = [one for one in plan.topics if one.is_copied]
+        return self._meanwhile.uncrossed(self._by_way(plan, copied).get("translated", []))
+
     # --- groups ------------------------------------------------------------------------------------------------------
 
-    def carried(self, state: FailedOver, topics: Collection[Returning]) -> list[Carried]:
+    def carried(self, plan: FailbackPlan) -> list[Carried]:
         """Return where groups go on at the source.
 
         Raises:
             AnabranchError: a cluster does not answer, or something there is refused.
         """
         ways: dict[str, list[Path]] = dict(carry.paths(self._topology, self._target, self._source))
-        remotes = {cut.remote for cut in state.cuts.values()}
+        remotes = {cut.remote for cut in plan.cuts.values()}
         read = carry.logical(self._flow, self._topology, ways, remotes)
         groups = carry.groups_that_read(self._target, read, self._wishes.groups, self._flow)
-        if state.phase == "returning":
-            for one in topics:
-                cut = state.cuts[one.topic]
+        if plan.state.phase == "returning":
+            for one in plan.topics:
+                cut = plan.cuts[one.topic]
                 if one.is_rebuilt or (one.is_new and cut.mode == TRANSLATED):
                     ways[cut.remote] = [self._path_back(cut, one), *ways.get(cut.remote, ())]
         return carry.carried(self._topology, self._target, self._source, self._target.committed(groups), ways)
@@ -331,7 +341,7 @@ class Coming:
     def _path_back(self, cut: Cut, one: Returning) -> Path:
         """Return how positions get back that are in what came to a copy after it was cut."""
         way = backward.way_of(cut, one.is_rebuilt)
-        ends = self._bounds(self._target, [(cut.remote, cut)])
+        ends = self._meanwhile.bounds(self._target, [(cut.remote, cut)])
         # Where nothing came the flow itself tells.
         begins = {
             number: 0 if one.is_rebuilt else end
@@ -341,9 +351,22 @@ class Coming:
         flow = backward.backward(self._flow, way, [cut])
         return Path(flow, "downstream", cut.remote, cut.topic, begins)
 
-    def move(self, found: Iterable[Carried]) -> tuple[int, list[Problem]]:
-        """Commit positions at the source; return how many, and why others were not."""
-        moves = carry.moves_of(found)
+    def move(self, plan: FailbackPlan, found: Iterable[Carried]) -> tuple[int, list[Problem]]:
+        """Commit positions at the source; return how many, and why others were not.
+
+        Who has read on at the source meanwhile, or stood further when the copy was cut, is not taken back.
+        """
+        rebuilt = {one.remote for one in plan.topics if one.is_rebuilt}
+        ends = {(cut.remote, number): end for cut in plan.cuts.values() for number, (_, end) in enumerate(cut.ends)}
+
+        def is_new(one: Carried) -> bool:
+            log = one.topic, one.partition
+            return one.topic in rebuilt or (log in ends and one.offset > ends[log])
+
+        some = list(found)
+        moves: dict[str, list[Move]] = carry.moves_of([one for one in some if is_new(one)])
+        for group, old in carry.moves_of([one for one in some if not is_new(one)], only_forward=True).items():
+            moves.setdefault(group, []).extend(old)
         wrong = self._source.commit(moves)
         return sum(map(len, moves.values())) - len(wrong), list(dict.fromkeys(wrong.values()))
 
@@ -360,12 +383,7 @@ def _logs_of_copies(cuts: Iterable[Cut]) -> list[Log]:
     return [(cut.remote, number) for cut in cuts for number in range(len(cut.ends))]
 
 
-def _not_there(groups: Groups, log: Log) -> Problem:
+def _grown(groups: Groups, log: Log) -> Problem:
     where = f"{groups.cluster.where}, topic {log[0]}, partition {log[1]}"
-    return Problem("AB630", where, "it is not there, or has no leader now", "wait until its brokers are up")
-
-
-def _is_open(groups: Groups, log: Log, bounds: Bounds) -> Problem:
-    where = f"{groups.cluster.where}, topic {log[0]}, partition {log[1]}"
-    message = f"a transaction is open from offset {bounds.stable} on: what it holds cannot be told apart yet"
-    return Problem("AB706", where, message, "end who writes there, or wait until the transaction has timed out")
+    message = "it was written to after its records were exported: nothing was deleted"
+    return Problem("AB712", where, message, "stop who writes there, and run failback again, exporting elsewhere")

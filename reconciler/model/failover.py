@@ -14,6 +14,9 @@ Phase = Literal["ending", "over", "returning"]
 is copied back. In none of them the flow runs."""
 
 
+Anew = Literal["", "wanted", "made"]
+
+
 @dataclass(frozen=True)
 class Cut:
     """Where a copy stood when its flow had ended.
@@ -24,12 +27,16 @@ class Cut:
         mode: of its offsets, `identical` or `translated`.
         ends: by partition the source offset that would have been copied next, and the end of the copy's log; what
             stands behind these was written later by others.
+        is_handed: whether a failback has handed the original's log to the flow that copies back.
+        anew: whether the original is made anew, for its copy to be copied back as a whole: empty for no.
     """
 
     topic: str
     remote: str
     mode: str
     ends: tuple[tuple[int, int], ...]
+    is_handed: bool = False
+    anew: Anew = ""
 
 
 @dataclass(frozen=True)
@@ -148,14 +155,14 @@ class Returning:
     Attributes:
         topic: the original.
         remote: its copy.
-        mode: of the copy's offsets, `identical` or `translated`; `rebuilt` where the original was made anew already.
+        mode: of the copy's offsets, `identical` or `translated`.
         partitions: how many the copy has.
         new: records that came to the copy since it was cut: they are copied back.
         diverged: records of the original that never crossed to the copy.
-        is_new: whether anything stands behind the cuts of the copy, be it nothing but ends of transactions.
+        is_new: whether anything came behind the cuts of the copy, be it deleted by now, or ends of transactions alone.
         is_diverged: whether the original has more than was copied although the copy has new records too: it can get
             them only when it is made anew.
-        is_rebuilt: whether somebody asked for that.
+        is_rebuilt: whether somebody asked for that, now or before.
     """
 
     topic: str
@@ -186,6 +193,7 @@ class FailbackPlan:
         topics: what becomes of each.
         groups: where positions of groups go on at the source, as far as that is known before records are copied back.
         notices: what else is to be known.
+        cuts: of these topics, by original, with the partitions of today.
     """
 
     flow: str
@@ -195,3 +203,4 @@ class FailbackPlan:
     topics: tuple[Returning, ...]
     groups: tuple[Carried, ...]
     notices: tuple[str, ...] = ()
+    cuts: Mapping[str, Cut] = field(default_factory=dict)

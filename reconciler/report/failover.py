@@ -72,7 +72,7 @@ def failback_lines(plan: FailbackPlan) -> Iterator[Text]:
 
 
 def _becomes(plan: FailbackPlan, one: Returning) -> str | Text:
-    if one.mode == "rebuilt":
+    if plan.cuts[one.topic].anew == "made":
         return f"{one.topic} was made anew: its copy is copied back as a whole"
     if one.is_diverged and not one.is_rebuilt:
         return Text(f"diverged: refused without --rebuild {one.topic}", style="red")

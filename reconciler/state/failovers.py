@@ -64,6 +64,7 @@ class Failovers:
         cuts = {
             f"{_CUT}/{self._topology}/{one.flow}/{cut.remote}": self._of(_CUT, one.flow)
             | {"topic": cut.topic, "remote": cut.remote, "mode": cut.mode, "ends": [list(end) for end in cut.ends]}
+            | {"handed": cut.is_handed, "anew": cut.anew, "since": one.since}
             for cut in one.cuts.values()
         }
         if cuts:
@@ -98,9 +99,11 @@ def failed_over(topology: str, values: Iterable[Mapping[str, Any]]) -> dict[str,
     }
     cuts: dict[str, dict[str, Cut]] = {name: {} for name in found}
     for one in ours:
-        if one.get("kind") == _CUT and one["flow"] in found:
+        # One of another failover was left by somebody who died while taking it away.
+        if one.get("kind") == _CUT and one["flow"] in found and one["since"] == found[one["flow"]].since:
             ends = tuple((source, target) for source, target in one["ends"])
-            cuts[one["flow"]][one["topic"]] = Cut(one["topic"], one["remote"], one["mode"], ends)
+            cut = Cut(one["topic"], one["remote"], one["mode"], ends, one["handed"], one["anew"])
+            cuts[one["flow"]][one["topic"]] = cut
     return {
         name: FailedOver(name, state.phase, state.since, state.by, cuts[name] if state.phase != "ending" else {})
         for name, state in found.items()

@@ -3,123 +3,28 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from reconciler.checkpoints.rounds import Rounds
 from reconciler.cli import failback as failbacks
-from reconciler.cli.main import main
-from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
+from reconciler.failover import returning
+from reconciler.failover.rebuild import made_anew
 from reconciler.failover.returning import Coming
+from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.failover import FailbackPlan
 from reconciler.model.spec import FlowSpec
 from reconciler.model.topology import Topology
 from reconciler.replicator.drive import new_run
-from reconciler.state.failovers import Failovers
-from reconciler.state.syncs import ensure
-from tests.contract.kafka import create, declared
+from tests.contract.kafka import declared, delete
 from tests.support.consumers import leave_behind, member_of, offsets_of
-from tests.support.copying import Running, copy, fill, log_end
+from tests.support.copying import Running, copy, log_end
+from tests.support.failing_over import Pair, read_from, write
 
 MODES = ("auto", "translated")
-FILE = """\
-version: 1
-name: {name}
-clusters:
-  east: {{bootstrap: ["{east}"]}}
-  west: {{bootstrap: ["{west}"]}}
-flows:
-  - name: over
-    from: east
-    to: west
-    policy: {{type: identity}}
-    offsets: {offsets}
-    topics: {{include: [{topic}]}}
-    groups: {{include: ["{topic}-.*"]}}
-"""
-
-
-@dataclass(frozen=True)
-class Said:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        assert self.out, self.err
-        return json.loads(self.out)
-
-
-class Pair:
-    """A flow with one topic of two partitions that is applied, and what is needed to try it."""
-
-    def __init__(
-        self,
-        clusters: tuple[EmbeddedCluster, EmbeddedCluster],
-        topic: str,
-        offsets: str,
-        folder: Path,
-        capsys: pytest.CaptureFixture[str],
-    ) -> None:
-        self.east, self.west = clusters
-        self.topic = self.name = topic
-        self.file = folder / "topology.yaml"
-        self._facts = {"name": topic, "topic": topic, "offsets": offsets, "west": self.west.bootstrap}
-        self._capsys = capsys
-        self.write(self.east.bootstrap)
-        create(self.east, topic, 2)
-        fill(self.east, topic, 200, 2)
-        assert self.run("apply", "--yes").code == 0
-        # Transactions of translated copies write to them; `replicate` has them made.
-        for cluster, other in ((declared("west", self.west), "east"), (declared("east", self.east), "west")):
-            ensure(cluster, other, 30)
-        self.copy()
-
-    @property
-    def topology(self) -> Topology:
-        return load((self.file,))
-
-    def write(self, east: str) -> None:
-        self.file.write_text(FILE.format(**self._facts, east=east))
-
-    def group(self, name: str) -> str:
-        return f"{self.topic}-{name}"
-
-    def copy(self) -> None:
-        """Copy what the original has now."""
-        topology = self.topology
-        copy(FlowSpec.compile(topology, topology.flows[0], new_run()))
-
-    def run(self, command: str, *arguments: object) -> Said:
-        self._capsys.readouterr()
-        code = main([command, str(self.file), *map(str, arguments)])
-        said = self._capsys.readouterr()
-        return Said(code, said.out, " ".join(said.err.split()))
-
-    def over(self, *arguments: object) -> Said:
-        return self.run("failover", "--flow", "over", *arguments)
-
-    def back(self, *arguments: object) -> Said:
-        return self.run("failback", "--flow", "over", *arguments)
-
-    @property
-    def phase(self) -> str | None:
-        failovers = Failovers(declared("west", self.west), self.name)
-        try:
-            state = failovers.current().get("over")
-            return state.phase if state else None
-        finally:
-            failovers.close()
-
-
 Make = Callable[[str], Pair]
 
 
@@ -141,25 +46,6 @@ def make(
     monkeypatch.setattr(failbacks, "_copy_back", copy_back)
     topic = topic_name[-60:].strip("-")
     return lambda offsets: Pair((source_cluster, target_cluster), topic, offsets, tmp_path, capsys)
-
-
-def write(cluster: EmbeddedCluster, topic: str, values: list[str], partition: int = 0) -> None:
-    """Write as applications do, in a transaction."""
-    producer = Producer(
-        cluster.client_config() | {"transactional.id": f"{topic}-{values[0]}", "linger.ms": 5, "log_level": "2"}
-    )
-    place = declared("any", cluster)
-    end = log_end(place, topic, partition)
-    producer.init_transactions(60)
-    producer.begin_transaction()
-    for value in values:
-        producer.produce(topic, value.encode(), partition=partition)
-    producer.commit_transaction(60)
-    # The marker may come a moment later.
-    deadline = time.monotonic() + 60
-    while log_end(place, topic, partition) < end + len(values) + 1:
-        assert time.monotonic() < deadline, "the transaction does not end"
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("offsets", MODES)
@@ -197,22 +83,71 @@ def test_groups_go_over_and_come_back_and_the_flow_goes_on(make: Make, offsets: 
     assert read_from(pair.west, pair.topic, end) == ["more"]
 
 
-def read_from(cluster: EmbeddedCluster, topic: str, offset: int) -> list[str]:
-    """Return what readers of committed records find in partition 0 from an offset on."""
-    consumer = Consumer(
-        cluster.client_config() | {"group.id": "unused", "enable.partition.eof": True, "log_level": "2"}
-    )
-    found = []
-    try:
-        consumer.assign([TopicPartition(topic, 0, offset)])
-        while (message := consumer.poll(60)) is not None:
-            if (error := message.error()) is not None:
-                assert error.code() == KafkaError._PARTITION_EOF, error
-                break
-            found.append((message.value() or b"").decode())
-    finally:
-        consumer.close()
-    return found
+@pytest.mark.parametrize("offsets", MODES)
+def test_over_again_before_anything_new_crosses(make: Make, offsets: str) -> None:
+    pair = make(offsets)
+    group, log = pair.group("a"), (pair.topic, 0)
+    leave_behind(pair.east, group, {log: 40})
+    assert pair.over("--yes").code == 0
+    write(pair.west, pair.topic, [f"new-{number}" for number in range(50)])
+    end = log_end(declared("west", pair.west), pair.topic)
+    leave_behind(pair.west, group, {log: end - 21})
+    assert pair.back("--yes").code == 0
+    # No record tells yet where what came back stands on both sides.
+    over = pair.over("--yes")
+    assert over.code == 0, over
+    at_west = offsets_of(pair.west, group)[log]
+    assert read_from(pair.west, pair.topic, at_west) == [f"new-{n}" for n in range(30, 50)], (at_west, end)
+
+
+def test_who_stood_further_at_the_source_is_not_taken_back(make: Make) -> None:
+    pair = make("auto")
+    group, log = pair.group("a"), (pair.topic, 0)
+    write(pair.east, pair.topic, [f"late-{number}" for number in range(20)])
+    leave_behind(pair.east, group, {log: 110})
+    over = pair.over("--yes")
+    assert (over.code, offsets_of(pair.west, group)) == (0, {log: 100}), over
+    back = pair.back("--yes")
+    assert (back.code, offsets_of(pair.east, group)) == (0, {log: 110}), back
+
+
+@pytest.mark.parametrize("offsets", MODES)
+def test_a_rebuild_that_breaks_off_is_finished(
+    make: Make, offsets: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = make(offsets)
+    group, log = pair.group("a"), (pair.topic, 0)
+    leave_behind(pair.east, group, {log: 40})
+    write(pair.east, pair.topic, ["lost"])
+    assert pair.over("--yes").code == 0
+    write(pair.west, pair.topic, ["new"])
+
+    def breaks_off(*_arguments: object) -> None:
+        raise EnvironmentFault(Problem("AB726", "cluster east", "it breaks off", ""))
+
+    monkeypatch.setattr(returning, "made_anew", breaks_off)
+    broken = pair.back("--yes", "--rebuild", pair.topic, "--export", tmp_path / "kept")
+    assert (broken.code, "[AB726]" in broken.err, pair.phase) == (1, True, "returning"), broken
+    monkeypatch.setattr(returning, "made_anew", made_anew)
+    # What is still there is exported once more, elsewhere.
+    again = pair.back("--yes")
+    assert (again.code, "[AB708]" in again.err, pair.phase) == (1, True, "returning"), again
+    done = pair.back("--yes", "--export", tmp_path / "once-more")
+    assert (done.code, pair.phase) == (0, None), done
+    assert read_from(pair.east, pair.topic, 0) == read_from(pair.west, pair.topic, 0)
+    assert len((tmp_path / "once-more" / f"{pair.topic}.jsonl").read_text().splitlines()) == 1
+    write(pair.east, pair.topic, ["more"])
+    pair.copy()
+    assert read_from(pair.west, pair.topic, 0)[-2:] == ["new", "more"]
+
+
+def test_what_is_gone_is_named_and_left_out(make: Make) -> None:
+    pair = make("auto")
+    assert pair.over("--yes").code == 0
+    delete(pair.east, pair.topic)
+    back = pair.back("--yes")
+    assert (back.code, pair.phase) == (0, None), back
+    assert f"topic {pair.topic} is not there at east" in back.out
 
 
 @pytest.mark.parametrize("offsets", MODES)
@@ -275,6 +210,13 @@ def test_without_the_source_the_last_checkpoints_tell(make: Make) -> None:
     assert (lost.code, lost.json["committed"], lost.json["plan"]["recordsNotCopied"]) == (0, 2, None), lost
     assert offsets_of(pair.west, group) == {(pair.topic, 0): 40, (pair.topic, 1): 77}
     assert pair.phase == "over"
+
+
+def test_without_the_source_and_checkpoints_nobody_is_moved_and_the_flow_is_over(make: Make) -> None:
+    pair = make("auto")
+    pair.write("127.0.0.1:1")
+    lost = pair.over("--yes", "--source-lost", "--format", "json")
+    assert (lost.code, lost.json["committed"], pair.phase) == (0, 0, "over"), lost
 
 
 def test_a_group_that_has_members_there_is_left_and_told(make: Make) -> None:
