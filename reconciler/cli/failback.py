@@ -193,7 +193,7 @@ def _brought_back(
             # Who may not write any more leaves nothing behind.
             problems = carry_acls_out(topology, acls, locks.check)
         else:
-            return coming.look(), problems
+            return now, problems
     raise EnvironmentFault(_still_written(plan, left))
 
 
@@ -263,11 +263,6 @@ def _print(plan: FailbackPlan, acls: Plan) -> None:
 
 
 def _json(plan: FailbackPlan, acls: Plan, done: int | None, problems: Sequence[Problem]) -> dict[str, Any]:
-    from reconciler.report.failover import acls_json, failback_json, problems_json
+    from reconciler.report.failover import failback_json, outcome_json
 
-    return {
-        "dryRun": done is None,
-        "plan": {**failback_json(plan), "acls": acls_json(acls)},
-        "committed": done,
-        "problems": problems_json(problems),
-    }
+    return outcome_json(failback_json(plan), acls, done, problems)

@@ -157,14 +157,9 @@ def _print(plan: FailoverPlan, acls: Plan) -> None:
 
 
 def _json(plan: FailoverPlan, acls: Plan, done: int | None, problems: Sequence[Problem]) -> dict[str, Any]:
-    from reconciler.report.failover import acls_json, failover_json, problems_json
+    from reconciler.report.failover import failover_json, outcome_json
 
-    return {
-        "dryRun": done is None,
-        "plan": {**failover_json(plan), "acls": acls_json(acls)},
-        "committed": done,
-        "problems": problems_json(problems),
-    }
+    return outcome_json(failover_json(plan), acls, done, problems)
 
 
 # --- shared with failback --------------------------------------------------------------------------------------------

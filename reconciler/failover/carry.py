@@ -20,6 +20,7 @@ from reconciler.model.flow import Flow
 from reconciler.model.selection import any_matches
 from reconciler.model.topology import Topology
 from reconciler.model.translation import Way
+from reconciler.state.ownership import Ownership
 
 _NO_CHECKPOINTS = "AB640"
 
@@ -60,11 +61,12 @@ def paths(topology: Topology, here: Groups, there: Groups) -> dict[str, list[Pat
         EnvironmentFault: AB311, the journal of one may not be read.
     """
     found: dict[str, list[Path]] = {}
+    records = {side.cluster.alias: Ownership(side.cluster).read().values() for side in (here, there)}
     for flow in topology.flows:
         if not flow.enabled or {flow.source, flow.target} != {here.cluster.alias, there.cluster.alias}:
             continue
         along = flow.source == here.cluster.alias
-        copies = copies_of(there.cluster if along else here.cluster, topology.name, flow)
+        copies = copies_of(records[flow.target], topology.name, flow)
         for original, copy in copies.items():
             if along:
                 path = Path(flow, "downstream", original, copy.name)
@@ -168,7 +170,8 @@ def by_checkpoints(topology: Topology, flow: Flow, there: Groups, chosen: Sequen
         EnvironmentFault: AB640, there are no checkpoints of the source; AB313, they may not be read.
         Unreachable: AB310, the target does not answer.
     """
-    names = {copy.name: original for original, copy in copies_of(there.cluster, topology.name, flow).items()}
+    records = Ownership(there.cluster).read().values()
+    names = {copy.name: original for original, copy in copies_of(records, topology.name, flow).items()}
     client = MirrorClient(there.cluster, flow.policy)
     found = []
     for one in client.checkpoints(flow.source):

@@ -19,14 +19,8 @@ from reconciler.state.ownership import Ownership
 TRANSLATED = "translated"
 
 
-def copies_of(target: Cluster, topology: str, flow: Flow) -> dict[str, OwnedTopic]:
-    """Return what is on record of a flow's copies, by original; those of heartbeats stay where they are.
-
-    Raises:
-        Unreachable: AB310, the target does not answer.
-        EnvironmentFault: AB311, reading is refused.
-    """
-    records = Ownership(target).read().values()
+def copies_of(records: Iterable[OwnedTopic], topology: str, flow: Flow) -> dict[str, OwnedTopic]:
+    """Return a flow's copies among the records of its target, by original; those of heartbeats stay where they are."""
     return {
         one.source_topic: one
         for one in records
@@ -47,7 +41,7 @@ def crossings(topology: str, flow: Flow, target: Groups) -> list[Crossing]:
         Unreachable: AB310, the target does not answer.
         EnvironmentFault: AB311 or AB313, reading is refused; AB630, a partition of a copy has no leader.
     """
-    copies = copies_of(target.cluster, topology, flow)
+    copies = copies_of(Ownership(target.cluster).read().values(), topology, flow)
     logs = {(one.name, number): one for one in copies.values() for number in range(target.partitions.get(one.name, 0))}
     bounds = target.bounds(logs)
     if missing := sorted(logs.keys() - bounds.keys()):

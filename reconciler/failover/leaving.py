@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from reconciler.checkpoints.groups import Groups
 from reconciler.checkpoints.heartbeats import LastLooks
 from reconciler.failover import carry, cuts
-from reconciler.failover.diverged import Part, counted
+from reconciler.failover.diverged import Part, about
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem, Refused, Unreachable
 from reconciler.model.failover import Carried, Crossing, FailedOver, FailoverPlan
@@ -23,7 +23,6 @@ from reconciler.state.running import copying
 from reconciler.state.user import user
 
 _TICK = 0.25
-_MOST_COUNTED = 1_000_000
 
 Beat = Callable[[], None]
 """Called while something is waited for: raises where the lock is lost, or somebody asks us to end."""
@@ -123,9 +122,7 @@ class Leaving:
             for one in found
         ]
         parts = {one: part for one in ended if (part := _uncopied(one)) is not None}
-        sizes = {part: part.end - part.first for part in parts.values()}
-        # Who must leave at once does not wait until a backlog is counted.
-        counts = counted(self._source.cluster, list(sizes)) if sum(sizes.values()) <= _MOST_COUNTED else sizes
+        counts = about(self._source.cluster, list(parts.values()))
         return [replace(one, waiting=_waiting(one, parts, counts)) for one in ended]
 
     def carried(self, found: Iterable[Crossing]) -> list[Carried]:
@@ -169,14 +166,8 @@ class Leaving:
     # --- doing it ----------------------------------------------------------------------------------------------------
 
     def check_same(self, plan: FailoverPlan) -> None:
-        """Make sure that nobody has gone on with it since it was looked at; who asks holds the lock.
-
-        Raises:
-            Refused: AB407, somebody has.
-        """
-        if self.state != plan.state:
-            message = "somebody has gone on with it while the plan was read"
-            raise Refused(Problem("AB407", f"flow {plan.flow}", message, "run it again and read the new plan"))
+        """Make sure that nobody has gone on with it since it was looked at; errors are those of `Failovers`."""
+        self._failovers.check_same(plan.flow, plan.state)
 
     def begin(self) -> FailedOver:
         """Say that the flow is to end; whoever runs it hears of it within a second.

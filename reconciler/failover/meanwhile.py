@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from reconciler.checkpoints.groups import Groups
-from reconciler.failover.diverged import Part, counted
+from reconciler.failover.diverged import Part, about, counted
 from reconciler.model.committed import Bounds, Log
 from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem
 from reconciler.model.failover import Cut, Returning
@@ -67,7 +67,7 @@ class Meanwhile:
         at_target = self.bounds(self._target, ((cut.remote, cut) for cut in cuts.values()))
         new = [part for cut in cuts.values() for part in _behind(cut.remote, _targets(cut), at_target)]
         behind = [part for cut in untouched for part in _behind(cut.topic, _sources(cut), at_source)]
-        new_counts, behind_counts = counted(self._target.cluster, new), counted(self._source.cluster, behind)
+        new_counts, behind_counts = about(self._target.cluster, new), counted(self._source.cluster, behind)
         for topic, cut in sorted(cuts.items()):
             came = [part for part in new if part.topic == cut.remote]
             stayed = [part for part in behind if part.topic == topic]

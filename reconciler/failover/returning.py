@@ -145,14 +145,8 @@ class Coming:
             raise Refused(problems)
 
     def check_same(self, plan: FailbackPlan) -> None:
-        """Make sure that nobody has gone on with it since it was looked at; who asks holds the lock.
-
-        Raises:
-            Refused: AB407, somebody has.
-        """
-        if self.state != plan.state:
-            message = "somebody has gone on with it while the plan was read"
-            raise Refused(Problem("AB407", f"flow {plan.flow}", message, "run it again and read the new plan"))
+        """Make sure that nobody has gone on with it since it was looked at; errors are those of `Failovers`."""
+        self._failovers.check_same(plan.flow, plan.state)
 
     def dropped(self, plan: FailbackPlan) -> dict[Part, int]:
         """Return the records of originals that are about to be made anew which their copies do not have, and how many.

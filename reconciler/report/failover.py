@@ -154,7 +154,7 @@ def acls_lines(plan: Plan) -> Iterator[Text]:
         yield Text(f"  ! {notice.subject}: {notice.message}", style="yellow")
 
 
-def acls_json(plan: Plan) -> dict[str, Any]:
+def _acls_json(plan: Plan) -> dict[str, Any]:
     """Return which ACLs of the copies change, as JSON types."""
     steps = [step for step in plan.steps if isinstance(step, AclChange)]
     return {
@@ -168,6 +168,22 @@ def _acl(step: AclChange) -> dict[str, str]:
     return {"principal": step.binding.principal, "what": step.binding.what}
 
 
-def problems_json(problems: Iterable[Problem]) -> list[dict[str, Any]]:
-    """Return problems as JSON types."""
-    return [{"code": p.code, "where": p.where, "message": p.message, "remedy": p.remedy} for p in problems]
+def outcome_json(
+    plan: dict[str, Any], acls: Plan, committed: int | None, problems: Iterable[Problem]
+) -> dict[str, Any]:
+    """Return what became of a failover or a failback as JSON types.
+
+    Args:
+        plan: what `failover_json` or `failback_json` returned.
+        acls: which ACLs change with it.
+        committed: how many positions were committed; None where nothing was tried (`--dry-run`).
+        problems: what went wrong.
+    """
+    return {
+        "dryRun": committed is None,
+        "plan": {**plan, "acls": _acls_json(acls)},
+        "committed": committed,
+        "problems": [
+            {"code": one.code, "where": one.where, "message": one.message, "remedy": one.remedy} for one in problems
+        ],
+    }

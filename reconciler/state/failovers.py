@@ -5,14 +5,18 @@ One record for each flow, and one for each of its copies, which says where that 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from reconciler.model.cluster import Cluster
+from reconciler.model.errors import Problem, Refused
 from reconciler.model.failover import Cut, FailedOver
+from reconciler.state.faults import unreachable
 from reconciler.state.journal import OWNED, Follower, Journal, Value
 
 _FLOW, _CUT = "failover", "failover-cut"
+_PAUSE = 0.05
 
 
 class Failovers:
@@ -26,12 +30,18 @@ class Failovers:
 
     def __init__(self, cluster: Cluster, topology: str, timeout: float = 10.0) -> None:
         self._journal = Journal(cluster, OWNED, timeout)
+        self._cluster = cluster
+        self._timeout = timeout
         self._topology = topology
         self._follower: Follower | None = None
         self._values: dict[str, Value] = {}
+        # The offset behind what was written here last.
+        self._written = 0
 
     def current(self) -> dict[str, FailedOver]:
         """Return them by flow; only the first call waits for the cluster, later ones take in what has arrived.
+
+        What was written through this is among it: that is waited for.
 
         Raises:
             Unreachable: AB310, the cluster does not answer.
@@ -45,13 +55,22 @@ class Failovers:
                 follower.close()
                 raise
             self._follower = follower
-        while arrived := list(self._follower.poll(0.0)):
+        deadline = time.monotonic() + self._timeout
+        while (arrived := list(self._follower.poll(self._patience))) or self._patience:
+            if not arrived and time.monotonic() > deadline:
+                raise unreachable(self._cluster, f"{self._journal.where} does not show what was written to it")
             for key, value in arrived:
                 if value is None:
                     self._values.pop(key, None)
                 else:
                     self._values[key] = value
         return failed_over(self._topology, self._values.values())
+
+    @property
+    def _patience(self) -> float:
+        """How long to wait for more to arrive: not at all, where all that was written here has."""
+        assert self._follower is not None, "it was made before"
+        return _PAUSE if self._follower.next_offset < self._written else 0.0
 
     def put(self, one: FailedOver) -> None:
         """Store the state of a flow, and wait until it is stored. Its cuts come first: who reads the state finds them.
@@ -70,15 +89,25 @@ class Failovers:
         if cuts:
             self._journal.write_all(cuts)
         state = {"phase": one.phase, "since": one.since, "by": one.by}
-        self._journal.write(f"{_FLOW}/{self._topology}/{one.flow}", self._of(_FLOW, one.flow) | state)
+        self._written = self._journal.write(f"{_FLOW}/{self._topology}/{one.flow}", self._of(_FLOW, one.flow) | state)
 
     def forget(self, one: FailedOver) -> None:
         """Take the state of a flow away, and wait until it is; errors are those of `put`."""
         # The flow's record goes first: without it cuts mean nothing.
-        self._journal.write(f"{_FLOW}/{self._topology}/{one.flow}", None)
+        self._written = self._journal.write(f"{_FLOW}/{self._topology}/{one.flow}", None)
         keys = [f"{_CUT}/{self._topology}/{one.flow}/{cut.remote}" for cut in one.cuts.values()]
         if keys:
-            self._journal.write_all(dict.fromkeys(keys))
+            self._written = self._journal.write_all(dict.fromkeys(keys))
+
+    def check_same(self, flow: str, seen: FailedOver | None) -> None:
+        """Make sure that nobody has gone on with a flow since it was looked at; who asks holds the lock.
+
+        Raises:
+            Refused: AB407, somebody has.
+        """
+        if self.current().get(flow) != seen:
+            message = "somebody has gone on with it while the plan was read"
+            raise Refused(Problem("AB407", f"flow {flow}", message, "run it again and read the new plan"))
 
     def close(self) -> None:
         """Close the connection."""
