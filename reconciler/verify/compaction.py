@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from reconciler.replicator.rewrite import Kept
 from reconciler.verify.describe import is_tombstone, key_of
+
+# Of so many keys is remembered what the target lacks, some 300 bytes each; then it is looked what becomes of them.
+MOST_KEYS = 200_000
 
 
 class Lacking(NamedTuple):
@@ -40,6 +43,11 @@ class Compaction:
     def __bool__(self) -> bool:
         return bool(self._lacking)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether no more should be remembered before it is known of some."""
+        return len(self._lacking) >= MOST_KEYS
+
     def lacks(self, record: Kept, target: int) -> int | None:
         """Take a record that the target lacks; return how many before it that are known to be replaced by it.
 
@@ -49,7 +57,7 @@ class Compaction:
             record: of the source.
             target: the offset at which it should stand.
         """
-        key = _digest(record)
+        key = digest(record)
         if key is None:
             return None
         replaced = self.came_again(record)
@@ -58,14 +66,13 @@ class Compaction:
 
     def came_again(self, record: Kept) -> int:
         """Take the next record of the source; return how many that the target lacks it has replaced."""
-        key = _digest(record)
+        key = digest(record)
         found = None if key is None else self._lacking.pop(key, None)
         return found.records if found else 0
 
-    def rest(self) -> Iterator[Lacking]:
-        """Yield what was replaced by nothing, in the order of the log."""
-        yield from sorted(self._lacking.values(), key=lambda one: one.last)
-        self._lacking.clear()
+    def open(self) -> dict[bytes, Lacking]:
+        """Return what is not known yet, by a digest of the key."""
+        return dict(self._lacking)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON types; `from_json` is its inverse."""
@@ -81,6 +88,7 @@ class Compaction:
         return cls({b64decode(key): Lacking(*one) for key, one in value.items()})
 
 
-def _digest(record: Kept) -> bytes | None:
+def digest(record: Kept) -> bytes | None:
+    """Return what stands for a record's key; None where it has none."""
     key = key_of(record)
     return None if key is None else blake2b(key, digest_size=16).digest()

@@ -8,43 +8,22 @@ not one for each record behind it. Pure: `work` hands in what `feed` reads.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Literal
 
-from reconciler.model.runs import CopyRecord
 from reconciler.model.verification import Difference, Findings, Kind
 from reconciler.replicator.rewrite import Kept
 from reconciler.verify.align import align, are_swapped
 from reconciler.verify.compaction import Compaction
-from reconciler.verify.describe import key_of, what_differs
-from reconciler.verify.pairing import Places, go_on_alike, hold_the_same, in_words
+from reconciler.verify.describe import may_be_one, what_differs
+from reconciler.verify.looking import WINDOWS, Approach
+from reconciler.verify.pairing import Places, Terms, go_on_alike, hold_the_same, in_words
 from reconciler.verify.side import Content, NeedMore, Side, Unreadable, content
 
-# How far is looked ahead for where both go on alike: a little, and more where that is not enough.
-_WINDOWS = (8, 64, 512, 4096, 16384)
-_SMALL = _WINDOWS[1]
+Wanted = Literal["", "meeting", "keys"]
 
-
-@dataclass(frozen=True)
-class Terms:
-    """How the two sides of a partition belong together.
-
-    Attributes:
-        identical: whether records are paired by their offsets; else by their order.
-        record: what is recorded of the copy: shifted runs, and records that were put aside.
-        copied_to: source offset below which all is copied; None where nobody knows.
-        source_end: up to where the source could be read when the comparison began.
-        repeats: whether records may stand twice at the target.
-        source_compacts: whether the source is a compacted topic.
-        target_compacts: whether the target is.
-    """
-
-    identical: bool
-    record: CopyRecord
-    copied_to: int | None
-    source_end: int
-    repeats: bool = False
-    source_compacts: bool = False
-    target_compacts: bool = False
+_SMALL = WINDOWS[1]
+# So often both logs are read ahead without having the same record in between; then they are strangers.
+_MOST_FAILED = 4
 
 
 class Comparer:
@@ -61,6 +40,10 @@ class Comparer:
     Attributes:
         places: where records should stand.
         compaction: as above.
+        meeting: offsets at both sides from which both go on alike, while one of them is not reached; compaction has
+            taken what stands before them. It may be set before it begins.
+        failed_meetings: how often no such place was found since both last had the same record. It may be set likewise.
+        wanted: what has to be done before it can go on; empty for nothing.
     """
 
     def __init__(
@@ -85,11 +68,20 @@ class Comparer:
         self._blind = 0
         # What stands for an unreadable batch on the other side: so many records of it.
         self._unread: tuple[Side, int] = source, 0
+        self.meeting: tuple[int, int] | None = None
+        # Whether it is known that what both windows hold is on one side alone.
+        self.failed_meetings, self._is_apart = 0, False
+        self.wanted: Wanted = ""
+        self._approach: Approach | None = None
         self._missed: list[Content] = []
         self._mind_end()
 
     def advance(self) -> Side | None:
-        """Compare as far as what was read allows; return the side of which more must be read, or None at the end."""
+        """Compare as far as what was read allows; return the side of which more must be read.
+
+        None is returned at the end, or where something is wanted first.
+        """
+        self.wanted = ""
         while True:
             try:
                 while self._step():
@@ -101,12 +93,26 @@ class Comparer:
             else:
                 return None
 
+    def met(self, meeting: tuple[int, int] | None) -> None:
+        """Take from where on both go on alike, after that was wanted; None if nowhere."""
+        self.meeting, self._is_apart = meeting, meeting is None
+        self.failed_meetings += self._is_apart
+
+    @property
+    def judged(self) -> int:
+        """The source offset below which records are compared, or will be: they speak for themselves."""
+        is_known = self._terms.identical or self._terms.copied_to is not None
+        return self._terms.copied(self.source.end) if is_known else self.source.next
+
     # --- one step -----------------------------------------------------------------------------------------------------
 
     def _step(self) -> bool:
         """Compare what stands next; return whether anything may follow."""
         if self._unread[1]:
             self._skip_unread(*self._unread)
+        if self.meeting is not None:
+            self._come_together(self.meeting)
+            return not self.wanted
         ours, theirs = self.source.whole(), self.target.whole()
         if ours is not None and theirs is not None and not self.compaction:
             fits = not self._terms.identical or self.places.fit(ours, theirs)
@@ -125,7 +131,7 @@ class Comparer:
             self._take_equal()
         else:
             self._mind_difference(original, copy)
-        return True
+        return not self.wanted
 
     def _take_equal(self) -> None:
         """Take equal records while both sides have some decoded: nothing else is to be asked of those."""
@@ -149,7 +155,7 @@ class Comparer:
     def _count(self, records: int, size: int) -> None:
         self._counts.records += records
         self._counts.bytes += size
-        self._streak, self._blind = None, 0
+        self._streak, self._blind, self.failed_meetings = None, 0, 0
 
     # --- where they differ --------------------------------------------------------------------------------------------
 
@@ -187,7 +193,8 @@ class Comparer:
 
     def _mind_difference(self, original: Kept, copy: Kept) -> None:
         """Find out what is wrong where two records should be the same and are not."""
-        if self._blind or not what_differs(original, copy):
+        is_blind = self._blind and (not self._terms.has_gaps or may_be_one(original, copy))
+        if is_blind or not what_differs(original, copy):
             # No shift makes them equal; or they are the same, written in another way.
             self._blind = max(0, self._blind - 1)
             self._changed(original, copy)
@@ -196,7 +203,7 @@ class Comparer:
 
     def _align(self) -> None:
         """Take both sides to where they go on alike."""
-        for size in _WINDOWS:
+        for size in WINDOWS:
             source, target = self.source.window(size), self.target.window(size)
             ours, theirs = list(map(content, source)), list(map(content, target))
             if are_swapped(ours, theirs):
@@ -208,7 +215,19 @@ class Comparer:
                 return
             if len(source) < size and len(target) < size:
                 break
-        self._blind = min(len(source), len(target)) - 1
+        else:
+            if self._terms.has_gaps and not self._is_apart and self.failed_meetings < _MOST_FAILED:
+                # Compaction may have taken more than this.
+                self.wanted = "meeting"
+                return
+        if self._terms.has_gaps and (len(source) != len(target) or not all(map(may_be_one, source, target))):
+            # None of these is on the other side.
+            sides = ((self.source, source), (self.target, target))
+            is_all = any(side.is_read and len(rows) < WINDOWS[-1] for side, rows in sides)
+            end, behind = (side.end if is_all else rows[-1].offset + 1 for side, rows in sides)
+            self.meeting, self._is_apart = (max(self._terms.copied(end), source[0].offset), behind), False
+            return
+        self._blind, self._is_apart = min(len(source), len(target)) - 1, False
         self._changed(source[0], target[0])
 
     def _leave_out(self, source: Sequence[Kept], target: Sequence[Kept], before: int, after: int) -> None:
@@ -223,21 +242,40 @@ class Comparer:
         pairs = self._pairs(ours, theirs)
         for original, copy in zip(ours[:pairs], theirs[:pairs], strict=True):
             self._changed(original, copy)
+        if self._terms.has_gaps:
+            self.meeting = source[before].offset, target[after].offset
+            return
         # With identical offsets compaction leaves holes, and moves nothing.
         for original in ours[pairs:]:
-            self._lacking(original, not identical, behind)
+            self._lacking(original, may_be_compacted=False, behind=behind)
         for copy in theirs[pairs:]:
-            self._surplus(copy, not identical, behind)
+            self._surplus(copy, may_be_compacted=False, behind=behind)
         self._move(distance)
 
     def _pairs(self, source: Sequence[Kept], target: Sequence[Kept]) -> int:
         """Return how many of the first records are the same ones, changed."""
-        terms, count = self._terms, min(len(source), len(target))
-        if terms.identical or not (terms.source_compacts or terms.target_compacts):
+        count = min(len(source), len(target))
+        if not self._terms.has_gaps:
             return count
-        # Either side may have lost what the other one has.
-        keys = [(key_of(ours), key_of(theirs)) for ours, theirs in zip(source, target, strict=False)]
-        return next((at for at, (ours, theirs) in enumerate(keys) if ours is None or ours != theirs), count)
+        # Where records are missing as well, another one of its key may hold the same.
+        is_gap = len(source) != len(target)
+        for at in range(count):
+            if not may_be_one(source[at], target[at]) or (is_gap and source[at].rest == target[at].rest):
+                return at
+        return count
+
+    def _come_together(self, meeting: tuple[int, int]) -> None:
+        """Take the next record before the place from which both go on alike: one was changed, or has no other."""
+        self._approach = self._approach or Approach(self.source, self.target, meeting)
+        original, copy = self._approach.next()
+        if original is not None and copy is not None:
+            self._changed(original, copy)
+        elif original is not None:
+            self._lacking(original, may_be_compacted=True)
+        elif copy is not None:
+            self._surplus(copy, may_be_compacted=True)
+        else:
+            self.meeting = self._approach = None
 
     def _reordered(self, count: int, what: str) -> None:
         pairs = [(self._take_original(), self.target.take()) for _ in range(count)]
@@ -266,20 +304,26 @@ class Comparer:
             return
         compacts = may_be_compacted and self._terms.target_compacts
         replaced = self.compaction.lacks(record, place) if compacts else None
+        self._missed = [*self._missed[-_SMALL:], content(record)]
         if replaced is not None:
             self._counts.compacted_target += replaced
+            if self.compaction.is_full:
+                self.wanted = "keys"
             return
-        self._missed = [*self._missed[-_SMALL:], content(record)]
         self._tell("missing", record.offset, place, f"the target does not have it{behind}")
 
     def _surplus(self, record: Kept, may_be_compacted: bool, behind: str = "") -> None:
         """Take the next record of the target, which the source does not have there."""
+        # Where either side may lack records, a swapped pair beside a gap is known by what follows.
+        ahead = self.source.window(WINDOWS[0]) if self._terms.has_gaps else ()
         self.target.take()
         place, before = self.source.next, self.source.went_by(record)
         if self._terms.repeats and before is not None:
             self._counts.repeated += 1
         elif content(record) in self._missed:
             self._tell("order", place, record.offset, f"it stands later than at the source{behind}")
+        elif (later := next((one for one in ahead if content(one) == content(record)), None)) is not None:
+            self._tell("order", later.offset, record.offset, "it stands earlier than at the source")
         elif before is not None:
             self._tell("duplicate", before, record.offset, f"it stands at the target once more{behind}")
         elif may_be_compacted and self._terms.source_compacts:
@@ -302,18 +346,14 @@ class Comparer:
             self._terms.identical or (copied_to is not None and original.offset < copied_to)
         ):
             self._lacking(original, may_be_compacted=True)
+        elif self.compaction:
+            self.wanted = "keys"
         else:
             self._finish()
             return False
-        return True
+        return not self.wanted
 
     def _finish(self) -> None:
-        for one in self.compaction.rest():
-            self._counts.compacted_target += one.records - 1 + one.is_tombstone
-            if not one.is_tombstone:
-                self._streak = None
-                what = "the target does not have it, and no later record of its key replaces it"
-                self._tell("missing", one.last, one.target, what)
         reached = self.source.end if self._terms.identical or self.source.is_over else self.source.next
         self._counts.behind = max(0, self._terms.source_end - reached)
         self.source.next, self.target.next = max(self.source.next, reached), max(self.target.next, self.target.end)

@@ -11,6 +11,7 @@ from reconciler.replicator.varint import read
 _SHOWN_HEADERS = 5
 
 Header = tuple[str, bytes | None]
+Identity = tuple[int, bytes | None]
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,27 @@ def key_of(record: Kept) -> bytes | None:
         return _bytes(record.rest, 0)[0]
     except (IndexError, ValueError):
         return None
+
+
+def identity(record: Kept) -> Identity:
+    """Return what tells a record from others of its key, whatever became of its value."""
+    return record.timestamp, key_of(record)
+
+
+def may_be_one(source: Kept, target: Kept) -> bool:
+    """Tell whether two records that stand at the same place are one, of which one thing was changed."""
+    if source.timestamp != target.timestamp:
+        return source.rest == target.rest
+    ours, theirs = _key_and_rest(source), _key_and_rest(target)
+    return ours[0] == theirs[0] or (ours[1] == theirs[1] and not is_tombstone(source))
+
+
+def _key_and_rest(record: Kept) -> tuple[bytes | None, bytes]:
+    try:
+        key, at = _bytes(record.rest, 0)
+    except (IndexError, ValueError):
+        return None, record.rest
+    return key, record.rest[at:]
 
 
 def is_tombstone(record: Kept) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from reconciler.model.runs import Runs
+from reconciler.model.runs import CopyRecord, Runs
 from reconciler.replicator.batch import CODEC_BITS, Batch
 from reconciler.replicator.rewrite import Kept
 from reconciler.verify.side import content
@@ -12,6 +13,38 @@ from reconciler.verify.side import content
 # So many records in a row are the same where two logs go on alike.
 _CONFIRMED = 3
 _NEVER = 2**63
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How the two sides of a partition belong together.
+
+    Attributes:
+        identical: whether records are paired by their offsets; else by their order.
+        record: what is recorded of the copy: shifted runs, and records that were put aside.
+        copied_to: source offset below which all is copied; None where nobody knows.
+        source_end: up to where the source could be read when the comparison began.
+        repeats: whether records may stand twice at the target.
+        source_compacts: whether the source is a compacted topic.
+        target_compacts: whether the target is.
+    """
+
+    identical: bool
+    record: CopyRecord
+    copied_to: int | None
+    source_end: int
+    repeats: bool = False
+    source_compacts: bool = False
+    target_compacts: bool = False
+
+    def copied(self, end: int) -> int:
+        """Return a source offset, or up to where the source is known to be copied if that is less."""
+        return end if self.copied_to is None else min(end, self.copied_to)
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether either side may have lost what the other one has, and nothing but their order tells."""
+        return not self.identical and (self.source_compacts or self.target_compacts)
 
 
 class Places:

@@ -89,6 +89,8 @@ class Progress:
         source_expired: offset below which the source deleted records before they were read; 0 for none.
         target_expired: likewise at the target.
         compaction: what a compacted target lacks so far.
+        meeting: offsets at both sides from which both go on alike, while not both of them are reached.
+        failed_meetings: how often no such place was found since both last had the same record.
         findings: what was found.
         is_done: whether nothing is left to be compared.
         failure: why it ended before; None where it did not.
@@ -101,6 +103,8 @@ class Progress:
     source_expired: int = 0
     target_expired: int = 0
     compaction: dict[str, Any] = field(default_factory=dict)
+    meeting: tuple[int, int] | None = None
+    failed_meetings: int = 0
     findings: Findings = field(default_factory=Findings)
     is_done: bool = False
     failure: Problem | None = None
@@ -122,7 +126,10 @@ class Progress:
             KeyError, TypeError, ValueError: the value is of another shape.
         """
         failure = None if value["failure"] is None else Problem(**value["failure"])
-        return cls(**{**value, "findings": Findings.from_json(value["findings"]), "failure": failure})
+        meeting = value.get("meeting")
+        meeting = None if meeting is None else (int(meeting[0]), int(meeting[1]))
+        findings = Findings.from_json(value["findings"])
+        return cls(**{**value, "meeting": meeting, "findings": findings, "failure": failure})
 
 
 @dataclass(frozen=True)

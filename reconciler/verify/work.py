@@ -10,6 +10,8 @@ import json
 import math
 import signal
 import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import NamedTuple
 
@@ -19,17 +21,33 @@ from reconciler.model.spec import FlowSpec
 from reconciler.replicator.batch import UnreadableBatch
 from reconciler.replicator.pace import Quota
 from reconciler.replicator.place import differ
-from reconciler.replicator.wire import ConnectionLost, ErrorCode, Loop, TopicInfo, Wire, error_name
+from reconciler.replicator.rewrite import Kept
+from reconciler.replicator.wire import (
+    LATEST,
+    ConnectionLost,
+    ErrorCode,
+    Loop,
+    TopicInfo,
+    Wire,
+    error_name,
+    stable_ends,
+)
 from reconciler.verify.begin import Log, find_pair
 from reconciler.verify.compaction import Compaction
-from reconciler.verify.comparer import Comparer, Terms
+from reconciler.verify.comparer import Comparer
+from reconciler.verify.doubts import Doubts, Look
 from reconciler.verify.feed import Feed
+from reconciler.verify.looking import Meeting, Scan
+from reconciler.verify.pairing import Terms
 from reconciler.verify.side import Side
 from reconciler.verify.slices import Bounds, Progress
 
 _REQUEST_TIMEOUT = 15.0
 _WAIT = 0.5
 _PAUSE = 0.002
+_NOT_LEADER = 6
+# A log may go on while it is looked at; so often it is asked where it ends.
+_MOST_ENDS = 3
 _REMEDY = "run it again"
 
 
@@ -154,29 +172,114 @@ class _Partition:
         )
         compaction = Compaction.from_json(progress.compaction)
         comparer = Comparer(source, target, terms, progress.findings, compaction, progress.moved)
-        feeds = {
-            "source": Feed(self._loop, self._source, sides.source, bounds.partition, source, bounds.committed),
-            "target": Feed(self._loop, self._target, sides.target, bounds.partition, target, True),
-        }
+        comparer.meeting, comparer.failed_meetings = progress.meeting, progress.failed_meetings
+        try:
+            while True:
+                async with self._reading(sides, (source, target), quota) as feeds:
+                    is_late = await self._advance(comparer, feeds, until)
+                if comparer.wanted == "meeting":
+                    await self._meet(sides, comparer, quota)
+                elif comparer.wanted == "keys":
+                    await self._look_at_keys(sides, comparer, quota)
+                else:
+                    return is_late
+        finally:
+            progress.source, progress.target = source.next, target.next
+            progress.source_expired, progress.target_expired = source.expired, target.expired
+            progress.moved, progress.compaction = comparer.places.moved, comparer.compaction.to_json()
+            # Where they go on is found anew, if retention has taken what comes next.
+            progress.meeting = comparer.meeting if progress.is_paired else None
+            progress.failed_meetings = comparer.failed_meetings
+
+    @asynccontextmanager
+    async def _reading(self, topics: _Sides, sides: Sequence[Side], quota: Quota) -> AsyncIterator[dict[str, Feed]]:
+        """Have sides filled, as long as somebody takes from them."""
+        feeds = {side.name: self._feed(topics, side) for side in sides}
         jobs = [self._loop.spawn(partial(feed.run, self._arrived, quota)) for feed in feeds.values()]
         try:
-            return await self._advance(comparer, feeds, until)
+            yield feeds
         finally:
             for feed in feeds.values():
                 feed.stopped = True
                 feed.room.ring()
             while not all(job.is_done for job in jobs):
                 await self._loop.sleep(_PAUSE)
-            progress.source, progress.target = source.next, target.next
-            progress.source_expired, progress.target_expired = source.expired, target.expired
-            progress.moved, progress.compaction = comparer.places.moved, comparer.compaction.to_json()
+
+    def _feed(self, topics: _Sides, side: Side) -> Feed:
+        if side.name == "source":
+            committed = self._bounds.committed
+            return Feed(self._loop, self._source, topics.source, self._bounds.partition, side, committed)
+        return Feed(self._loop, self._target, topics.target, self._bounds.partition, side, True)
+
+    # --- looks further away -------------------------------------------------------------------------------------------
+
+    async def _meet(self, topics: _Sides, comparer: Comparer, quota: Quota) -> None:
+        """Find out how far off both sides go on alike."""
+        sides = [Side(side.name, side.next, side.end) for side in (comparer.source, comparer.target)]
+        one = Meeting(*sides)
+        await self._look(topics, one, sides, quota)
+        comparer.met(one.found)
+
+    async def _look_at_keys(self, topics: _Sides, comparer: Comparer, quota: Quota) -> None:
+        """Find out what has become of what a compacted target lacks, and tell what is lost."""
+        first, behind = self._bounds.target_first, comparer.target.next
+        doubts = Doubts(comparer.compaction, first, behind, comparer.judged)
+        if (before := doubts.before()) is not None:
+            await self._scan(topics, before, doubts.stood_before, quota)
+        await self._scan(topics, doubts.behind(), doubts.came_later, quota)
+        if doubts:
+            await self._scan(topics, doubts.at_source(), doubts.is_at_source, quota)
+        doubts.tell(self._progress.findings)
+        comparer.compaction = Compaction()
+
+    async def _scan(self, topics: _Sides, look: Look, see: Callable[[Kept], None], quota: Quota) -> None:
+        at = look.first
+        for _ in range(_MOST_ENDS):
+            end = await self._end_now(topics, look.name) if look.end is None else look.end
+            if end <= at:
+                return
+            side = Side(look.name, at, end)
+            await self._look(topics, Scan(side, see), (side,), quota)
+            at = end
+
+    async def _look(self, topics: _Sides, taker: Meeting | Scan, sides: Sequence[Side], quota: Quota) -> None:
+        async with self._reading(topics, sides, quota) as feeds:
+            while (side := taker.advance()) is not None:
+                feed = feeds[side.name]
+                self._raise_trouble(feed, side)
+                if feed.jumped is not None:
+                    side.jump(feed.jumped)
+                    feed.jumped = None
+                for one in feeds.values():
+                    one.room.ring()
+                await self._arrived.wait(_WAIT)
+
+    async def _end_now(self, topics: _Sides, name: str) -> int:
+        """Return up to where a side can be read by now."""
+        number, is_source = self._bounds.partition, name == "source"
+        wire, topic = (self._source, topics.source) if is_source else (self._target, topics.target)
+        node = topic.partitions[number].node
+        try:
+            if is_source and not self._bounds.committed:
+                return await wire.offset(node, topic.name, number, LATEST)
+            ends = await stable_ends(wire, node, [(topic.name, number)])
+            if (end := ends.get((topic.name, number))) is None:
+                raise ErrorCode(_NOT_LEADER)
+        except (ConnectionLost, ErrorCode) as error:
+            raise Failed(_problem(error, f"{wire.cluster.where}, {topic.name}/{number}", wire.cluster)) from None
+        return end
+
+    def _raise_trouble(self, feed: Feed, side: Side) -> None:
+        if feed.trouble is not None:
+            raise Failed(_problem(feed.trouble, feed.where, self._cluster(side)))
+
+    # --- one after the other ------------------------------------------------------------------------------------------
 
     async def _advance(self, comparer: Comparer, feeds: dict[str, Feed], until: float) -> bool:
         progress, began = self._progress, (comparer.source.next, comparer.target.next)
         while (side := comparer.advance()) is not None:
             feed = feeds[side.name]
-            if feed.trouble is not None:
-                raise Failed(_problem(feed.trouble, feed.where, self._cluster(side)))
+            self._raise_trouble(feed, side)
             if feed.jumped is not None:
                 self._jump(side, feed.jumped)
                 if not progress.is_paired:
@@ -188,7 +291,7 @@ class _Partition:
             for one in feeds.values():
                 one.room.ring()
             await self._arrived.wait(_WAIT)
-        progress.is_done = True
+        progress.is_done = not comparer.wanted
         return False
 
     def _jump(self, side: Side, first: int) -> None:

@@ -147,6 +147,73 @@ def test_a_copy_that_begins_elsewhere_is_found_by_time_or_syncs(
     assert [one.kind for one in progress.findings.told] == ["unrelated"]
 
 
+def write(cluster: EmbeddedCluster, topic: str, numbers: range, values: str | None, keys: int = 2**31) -> None:
+    """Produce records as compacted topics have them; their times tell them apart."""
+    producer = Producer(cluster.client_config() | {"linger.ms": 10, "log_level": "2"})
+    for number in numbers:
+        value = None if values is None else f"{values}{number}".encode()
+        producer.produce(topic, value, b"key-%d" % (number % keys), 0, timestamp=1_700_000_000_000 + number)
+    assert producer.flush(30) == 0
+
+
+def compacted(source: EmbeddedCluster, target: EmbeddedCluster, topic: str) -> None:
+    make(source, target, [topic])
+    for cluster, name in ((source, topic), (target, f"east.{topic}")):
+        set_config(cluster, name, "cleanup.policy", "compact")
+
+
+def test_more_superseded_records_than_a_window_may_be_gone_at_the_target(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    compacted(source_cluster, target_cluster, topic_name)
+    old, new = range(17_000), range(17_000, 34_000)
+    for numbers in (old, new):
+        write(source_cluster, topic_name, numbers, "v", keys=17_000)
+    for numbers in (range(17_000, 17_500), range(17_501, 34_000)):
+        write(target_cluster, f"east.{topic_name}", numbers, "v", keys=17_000)
+    spec = translated(source, target, topic_name)
+    (bounds,) = looked_at(spec)
+    progress, _ = compared(spec, bounds)
+    found = progress.findings
+    assert [(one.kind, one.source, one.target) for one in found.told] == [("missing", 17_500, 500)]
+    assert (found.counts.records, found.counts.compacted_target) == (16_999, 17_000)
+
+
+def test_what_replaces_a_record_may_be_written_after_the_comparison_began(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    compacted(source_cluster, target_cluster, topic_name)
+    remote = f"east.{topic_name}"
+    write(source_cluster, topic_name, range(6), "v")
+    for numbers in (range(3), range(4, 6)):
+        write(target_cluster, remote, numbers, "v")
+    spec = translated(source, target, topic_name)
+    (bounds,) = looked_at(spec)
+    (found,) = verified(spec)
+    assert [(one.kind, one.source, one.target) for one in found.told] == [("missing", 3, 3)]
+    for cluster, topic in ((source_cluster, topic_name), (target_cluster, remote)):
+        write(cluster, topic, range(2, 4), "w")
+    found = compared(spec, bounds)[0].findings
+    assert (found.told, found.counts.records, found.counts.compacted_target) == ([], 5, 1)
+
+
+def test_a_tombstone_is_lost_while_the_target_has_what_it_deletes(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    compacted(source_cluster, target_cluster, topic_name)
+    remote = f"east.{topic_name}"
+    write(source_cluster, topic_name, range(6), "v")
+    write(source_cluster, topic_name, range(1, 5), None)
+    # What stood at 3 and 4 compaction has taken, and the tombstones of all but one.
+    write(target_cluster, remote, range(3), "v")
+    write(target_cluster, remote, range(5, 6), "v")
+    write(target_cluster, remote, range(2, 3), None)
+    (found,) = verified(translated(source, target, topic_name))
+    what = "the target does not have it, and still has what this tombstone deletes, at offset 1"
+    assert [(one.kind, one.source, one.target, one.what) for one in found.told] == [("missing", 6, 4, what)]
+    assert (found.counts.records, found.counts.compacted_target) == (5, 2)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_records_put_aside_are_known_from_what_is_recorded(
     source_cluster: EmbeddedCluster,

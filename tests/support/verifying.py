@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.model.runs import CopyRecord, Runs
 from reconciler.model.verification import Findings
 from reconciler.replicator.batch import Batch
+from reconciler.replicator.rewrite import Kept
 from reconciler.replicator.split import split
 from reconciler.replicator.visible import Gap
-from reconciler.verify.comparer import Comparer, Terms
+from reconciler.verify.compaction import Compaction
+from reconciler.verify.comparer import Comparer
+from reconciler.verify.doubts import Doubts, Look
+from reconciler.verify.looking import Meeting, Scan
+from reconciler.verify.pairing import Terms
 from reconciler.verify.side import Side
 from tests.support.batches import NONE, Content, build
 
@@ -41,38 +46,69 @@ def compare(
     *,
     ends: tuple[int, int] | None = None,
     at_once: int = 1,
+    now: tuple[Sequence[Batch | Gap], Sequence[Batch | Gap]] | None = None,
 ) -> Findings:
-    """Compare two logs from their first offsets to their ends, a few batches at once handed in when they are wanted."""
+    """Compare two logs from their first offsets to their ends, a few batches at once handed in when they are wanted.
+
+    Args:
+        source: the original's log.
+        target: the copy's.
+        terms: how they belong together.
+        ends: up to where they are compared; by default to their ends.
+        at_once: how many batches are read at once.
+        now: the logs as they stand when they are looked at once more; by default the same.
+    """
     found = Findings()
-    comparer(source, target, terms, found, ends=ends, at_once=at_once)
-    return found
-
-
-def comparer(
-    source: Sequence[Batch | Gap],
-    target: Sequence[Batch | Gap],
-    terms: Terms,
-    found: Findings,
-    *,
-    ends: tuple[int, int] | None = None,
-    at_once: int = 1,
-) -> Comparer:
-    """Compare as `compare` does; return what did it."""
     source_end, target_end = ends or (_end(source), _end(target))
-    left = {"source": list(source), "target": list(target)}
-    one = Comparer(
-        Side("source", _start(source), source_end),
-        Side("target", _start(target), target_end),
-        replace(terms, source_end=min(terms.source_end, source_end)),
-        found,
+    terms = replace(terms, source_end=min(terms.source_end, source_end))
+    logs, later = (
+        {"source": source, "target": target},
+        dict(zip(("source", "target"), now or (source, target), strict=True)),
     )
-    while (side := one.advance()) is not None:
+    sides = Side("source", _start(source), source_end), Side("target", _start(target), target_end)
+    one, first = Comparer(*sides, terms, found), _start(target)
+    while True:
+        _feed(one, sides, logs, at_once)
+        if one.wanted == "meeting":
+            further = Side("source", sides[0].next, sides[0].end), Side("target", sides[1].next, sides[1].end)
+            far = Meeting(*further)
+            _feed(far, further, logs, at_once)
+            one.met(far.found)
+        elif one.wanted == "keys":
+            _look_at_keys(Doubts(one.compaction, first, sides[1].next, one.judged), later, found, at_once)
+            one.compaction = Compaction()
+        else:
+            return found
+
+
+def _look_at_keys(doubts: Doubts, logs: Mapping[str, Sequence[Batch | Gap]], found: Findings, at_once: int) -> None:
+    def scan(look: Look, see: Callable[[Kept], None]) -> None:
+        side = Side(look.name, look.first, _end(logs[look.name]) if look.end is None else look.end)
+        _feed(Scan(side, see), (side,), logs, at_once)
+
+    if (before := doubts.before()) is not None:
+        scan(before, doubts.stood_before)
+    scan(doubts.behind(), doubts.came_later)
+    if doubts:
+        scan(doubts.at_source(), doubts.is_at_source)
+    doubts.tell(found)
+
+
+def _feed(
+    taker: Comparer | Meeting | Scan, sides: Sequence[Side], logs: Mapping[str, Sequence[Batch | Gap]], at_once: int
+) -> None:
+    """Hand in what is wanted, of what stands from where the sides were read."""
+    left = {side.name: [one for one in logs[side.name] if _behind(one) > side.read_to] for side in sides}
+    while (side := taker.advance()) is not None:
         items = left[side.name]
         side.add(items[:at_once])
         if not items:
             side.nothing_more()
         del items[:at_once]
-    return one
+
+
+def _behind(item: Batch | Gap) -> int:
+    return item.next_offset if isinstance(item, Batch) else item.next
 
 
 def _start(items: Sequence[Batch | Gap]) -> int:
@@ -85,5 +121,4 @@ def _start(items: Sequence[Batch | Gap]) -> int:
 def _end(items: Sequence[Batch | Gap]) -> int:
     if not items:
         return 0
-    last = items[-1]
-    return last.next_offset if isinstance(last, Batch) else last.next
+    return _behind(items[-1])

@@ -15,7 +15,8 @@ from reconciler.model.verification import Counts, Difference, Findings
 from reconciler.replicator.batch import HEADER_SIZE
 from reconciler.replicator.split import split
 from reconciler.replicator.visible import Gap
-from reconciler.verify.comparer import Comparer, Terms
+from reconciler.verify.comparer import Comparer
+from reconciler.verify.pairing import Terms
 from reconciler.verify.side import Side
 from tests.support.batches import (
     CODECS,

@@ -48,7 +48,7 @@ def compared(*told: Difference, failure: Problem | None = None, **counts: int) -
 
 def test_bounds_and_progress_come_back_from_json_as_they_were() -> None:
     assert Bounds.from_json(json.loads(json.dumps(BOUNDS.to_json()))) == BOUNDS
-    progress = Progress(4, 6, True, 1, 2, 3, {"aw==": [1, 2, 3, False]}, failure=PROBLEM)
+    progress = Progress(4, 6, True, 1, 2, 3, {"aw==": [1, 2, 3, False]}, (7, 8), 3, failure=PROBLEM)
     progress.findings.add(FOUND)
     assert Progress.from_json(json.loads(json.dumps(progress.to_json()))) == progress
 
@@ -60,7 +60,8 @@ def test_what_a_compacted_target_lacks_comes_back_as_it_was() -> None:
     assert one.lacks(record._replace(offset=5), 10) == 1
     assert one.lacks(Kept(6, 1_000, signed(-1) + signed(-1) + signed(0)), 11) is None
     again = Compaction.from_json(json.loads(json.dumps(one.to_json())))
-    assert list(again.rest()) == [Lacking(1, 5, 10, True)]
+    assert list(again.open().values()) == [Lacking(1, 5, 10, True)]
+    assert again.came_again(record._replace(offset=6)) == 1
     assert not again
 
 
