@@ -96,6 +96,9 @@ class Arrival:
         sides = Sides(leads, source.topic_id, takes, target.topic_id)
         if known is None or of_another or not known.is_begun:
             at_first_commit = partial(self._memory.change_later, place, partial(_begun, sides.copy_record()))
+            if is_in_group and not of_another:
+                # The word of it was lost, and of a quiet topic there may be no commit for long.
+                at_first_commit()
         channel.leave_out(() if known is None or of_another else known.aside_from(position))
         if self._committer.transactional_id:
             # Meanwhile another channel's doubt may have led to a new epoch.

@@ -18,7 +18,6 @@ from reconciler.model.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.batch import Batch
 from reconciler.replicator.intake import CannotPass, Form, items
-from reconciler.replicator.pace import FEW_RECORDS
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.pauses import Pauses
 from reconciler.replicator.place import Place, ReadUpto, Sides, Standing
@@ -34,6 +33,9 @@ QUEUE_BYTES = 4 * 2**20
 SLOW_BYTES = 256 * 1024
 # Then nothing is asked for before so little is left: a broker sends a batch whole again, and it is rewritten again.
 _SLOW_ROOM = SLOW_BYTES // 4
+# Brokers forget producers of old records, a few times an hour, and then take any sequence: who has been quiet for so
+# many seconds sends one batch alone, or a second one might be taken where the first is refused.
+_FORGOTTEN = 5.0
 
 
 class Channel:
@@ -80,16 +82,12 @@ class Channel:
         self.sides: Sides | None = None
         self.state = PartitionState.OPENING
         self.reason: Reason | None = None
-        self.position = -1
-        self.end = -1
-        self.fetch_at = -1
-        self.opening = 0
+        self.position = self.end = self.fetch_at = -1
+        self.opening = self.filled_offsets = 0
         self.retry_at = 0.0
-        self.lost_at = -math.inf
-        self.busy = False
+        self.lost_at = self._answered_at = -math.inf
+        self.busy = self.filling = False
         self.behind_since: float | None = None
-        self.filling = False
-        self.filled_offsets = 0
         self.newest_read = (-1, 0.0)
         self.queue = Queue()
         self.in_flight: deque[Parcel] = deque()
@@ -298,6 +296,7 @@ class Channel:
         self.filled_offsets += end - self._standing.end
         self._standing = self._standing._replace(end=end, shift=end - upto)
         self.position = upto
+        self._alone = True
         self._pauses.forget()
         self._mind_gap()
         self._park_when_drained(now)
@@ -310,13 +309,16 @@ class Channel:
             return False
         return len(self.in_flight) < (1 if self._alone else WINDOW)
 
-    def send(self, most_records: int = FEW_RECORDS) -> Parcel:
+    def send(self, small: int = 0, now: float = -math.inf) -> Parcel:
         """Take the next parcel out of the queue; it is in flight until `answered` or `lost`.
 
         Args:
-            most_records: batches of more records are not merged with others.
+            small: batches of fewer bytes are merged with others, of whatever number of records they are.
+            now: monotonic seconds.
         """
-        batch, size = self.queue.take(self._form.merge, most_records)
+        if not self.in_flight and not self._transactional and now - self._answered_at > _FORGOTTEN:
+            self._alone = True
+        batch, size = self.queue.take(self._form.merge, small)
         batch = self._form.coded(batch)
         self._sent_since_gap += size
         standing = self._standing
@@ -343,7 +345,7 @@ class Channel:
         if parcel.opening != self.opening:
             return True
         self.position = parcel.next_offset
-        self._alone = False
+        self._alone, self._answered_at = False, now
         self._pauses.forget()
         self._mind_gap()
         self._park_when_drained(now)

@@ -22,6 +22,7 @@ from reconciler.replicator.channel import Channel
 from reconciler.replicator.committing import PAUSE, PRODUCER_PATIENCE, Committing, Doubt, SyncWriter, Terms
 from reconciler.replicator.lease import Lease
 from reconciler.replicator.parcel import Parcel
+from reconciler.replicator.place import differ
 from reconciler.replicator.syncs import OffsetSync, with_position
 from reconciler.replicator.translated import TranslatedChannel
 from reconciler.replicator.wire import GROUP, ConnectionLost, ErrorCode, Loop, TopicInfo, Wire, commits
@@ -132,7 +133,7 @@ class Committer(Committing):
         try:
             await self._when_ready(lambda: commits.add_partitions(self._wire, producer, logs))
         except PartitionsRefused as refused:
-            self._refuse(wanting, refused)
+            self._refuse(wanting, refused, "WRITE")
             return
         self._began = self._began or time.monotonic()
         self._inside += [channel for channel in wanting if channel not in self._inside]
@@ -162,14 +163,14 @@ class Committer(Committing):
                     channel.reopen(reason, time.monotonic())
 
     @staticmethod
-    def _refuse(wanting: Sequence[TranslatedChannel], refused: PartitionsRefused) -> None:
+    def _refuse(channels: Iterable[TranslatedChannel], refused: PartitionsRefused, operation: str) -> None:
         """End the openings of the channels whose topics are not there or closed to us; the others ask again."""
         now = time.monotonic()
-        for channel in wanting:
+        for channel in channels:
             remote = channel.place.remote
             code = refused.codes.get((remote, channel.place.partition))
             if code is not None and channel.state is PartitionState.RUNNING:
-                channel.end_opening(*reasons.why_refused(ErrorCode(code), "WRITE", f"topic {remote}"), now)
+                channel.end_opening(*reasons.why_refused(ErrorCode(code), operation, f"topic {remote}"), now)
 
     async def _commit(self) -> None:
         """Commit the open transaction, if there is one or positions have moved without."""
@@ -187,7 +188,12 @@ class Committer(Committing):
             # From here on a loss makes this generation an old one, in whose name nobody can commit.
             member = self._holding()
             await self._when_ready(lambda: commits.add_offsets(self._wire, producer, member.group))
-            await self._when_ready(lambda: commits.commit_positions(self._wire, producer, member, moved))
+            try:
+                await self._when_ready(lambda: commits.commit_positions(self._wire, producer, member, moved))
+            except PartitionsRefused as refused:
+                # The next transaction goes without them: they may be none of those that it holds records of.
+                self._refuse(going, refused, "READ")
+                raise
         await self._look_at_leaders()
         await self._when_ready(lambda: commits.end(self._wire, producer, committed=True))
         self._began = self._syncs_at = None
@@ -235,10 +241,11 @@ class Committer(Committing):
         """Make sure that every partition of the transaction has a leader, those of positions and syncs included.
 
         Kafka 4.3.0 and 4.3.1 leave a marker out where there is none (KAFKA-20734): the records would never be seen, and
-        the positions never count.
+        the positions never count. And brokers before 4.1 are sent records for a topic's name: one that was made anew
+        takes them.
 
         Raises:
-            Doubt: one has none, or another one than the records were sent to.
+            Doubt: one has none, or another one than the records were sent to; or is of another topic.
             ErrorCode: nobody leads the group's.
         """
         await self._when_ready(lambda: self._wire.coordinator(self.member.group, GROUP))
@@ -256,6 +263,11 @@ class Committer(Committing):
             leader = topics[name].partitions.get(partition)
             if leader is None or leader.error or leader.node != node:
                 message = f"{name}/{partition} has lost its leader"
+                raise Doubt(message)
+        for channel in self._inside:
+            name = channel.place.remote
+            if channel.written and channel.sides and differ(channel.sides.target_id, topics[name].topic_id):
+                message = f"topic {name} was deleted and made anew"
                 raise Doubt(message)
 
     async def _abort(self, why: str) -> None:

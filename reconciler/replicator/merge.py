@@ -29,23 +29,23 @@ class Taken(NamedTuple):
     size: int
 
 
-def take(queue: deque[Any], limit: int, most_records: int = FEW_RECORDS) -> Taken:
+def take(queue: deque[Any], limit: int, small: int = 0) -> Taken:
     """Take the first batch out of `queue`, merged with those behind it that can travel with it.
 
     Args:
         queue: batches, and what else may stand between them; a batch is first.
         limit: about how many bytes a merged batch may have; 0 merges nothing.
-        most_records: batches with more records stay as they are.
+        small: batches of more than a few records stay as they are, unless they have fewer bytes than that.
     """
     first: Batch = queue.popleft()
     alone = Taken(first, first.size)
-    if not queue or not _may_merge(first, limit, most_records):
+    if not queue or not _may_merge(first, limit, small):
         return alone
     run = [first]
     size, expected = first.size, first.next_offset
     while queue:
         batch = queue[0]
-        if not isinstance(batch, Batch) or batch.base_offset != expected or not _may_merge(batch, limit, most_records):
+        if not isinstance(batch, Batch) or batch.base_offset != expected or not _may_merge(batch, limit, small):
             break
         size += len(batch.body)
         if size > limit:
@@ -62,9 +62,9 @@ def take(queue: deque[Any], limit: int, most_records: int = FEW_RECORDS) -> Take
         return alone
 
 
-def _may_merge(batch: Batch, limit: int, most_records: int) -> bool:
+def _may_merge(batch: Batch, limit: int, small: int) -> bool:
     return (
-        batch.record_count <= most_records
+        (batch.record_count <= FEW_RECORDS or batch.size < small)
         and not batch.attributes & CODEC_BITS
         and not batch.is_control
         and not batch.is_log_append_time

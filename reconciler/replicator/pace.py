@@ -18,9 +18,8 @@ _BURST_SECONDS = 0.2
 _AHEAD_SECONDS = 2.0
 # Batches of more records than this cost more to merge than they cost to send one by one.
 FEW_RECORDS = 16
-# Unless the window of a partition, five batches, has to last for that long.
-ANY_RECORDS = 2**31 - 1
-_LONG = 0.004
+# Unless the window of a partition, five batches, would carry less than 10 MB in a second.
+_WINDOW_RATE = 2_000_000
 # Over a line as short as this a usual fetch after the other is as quick as any; a busy broker takes as long at times.
 _NEAR = 0.01
 # A fetch asks for what a long line carries in so many round trips; fewer leave it idle for longer.
@@ -83,14 +82,9 @@ class RoundTrip:
         return min(self._quickest, self._before)
 
     @property
-    def is_long(self) -> bool:
-        """Whether the other side is far away."""
-        return _LONG <= self.seconds < math.inf
-
-    @property
-    def most_records(self) -> int:
-        """Of how many records a batch may be to be merged with others."""
-        return ANY_RECORDS if self.is_long else FEW_RECORDS
+    def small(self) -> int:
+        """Batches of fewer bytes are worth merging, of however many records: a window of them is too little."""
+        return int(self.seconds * _WINDOW_RATE) if self.seconds < math.inf else 0
 
 
 class FetchSize(RequestSize):

@@ -53,9 +53,9 @@ class Queue:
             self._items.append(item)
         return item.next
 
-    def take(self, limit: int, most_records: int) -> tuple[Batch, int]:
+    def take(self, limit: int, small: int) -> tuple[Batch, int]:
         """Take the batch that is first, merged as `merge.take` does; return also how many bytes left the queue."""
-        batch, size = take(self._items, limit, most_records)
+        batch, size = take(self._items, limit, small)
         self.bytes -= size
         return batch, size
 

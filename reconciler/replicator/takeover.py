@@ -145,6 +145,9 @@ class Takeover:
         end, producers = await self._standstill(place, target)
         logs, last = await self._logs(channel, source, target, end)
         if await self._lacks_padding(logs):
+            if self._was_open(logs):
+                # Passed over by declaration they are padded, which keeps the offsets.
+                self._loss(logs, Run(0, 0))
             await self._pad(channel, logs)
             return
         await refuse_truncated(self._source, logs, channel.read)
@@ -234,6 +237,11 @@ class Takeover:
         if logs.is_known or logs.end >= logs.first:
             return False
         return logs.start == logs.end or await is_padding(self._target, logs.place, logs.target, logs.start, logs.end)
+
+    def _was_open(self, logs: Logs) -> bool:
+        """Tell whether an empty copy stood at its original's first offset before: what is gone there was not copied."""
+        stored, now = self._memory.get(logs.place), (topic_id(logs.source), topic_id(logs.target))
+        return logs.end == 0 and stored is not None and None not in now and _ids(stored) == now
 
     async def _pad(self, channel: Channel, logs: Logs) -> None:
         """Bring an empty copy nearer to where its original begins; the next attempt goes on, or opens the channel."""

@@ -97,7 +97,7 @@ class Writer:
             pause = self._wire.throttled(self._node) or self._quota.pause(now) or self._patience(now)
             if pause:
                 return min(pause, _IDLE)
-            sent = self._collect()
+            sent = self._collect(now)
             if not sent:
                 return 0.0
             self._sent_at = now
@@ -117,7 +117,7 @@ class Writer:
                 return 0.0
         return _PATIENCE - waited
 
-    def _collect(self) -> Sent:
+    def _collect(self, now: float) -> Sent:
         """Take one parcel from each channel that may send, in turns, so that none waits for ever behind large ones."""
         sent: list[tuple[Channel, Parcel]] = []
         size, most = 0, self._quota.request_bytes(self._size.bytes)
@@ -126,7 +126,7 @@ class Writer:
             del self._ready[channel]
             if not channel.can_send() or channel.sides is None or channel.sides.target.node != self._node:
                 continue
-            parcel = channel.send(self._trip.most_records)
+            parcel = channel.send(self._trip.small, now)
             sent.append((channel, parcel))
             if channel.queue:
                 self._ready[channel] = None

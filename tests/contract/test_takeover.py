@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,7 @@ from reconciler.model.status import PartitionState
 from reconciler.replicator import takeover
 from reconciler.replicator.batch import Batch
 from reconciler.state.journal import COPIES, Journal
-from tests.contract.kafka import create, declared, delete
+from tests.contract.kafka import create, declared, delete, delete_records
 from tests.support.copying import (
     REMOTE,
     Running,
@@ -172,3 +173,24 @@ def test_a_remote_topic_made_anew_while_it_runs_is_copied_from_the_start(
         fill(source_cluster, topic_name, 10, 2)
         copying.wait(lambda status: [at(status, topic_name, n).position for n in range(2)] == [65, 55])
     assert identical(copying.spec, topic_name) == 120
+
+
+def test_what_was_deleted_before_the_first_record_was_copied_is_no_padding(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, topic_name: str
+) -> None:
+    """The copy stood at the original's beginning while that was empty: what came and went since was never copied."""
+    target, remote = declared("west", target_cluster), f"east.{topic_name}"
+    create(source_cluster, topic_name)
+    create(target_cluster, remote, 1, REMOTE)
+    copy(spec_of(source, target, topic_name), lambda status: all_running(status.partitions))
+    fill(source_cluster, topic_name, 90)
+    delete_records(source_cluster, topic_name, 50)
+    spec = spec_of(source, target, topic_name)
+    parked = copy(spec, lambda status: status.partitions[0].state is PartitionState.PARKED).at(topic_name)
+    assert (code(parked), log_end(target, remote)) == ("AB208", 0)
+    assert parked.reason is not None
+    assert "50 offsets" in parked.reason.text
+    spec = spec_of(source, target, topic_name)
+    passing = replace(spec, flow=replace(spec.flow, on_data_loss="continue"))
+    copy(passing, lambda status: status.partitions[0].position == 90)
+    assert identical(passing, topic_name) == 40

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator.channel import WINDOW, Channel
 from reconciler.replicator.place import Standing
+from reconciler.replicator.visible import Gap
 from reconciler.replicator.wire import ProduceAnswer
 from tests.support.batches import decode
 from tests.support.channels import (
@@ -56,6 +57,32 @@ def test_then_five_are_on_their_way_in_the_order_of_the_log() -> None:
     assert len(sent) == WINDOW == 5
     assert land(channel, sent[0])
     assert [parcel.base_offset for parcel in send_all(channel)] == [6]
+
+
+def test_who_was_quiet_sends_one_alone_as_brokers_forget() -> None:
+    channel = opened()
+    feed(channel, log(0, *ONE_EACH))
+    land(channel, channel.send(0, 100.0), now=100.0)
+    channel.send(0, 104.0)
+    assert channel.can_send()
+    land(channel, channel.in_flight[0], now=104.0)
+    # Anything may be in flight for long.
+    first = channel.send(0, 110.0)
+    assert not channel.can_send()
+    land(channel, first, now=110.0)
+    assert len(send_all(channel)) == WINDOW
+
+
+def test_behind_a_gap_one_travels_alone() -> None:
+    channel = opened(at_gap=lambda _: None)
+    feed(channel, log(0, 1, 1))
+    land(channel, channel.send())
+    land(channel, channel.send())
+    channel.queue.push(Gap(2, 5))
+    channel.filled(channel.opening, 5, 5, 0.0)
+    channel.fetch_at = 5
+    feed(channel, log(5, *ONE_EACH))
+    assert [parcel.base_offset for parcel in send_all(channel)] == [5]
 
 
 def test_after_every_opening_the_first_travels_alone_again() -> None:

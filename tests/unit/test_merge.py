@@ -177,7 +177,7 @@ def test_a_transactional_batch_is_a_plain_one_at_the_target() -> None:
 
 def test_many_records_are_merged_where_that_is_wanted() -> None:
     queue = deque(built([list(some(100))] * 3, 0))
-    assert take(queue, LIMIT, most_records=100).batch.record_count == 300
+    assert take(queue, LIMIT, small=LIMIT).batch.record_count == 300
 
 
 @given(st.binary(max_size=40), st.integers(1, 3))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.replicator.pace import ANY_RECORDS, FEW_RECORDS, Effort, FetchSize, Quota, RequestSize, Rest, RoundTrip
+from reconciler.replicator.pace import Effort, FetchSize, Quota, RequestSize, Rest, RoundTrip
 
 
 def test_it_halves_after_each_silence_but_never_to_nothing() -> None:
@@ -30,18 +30,19 @@ def test_it_grows_back_and_never_beyond_its_limit() -> None:
     assert size.bytes == 1_000_000
 
 
-def test_over_a_long_round_trip_batches_of_any_size_are_worth_merging() -> None:
+def test_batches_are_worth_merging_where_a_window_of_them_lasts_no_round_trip() -> None:
     trip = RoundTrip()
-    assert trip.most_records == FEW_RECORDS
-    trip.took(0.02, 100.0)
-    assert trip.most_records == ANY_RECORDS
+    assert trip.small == 0
+    trip.took(0.1, 100.0)
+    # Five of so many bytes in each round trip are 10 MB in a second.
+    assert trip.small == 200_000
 
 
 def test_a_busy_target_is_not_a_far_one() -> None:
     trip = RoundTrip()
     for tenths in range(200):
         trip.took(0.001 if tenths % 30 == 0 else 0.05, 100.0 + tenths / 10)
-        assert trip.most_records == FEW_RECORDS
+        assert trip.small == 2_000
 
 
 def test_a_target_that_moves_away_is_noticed() -> None:
@@ -49,9 +50,9 @@ def test_a_target_that_moves_away_is_noticed() -> None:
     trip.took(0.001, 100.0)
     for tenths in range(1, 110):
         trip.took(0.02, 100.0 + tenths / 10)
-    assert trip.most_records == ANY_RECORDS
+    assert trip.small == 40_000
     trip.took(0.001, 112.0)
-    assert trip.most_records == FEW_RECORDS
+    assert trip.small == 2_000
 
 
 def test_a_rest_is_as_long_as_its_turn_was_dear() -> None:

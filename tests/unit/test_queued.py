@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.replicator.batch import Batch
-from reconciler.replicator.pace import FEW_RECORDS
 from reconciler.replicator.queued import Item, Queue
 from reconciler.replicator.visible import Gap
 from tests.support.batches import Content, batch
@@ -48,7 +47,7 @@ def test_its_bytes_are_those_of_its_batches(shape: list[int]) -> None:
         if isinstance(gap := queue.first, Gap):
             queue.pass_gap(gap.next)
         else:
-            queue.take(0, FEW_RECORDS)
+            queue.take(0, 0)
     assert queue.bytes == 0
 
 

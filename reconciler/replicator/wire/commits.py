@@ -54,7 +54,7 @@ class Position:
 
 
 class PartitionsRefused(ErrorCode):
-    """Partitions were not added to a transaction, and neither were those that were asked for with them.
+    """Partitions, or positions of them, were not added to a transaction, which cannot go on as it was to.
 
     Attributes:
         codes: why, by partition.
@@ -157,6 +157,7 @@ async def commit_positions(
 
     Raises:
         ConnectionLost: no answer.
+        PartitionsRefused: some were refused for what their topics are; the transaction can hold the others alone.
         ErrorCode: refused: above all ILLEGAL_GENERATION and UNKNOWN_MEMBER_ID, this member may commit no more.
     """
     of_topic = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
@@ -174,9 +175,17 @@ async def commit_positions(
         max_version=_CLASSIC,
     )
     answer = await wire.ask(request, who.node)
-    for topic in answer.topics:
-        for partition in topic.partitions:
-            _check(partition.error_code)
+    codes = {
+        (topic.name, partition.partition_index): int(partition.error_code)
+        for topic in answer.topics
+        for partition in topic.partitions
+        if partition.error_code
+    }
+    for code in codes.values():
+        if code not in _OF_PARTITIONS:
+            raise ErrorCode(code)
+    if codes:
+        raise PartitionsRefused(codes)
 
 
 async def end(wire: Wire, transactor: Transactor, committed: bool) -> None:

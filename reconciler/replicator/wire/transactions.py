@@ -26,6 +26,8 @@ _TRANSACTIONAL_ID_NOT_FOUND = 105
 # An unfinished transaction whose owner is gone is aborted by its coordinator after this time.
 _TIMEOUT_MS = 60_000
 _CLASSIC = 3
+# States in which a coordinator has nothing more to write for a transactional id.
+_ENDED = frozenset({"Empty", "CompleteCommit", "CompleteAbort", "Dead"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,27 @@ async def names_of(wire: Wire, producer_ids: Collection[int]) -> dict[int, str]:
             continue
         found |= {int(one.producer_id): str(one.transactional_id) for one in answer.transaction_states}
     return found
+
+
+async def unfinished(wire: Wire, prefix: str) -> list[str]:
+    """Return the transactional ids with a prefix whose transactions are open, or have markers still to be written.
+
+    Those that no coordinator names to us are left out: brokers before 3.0 name none, and one that is away none of its
+    own.
+    """
+    found: set[str] = set()
+    for node in wire.nodes:
+        request = ListTransactionsRequest(state_filters=[], producer_id_filters=[], max_version=0)
+        try:
+            answer = await wire.ask(request, node)
+        except (ConnectionLost, ErrorCode):
+            continue
+        found |= {
+            str(one.transactional_id)
+            for one in answer.transaction_states
+            if one.transactional_id.startswith(prefix) and one.transaction_state not in _ENDED
+        }
+    return sorted(found)
 
 
 async def begin(wire: Wire, transactor: Transactor, topic: str, partition: int) -> None:

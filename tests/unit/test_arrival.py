@@ -1,0 +1,91 @@
+"""Where a copy with offsets of its own goes on: what is remembered of it beside the group's position."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from reconciler.model.runs import CopyRecord
+from reconciler.replicator import arrival as module
+from reconciler.replicator.arrival import Arrival
+from reconciler.replicator.memory import Change
+from reconciler.replicator.note import Note
+from reconciler.replicator.place import Place
+from reconciler.replicator.translated import TranslatedChannel
+from reconciler.replicator.wire import EARLIEST, LATEST, Leader, TopicInfo, commits
+from reconciler.replicator.wire.commits import Log, Position
+
+PLACE = Place("orders", 0, "r.orders", "translated")
+SOURCE, TARGET = (
+    TopicInfo(name, uuid.UUID(int=number), 0, {0: Leader(1, 1, 0)})
+    for number, name in enumerate((PLACE.topic, PLACE.remote), 1)
+)
+IDS = str(SOURCE.topic_id), str(TARGET.topic_id)
+
+
+class Around:
+    """Both clusters, the committer and the memory of a task."""
+
+    transactional_id = "mine"
+    member = None
+
+    def __init__(self, known: CopyRecord | None) -> None:
+        self.record = known
+
+    async def producer(self, _channel: object) -> tuple[int, int]:
+        return 7, 1
+
+    def failed(self, _channel: object) -> None: ...
+
+    async def refresh(self) -> None: ...
+
+    def get(self, _place: Place) -> CopyRecord | None:
+        return self.record
+
+    def change_later(self, _place: Place, how: Change) -> None:
+        self.record = how(self.record)
+
+    async def offset(self, _node: int, _topic: str, _partition: int, which: int) -> int:
+        return {EARLIEST: 0, LATEST: 1000}[which]
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Open a channel whose group holds a position, with what is remembered of the copy before; return what is after."""
+
+    async def nobody(*_: object) -> list[object]:
+        return []
+
+    async def positions(*_: object) -> dict[Log, Position]:
+        return {(PLACE.remote, 0): Position(1000, str(Note(*IDS, "mine", 0, 1)))}
+
+    monkeypatch.setattr(module, "fence_the_dead", nobody)
+    monkeypatch.setattr(module, "unended", nobody)
+    monkeypatch.setattr(commits, "positions", positions)
+    start = SimpleNamespace(at="earliest", offsets_of=lambda _: ())
+    flow: Any = SimpleNamespace(start=start, on_recreate="park", on_data_loss="park", name="flow")
+
+    def opened(known: CopyRecord | None) -> CopyRecord | None:
+        around: Any = Around(known)
+        channel = TranslatedChannel(PLACE, around.failed)
+        asyncio.run(Arrival(flow, around, around, around, around, around).open(channel, SOURCE, TARGET))
+        assert channel.position == 1000
+        record: CopyRecord | None = around.record
+        return record
+
+    return opened
+
+
+@pytest.mark.parametrize("known", [None, CopyRecord(*IDS, is_begun=False)], ids=["nothing", "not that it has begun"])
+def test_a_copy_whose_first_word_was_lost_is_known_to_have_begun(opened: Any, known: CopyRecord | None) -> None:
+    record = opened(known)
+    assert (record.source_id, record.target_id, record.is_begun) == (*IDS, True)
+
+
+def test_of_one_that_is_known_nothing_is_said(opened: Any) -> None:
+    known = CopyRecord(*IDS, is_begun=True)
+    assert opened(known) is known
