@@ -93,8 +93,10 @@ class Asker:
             if log in stable and log in ends
         }
 
-    def at_time(self, logs: Collection[Log], milliseconds: int) -> dict[Log, int]:
-        """Return the first offset of each partition whose record is not older than a time; those without are left out.
+    def at_time(self, logs: Collection[Log], milliseconds: int) -> dict[Log, int | None]:
+        """Return the first offset of each partition whose record is not older than a time, None where all are older.
+
+        Partitions that are not there, or have no leader just now, are left out.
 
         Args:
             logs: which ones.
@@ -104,7 +106,7 @@ class Asker:
             AnabranchError: as `bounds` says.
         """
         found = self._told(self._asked(logs, OffsetSpec.for_timestamp(milliseconds)))
-        return {log: offset for log, offset in found.items() if offset >= 0}
+        return {log: offset if offset >= 0 else None for log, offset in found.items()}
 
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
         """Return what topics of some names are; those that are not there are left out.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from reconciler.checkpoints import reading
+from reconciler.checkpoints.bounds import Asker
 from reconciler.checkpoints.formats import (
     BLANK,
     FLOW_HEADER,
@@ -36,7 +37,7 @@ Item = TypeVar("Item")
 class CheckpointWriter:
     """Writes the checkpoints of one source cluster's groups; what is there already is not written again.
 
-    There is one writer of a topic; of what another one writes meanwhile it learns by `refresh`.
+    Several may write into one topic: of what another one writes, or of a topic made anew, it learns by `refresh`.
 
     Args:
         cluster: the target.
@@ -55,16 +56,36 @@ class CheckpointWriter:
         self._timeout = timeout
         self.topic = checkpoints_topic(source, separator)
         self._journal = Journal(cluster, JournalTopic(self.topic, _CHECKPOINTS), timeout)
+        self._asker = Asker(cluster, timeout)
         self._known: dict[CheckpointKey, Checkpoint] | None = None
+        # The topic's id, and its end behind what we know.
+        self._seen: tuple[str | None, int] | None = None
 
-    def refresh(self) -> Mapping[CheckpointKey, Checkpoint]:
-        """Make the topic if it is missing, and return what stands in it.
+    def close(self) -> None:
+        """Close the connection."""
+        self._asker.close()
+
+    @property
+    def known(self) -> Mapping[CheckpointKey, Checkpoint]:
+        """What was last read or written; nothing is asked."""
+        return self._known or {}
+
+    def refresh(self) -> dict[CheckpointKey, Checkpoint]:
+        """Make the topic if it is missing, and return what stands in it; it is read where others have written there.
 
         Raises:
             Unreachable: AB310, the cluster does not answer.
             EnvironmentFault: AB311, it cannot be made; AB313, it may not be read.
         """
-        return self._read()
+        made = self._journal.ensure()
+        topic = self._asker.topics([self.topic]).get(self.topic)
+        bounds = self._asker.bounds([(self.topic, 0)]).get((self.topic, 0))
+        seen = None if topic is None or bounds is None else (topic.topic_id, bounds.end)
+        if self._known is None or seen is None or seen != self._seen:
+            # What comes while it is read is read once more.
+            self._known = {} if made else newest(reading.records(self._cluster, self.topic, self._timeout))
+            self._seen = seen
+        return self._known
 
     def emit(self, checkpoints: Iterable[Checkpoint]) -> int:
         """Write those of some checkpoints that are not in the topic as they are, and wait until they are stored.
@@ -82,7 +103,7 @@ class CheckpointWriter:
         known = self.standing()
         changed = [one for key, one in {one.key: one for one in checkpoints}.items() if known.get(key) != one]
         for part in _parts(changed):
-            self._journal.store([(checkpoint_key(one.key), checkpoint_value(one)) for one in part])
+            self._store([(checkpoint_key(one.key), checkpoint_value(one)) for one in part])
             known.update((one.key, one) for one in part)
         return len(changed)
 
@@ -102,7 +123,7 @@ class CheckpointWriter:
         known = self.standing()
         gone = [key for key in known if is_gone(key)]
         for part in _parts(gone):
-            self._journal.store([(checkpoint_key(key), BLANK) for key in part])
+            self._store([(checkpoint_key(key), BLANK) for key in part])
             for key in part:
                 del known[key]
         return len(gone)
@@ -113,12 +134,15 @@ class CheckpointWriter:
         Raises:
             AnabranchError: as `refresh` says.
         """
-        return self._read() if self._known is None else self._known
+        return self.refresh() if self._known is None else self._known
 
-    def _read(self) -> dict[CheckpointKey, Checkpoint]:
-        made = self._journal.ensure()
-        self._known = {} if made else newest(reading.records(self._cluster, self.topic, self._timeout))
-        return self._known
+    def _store(self, records: Sequence[tuple[bytes, bytes]]) -> None:
+        # What is stored by half is read again.
+        before, self._seen = self._seen, None
+        self._journal.store(records)
+        if before is not None:
+            topic_id, end = before
+            self._seen = topic_id, end + len(records)
 
 
 class HeartbeatWriter:

@@ -20,6 +20,8 @@ from reconciler.model.errors import DeclaredInputError, Problem
 VERSION = 1
 LARGEST_OFFSET = 2**63 - 1
 _LARGEST_PARTITION = 2**31 - 1
+# Zeros before it are nothing wrong; thousands of digits Python would refuse to read.
+_LONGEST_NUMBER = 100
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 _NEEDED = ("topic", "partition", "offset")
 _SHAPE = '{"version": 1, "offsets": [{"group": …, "topic": …, "partition": …, "offset": …}, …]}'
@@ -100,18 +102,35 @@ def _wrong(kind: Kind, row: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         value = row.get(name)
         if not isinstance(value, str) or not value:
             yield f"expected a {name}; found {_found(value)}", f"name the {name}"
+        elif not _is_text(value):
+            yield f"expected a {name}; found {_found(value)}, which is no Unicode text", f"name the {name}"
     for name, largest in (("partition", _LARGEST_PARTITION), ("offset", LARGEST_OFFSET)):
         if (message := _wrong_number(row.get(name), largest)) is not None:
             yield f"{name}: {message}", f"write a whole number from 0 to {largest}"
-    if not isinstance(said := row.get("metadata"), str | None):
+    said = row.get("metadata")
+    if not isinstance(said, str | None):
         yield f"metadata: expected text; found {_found(said)}", "write text, or leave it out"
+    elif said is not None and not _is_text(said):
+        yield f"metadata: expected text; found {_found(said)}, which is no Unicode text", "write text"
+
+
+def _is_text(value: str) -> bool:
+    """Tell whether a string can be written: JSON can name halves of characters."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _wrong_number(value: object, largest: int) -> str | None:
     """Say what is wrong with a number as CSV or JSON has it; None for nothing."""
-    if isinstance(value, str) and value.removeprefix("-").isdecimal() and value.isascii():
-        # Longer ones Python would refuse to read.
-        number = int(value[:30])
+    if isinstance(value, str):
+        if not (value.removeprefix("-").isdecimal() and value.isascii()):
+            return f"expected a whole number; found {_found(value)}"
+        if len(value) > _LONGEST_NUMBER:
+            return f"expected at most {largest}; found {len(value)} digits"
+        number = int(value)
     elif isinstance(value, int) and not isinstance(value, bool):
         number = value
     else:
@@ -122,7 +141,10 @@ def _wrong_number(value: object, largest: int) -> str | None:
 
 
 def _found(value: object) -> str:
-    return "nothing" if value in (None, "") else json.dumps(value, ensure_ascii=False)
+    if value in (None, ""):
+        return "nothing"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if _is_text(text) else json.dumps(value)
 
 
 def _kind(path: Path, columns: Mapping[str, int]) -> Kind:
@@ -196,6 +218,9 @@ def _json_rows(path: Path, text: str) -> tuple[list[Row], dict[str, int]]:
         value = json.loads(text)
     except JSONDecodeError as error:
         raise _unusable(path, error.lineno, f"is not JSON: {error.msg}", f"write {_SHAPE}") from None
+    except ValueError:
+        # Of thousands of digits; Python does not tell where.
+        raise _unusable(path, 0, "has a number that is too long", f"write {_SHAPE}") from None
     except RecursionError:
         raise _unusable(path, 0, "is nested too deeply", f"write {_SHAPE}") from None
     if not isinstance(value, dict) or value.get("version") != VERSION or not isinstance(value.get("offsets"), list):

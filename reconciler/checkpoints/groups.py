@@ -114,6 +114,14 @@ class Groups:
         others = [self.not_handled(name, kinds[name]) for name in matching if kinds[name] in _STATE_OF]
         return [name for name in matching if not _no_consumers(name, kinds[name])], others
 
+    def others(self) -> dict[str, Problem]:
+        """Return the groups whose state is more than what they have committed, each with why nobody can move it.
+
+        Raises:
+            Unreachable: AB310, no answer.
+        """
+        return {name: self.not_handled(name, kind) for name, kind in sorted(self.kinds().items()) if kind in _STATE_OF}
+
     def not_handled(self, group: str, protocol: str) -> Problem:
         """Return the problem that a group is one whose offsets nobody can move."""
         return Problem("AB629", self._where(group), *_no_consumers(group, protocol))
@@ -177,8 +185,19 @@ class Groups:
         """
         return self._asker.bounds(self._known(logs))
 
-    def at_time(self, logs: Iterable[Log], milliseconds: int) -> dict[Log, int]:
-        """Return the first offset of each log whose record is not older than a time; logs without one are left out.
+    def ids(self, topics: Iterable[str]) -> dict[str, str | None]:
+        """Return the ids of topics, None where the brokers have none; topics that are not there are left out.
+
+        Raises:
+            EnvironmentFault: AB313, with the topic that we may not DESCRIBE.
+            Unreachable: AB310, no answer.
+        """
+        return {name: topic.topic_id for name, topic in self._asker.topics(sorted(set(topics))).items()}
+
+    def at_time(self, logs: Iterable[Log], milliseconds: int) -> dict[Log, int | None]:
+        """Return the first offset of each log whose record is not older than a time, None where all are older.
+
+        Logs that are not there, or have no leader just now, are left out.
 
         Args:
             logs: which ones.
@@ -189,6 +208,11 @@ class Groups:
             Unreachable: AB310, no answer.
         """
         return self._asker.at_time(self._known(logs), milliseconds)
+
+    def without_leader(self, log: Log) -> Problem:
+        """Return the problem that nobody tells anything of a partition."""
+        where = f"{self.cluster.where}, topic {log[0]}, partition {log[1]}"
+        return Problem("AB630", where, "it has no leader now", "wait until its brokers are up")
 
     def _known(self, logs: Iterable[Log]) -> list[Log]:
         return sorted({(topic, number) for topic, number in logs if 0 <= number < self.partitions.get(topic, 0)})

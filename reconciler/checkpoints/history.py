@@ -35,9 +35,11 @@ class _Copy:
     def __init__(self) -> None:
         self.runs = Runs()
         self.note = Note()
+        self.last: OffsetSync | None = None
         self._pending: list[OffsetSync] = []
 
     def add(self, sync: OffsetSync) -> None:
+        self.last = sync
         self._pending.append(sync)
         if sync.position is not None:
             note = Note.parse(sync.position.note)
@@ -96,6 +98,11 @@ class History:
         """Return of which topics that is told."""
         copy = self._copies.get(log)
         return Note() if copy is None else copy.note
+
+    def last(self, log: Log) -> OffsetSync | None:
+        """Return the last word on one partition, which says the position that was committed with it, if it says one."""
+        copy = self._copies.get(log)
+        return None if copy is None else copy.last
 
     def refresh(self) -> None:
         """Read what was told since the last time.

@@ -72,8 +72,6 @@ class Rounds:
         # By alias; made in the first round that needs them.
         self._groups: dict[str, Groups] = {}
         self._settled = Settled()
-        # Whether anything is known of the topic of checkpoints.
-        self._has_read = False
         # When an offset was last committed, by this process.
         self._committed_at: dict[CheckpointKey, float] = {}
         self._renew_after: float | None = None
@@ -81,18 +79,9 @@ class Rounds:
     def close(self) -> None:
         """Close the connections."""
         self._translator.close()
+        self._writer.close()
         for one in self._groups.values():
             one.close()
-
-    def begin(self) -> None:
-        """Read the topic anew: somebody else may have written there.
-
-        Raises:
-            AnabranchError: as `CheckpointWriter.refresh` says.
-        """
-        known = dict(self._writer.standing()) if self._has_read else {}
-        self._settled.forget(known, self._writer.refresh())
-        self._has_read = True
 
     def round(self) -> Round:
         """Look once at all groups of the flow.
@@ -107,8 +96,10 @@ class Rounds:
         groups = [name for name in taken if name not in against]
         committed = [one for one in there.committed(groups) if self._takes(one.topic)]
         checkpoints, unknown = self._translated(committed)
-        self._settled.learn(self._writer.standing())
-        self._has_read = True
+        # Another process may have had the turn, or believe to have it; other flows write there, too.
+        known, standing = self._writer.known, self._writer.refresh()
+        self._settled.forget(known, standing)
+        self._settled.learn(standing)
         written = self._writer.emit(checkpoints)
         taken_back = self._take_back(there, kinds.keys(), {one.key for one in checkpoints}, unknown)
         standing = self._writer.standing()
@@ -160,14 +151,16 @@ class Rounds:
         Other flows from the same source write into the same topic: theirs are left to them.
         """
         missing = {key.group for key in self._writer.standing() if key.group not in listed}
-        # Refused where a group is only hidden from us: then nothing is taken back.
-        there.committed(sorted(missing))
+        # Refused where a group is only hidden from us: then nothing is taken back. Others were not listed just now, as
+        # where their coordinator is about to come back.
+        unlisted = {one.group for one in there.committed(sorted(missing))}
+        missing -= unlisted
         remotes = {self._flow.remote_topic(topic) for topic in there.partitions if self._takes(topic)}
         # What cannot be translated just now was true once.
         remotes -= {self._flow.remote_topic(topic) for topic in unknown}
 
         def is_gone(key: CheckpointKey) -> bool:
-            is_taken = key not in now and self._flow.groups.takes(key.group)
+            is_taken = key not in now and key.group not in unlisted and self._flow.groups.takes(key.group)
             return is_taken and (key.topic in remotes or key.group in missing)
 
         return self._writer.take_back(is_gone)

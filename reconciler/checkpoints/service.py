@@ -57,7 +57,6 @@ class CheckpointService(Looker):
         if not is_ours:
             return False
         if not self._has_begun:
-            self._rounds.begin()
             self._has_begun, self._due = True, 0.0
         if time.monotonic() < self._due:
             return False

@@ -2,7 +2,7 @@
 
 Kafka's own group protocol decides: each is a member of one group that subscribes to a topic of one partition, and who
 is assigned it has the turn. A member that dies loses it after the session's end. Two may believe to have it for a
-moment; both write the same then.
+moment: what an older look of one of them leaves behind, the next round of the other mends.
 """
 
 from __future__ import annotations

@@ -90,7 +90,15 @@ def _in_file(path: Path, way: Way) -> list[Question]:
     except (OSError, UnicodeDecodeError) as error:
         problem = Problem("AB650", str(path), f"cannot be read: {error}", "name a file of UTF-8 text that is there")
         raise DeclaredInputError(problem) from None
-    reader = csv.DictReader(text.splitlines())
+    try:
+        return _asked(path, csv.DictReader(text.splitlines()), way)
+    except csv.Error as error:
+        problem = Problem("AB650", str(path), f"is not CSV: {error}", _REMEDY)
+        raise DeclaredInputError(problem) from None
+
+
+def _asked(path: Path, reader: csv.DictReader[str], way: Way) -> list[Question]:
+    """Return what the rows of a file name; errors are those of `_in_file`, or csv's."""
     lacking = [name for name in _NEEDED if name not in (reader.fieldnames or ())]
     if lacking:
         message = f"there is no column {', '.join(lacking)}"

@@ -248,20 +248,33 @@ class _Place:
     time: int = 0
 
     def asked(self, groups: Groups, owner: str, logs: Sequence[Log], where: str) -> list[Asked]:
-        """Return what that means for some logs; what is not there stands at 0, to be told so."""
+        """Return what that means for some logs; what is not there stands at 0, to be told so.
+
+        Raises:
+            EnvironmentFault: AB630, a partition has no leader, so that nobody tells.
+            AnabranchError: as `Groups.bounds` says.
+        """
         from reconciler.model.committed import Asked
 
-        if self.offset is not None:
-            places = dict.fromkeys(logs, self.offset)
-        else:
-            bounds = groups.bounds(logs)
-            places = {log: one.start if self.end == "earliest" else one.stable for log, one in bounds.items()}
-            if not self.end:
-                # Where all records are older, the next one that comes is the first.
-                places |= groups.at_time(bounds, self.time)
+        places = dict.fromkeys(logs, self.offset) if self.offset is not None else self._looked_up(groups, logs)
         return [
             Asked(owner, *log, places.get(log, 0), "", f"{where}, topic {log[0]}, partition {log[1]}") for log in logs
         ]
+
+    def _looked_up(self, groups: Groups, logs: Sequence[Log]) -> dict[Log, int]:
+        """Return the places of those logs that are there."""
+        bounds = groups.bounds(logs)
+        places = {log: one.start if self.end == "earliest" else one.stable for log, one in bounds.items()}
+        told = set(bounds)
+        if not self.end:
+            found = groups.at_time(bounds, self.time)
+            told &= found.keys()
+            # Where all records are older, the next one that comes is the first.
+            places |= {log: offset for log, offset in found.items() if offset is not None}
+        if untold := [log for log in logs if log not in told and log[1] < groups.partitions.get(log[0], 0)]:
+            # Later it may have one, and hold 0.
+            raise EnvironmentFault([groups.without_leader(log) for log in untold])
+        return places
 
 
 def _place(to: str) -> _Place:

@@ -12,7 +12,9 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from reconciler.checkpoints import reading
+from reconciler.checkpoints.emit import CheckpointWriter
 from reconciler.checkpoints.formats import Checkpoint, newest
+from reconciler.checkpoints.groups import Groups
 from reconciler.checkpoints.rounds import Round, Rounds
 from reconciler.checkpoints.service import looking_after_groups
 from reconciler.checkpoints.turn import Turn
@@ -151,14 +153,53 @@ def test_who_went_back_while_it_had_members_at_the_target_goes_back_there_when_t
         pair.commit(10, 70)
         shared = rounds.round()
         assert (shared.present, moved(shared)) == ((pair.group,), (2, 0, 0))
-        # Nothing has moved since at the source, and it is looked at once more; its turn begins anew as well.
-        rounds.begin()
+        # Nothing has moved since at the source, and it is looked at once more.
         assert (rounds.round().present, pair.there()) == ((pair.group,), [40, 60])
     # What the members had read by the time they left: partition 0 is further than it is at the source.
     leave_behind(target_cluster, pair.group, {(pair.remote, 0): 90, (pair.remote, 1): 90})
     until(lambda: rounds.round().present == ())
     # The one went back, the other did not.
     assert pair.there() == [10, 90]
+    assert moved(rounds.round()) == (0, 0, 0)
+    rounds.close()
+
+
+def test_what_others_wrote_or_took_back_is_written_again(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster
+) -> None:
+    pair = Pair(source_cluster, target_cluster, "identical")
+    pair.commit(30, 40)
+    rounds = pair.rounds()
+    assert moved(rounds.round()) == (2, 2, 0)
+    expected = set(pair.checkpoints())
+    # One that stood still since it had looked writes what it saw then.
+    other = CheckpointWriter(pair.spec.target, pair.alias)
+    assert other.emit([Checkpoint(pair.group, pair.remote, 0, 5, 5)]) == 1
+    assert (moved(rounds.round()), set(pair.checkpoints())) == ((1, 0, 0), expected)
+    # Another flow takes them for those of a group that is gone.
+    other.refresh()
+    assert other.take_back(lambda key: key.group == pair.group) == 2
+    other.close()
+    assert (moved(rounds.round()), set(pair.checkpoints())) == ((2, 0, 0), expected)
+    client: AdminClient = admin(target_cluster)
+    client.delete_topics([other.topic])[other.topic].result(ANSWER_SECONDS)
+    until(lambda: moved(rounds.round()) == (2, 0, 0))
+    assert (moved(rounds.round()), set(pair.checkpoints())) == ((0, 0, 0), expected)
+    rounds.close()
+
+
+def test_who_is_not_listed_for_a_moment_is_not_gone(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = Pair(source_cluster, target_cluster, "identical")
+    pair.commit(30, 40)
+    rounds = pair.rounds()
+    assert moved(rounds.round()) == (2, 2, 0)
+    with monkeypatch.context() as patched:
+        # Its coordinator has just moved, and its new broker is asked for the list before it has read the group.
+        patched.setattr(Groups, "kinds", lambda self: {})
+        assert moved(rounds.round()) == (0, 0, 0)
+    assert len(pair.checkpoints()) == 2
     assert moved(rounds.round()) == (0, 0, 0)
     rounds.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Sequence
 
 from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, Consumer, Message, TopicPartition
@@ -15,6 +16,8 @@ from reconciler.replicator.syncs import OffsetSync
 from reconciler.state.copies import Copies
 
 SECONDS = 60
+# A commit is answered before its markers are written, and seen by readers after that.
+MARKER_SECONDS = 1.5
 Content = tuple[object, ...]
 
 
@@ -29,26 +32,41 @@ def runs_of(target: Cluster, flow: str, remote: str, partitions: int) -> list[Ru
 
 
 def committed(cluster: Cluster, topic: str, partition: int = 0, isolation: str = "read_committed") -> list[Message]:
-    """Return the records that one partition holds now."""
+    """Return the records that one partition holds now; what is open at the end may be committed within a moment."""
     consumer = Consumer(
         cluster.librdkafka()
         | {
             "group.id": "tests",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            # At the end of a log the answer that says so is waited for.
+            "fetch.wait.max.ms": 20,
             "isolation.level": isolation,
             "log_level": "2",
         }
     )
-    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
+    # Asked for by name before, the leader is known at once; else the library finds out half a second later.
+    consumer.list_topics(topic, SECONDS)
+    place = TopicPartition(topic, partition, OFFSET_BEGINNING)
+    consumer.assign([place])
     found: list[Message] = []
-    while True:
-        message = consumer.poll(SECONDS)
-        assert message is not None
-        if message.error() is not None:
-            consumer.close()
-            return found
-        found.append(message)
+    deadline: float | None = None
+    try:
+        while True:
+            message = consumer.poll(SECONDS if deadline is None else max(0.0, deadline - time.monotonic()))
+            if message is None:
+                assert deadline is not None
+                return found
+            if message.error() is None:
+                found.append(message)
+                continue
+            _, end = consumer.get_watermark_offsets(place, cached=True)
+            if (message.offset() or 0) >= end:
+                return found
+            # Its end for readers of committed records is not the log's.
+            deadline = deadline or time.monotonic() + MARKER_SECONDS
+    finally:
+        consumer.close()
 
 
 def assert_translated(source: Cluster, topic: str, target: Cluster, runs: Sequence[Runs]) -> int:

@@ -72,7 +72,8 @@ def test_partitions_that_are_not_there_or_have_no_leader_are_left_out(
     }
     assert asker().bounds(told.keys()) == {("orders", 0): Bounds(5, 90, 100), ("short", 0): Bounds(8, 8, 9)}
     assert asker().bounds([]) == {}
-    assert asker().at_time([("orders", 0), ("short", 0), ("gone", 0)], 50) == {("orders", 0): 50}
+    asked = [("orders", 0), ("orders", 1), ("short", 0), ("gone", 0)]
+    assert asker().at_time(asked, 50) == {("orders", 0): 50, ("short", 0): None}
     assert asker().at_time([], 50) == {}
 
 

@@ -58,6 +58,9 @@ def test_a_file_that_is_none_is_told(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(DeclaredInputError, match=r"cannot be read.*AB650"):
         _in_file(path, "downstream")
+    path.write_text(f"topic,partition,offset\n{'x' * 140_000},0,1\n", encoding="utf-8")
+    with pytest.raises(DeclaredInputError, match=r"is not CSV: field larger.*AB650"):
+        _in_file(path, "downstream")
     path.write_text("topic,offset\norders,1\n", encoding="utf-8")
     with pytest.raises(DeclaredInputError, match="there is no column partition"):
         _in_file(path, "downstream")

@@ -112,6 +112,40 @@ def test_a_file_that_cannot_be_read_is_told(suffix: str, tmp_path: Path) -> None
         read_file(path)
 
 
+@pytest.mark.parametrize("digits", ["9" * 5_000, "0" * 5_000 + "9", "0" * 30 + "9" * 30, "-" + "9" * 5_000])
+@pytest.mark.parametrize("suffix", [".csv", ".json", "quoted.json"])
+def test_numbers_that_are_too_long_to_be_read_are_told(suffix: str, digits: str, tmp_path: Path) -> None:
+    path = tmp_path / f"offsets{suffix}"
+    if suffix == ".csv":
+        path.write_text(f"group,topic,partition,offset\nbilling,orders,0,{digits}\n")
+    else:
+        quote = '"' if suffix == "quoted.json" else ""
+        one = f'{{"group": "billing", "topic": "orders", "partition": 0, "offset": {quote}{digits}{quote}}}'
+        path.write_text(f'{{"version": 1, "offsets": [{one}]}}')
+    (said,) = told(path)
+    assert said.endswith(("[AB620]", "[AB621]"))
+    assert len(said) < 400
+
+
+def test_zeros_before_a_number_are_nothing_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "offsets.csv"
+    path.write_text(f"group,topic,partition,offset\nbilling,orders,0,{'0' * 40}17\n")
+    (one,) = read_file(path).asked
+    assert one.offset == 17
+
+
+@pytest.mark.parametrize("name", ["group", "topic", "partition", "offset", "metadata"])
+def test_halves_of_characters_are_no_text(name: str, tmp_path: Path) -> None:
+    row = {"group": "billing", "topic": "orders", "partition": 0, "offset": 1, "metadata": ""} | {name: "a\ud800"}
+    path = tmp_path / "offsets.json"
+    path.write_text(json.dumps({"version": 1, "offsets": [row]}))
+    (said,) = told(path)
+    assert '"a\\ud800"' in said
+    assert said.endswith("[AB621]")
+    # It can be printed.
+    assert said.encode()
+
+
 def test_readers_stand_in_the_log_or_right_behind_it_and_are_clamped_to_what_loses_nothing() -> None:
     log = Bounds(5, 90, 100)
     assert [log.holds(offset) for offset in (4, 5, 100, 101)] == [False, True, True, False]
