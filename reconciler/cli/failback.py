@@ -100,7 +100,7 @@ def failback(
         elif dry_run:
             print_json(_json(plan, acls, None, ()))
         coming.check_divergence(plan)
-        _check_export(plan, coming.dropped(plan), _Export(export, export_topic))
+        _check_export(flow, {one.topic: one.dropped for one in plan.topics}, _Export(export, export_topic))
         if dry_run:
             stderr_console().print("dry run: nothing was changed", style="dim")
             return
@@ -111,20 +111,23 @@ def failback(
         coming.close()
 
 
-def _check_export(plan: FailbackPlan, dropped: Mapping[Part, int], export: _Export) -> None:
+def _check_export(flow: str, dropped: Mapping[str, int], export: _Export) -> None:
     """Make sure that it is known where records go that are dropped.
+
+    Args:
+        flow: of which flow.
+        dropped: how many are, by original.
+        export: where they go.
 
     Raises:
         DeclaredInputError: AB708, it is not.
     """
-    if dropped and export == _Export():
-        topics = dict.fromkeys(part.topic for part in dropped)
+    if (topics := [topic for topic, count in dropped.items() if count]) and export == _Export():
         problems = [
             Problem(
                 "AB708",
-                f"flow {plan.flow}, topic {topic}",
-                f"{sum(count for part, count in dropped.items() if part.topic == topic):,} records of it would be "
-                "dropped, and its copy does not have them",
+                f"flow {flow}, topic {topic}",
+                f"{dropped[topic]:,} records of it would be dropped, and its copy does not have them",
                 "say where they are kept: --export DIR, or --export-topic NAME",
             )
             for topic in topics
@@ -136,6 +139,7 @@ def _carry_out(
     topology: Topology, coming: Coming, plans: tuple[FailbackPlan, Plan], export: _Export, output: TextOrJson
 ) -> None:
     from reconciler.failover.carry import untold
+    from reconciler.failover.diverged import by_topic
 
     plan, acls = plans
     console = stderr_console()
@@ -149,12 +153,14 @@ def _carry_out(
             return
         locks.interrupts.change()
         kept = coming.ends(plan)
-        _exported(topology, coming.dropped(plan), plan, export)
+        dropped = coming.dropped(plan)
+        # Somebody may have written to one since the plan was read.
+        _check_export(plan.flow, by_topic(dropped), export)
+        _exported(topology, dropped, plan, export)
         coming.begin(plan)
-        for name in coming.rebuild(kept):
+        for name in coming.rebuild(plan, kept):
             console.print(f"{name} was made anew at {plan.source}", style="dim")
         now, problems = _brought_back(topology, coming, (plan, acls), locks)
-        coming.hand_back(now)
         found = coming.carried(now)
         done, refused = coming.move(now, found)
         problems += [*refused, *untold(found, plan.source), *coming.uncrossed(now)]
@@ -173,7 +179,7 @@ def _carry_out(
 def _brought_back(
     topology: Topology, coming: Coming, plans: tuple[FailbackPlan, Plan], locks: Locks
 ) -> tuple[FailbackPlan, list[Problem]]:
-    """Copy back until nothing more comes; return how everything stands, and what went wrong with ACLs.
+    """Copy back until nothing more comes, and hand over the copies; return how all stands, and what failed with ACLs.
 
     Raises:
         EnvironmentFault: AB709, it never ends, or some partitions are parked.
@@ -192,7 +198,7 @@ def _brought_back(
         elif problems is None:
             # Who may not write any more leaves nothing behind.
             problems = carry_acls_out(topology, acls, locks.check)
-        else:
+        elif not (left := coming.hand_back(now)):
             return now, problems
     raise EnvironmentFault(_still_written(plan, left))
 

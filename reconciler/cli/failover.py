@@ -28,7 +28,7 @@ from reconciler.model.topology import Topology
 
 if TYPE_CHECKING:
     from reconciler.failover.leaving import Leaving
-    from reconciler.model.failover import FailoverPlan
+    from reconciler.model.failover import Carried, FailoverPlan
 
 FlowName = Annotated[str, typer.Option("--flow", metavar="NAME", help="Which flow.")]
 GroupNames = Annotated[
@@ -111,6 +111,7 @@ class _Manner:
 
 def _carry_out(topology: Topology, leaving: Leaving, plans: tuple[FailoverPlan, Plan], manner: _Manner) -> None:
     from reconciler.failover.carry import untold
+    from reconciler.report.failover import further_lines
 
     plan, acls = plans
 
@@ -121,7 +122,6 @@ def _carry_out(topology: Topology, leaving: Leaving, plans: tuple[FailoverPlan, 
     alone = replace(topology, flows=()) if plan.is_source_lost else topology
     with Locks(alone, (plan.target,), LOCK_SECONDS) as locks:
         leaving.check_same(plan)
-        is_again = plan.state is not None and plan.state.phase == "over"
         if manner.until_caught_up and plan.state is None:
             with stderr_console().status("waiting until everything is copied"):
                 leaving.wait_until_caught_up(manner.patience, beat)
@@ -130,15 +130,21 @@ def _carry_out(topology: Topology, leaving: Leaving, plans: tuple[FailoverPlan, 
         state = leaving.begin()
         with stderr_console().status("waiting until the flow has ended"):
             leaving.wait_until_ended(manner.patience, beat)
+            leaving.wait_until_settled(state, manner.patience, beat)
+        if manner.until_caught_up:
+            # It may have been asked to end before all was copied, and somebody may have written meanwhile.
+            leaving.check_caught_up()
         state = leaving.cut(state)
         found = leaving.carried(leaving.crossings())
-        done, problems = leaving.move(found, only_forward=is_again or plan.is_source_lost)
-        problems += untold(found, plan.target)
+        moved = leaving.move(state, found)
+        problems = [*moved.problems, *untold(found, plan.target)]
         problems += carry_acls_out(topology, acls, locks.check)
     if manner.output == "json":
-        print_json(_json(plan, acls, done, problems))
+        print_json(_json(plan, acls, moved.count, problems, moved.further))
     console = stderr_console()
-    console.print(f"flow {plan.flow} is failed over: {done} positions are committed at {plan.target}")
+    console.print(f"flow {plan.flow} is failed over: {moved.count} positions are committed at {plan.target}")
+    for line in further_lines(moved.further, plan.target):
+        console.print(line)
     console.print(
         f"declare `failed-over: true` for it, so that plans say so; `anabranch failback --flow {plan.flow}` takes "
         "everybody back",
@@ -156,10 +162,12 @@ def _print(plan: FailoverPlan, acls: Plan) -> None:
         stdout_console().print(line)
 
 
-def _json(plan: FailoverPlan, acls: Plan, done: int | None, problems: Sequence[Problem]) -> dict[str, Any]:
-    from reconciler.report.failover import failover_json, outcome_json
+def _json(
+    plan: FailoverPlan, acls: Plan, done: int | None, problems: Sequence[Problem], further: Sequence[Carried] = ()
+) -> dict[str, Any]:
+    from reconciler.report.failover import failover_json, further_json, outcome_json
 
-    return outcome_json(failover_json(plan), acls, done, problems)
+    return outcome_json(failover_json(plan), acls, done, problems) | further_json(further)
 
 
 # --- shared with failback --------------------------------------------------------------------------------------------

@@ -13,19 +13,23 @@ from typing import Literal
 from reconciler.checkpoints.groups import Groups
 from reconciler.failover.cuts import TRANSLATED
 from reconciler.failover.handing import Bequest, Stand, hand_over, stands
+from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Log, Move
-from reconciler.model.errors import EnvironmentFault
+from reconciler.model.errors import EnvironmentFault, Problem, Refused
 from reconciler.model.failover import Cut
 from reconciler.model.flow import Flow
 from reconciler.model.groups import GroupRules
 from reconciler.model.names import lease_group
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.renames import RenameRule
+from reconciler.model.runs import Runs
 from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.model.start import Start
 from reconciler.model.topology import Topology
 from reconciler.replicator.note import Note
+from reconciler.replicator.place import differ
+from reconciler.state.copies import Copies
 
 Way = Literal["identical", "translated"]
 _ENDINGS: dict[Way, str] = {"identical": "failback", "translated": "failback-translated"}
@@ -74,11 +78,14 @@ def hand_originals(topology: Topology, flow: Flow, cuts: Iterable[Cut], there: M
         there: how the logs of the copies stand.
 
     Raises:
+        Refused: AB705, one was written to since it was looked at: it has diverged.
         AnabranchError: a cluster does not answer, or refuses.
     """
     cluster = topology.clusters[flow.target]
     ends = {(cut.topic, number): (cut, end) for cut in cuts for number, end in enumerate(cut.ends)}
     here = stands(cluster, ends.keys())
+    if grown := sorted(log for log, (_, (source, _)) in ends.items() if here[log].end > max(source, 0)):
+        raise Refused([_grown(cluster, log) for log in grown])
     bequests = {
         log: Bequest(
             there[cut.remote, log[1]].topic_id,
@@ -89,6 +96,37 @@ def hand_originals(topology: Topology, flow: Flow, cuts: Iterable[Cut], there: M
         for log, (cut, (source, target)) in ends.items()
     }
     hand_over(cluster, flow.name, bequests)
+
+
+def _grown(cluster: Cluster, log: Log) -> Problem:
+    where = f"{cluster.where}, topic {log[0]}, partition {log[1]}"
+    message = "it was written to while the plan was read: it and its copy have diverged, and nothing was copied back"
+    return Problem("AB705", where, message, "stop who writes there, then run failback again and read the new plan")
+
+
+def runs_back(source: Groups, flow: Flow, cuts: Iterable[Cut]) -> dict[Log, Runs]:
+    """Return how the offsets of what came back differ from those of the copies, by partition of the originals.
+
+    Args:
+        source: the side that it is written to.
+        flow: what `backward` returned.
+        cuts: of the copies.
+
+    Raises:
+        AnabranchError: a cluster does not answer, or refuses.
+    """
+    logs = [(cut.topic, number) for cut in cuts for number in range(len(cut.ends))]
+    ids = source.ids({topic for topic, _ in logs})
+    copies = Copies(source.cluster)
+    try:
+        copies.refresh()
+        known = {log: copies.get(flow.name, *log) for log in logs}
+    finally:
+        copies.close()
+    # What is told of a topic that was made anew since tells nothing.
+    return {
+        log: one.runs for log, one in known.items() if one is not None and not differ(one.target_id, ids.get(log[0]))
+    }
 
 
 def place_translated(

@@ -6,18 +6,19 @@ becomes one in its copy; where a flow leads here, the position in a copy becomes
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.checkpoints.client import MirrorClient
-from reconciler.checkpoints.groups import Groups
+from reconciler.checkpoints.groups import ALL, Groups
 from reconciler.checkpoints.translate import Translator
 from reconciler.failover.cuts import copies_of
+from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Bounds, Committed, Log, Move
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem
 from reconciler.model.failover import Carried
 from reconciler.model.flow import Flow
-from reconciler.model.selection import any_matches
+from reconciler.model.selection import any_matches, is_literal
 from reconciler.model.topology import Topology
 from reconciler.model.translation import Way
 from reconciler.state.ownership import Ownership
@@ -114,11 +115,29 @@ def groups_that_read(here: Groups, topics: Collection[str], chosen: Sequence[str
             from us (AB313).
         Unreachable: AB310, no answer.
     """
-    names, _ = here.chosen(list(chosen) if chosen else ["all"])
+    names, _ = here.chosen(list(chosen) if chosen else [ALL])
     if not chosen and flow.groups.include:
         names = [name for name in names if flow.groups.takes(name)]
     reading = {one.group for one in here.committed(names) if one.topic in topics}
     return [name for name in names if name in reading]
+
+
+def not_moved(here: Groups, topics: Collection[str], chosen: Sequence[str] | None, flow: Flow) -> Iterator[str]:
+    """Yield in words which chosen groups nobody can move though they read some topics, or may.
+
+    Errors are those of `groups_that_read`; what a group has committed that is hidden from us may be in these topics.
+    """
+    for name, problem in here.others().items():
+        if not _is_chosen(name, chosen, flow):
+            continue
+        try:
+            committed = here.committed([name])
+        except EnvironmentFault:
+            committed = []
+        # What a share group reads is not committed: nobody tells that it does not read these.
+        if not committed or any(one.topic in topics for one in committed):
+            verb = "reads" if committed else "may read"
+            yield f"group {name} {verb} the flow's topics and is not moved: it {problem.message}; {problem.remedy}"
 
 
 def carried(
@@ -166,21 +185,45 @@ def carried(
 def by_checkpoints(topology: Topology, flow: Flow, there: Groups, chosen: Sequence[str] | None) -> list[Carried]:
     """Return where groups of a source that cannot be asked go on at the target, as the newest checkpoints tell it.
 
+    What they tell of the source is looked up in what is copied by now; where that is not known what they tell of the
+    target stands.
+
     Raises:
+        DeclaredInputError: AB625, a group that is named in full has no checkpoint.
         EnvironmentFault: AB640, there are no checkpoints of the source; AB313, they may not be read.
         Unreachable: AB310, the target does not answer.
     """
     records = Ownership(there.cluster).read().values()
     names = {copy.name: original for original, copy in copies_of(records, topology.name, flow).items()}
     client = MirrorClient(there.cluster, flow.policy)
+    told = [
+        one for one in client.checkpoints(flow.source) if one.topic in names and _is_chosen(one.group, chosen, flow)
+    ]
     found = []
-    for one in client.checkpoints(flow.source):
-        if one.topic not in names or not _is_chosen(one.group, chosen, flow):
-            continue
-        metadata = one.metadata
-        place = (one.group, names[one.topic], one.partition, one.upstream, None, one.topic, one.downstream)
-        found.append(Carried(*place, None, metadata, "as the last checkpoint tells"))
+    with Translator(None, topology.clusters[flow.target], flow) as translator:
+        translator.refresh({(names[one.topic], one.partition) for one in told})
+        for one in told:
+            original, why = names[one.topic], "as the last checkpoint tells"
+            # The copy may have come further since it was written.
+            now = translator.downstream(original, one.partition, one.upstream)
+            to_offset = one.downstream if now.how == "unknown" else now.offset
+            why = f"{why}; {now.why}" if now.why and now.how != "unknown" else why
+            place = (one.group, original, one.partition, one.upstream, None, one.topic, to_offset)
+            found.append(Carried(*place, None, one.metadata, why))
+    if unknown := sorted(named_in_full(chosen) - {one.group for one in found}):
+        raise DeclaredInputError([_no_checkpoint(there.cluster, flow, group) for group in unknown])
     return _with_what_is_there(there, found)
+
+
+def named_in_full(chosen: Sequence[str] | None) -> set[str]:
+    """Return the names among what chooses groups: they are to be there."""
+    return {name for name in chosen or () if is_literal(name) and name != ALL}
+
+
+def _no_checkpoint(cluster: Cluster, flow: Flow, group: str) -> Problem:
+    where = f"{cluster.where}, flow {flow.name}, group {group}"
+    message = f"no checkpoint of cluster {flow.source} tells where it is in the flow's topics"
+    return Problem("AB625", where, message, "correct the name, or leave it out and set it by hand: `offsets write`")
 
 
 def moves_of(found: Iterable[Carried], only_forward: bool = False) -> dict[str, list[Move]]:
@@ -192,11 +235,20 @@ def moves_of(found: Iterable[Carried], only_forward: bool = False) -> dict[str, 
     """
     moves: dict[str, list[Move]] = {}
     for one in found:
-        if one.to_offset is None or (only_forward and one.before is not None and one.before >= one.to_offset):
+        if one.to_offset is None or (only_forward and _is_further(one)):
             continue
         move = Move(one.group, one.to_topic, one.partition, one.before, one.to_offset, one.to_offset, one.metadata)
         moves.setdefault(one.group, []).append(move)
     return moves
+
+
+def further(found: Iterable[Carried]) -> list[Carried]:
+    """Return the positions of groups that stand further on the other side than they would go on."""
+    return [one for one in found if _is_further(one) and one.moves]
+
+
+def _is_further(one: Carried) -> bool:
+    return one.to_offset is not None and one.before is not None and one.before >= one.to_offset
 
 
 def untold(found: Iterable[Carried], alias: str) -> list[Problem]:
@@ -226,7 +278,7 @@ def _lag(bounds: Mapping[Log, Bounds], one: Committed) -> int | None:
 def _is_chosen(group: str, chosen: Sequence[str] | None, flow: Flow) -> bool:
     if chosen is None:
         return not flow.groups.include or flow.groups.takes(group)
-    return any_matches(tuple(".*" if name == "all" else name for name in chosen), group)
+    return any_matches(tuple(".*" if name == ALL else name for name in chosen), group)
 
 
 def _with_what_is_there(there: Groups, found: Sequence[Carried]) -> list[Carried]:

@@ -10,7 +10,8 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,6 +78,14 @@ def about(cluster: Cluster, parts: Collection[Part]) -> dict[Part, int]:
     """
     sizes = {part: part.end - part.first for part in parts}
     return counted(cluster, parts) if sum(sizes.values()) <= _MOST_COUNTED else sizes
+
+
+def by_topic(counts: Mapping[Part, int]) -> dict[str, int]:
+    """Return how many records parts hold together, by topic."""
+    found = Counter[str]()
+    for part, count in counts.items():
+        found[part.topic] += count
+    return dict(found)
 
 
 def export_files(cluster: Cluster, parts: Collection[Part], folder: Path, seconds: float = SECONDS) -> dict[str, Path]:

@@ -34,12 +34,14 @@ class Stand:
         end: the log end at the leader, replicated or not.
         producers: ids of all producers that the leader remembers.
         is_open: whether one of them has a transaction open.
+        epoch: the leader's; -1 where brokers tell none.
     """
 
     topic_id: str | None
     end: int
     producers: tuple[int, ...]
     is_open: bool
+    epoch: int = -1
 
     @property
     def handed(self) -> Handed:
@@ -55,11 +57,13 @@ class Bequest:
         source_id: id of the topic that it is a copy of.
         stand: of the log that is handed over.
         position: the source offset that comes next at its end; None leaves the shift that is remembered.
+        back: how offsets of what the flow that copies back has written differ from those here; None where they do not.
     """
 
     source_id: str | None
     stand: Stand
     position: int | None = None
+    back: Runs | None = None
 
 
 def kafka_id(topic_id: str | None) -> str | None:
@@ -90,7 +94,7 @@ def stands(cluster: Cluster, logs: Collection[Log], seconds: float = _SECONDS) -
             raise ErrorCode(5)
         ids = tuple(sorted(one.producer_id for one in producers))
         topic_id = None if info.topic_id is None else str(info.topic_id)
-        found[log] = Stand(topic_id, end, ids, any(one.open_transaction for one in producers))
+        found[log] = Stand(topic_id, end, ids, any(one.open_transaction for one in producers), leader.epoch)
 
     async def ask_all() -> None:
         await wire.connect()
@@ -147,6 +151,9 @@ def _inherited(known: CopyRecord, one: Bequest) -> CopyRecord:
     of_another = known.target_id not in (None, stand.topic_id) or known.source_id not in (None, one.source_id)
     base = CopyRecord(one.source_id, stand.topic_id) if of_another else known
     runs = base.runs
+    for run in one.back.runs if one.back is not None else ():
+        # What it has shifted one way is shifted the other way from here.
+        runs = runs.extended(Run(run.target, -run.shift))
     if one.position is not None and (shift := stand.end - one.position) != runs.shift:
         runs = runs.extended(Run(one.position, shift)) if runs.runs or one.position else Runs((Run(0, shift),))
     return replace(base, source_id=one.source_id, target_id=stand.topic_id, runs=runs, handed=stand.handed)

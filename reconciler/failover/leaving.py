@@ -13,16 +13,18 @@ from reconciler.checkpoints.groups import Groups
 from reconciler.checkpoints.heartbeats import LastLooks
 from reconciler.failover import carry, cuts
 from reconciler.failover.diverged import Part, about
+from reconciler.failover.ending import Ending
+from reconciler.failover.settling import Settling
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem, Refused, Unreachable
 from reconciler.model.failover import Carried, Crossing, FailedOver, FailoverPlan
 from reconciler.model.flow import Flow
 from reconciler.model.topology import Topology
 from reconciler.state.failovers import Failovers
-from reconciler.state.running import copying
 from reconciler.state.user import user
 
 _TICK = 0.25
+_MOST_NAMED = 10
 
 Beat = Callable[[], None]
 """Called while something is waited for: raises where the lock is lost, or somebody asks us to end."""
@@ -39,6 +41,21 @@ class Wishes:
 
     groups: Sequence[str] | None = None
     source_lost: bool = False
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What became of positions.
+
+    Attributes:
+        count: how many were committed.
+        problems: why others were not.
+        further: those that were left as their groups stand further at the target.
+    """
+
+    count: int
+    problems: tuple[Problem, ...]
+    further: tuple[Carried, ...]
 
 
 class Leaving:
@@ -95,13 +112,14 @@ class Leaving:
             self._source is None,
             tuple(found),
             tuple(self.carried(found)),
-            tuple(self._notices()),
+            tuple(self._notices(found)),
         )
 
     def crossings(self) -> list[Crossing]:
-        """Return how far each partition was copied, and how many records of its original were not.
+        """Return how far each partition was copied, and how many records of its original were not, as of today.
 
-        Of a backlog of more than a million the offsets are told, which may be more than its records.
+        Where the copies are cut already their cuts tell: what stands behind these was written later, by others. Of a
+        backlog of more than a million the offsets are told, which may be more than its records.
 
         Raises:
             DeclaredInputError: AB700, the flow has no copies.
@@ -112,8 +130,14 @@ class Leaving:
             where = f"{self._target.cluster.where}, flow {self._flow.name}"
             remedy = "`anabranch apply` makes copies, `anabranch replicate` fills them"
             raise DeclaredInputError(Problem("AB700", where, "the flow has no copies: nobody can be moved", remedy))
+        state = self.state
+        if state is not None and state.phase != "ending":
+            found = [cuts.as_cut(one, state.cuts.get(one.topic)) for one in found]
         if self._source is None:
             return found
+        # Topics and partitions may have come since anybody looked.
+        self._source.refresh()
+        found += cuts.not_begun(found, self._source.partitions)
         ends = self._source.bounds({(one.topic, one.partition) for one in found})
         ended = [
             replace(one, source_end=ends[one.topic, one.partition].stable)
@@ -131,23 +155,44 @@ class Leaving:
         Raises:
             AnabranchError: a cluster does not answer, or something there is refused.
         """
+        some, state = self._carried(found), self.state
+        some = some if state is None else [cuts.before(one, state.cuts) for one in some]
+        further = {(one.group, one.topic, one.partition) for one in carry.further(some) if self._stays(one, state)}
+        why = f"left as it is: it stands further at {self._flow.target}"
+        return [replace(one, why=why) if (one.group, one.topic, one.partition) in further else one for one in some]
+
+    def _stays(self, one: Carried, state: FailedOver | None) -> bool:
+        """Tell whether a group is not to be taken back: it may have read on, or checkpoints alone tell of it."""
+        return self._source is None or (state is not None and one.group in state.moved)
+
+    def _carried(self, found: Iterable[Crossing]) -> list[Carried]:
         if self._source is None:
             try:
                 return carry.by_checkpoints(self._topology, self._flow, self._target, self._wishes.groups)
             except EnvironmentFault as error:
                 # Producers may be all that moves.
-                if carry.without_checkpoints(error):
+                if carry.without_checkpoints(error) and not carry.named_in_full(self._wishes.groups):
                     return []
                 raise
         ways = carry.paths(self._topology, self._source, self._target)
-        topics = carry.logical(self._flow, self._topology, ways, {one.topic for one in found})
+        topics = self._read(found, ways)
         groups = carry.groups_that_read(self._source, topics, self._wishes.groups, self._flow)
         return carry.carried(self._topology, self._source, self._target, self._source.committed(groups), ways)
 
-    def _notices(self) -> Iterable[str]:
+    def _read(self, found: Iterable[Crossing], ways: carry.Paths) -> set[str]:
+        """Return the topics of the source whose readers move."""
+        return carry.logical(self._flow, self._topology, ways, {one.topic for one in found})
+
+    def _notices(self, found: Sequence[Crossing]) -> Iterable[str]:
         source, target = self._flow.source, self._flow.target
+        for one in found:
+            if one.copied < 0 < one.remote_end:
+                log = f"{one.remote}/{one.partition}"
+                yield f"nobody tells how far {log} was copied: all of its original counts as not copied"
         if self._source is not None:
             yield f"stop the consumers at {source} first: what they commit later is not taken along"
+            topics = self._read(found, carry.paths(self._topology, self._source, self._target))
+            yield from carry.not_moved(self._source, topics, self._wishes.groups, self._flow)
             return
         yield f"{source} is taken for gone: what was not copied cannot be counted"
         yield f"groups go on where their last checkpoints tell: {self._looked()}; what they read since they read again"
@@ -186,31 +231,89 @@ class Leaving:
             EnvironmentFault: AB702, somebody still does; everything stays as it is, and the flow is to end still.
         """
         deadline = time.monotonic() + patience
-        while words := copying(self._target.cluster, self._topology.name, self._flow.name):
-            beat()
-            if time.monotonic() > deadline:
-                where = f"{self._target.cluster.where}, flow {self._flow.name}"
-                runs = ", ".join(sorted({word.run for word in words}))
-                message = f"it was asked to end, and is still copied by {runs} after {patience:g} s: nobody was moved"
-                remedy = "end that `replicate` (releases before this one do not hear of it), and run failover again"
-                raise EnvironmentFault(Problem("AB702", where, message, remedy))
-            time.sleep(_TICK)
+        ending = Ending(self._target.cluster, self._topology.name, self._flow.name)
+        try:
+            while holders := ending.holders():
+                beat()
+                if time.monotonic() > deadline:
+                    raise EnvironmentFault(self._still_copied(holders, patience))
+                time.sleep(_TICK)
+        finally:
+            ending.close()
+
+    def _still_copied(self, holders: Sequence[str], patience: float) -> Problem:
+        where = f"{self._target.cluster.where}, flow {self._flow.name}"
+        runs = ", ".join(holders)
+        message = f"it was asked to end, and is still copied by {runs} after {patience:g} s: nobody was moved"
+        remedy = "end that `replicate` (releases before this one do not hear of it), and run failover again"
+        return Problem("AB702", where, message, remedy)
+
+    def wait_until_settled(self, state: FailedOver, patience: float, beat: Beat) -> None:
+        """Wait until nothing changes any more of what the flow has written; what its dead tasks left open is aborted.
+
+        Raises:
+            EnvironmentFault: AB718, something still may; nobody was moved, and the flow is to end still.
+            AnabranchError: the target does not answer, or refuses.
+        """
+        if state.phase != "ending":
+            return
+        deadline = time.monotonic() + patience
+        found = cuts.crossings(self._topology.name, self._flow, self._target)
+        logs = {(one.remote, one.partition): one.mode for one in found}
+        translated = [log for log, mode in logs.items() if mode == cuts.TRANSLATED]
+        settling = Settling(self._target.cluster, self._topology.name, self._flow.name)
+        try:
+            while left := settling.left(logs.keys(), translated):
+                beat()
+                if time.monotonic() > deadline:
+                    raise EnvironmentFault(self._unsettled(left, patience))
+                time.sleep(_TICK)
+        finally:
+            settling.close()
+
+    def _unsettled(self, left: Sequence[str], patience: float) -> Problem:
+        where = f"{self._target.cluster.where}, flow {self._flow.name}"
+        more = f", and {len(left) - _MOST_NAMED:,} more" if len(left) > _MOST_NAMED else ""
+        named = "; ".join(left[:_MOST_NAMED])
+        message = f"where its copies end is not settled after {patience:g} s: {named}{more}: nobody was moved"
+        remedy = "wait until brokers are up and transactions have timed out, and run failover again"
+        return Problem("AB718", where, message, remedy)
 
     def wait_until_caught_up(self, patience: float, beat: Beat) -> None:
         """Wait until everything is copied that the source has.
 
         Raises:
-            EnvironmentFault: AB707, it is not; nothing was changed.
+            EnvironmentFault: AB707, it is not, or some of it could not be asked; nothing was changed.
         """
         deadline = time.monotonic() + patience
-        while waiting := sum(one.waiting or 0 for one in self.crossings()):
+        while left := _left(self.crossings()):
             beat()
             if time.monotonic() > deadline:
-                where = f"{self._target.cluster.where}, flow {self._flow.name}"
-                message = f"after {patience:g} s {waiting:,} records are not copied yet: nothing was changed"
                 remedy = "stop who writes at the source, see that `replicate` runs, or go without --until-caught-up"
-                raise EnvironmentFault(Problem("AB707", where, message, remedy))
+                raise EnvironmentFault(
+                    self._not_caught_up(left, f"after {patience:g} s", "nothing was changed", remedy)
+                )
             time.sleep(_TICK)
+
+    def check_caught_up(self) -> None:
+        """Make sure that nothing was left behind by a flow that has ended.
+
+        Raises:
+            EnvironmentFault: AB707, something was, or some of it could not be asked; nobody was moved by this.
+        """
+        if left := _left(self.crossings()):
+            remedy = (
+                "go without --until-caught-up and leave that behind; `anabranch failback` calls it off or takes back"
+            )
+            raise EnvironmentFault(self._not_caught_up(left, "the flow has ended, and", "nobody was moved", remedy))
+
+    def _not_caught_up(self, left: Sequence[Crossing], when: str, then: str, remedy: str) -> Problem:
+        waiting = sum(one.waiting or 0 for one in left)
+        unknown = ", ".join(f"{one.topic}/{one.partition}" for one in left if one.waiting is None)
+        found = [f"{waiting:,} records are not copied"] if waiting else []
+        found += [f"nobody could ask {unknown}: it has no leader, is gone, or is hidden from us"] if unknown else []
+        where = f"{self._target.cluster.where}, flow {self._flow.name}"
+        return Problem("AB707", where, f"{when} {'; '.join(found)}: {then}", remedy)
 
     def cut(self, state: FailedOver) -> FailedOver:
         """Say where the copies stand now that the flow has ended, and that it is failed over.
@@ -225,20 +328,27 @@ class Leaving:
         self._failovers.put(state)
         return state
 
-    def move(self, found: Iterable[Carried], only_forward: bool) -> tuple[int, list[Problem]]:
-        """Commit positions at the target.
+    def move(self, state: FailedOver, found: Iterable[Carried]) -> Moved:
+        """Commit positions at the target, and remember whose.
+
+        Nobody is taken back who was moved before, as they may have read on there, nor where checkpoints alone tell.
 
         Args:
+            state: the failover.
             found: where groups go on.
-            only_forward: whether nobody is taken back: a failover that is run once more.
 
-        Returns:
-            How many were committed, and why others were not.
+        Raises:
+            EnvironmentFault: AB311, the target does not take it that they were moved.
         """
-        moves = carry.moves_of(found, only_forward)
+        some = list(found)
+        stays = [one for one in some if self._stays(one, state)]
+        moves = carry.moves_of([one for one in some if not self._stays(one, state)])
+        moves |= carry.moves_of(stays, only_forward=True)
         wrong = self._target.commit(moves)
+        refused = {move.owner for move in wrong}
+        self._failovers.put_moved(state, moves.keys() - refused - state.moved)
         done = sum(map(len, moves.values())) - len(wrong)
-        return done, list(dict.fromkeys(wrong.values()))
+        return Moved(done, tuple(dict.fromkeys(wrong.values())), tuple(carry.further(stays)))
 
 
 def _source(cluster: Cluster) -> Groups:
@@ -250,6 +360,11 @@ def _source(cluster: Cluster) -> Groups:
             "on where their last checkpoints tell"
         )
         raise Unreachable([replace(problem, remedy=remedy) for problem in error.problems]) from None
+
+
+def _left(found: Iterable[Crossing]) -> list[Crossing]:
+    """Return what is not known to be copied; what nobody could ask may be anything."""
+    return [one for one in found if one.waiting != 0]
 
 
 def _uncopied(one: Crossing) -> Part | None:

@@ -6,10 +6,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from reconciler.checkpoints.groups import Groups
+from reconciler.failover import told
 from reconciler.failover.diverged import Part, about, counted
 from reconciler.model.committed import Bounds, Log
 from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem
 from reconciler.model.failover import Cut, Returning
+from reconciler.model.flow import Flow
+from reconciler.replicator.note import Note
+from reconciler.replicator.place import differ
 
 
 class Meanwhile:
@@ -32,11 +36,13 @@ class Meanwhile:
         Partitions that were added to a copy since were never copied: they are cut at their beginning.
 
         Raises:
-            DeclaredInputError: AB711, an original lacks partitions that its copy has.
+            DeclaredInputError: AB711, an original lacks partitions that its copy has; AB714, a copy was made anew.
+            AnabranchError: a cluster does not answer, or something there is refused.
         """
         found: dict[str, Cut] = {}
         left_out: list[str] = []
         problems: list[Problem] = []
+        others = self._made_anew(cuts)
         for topic, cut in sorted(cuts.items()):
             here, there = self._source.partitions.get(topic, 0), self._target.partitions.get(cut.remote, 0)
             # One that is being made anew may be gone just now.
@@ -44,6 +50,12 @@ class Meanwhile:
                 missing = self._target.cluster.alias if not there else self._source.cluster.alias
                 name = cut.remote if not there else topic
                 left_out.append(f"topic {name} is not there at {missing}, or hidden: {cut.remote} is not copied back")
+                continue
+            if cut.remote in others:
+                if (count := self._held(cut.remote)) == 0:
+                    left_out.append(f"{cut.remote} was made anew at {self._target.cluster.alias}, and holds nothing")
+                else:
+                    problems.append(_made_anew(self._target, cut, count))
                 continue
             if here < there and cut.anew != "wanted":
                 where = f"{self._source.cluster.where}, topic {topic}"
@@ -54,8 +66,30 @@ class Meanwhile:
             raise DeclaredInputError(problems)
         return found, left_out
 
-    def topics(self, cuts: Mapping[str, Cut]) -> Iterator[Returning]:
+    def _made_anew(self, cuts: Mapping[str, Cut]) -> set[str]:
+        """Return which copies are others than those that were cut."""
+        names = {cut.remote for cut in cuts.values()}
+        there = self._target.ids(name for name in names if name in self._target.partitions)
+        return {
+            cut.remote
+            for cut in cuts.values()
+            if any(differ(Note.parse(note).target_id, there.get(cut.remote)) for note in cut.notes)
+        }
+
+    def _held(self, remote: str) -> int:
+        """Return how many offsets a copy holds."""
+        logs = [(remote, number) for number in range(self._target.partitions[remote])]
+        found = self._target.bounds(logs)
+        if missing := sorted(set(logs) - found.keys()):
+            raise EnvironmentFault([self._target.without_leader(log) for log in missing])
+        return sum(one.end - one.start for one in found.values())
+
+    def topics(self, cuts: Mapping[str, Cut], parted: Collection[str] = ()) -> Iterator[Returning]:
         """Yield what becomes of each topic.
+
+        Args:
+            cuts: by original.
+            parted: originals that have diverged, though their ends do not tell it.
 
         Raises:
             EnvironmentFault: AB630, a partition has no leader; AB706, a transaction is open; AB313, READ is refused.
@@ -79,7 +113,7 @@ class Meanwhile:
                 sum(new_counts[part] for part in came),
                 sum(behind_counts[part] for part in stayed),
                 bool(came),
-                bool(came and stayed),
+                bool(came and (stayed or topic in parted)),
                 bool(cut.anew) or topic in self._wanted,
             )
 
@@ -90,24 +124,26 @@ class Meanwhile:
             cuts: of originals that are about to be made anew.
             begins: by original partition, from which offset on its copy has its records.
         """
-        some = list(cuts)
+        # Of partitions that were added to an original since nothing ever crossed.
+        some = [replace(cut, ends=(*cut.ends, *((0, 0),) * self._added(cut))) for cut in cuts]
         ends = self.bounds(self._source, ((cut.topic, cut) for cut in some))
         behind = [part for cut in some for part in _behind(cut.topic, _sources(cut), ends)]
         before = [Part(*log, ends[log].start, begin) for log, begin in begins.items() if ends[log].start < begin]
         return {part: count for part, count in counted(self._source.cluster, [*before, *behind]).items() if count}
 
-    def uncrossed(self, cuts: Collection[Cut]) -> list[Problem]:
+    def uncrossed(self, clusters: told.Clusters, flow: Flow, cuts: Collection[Cut]) -> list[Problem]:
         """Return the originals that hold more behind their cuts than came back to them.
 
         Args:
+            clusters: of the flow that copies back.
+            flow: that flow.
             cuts: of copies with offsets of their own, which are back.
         """
         here = self.bounds(self._source, ((cut.topic, cut) for cut in cuts))
         there = self.bounds(self._target, ((cut.remote, cut) for cut in cuts))
-        logs = [(cut, number, ends) for cut in cuts for number, ends in enumerate(cut.ends)]
-        came = [Part(cut.remote, number, end, there[cut.remote, number].end) for cut, number, (_, end) in logs]
-        now = [Part(cut.topic, number, max(end, 0), here[cut.topic, number].end) for cut, number, (end, _) in logs]
-        came_counts, counts = counted(self._target.cluster, came), counted(self._source.cluster, now)
+        pairs = list(told.came_back(clusters, flow, cuts, there, here))
+        came_counts = counted(self._target.cluster, [old for old, _ in pairs])
+        counts = counted(self._source.cluster, [new for _, new in pairs])
         return [
             Problem(
                 "AB713",
@@ -116,14 +152,20 @@ class Meanwhile:
                 "were written there meanwhile, and never cross",
                 f"write them once more: {old.topic} lacks them, and `verify` names them",
             )
-            for old, new in zip(came, now, strict=True)
-            if counts[new] > came_counts[old]
+            for old, new in pairs
+            # Where nothing came the flow goes on where it was.
+            if old.first < old.end and counts[new] > came_counts[old]
         ]
 
     def ends(self, cuts: Iterable[Cut]) -> dict[Log, int]:
-        """Return where originals end, each topic as far as it is there."""
-        logs = {(cut.topic, number) for cut in cuts for number in range(len(cut.ends))}
+        """Return where originals end, each topic with all partitions that it has by now, as far as it is there."""
+        self._source.refresh()
+        topics = {cut.topic: self._source.partitions.get(cut.topic, 0) for cut in cuts}
+        logs = {(topic, number) for topic, count in topics.items() for number in range(count)}
         return {log: one.end for log, one in self._source.bounds(logs).items()}
+
+    def _added(self, cut: Cut) -> int:
+        return self._source.partitions[cut.topic] - len(cut.ends)
 
     @staticmethod
     def bounds(groups: Groups, topics: Iterable[tuple[str, Cut]]) -> dict[Log, Bounds]:
@@ -135,7 +177,7 @@ class Meanwhile:
         logs = {(name, number) for name, cut in topics for number in range(len(cut.ends))}
         found = groups.bounds(logs)
         if missing := sorted(logs - found.keys()):
-            raise EnvironmentFault([_no_leader(groups, log) for log in missing])
+            raise EnvironmentFault([groups.without_leader(log) for log in missing])
         if is_open := sorted(log for log, one in found.items() if one.stable < one.end):
             raise EnvironmentFault([_is_open(groups, log, found[log]) for log in is_open])
         return found
@@ -157,9 +199,17 @@ def _behind(topic: str, froms: Iterable[int], ends: Mapping[Log, Bounds]) -> Ite
             yield Part(topic, number, min(max(first, bounds.start), bounds.end), bounds.end)
 
 
-def _no_leader(groups: Groups, log: Log) -> Problem:
+def exported_too_early(groups: Groups, log: Log) -> Problem:
+    """Return the problem that an original has grown since its records were exported."""
     where = f"{groups.cluster.where}, topic {log[0]}, partition {log[1]}"
-    return Problem("AB630", where, "it has no leader now", "wait until its brokers are up")
+    message = "it was written to after its records were exported: nothing was deleted"
+    return Problem("AB712", where, message, "stop who writes there, and run failback again, exporting elsewhere")
+
+
+def _made_anew(groups: Groups, cut: Cut, count: int) -> Problem:
+    message = f"it was made anew since it was cut: which of its {count:,} records are to come back nobody can tell"
+    remedy = "take what it holds to where it is needed, delete it, and run failback again: it is left out then"
+    return Problem("AB714", f"{groups.cluster.where}, topic {cut.remote}", message, remedy)
 
 
 def _is_open(groups: Groups, log: Log, bounds: Bounds) -> Problem:

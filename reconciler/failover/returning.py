@@ -5,18 +5,21 @@ Each step may be done again: whoever died in the middle runs the command once mo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from shlex import quote
 
 from reconciler.checkpoints.groups import Groups
-from reconciler.checkpoints.translate import Translator
-from reconciler.failover import backward, carry
+from reconciler.failover import backward, carry, objections, told
 from reconciler.failover.carry import Path
+from reconciler.failover.crossed import Crossed, by_way
 from reconciler.failover.cuts import TRANSLATED
-from reconciler.failover.diverged import Part
+from reconciler.failover.diverged import Part, by_topic
 from reconciler.failover.handing import Bequest, hand_over, kafka_id, stands
-from reconciler.failover.meanwhile import Meanwhile
+from reconciler.failover.lost import lowered
+from reconciler.failover.meanwhile import Meanwhile, exported_too_early
 from reconciler.failover.rebuild import made_anew
+from reconciler.failover.sameness import Sameness, beside
 from reconciler.model.committed import Log, Move
 from reconciler.model.errors import DeclaredInputError, Problem, Refused
 from reconciler.model.failover import Carried, Cut, FailbackPlan, FailedOver, Returning
@@ -63,6 +66,8 @@ class Coming:
         self._source = Groups(topology.clusters[flow.source])
         self._target = Groups(topology.clusters[flow.target])
         self._meanwhile = Meanwhile(self._source, self._target, wishes.rebuild)
+        self._sameness = Sameness(flow, self._source, self._target)
+        self._crossed = Crossed(topology.name, flow, self._source, self._target)
         self._failovers = Failovers(self._target.cluster, topology.name)
 
     def close(self) -> None:
@@ -96,33 +101,32 @@ class Coming:
             AnabranchError: a cluster does not answer, or something there is refused.
         """
         plan = self.look()
-        self._check_wishes(plan)
-        return replace(plan, groups=tuple(self.carried(plan)))
+        if problems := list(objections.against_wishes(plan, self._wishes.rebuild)):
+            raise DeclaredInputError(problems)
+        dropped = by_topic(self.dropped(plan))
+        ours = Ownership(self._target.cluster).read()
+        return replace(
+            plan,
+            topics=tuple(replace(one, dropped=dropped.get(one.topic, 0)) for one in plan.topics),
+            groups=tuple(self.carried(plan)),
+            notices=(*plan.notices, *beside(self._flow, self._topology.aliases, self._target.partitions, ours)),
+        )
 
     def look(self) -> FailbackPlan:
         """Look at topics alone; errors are those of `plan`, but AB704."""
         self._source.refresh()
         self._target.refresh()
         state = self.state
-        cuts, left_out = self._meanwhile.cuts(state.cuts)
-        topics = tuple(self._meanwhile.topics(cuts))
+        there, left_out = self._meanwhile.cuts(state.cuts)
+        cuts, others, notes = self._sameness.checked(there)
+        same = {topic: cut for topic, cut in cuts.items() if topic not in others}
+        whole = lowered(self._flow, self._source, self._target, same, self._wishes.rebuild)
+        cuts, mixed = self._crossed.checked(cuts | whole.cuts)
+        topics = tuple(self._meanwhile.topics(cuts, whole.parted))
         notice = f"stop who writes and reads at {self._flow.target} first: what they do later is not taken along"
         names = self._flow.name, self._flow.source, self._flow.target
-        return FailbackPlan(*names, state, topics, (), (notice, *left_out), cuts)
-
-    def _check_wishes(self, plan: FailbackPlan) -> None:
-        known = {one.topic: one for one in plan.topics}
-        problems = []
-        for name in sorted(self._wishes.rebuild):
-            where = f"flow {self._flow.name}, topic {name}"
-            if name not in known:
-                message = f"it is none of its originals: {', '.join(sorted(known))}"
-                problems.append(Problem("AB704", where, message, "correct --rebuild"))
-            elif not (known[name].is_diverged or plan.cuts[name].anew):
-                message = "it has not diverged: it need not be made anew"
-                problems.append(Problem("AB704", where, message, "leave it out of --rebuild"))
-        if problems:
-            raise DeclaredInputError(problems)
+        notices = notice, *left_out, *notes, *whole.notices, *mixed
+        return FailbackPlan(*names, state, topics, (), notices, cuts)
 
     def check_divergence(self, plan: FailbackPlan) -> None:
         """Make sure that everything that came to the copies can be copied back.
@@ -130,18 +134,7 @@ class Coming:
         Raises:
             Refused: AB705, originals have diverged and nobody asked for them to be made anew.
         """
-        problems = [
-            Problem(
-                "AB705",
-                f"{self._source.cluster.where}, topic {one.topic}",
-                f"it has {one.diverged:,} records that never crossed, and its copy {one.remote} has {one.new:,} new "
-                "ones: the two have diverged",
-                f"--rebuild {one.topic} makes it anew as the copy is, after its records are exported",
-            )
-            for one in plan.topics
-            if one.is_diverged and not one.is_rebuilt
-        ]
-        if problems:
+        if problems := list(objections.diverged(plan, self._source.cluster.where)):
             raise Refused(problems)
 
     def check_same(self, plan: FailbackPlan) -> None:
@@ -162,21 +155,11 @@ class Coming:
             for cut in cuts
             if cut.anew != "made" and cut.topic in self._source.partitions
         ]
-        return self._meanwhile.dropped(there, self._begins(there)) if there else {}
-
-    def _begins(self, cuts: Collection[Cut]) -> dict[Log, int]:
-        """Return from which offset of an original on its copy has its records."""
-        starts = self._meanwhile.bounds(self._target, ((cut.remote, cut) for cut in cuts))
-        found: dict[Log, int] = {}
-        clusters = self._topology.clusters
-        with Translator(clusters[self._flow.source], clusters[self._flow.target], self._flow) as translator:
-            translator.refresh({(cut.topic, number) for cut in cuts for number in range(len(cut.ends))})
-            for cut in cuts:
-                for number, (source, _) in enumerate(cut.ends):
-                    told = translator.upstream(cut.topic, number, starts[cut.remote, number].start).offset
-                    # Where nobody tells, everything is kept.
-                    found[cut.topic, number] = max(source, 0) if told is None else min(told, max(source, 0))
-        return found
+        if not there:
+            return {}
+        starts = self._meanwhile.bounds(self._target, ((cut.remote, cut) for cut in there))
+        clusters = self._source.cluster, self._target.cluster
+        return self._meanwhile.dropped(there, told.begins(clusters, self._flow, there, starts))
 
     # --- copying back ------------------------------------------------------------------------------------------------
 
@@ -187,7 +170,7 @@ class Coming:
             AnabranchError: a cluster does not answer, or refuses.
         """
         fresh = [one for one in plan.topics if one.is_new and not one.is_rebuilt and not plan.cuts[one.topic].is_handed]
-        for way, cuts in self._by_way(plan, fresh).items():
+        for way, cuts in by_way(plan, fresh).items():
             there = stands(self._target.cluster, _logs_of_copies(cuts))
             flow = backward.backward(self._flow, way, cuts)
             if way == "identical":
@@ -197,27 +180,30 @@ class Coming:
         state = self.state
         cuts_now = dict(state.cuts)
         for one in fresh:
-            cuts_now[one.topic] = replace(cuts_now[one.topic], is_handed=True)
+            cuts_now[one.topic] = replace(plan.cuts[one.topic], is_handed=True)
         for one in plan.topics:
-            if one.is_rebuilt and not cuts_now[one.topic].anew:
-                cuts_now[one.topic] = replace(cuts_now[one.topic], anew="wanted")
+            if one.is_rebuilt:
+                # Somebody else may have made it anew already.
+                cut = plan.cuts[one.topic]
+                cuts_now[one.topic] = replace(cut, anew=cut.anew or "wanted")
         after = replace(state, phase="returning", cuts=cuts_now)
         if after != state:
             self._failovers.put(after)
 
-    def rebuild(self, kept: Mapping[Log, int]) -> list[str]:
+    def rebuild(self, plan: FailbackPlan, kept: Mapping[Log, int]) -> list[str]:
         """Make originals anew that are wanted so; return which.
 
         Args:
+            plan: what is copied back: nothing is deleted whose copy is gone.
             kept: where originals ended when their records were exported.
 
         Raises:
             Refused: AB712, one has grown since.
             AnabranchError: a cluster does not answer, or refuses.
         """
-        wanted = [cut for cut in self.state.cuts.values() if cut.anew == "wanted"]
+        wanted = [cut for topic, cut in self.state.cuts.items() if cut.anew == "wanted" and topic in plan.cuts]
         if grown := sorted(log for log, end in self._meanwhile.ends(wanted).items() if end > kept.get(log, 0)):
-            raise Refused([_grown(self._source, log) for log in grown])
+            raise Refused([exported_too_early(self._source, log) for log in grown])
         for cut in wanted:
             made_anew(self._source.cluster, self._topology.name, cut.topic)
             state = self.state
@@ -233,7 +219,7 @@ class Coming:
         copied = [one for one in plan.topics if one.is_copied]
         return [
             backward.spec(self._topology, backward.backward(self._flow, way, cuts), run)
-            for way, cuts in self._by_way(plan, copied).items()
+            for way, cuts in by_way(plan, copied).items()
         ]
 
     def not_back(self, plan: FailbackPlan) -> list[Log]:
@@ -242,67 +228,63 @@ class Coming:
         Raises:
             AnabranchError: a cluster does not answer, or something there is refused.
         """
-        left: list[Log] = []
-        for way, cuts in self._by_way(plan, [one for one in plan.topics if one.is_copied]).items():
-            ends = self._meanwhile.bounds(self._target, ((cut.remote, cut) for cut in cuts))
-            name = backward.backward(self._flow, way, cuts).name
-            back = self._ends_of_copies(cuts) if way == "identical" else self._positions(name, cuts)
-            left += [log for log, end in sorted(ends.items()) if back.get(log, -1) < end.stable]
-        return left
-
-    def _ends_of_copies(self, cuts: Collection[Cut]) -> dict[Log, int]:
-        """Return up to where copies are back whose originals get the same offsets."""
-        found: dict[Log, int] = {}
-        ends = self._meanwhile.bounds(self._source, ((cut.topic, cut) for cut in cuts))
-        for cut in cuts:
-            for number, (source, target) in enumerate(cut.ends):
-                shift = 0 if cut.anew else target - source
-                found[cut.remote, number] = ends[cut.topic, number].end + shift
-        return found
-
-    def _positions(self, flow: str, cuts: Collection[Cut]) -> dict[Log, int]:
-        """Return up to where copies are back whose originals have offsets of their own."""
-        committed = self._source.committed([lease_group(self._topology.name, flow)])
-        remotes = {cut.topic: cut.remote for cut in cuts}
-        return {(remotes[one.topic], one.partition): one.offset for one in committed if one.topic in remotes}
-
-    def _by_way(self, plan: FailbackPlan, topics: Iterable[Returning]) -> dict[backward.Way, list[Cut]]:
-        found: dict[backward.Way, list[Cut]] = {}
-        for one in topics:
-            cut = plan.cuts[one.topic]
-            found.setdefault(backward.way_of(cut, one.is_rebuilt), []).append(cut)
-        return found
+        return self._crossed.left(plan)
 
     # --- handing the flow its copies back ----------------------------------------------------------------------------
 
-    def hand_back(self, plan: FailbackPlan) -> None:
+    def hand_back(self, plan: FailbackPlan) -> list[Log]:
         """Have the flow go on behind what came meanwhile, on both sides.
+
+        Returns:
+            The partitions of copies of which something is not at the source after all: then nothing was handed over.
 
         Raises:
             AnabranchError: a cluster does not answer, or refuses.
         """
+        # What comes to a copy later its flow finds behind what it was handed, and stops there.
+        here = stands(self._source.cluster, _logs_of_originals(plan.cuts.values()))
+        there = stands(self._target.cluster, _logs_of_copies(plan.cuts.values()))
+        if left := self._crossed.left_at(plan, here, there):
+            return left
         owned = Ownership(self._target.cluster).read()
         bequests: dict[Log, Bequest] = {}
-        positions: dict[Log, tuple[int, Note]] = {}
+        positions = self._expired(plan)
+        same = by_way(plan, [one for one in plan.topics if one.is_copied]).get("identical", [])
+        runs = backward.runs_back(self._source, backward.backward(self._flow, "identical", same), same) if same else {}
         for one in plan.topics:
             cut, record = plan.cuts[one.topic], owned[one.remote]
-            here = stands(self._source.cluster, [(cut.topic, number) for number in range(len(cut.ends))])
-            there = stands(self._target.cluster, _logs_of_copies([cut]))
             if one.is_rebuilt and self._flow.offsets != TRANSLATED:
                 record = replace(record, offsets="identical")
-            for (_, number), stand in sorted(here.items()):
-                log = cut.remote, number
-                if one.is_copied:
-                    end = there[log].end if one.is_rebuilt else None
-                    bequests[log] = Bequest(stand.topic_id, there[log], end)
-                position = stand.end if one.is_copied else cut.ends[number][0]
-                if record.offsets == TRANSLATED and position >= 0:
-                    positions[log] = position, Note(stand.topic_id, there[log].topic_id)
+            for number, (_, cut_at) in enumerate(cut.ends):
+                log, stand = (cut.remote, number), here[cut.topic, number]
+                if not one.is_rebuilt and there[log].end <= cut_at:
+                    # Nothing came: the flow goes on where it was.
+                    continue
+                end = stand.end if one.is_rebuilt else None
+                bequests[log] = Bequest(stand.topic_id, there[log], end, runs.get((cut.topic, number)))
+                if record.offsets == TRANSLATED:
+                    epoch = stand.epoch if stand.epoch >= 0 else None
+                    positions[log] = stand.end, Note(stand.topic_id, there[log].topic_id, epoch=epoch)
             if one.is_rebuilt:
-                anew = kafka_id(next(iter(here.values())).topic_id) or record.source_topic_id
+                anew = kafka_id(here[cut.topic, 0].topic_id) or record.source_topic_id
                 Ownership(self._target.cluster).write([replace(record, source_topic_id=anew)])
         hand_over(self._target.cluster, self._flow.name, bequests)
         backward.commit(self._target, lease_group(self._topology.name, self._flow.name), positions)
+        return []
+
+    def _expired(self, plan: FailbackPlan) -> dict[Log, tuple[int, Note]]:
+        """Return the positions that stood in the flow's group when its copies were cut, and are not there any more.
+
+        Where they are, they tell more than a cut does: a transaction may have ended behind it.
+        """
+        group = lease_group(self._topology.name, self._flow.name)
+        there = {(one.topic, one.partition) for one in self._target.committed([group])}
+        return {
+            (cut.remote, number): (position, Note.parse(cut.note(number)))
+            for cut in (plan.state.cuts[one.topic] for one in plan.topics if not one.is_rebuilt)
+            for number, (position, _) in enumerate(cut.ends)
+            if cut.mode == TRANSLATED and position >= 0 and cut.note(number) and (cut.remote, number) not in there
+        }
 
     def uncrossed(self, plan: FailbackPlan) -> list[Problem]:
         """Return what was written at the source while copies with offsets of their own came back: it never crosses.
@@ -311,7 +293,10 @@ class Coming:
             AnabranchError: a cluster does not answer, or something there is refused.
         """
         copied = [one for one in plan.topics if one.is_copied]
-        return self._meanwhile.uncrossed(self._by_way(plan, copied).get("translated", []))
+        if not (cuts := by_way(plan, copied).get("translated", [])):
+            return []
+        clusters = self._target.cluster, self._source.cluster
+        return self._meanwhile.uncrossed(clusters, backward.backward(self._flow, "translated", cuts), cuts)
 
     # --- groups ------------------------------------------------------------------------------------------------------
 
@@ -362,7 +347,8 @@ class Coming:
         for group, old in carry.moves_of([one for one in some if not is_new(one)], only_forward=True).items():
             moves.setdefault(group, []).extend(old)
         wrong = self._source.commit(moves)
-        return sum(map(len, moves.values())) - len(wrong), list(dict.fromkeys(wrong.values()))
+        refused = [_refused(self._source.cluster.alias, move, problem) for move, problem in wrong.items()]
+        return sum(map(len, moves.values())) - len(wrong), refused
 
     def end(self) -> None:
         """Say that the flow is not failed over any more: it goes on.
@@ -373,11 +359,21 @@ class Coming:
         self._failovers.forget(self.state)
 
 
+def _logs_of_originals(cuts: Iterable[Cut]) -> list[Log]:
+    return [(cut.topic, number) for cut in cuts for number in range(len(cut.ends))]
+
+
 def _logs_of_copies(cuts: Iterable[Cut]) -> list[Log]:
     return [(cut.remote, number) for cut in cuts for number in range(len(cut.ends))]
 
 
-def _grown(groups: Groups, log: Log) -> Problem:
-    where = f"{groups.cluster.where}, topic {log[0]}, partition {log[1]}"
-    message = "it was written to after its records were exported: nothing was deleted"
-    return Problem("AB712", where, message, "stop who writes there, and run failback again, exporting elsewhere")
+def _refused(alias: str, move: Move, problem: Problem) -> Problem:
+    """Return why a position was not committed, and which it is: after the failback nobody else tells."""
+    place = f", topic {move.topic}, partition {move.partition}"
+    where = problem.where if problem.where.endswith(place) else problem.where + place
+    message = f"{problem.message}: it was to go on at offset {move.after}"
+    command = (
+        f"anabranch offsets write FILE --cluster {alias} --group {quote(move.owner)} --topic {move.topic} "
+        f"--partition {move.partition} --to {move.after}"
+    )
+    return Problem(problem.code, where, message, f"{problem.remedy}; it is `{command}`")

@@ -29,6 +29,8 @@ class Cut:
             stands behind these was written later by others.
         is_handed: whether a failback has handed the original's log to the flow that copies back.
         anew: whether the original is made anew, for its copy to be copied back as a whole: empty for no.
+        notes: by partition what was said with the position, or would have been: of which topics it is, and up to which
+            leader epoch the source was read; `replicator.note` reads it. Empty where an older release made the cut.
     """
 
     topic: str
@@ -37,6 +39,11 @@ class Cut:
     ends: tuple[tuple[int, int], ...]
     is_handed: bool = False
     anew: Anew = ""
+    notes: tuple[str, ...] = ()
+
+    def note(self, partition: int) -> str:
+        """Return what was said with the position of a partition; empty where nothing is known."""
+        return self.notes[partition] if partition < len(self.notes) else ""
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,7 @@ class FailedOver:
         since: when failover began, in seconds since 1970.
         by: who asked for it.
         cuts: by original; empty while the flow is ending.
+        moved: groups whose positions were committed at the target: they may have read on there.
     """
 
     flow: str
@@ -56,6 +64,7 @@ class FailedOver:
     since: float
     by: str
     cuts: Mapping[str, Cut] = field(default_factory=dict)
+    moved: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,7 @@ class Crossing:
         remote_end: the end of the copy's log.
         source_end: the end of the original's log; None where the source cannot be asked.
         waiting: how many records of the original were not copied; None where nobody knows.
+        note: what `Cut.notes` keeps of it.
     """
 
     topic: str
@@ -81,6 +91,7 @@ class Crossing:
     remote_end: int
     source_end: int | None = None
     waiting: int | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -163,6 +174,7 @@ class Returning:
         is_diverged: whether the original has more than was copied although the copy has new records too: it can get
             them only when it is made anew.
         is_rebuilt: whether somebody asked for that, now or before.
+        dropped: records of the original that are exported and dropped with that: its copy does not have them.
     """
 
     topic: str
@@ -174,6 +186,7 @@ class Returning:
     is_new: bool
     is_diverged: bool
     is_rebuilt: bool
+    dropped: int = 0
 
     @property
     def is_copied(self) -> bool:

@@ -77,7 +77,7 @@ def _becomes(plan: FailbackPlan, one: Returning) -> str | Text:
     if one.is_diverged and not one.is_rebuilt:
         return Text(f"diverged: refused without --rebuild {one.topic}", style="red")
     if one.is_rebuilt:
-        away = f"{counted(one.diverged, 'record')} of {plan.source} exported and dropped"
+        away = f"{counted(one.dropped, 'record')} of {plan.source} exported and dropped"
         return Text(f"{away}; made anew, and the copy copied back as a whole", style="red")
     if one.is_copied:
         return "copied back"
@@ -101,6 +101,13 @@ def groups_lines(groups: Sequence[Carried], here: str, there: str) -> Iterator[T
     titles = ("group", f"at {here}", "offset", "lag", f"at {there}", "goes on at", "")
     found = aligned(titles, rows, right=("offset", "lag", "goes on at"), indent=2)
     yield from found or [Text("  no group has a position to be moved")]
+
+
+def further_lines(left: Iterable[Carried], there: str) -> Iterator[Text]:
+    """Yield which positions were left as they are on the other side, as their groups stand further there."""
+    for one in left:
+        place = f"group {one.group}: {one.to_topic}/{one.partition} stays at {one.before} at {there}"
+        yield Text(f"{place}, it would go on at {one.to_offset}", style="yellow")
 
 
 def _sum(counts: Iterable[int | None]) -> str:
@@ -136,9 +143,18 @@ def failback_json(plan: FailbackPlan) -> dict[str, Any]:
     }
 
 
+def further_json(left: Iterable[Carried]) -> dict[str, Any]:
+    """Return the positions that were left as they are, as JSON types."""
+    return {"further": [_json(one) for one in left]}
+
+
 def _json(one: Crossing | Carried | Returning) -> dict[str, Any]:
     """Return a value as JSON types, its names written as JSON's usually are."""
-    return {_CAPITAL.sub(lambda found: found[1].upper(), name): value for name, value in asdict(one).items()}
+    return {
+        _CAPITAL.sub(lambda found: found[1].upper(), name): value
+        for name, value in asdict(one).items()
+        if name != "note"
+    }
 
 
 def acls_lines(plan: Plan) -> Iterator[Text]:

@@ -1,12 +1,14 @@
 """Which flows of a topology are failed over, kept in the journal `anabranch-owned.internal` of their target.
 
-One record for each flow, and one for each of its copies, which says where that ended.
+One record for each flow, one for each of its copies, which says where that ended, and one for each group that was
+moved.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from reconciler.model.cluster import Cluster
@@ -15,7 +17,7 @@ from reconciler.model.failover import Cut, FailedOver
 from reconciler.state.faults import unreachable
 from reconciler.state.journal import OWNED, Follower, Journal, Value
 
-_FLOW, _CUT = "failover", "failover-cut"
+_FLOW, _CUT, _MOVED = "failover", "failover-cut", "failover-moved"
 _PAUSE = 0.05
 
 
@@ -83,7 +85,7 @@ class Failovers:
         cuts = {
             f"{_CUT}/{self._topology}/{one.flow}/{cut.remote}": self._of(_CUT, one.flow)
             | {"topic": cut.topic, "remote": cut.remote, "mode": cut.mode, "ends": [list(end) for end in cut.ends]}
-            | {"handed": cut.is_handed, "anew": cut.anew, "since": one.since}
+            | {"handed": cut.is_handed, "anew": cut.anew, "since": one.since, "notes": list(cut.notes)}
             for cut in one.cuts.values()
         }
         if cuts:
@@ -91,11 +93,23 @@ class Failovers:
         state = {"phase": one.phase, "since": one.since, "by": one.by}
         self._written = self._journal.write(f"{_FLOW}/{self._topology}/{one.flow}", self._of(_FLOW, one.flow) | state)
 
+    def put_moved(self, one: FailedOver, groups: Collection[str]) -> None:
+        """Store that groups of a flow were moved, and wait until it is stored; errors are those of `put`."""
+        if groups:
+            since = {"since": one.since}
+            of = self._of(_MOVED, one.flow)
+            written = {self._key_moved(one, group): of | {"group": group} | since for group in sorted(groups)}
+            self._written = self._journal.write_all(written)
+
+    def _key_moved(self, one: FailedOver, group: str) -> str:
+        return f"{_MOVED}/{self._topology}/{one.flow}/{group}"
+
     def forget(self, one: FailedOver) -> None:
         """Take the state of a flow away, and wait until it is; errors are those of `put`."""
         # The flow's record goes first: without it cuts mean nothing.
         self._written = self._journal.write(f"{_FLOW}/{self._topology}/{one.flow}", None)
         keys = [f"{_CUT}/{self._topology}/{one.flow}/{cut.remote}" for cut in one.cuts.values()]
+        keys += [self._key_moved(one, group) for group in sorted(one.moved)]
         if keys:
             self._written = self._journal.write_all(dict.fromkeys(keys))
 
@@ -104,8 +118,11 @@ class Failovers:
 
         Raises:
             Refused: AB407, somebody has.
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: AB311, reading is refused.
         """
-        if self.current().get(flow) != seen:
+        # What others have written may not have arrived yet at who follows: it is read to its end.
+        if failed_over(self._topology, self._journal.read().values()).get(flow) != seen:
             message = "somebody has gone on with it while the plan was read"
             raise Refused(Problem("AB407", f"flow {flow}", message, "run it again and read the new plan"))
 
@@ -127,13 +144,17 @@ def failed_over(topology: str, values: Iterable[Mapping[str, Any]]) -> dict[str,
         if one.get("kind") == _FLOW
     }
     cuts: dict[str, dict[str, Cut]] = {name: {} for name in found}
+    moved: dict[str, set[str]] = {name: set() for name in found}
     for one in ours:
         # One of another failover was left by somebody who died while taking it away.
         if one.get("kind") == _CUT and one["flow"] in found and one["since"] == found[one["flow"]].since:
             ends = tuple((source, target) for source, target in one["ends"])
-            cut = Cut(one["topic"], one["remote"], one["mode"], ends, one["handed"], one["anew"])
+            notes = tuple(one.get("notes", ()))
+            cut = Cut(one["topic"], one["remote"], one["mode"], ends, one["handed"], one["anew"], notes)
             cuts[one["flow"]][one["topic"]] = cut
+        elif one.get("kind") == _MOVED and one["flow"] in found and one["since"] == found[one["flow"]].since:
+            moved[one["flow"]].add(one["group"])
     return {
-        name: FailedOver(name, state.phase, state.since, state.by, cuts[name] if state.phase != "ending" else {})
+        name: replace(state, cuts=cuts[name] if state.phase != "ending" else {}, moved=frozenset(moved[name]))
         for name, state in found.items()
     }

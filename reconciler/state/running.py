@@ -13,7 +13,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.declaration import History, Standing
 from reconciler.model.errors import Problem
 from reconciler.model.removals import DeleteTopic
-from reconciler.model.status import TaskStatus
+from reconciler.model.status import STALE_SECONDS, TaskStatus
 from reconciler.state.declarations import Declarations
 from reconciler.state.status import StatusReader
 
@@ -57,15 +57,61 @@ def copying(cluster: Cluster, topology: str, flow: str) -> list[TaskStatus]:
     return [word for word in _live(cluster) if word.flow == flow and _is_of(word, history)]
 
 
+class Words:
+    """The words of who copies a flow or is about to, as they come.
+
+    Who has said nothing new for some seconds, by this process's own clock and since it listens, is not there any more:
+    clocks of two machines are never compared. What was said long ago by somebody who was killed counts as long.
+
+    Args:
+        cluster: the target.
+        topology: name of the topology.
+        flow: name of the flow.
+    """
+
+    def __init__(self, cluster: Cluster, topology: str, flow: str) -> None:
+        self._reader = StatusReader(cluster)
+        self._cluster = cluster
+        self._topology = topology
+        self._flow = flow
+        # By task and run, what it said last, and until when (monotonic seconds) that counts.
+        self._heard: dict[tuple[int, str], tuple[TaskStatus, float]] = {}
+
+    def current(self) -> list[TaskStatus]:
+        """Return the words that count now; errors are those of `copying`."""
+        now = time.monotonic()
+        said = {
+            (word.task, word.run): word
+            for word in self._reader.current()
+            if word.flow == self._flow and not word.stopped and _copies(word)
+        }
+        before = self._heard
+        self._heard = {
+            key: before[key] if key in before and before[key][0] == word else (word, now + STALE_SECONDS)
+            for key, word in said.items()
+        }
+        live = [word for word, until in self._heard.values() if now < until]
+        history = _history(self._cluster, self._topology) if live else None
+        return [word for word in live if history is not None and _is_of(word, history)]
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._reader.close()
+
+
 def _live(cluster: Cluster) -> list[TaskStatus]:
     """Return the words of who lives and copies, or is about to; who waits for people copies nothing."""
     reader = StatusReader(cluster)
     try:
         now = time.time()
         live = [word for word in reader.current() if word.is_live(now)]
-        return [word for word in live if word.starting or not (word.is_held and word.waiting)]
+        return [word for word in live if _copies(word)]
     finally:
         reader.close()
+
+
+def _copies(word: TaskStatus) -> bool:
+    return word.starting or not (word.is_held and word.waiting)
 
 
 def _is_of(word: TaskStatus, history: History) -> bool:

@@ -3,53 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from reconciler.checkpoints.rounds import Rounds
-from reconciler.cli import failback as failbacks
-from reconciler.embedded import EmbeddedCluster
 from reconciler.failover import returning
 from reconciler.failover.rebuild import made_anew
-from reconciler.failover.returning import Coming
 from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.failover import FailbackPlan
 from reconciler.model.spec import FlowSpec
-from reconciler.model.topology import Topology
 from reconciler.replicator.drive import new_run
 from tests.contract.kafka import declared, delete
 from tests.support.consumers import leave_behind, member_of, offsets_of
-from tests.support.copying import Running, copy, log_end
-from tests.support.failing_over import Pair, read_from, write
-
-MODES = ("auto", "translated")
-Make = Callable[[str], Pair]
-
-
-@pytest.fixture
-def make(
-    source_cluster: EmbeddedCluster,
-    target_cluster: EmbeddedCluster,
-    topic_name: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> Make:
-    """Makes a pair whose copies are made and brought back without Spark."""
-
-    def copy_back(_topology: Topology, coming: Coming, plan: FailbackPlan) -> None:
-        for spec in coming.specs(plan, new_run()):
-            copy(spec)
-
-    monkeypatch.setattr(failbacks, "_copy_back", copy_back)
-    topic = topic_name[-60:].strip("-")
-    return lambda offsets: Pair((source_cluster, target_cluster), topic, offsets, tmp_path, capsys)
+from tests.support.copying import Running, log_end
+from tests.support.failing_over import MODES, MOSTLY_TRANSLATED, MakePair, read_from, write
 
 
 @pytest.mark.parametrize("offsets", MODES)
-def test_groups_go_over_and_come_back_and_the_flow_goes_on(make: Make, offsets: str) -> None:
+def test_groups_go_over_and_come_back_and_the_flow_goes_on(make: MakePair, offsets: str) -> None:
     pair = make(offsets)
     group, log = pair.group("a"), (pair.topic, 0)
     leave_behind(pair.east, group, {log: 40, (pair.topic, 1): 100})
@@ -83,8 +54,8 @@ def test_groups_go_over_and_come_back_and_the_flow_goes_on(make: Make, offsets: 
     assert read_from(pair.west, pair.topic, end) == ["more"]
 
 
-@pytest.mark.parametrize("offsets", MODES)
-def test_over_again_before_anything_new_crosses(make: Make, offsets: str) -> None:
+@pytest.mark.parametrize("offsets", MOSTLY_TRANSLATED)
+def test_over_again_before_anything_new_crosses(make: MakePair, offsets: str) -> None:
     pair = make(offsets)
     group, log = pair.group("a"), (pair.topic, 0)
     leave_behind(pair.east, group, {log: 40})
@@ -100,7 +71,7 @@ def test_over_again_before_anything_new_crosses(make: Make, offsets: str) -> Non
     assert read_from(pair.west, pair.topic, at_west) == [f"new-{n}" for n in range(30, 50)], (at_west, end)
 
 
-def test_who_stood_further_at_the_source_is_not_taken_back(make: Make) -> None:
+def test_who_stood_further_at_the_source_is_not_taken_back(make: MakePair) -> None:
     pair = make("auto")
     group, log = pair.group("a"), (pair.topic, 0)
     write(pair.east, pair.topic, [f"late-{number}" for number in range(20)])
@@ -111,9 +82,9 @@ def test_who_stood_further_at_the_source_is_not_taken_back(make: Make) -> None:
     assert (back.code, offsets_of(pair.east, group)) == (0, {log: 110}), back
 
 
-@pytest.mark.parametrize("offsets", MODES)
+@pytest.mark.parametrize("offsets", MOSTLY_TRANSLATED)
 def test_a_rebuild_that_breaks_off_is_finished(
-    make: Make, offsets: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make: MakePair, offsets: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pair = make(offsets)
     group, log = pair.group("a"), (pair.topic, 0)
@@ -141,7 +112,7 @@ def test_a_rebuild_that_breaks_off_is_finished(
     assert read_from(pair.west, pair.topic, 0)[-2:] == ["new", "more"]
 
 
-def test_what_is_gone_is_named_and_left_out(make: Make) -> None:
+def test_what_is_gone_is_named_and_left_out(make: MakePair) -> None:
     pair = make("auto")
     assert pair.over("--yes").code == 0
     delete(pair.east, pair.topic)
@@ -150,8 +121,8 @@ def test_what_is_gone_is_named_and_left_out(make: Make) -> None:
     assert f"topic {pair.topic} is not there at east" in back.out
 
 
-@pytest.mark.parametrize("offsets", MODES)
-def test_what_diverged_is_counted_kept_and_made_anew(make: Make, offsets: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("offsets", MOSTLY_TRANSLATED)
+def test_what_diverged_is_counted_kept_and_made_anew(make: MakePair, offsets: str, tmp_path: Path) -> None:
     pair = make(offsets)
     group, log = pair.group("a"), (pair.topic, 0)
     leave_behind(pair.east, group, {log: 40})
@@ -193,14 +164,13 @@ def test_what_diverged_is_counted_kept_and_made_anew(make: Make, offsets: str, t
     assert read_from(pair.west, pair.topic, offsets_of(pair.west, group)[log]) == [*behind, "more"]
 
 
-def test_without_the_source_the_last_checkpoints_tell(make: Make) -> None:
+def test_without_the_source_the_last_checkpoints_tell(make: MakePair) -> None:
     pair = make("auto")
     group = pair.group("a")
     leave_behind(pair.east, group, {(pair.topic, 0): 40, (pair.topic, 1): 77})
     topology = pair.topology
     flow = topology.flows[0]
     rounds = Rounds(topology.clusters["east"], topology.clusters["west"], flow, topology.aliases)
-    rounds.begin()
     rounds.round()
     rounds.close()
     pair.write("127.0.0.1:1")
@@ -212,14 +182,14 @@ def test_without_the_source_the_last_checkpoints_tell(make: Make) -> None:
     assert pair.phase == "over"
 
 
-def test_without_the_source_and_checkpoints_nobody_is_moved_and_the_flow_is_over(make: Make) -> None:
+def test_without_the_source_and_checkpoints_nobody_is_moved_and_the_flow_is_over(make: MakePair) -> None:
     pair = make("auto")
     pair.write("127.0.0.1:1")
     lost = pair.over("--yes", "--source-lost", "--format", "json")
     assert (lost.code, lost.json["committed"], pair.phase) == (0, 0, "over"), lost
 
 
-def test_a_group_that_has_members_there_is_left_and_told(make: Make) -> None:
+def test_a_group_that_has_members_there_is_left_and_told(make: MakePair) -> None:
     pair = make("auto")
     busy, idle = pair.group("busy"), pair.group("idle")
     for group in (busy, idle):
@@ -233,7 +203,7 @@ def test_a_group_that_has_members_there_is_left_and_told(make: Make) -> None:
     assert (again.code, offsets_of(pair.west, busy)) == (0, {(pair.topic, 0): 40}), again
 
 
-def test_what_cannot_be_done_is_refused_and_changes_nothing(make: Make, tmp_path: Path) -> None:
+def test_what_cannot_be_done_is_refused_and_changes_nothing(make: MakePair, tmp_path: Path) -> None:
     pair = make("auto")
     for said, code, words in (
         (pair.back("--yes"), 4, "[AB703]"),
@@ -255,7 +225,7 @@ def test_what_cannot_be_done_is_refused_and_changes_nothing(make: Make, tmp_path
     assert (fresh.code, "[AB700]" in fresh.err) == (1, True), fresh
 
 
-def test_a_failover_that_has_moved_nobody_is_called_off(make: Make) -> None:
+def test_a_failover_that_has_moved_nobody_is_called_off(make: MakePair) -> None:
     pair = make("auto")
     group = pair.group("a")
     leave_behind(pair.east, group, {(pair.topic, 0): 40})
@@ -270,7 +240,7 @@ def test_a_failover_that_has_moved_nobody_is_called_off(make: Make) -> None:
     assert (back.code, "called off" in back.err, pair.phase) == (0, True, None), back
 
 
-def test_records_that_wait_are_waited_for(make: Make) -> None:
+def test_records_that_wait_are_waited_for(make: MakePair) -> None:
     pair = make("auto")
     write(pair.east, pair.topic, ["late"])
     said = pair.over("--yes", "--until-caught-up", "--patience", 1)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+import pytest
+
 from reconciler.model.cluster import Cluster
+from reconciler.model.errors import Refused
 from reconciler.model.failover import Cut, FailedOver
 from reconciler.state.failovers import Failovers
 
@@ -39,6 +42,24 @@ def test_a_state_is_kept_followed_and_taken_away(target: Cluster, topic_name: st
     finally:
         ours.close()
         others.close()
+
+
+def test_what_another_has_just_written_is_seen_by_who_asks_under_the_lock(target: Cluster, topic_name: str) -> None:
+    ours, theirs = Failovers(target, topic_name), Failovers(target, topic_name)
+    state = FailedOver(topic_name, "ending", 1_700_000_000.5, "other@there", {})
+    try:
+        assert ours.current() == {}
+        for number in range(20):
+            seen = replace(state, since=float(number))
+            theirs.put(seen)
+            with pytest.raises(Refused, match=r"somebody has gone on with it.*\[AB407\]"):
+                ours.check_same(topic_name, None)
+            ours.check_same(topic_name, seen)
+            theirs.forget(seen)
+            ours.check_same(topic_name, None)
+    finally:
+        ours.close()
+        theirs.close()
 
 
 def _until(failovers: Failovers, expected: dict[str, FailedOver]) -> None:

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, Protocol
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from reconciler.cli.main import main
+from reconciler.cli.replicate import parked_problem
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
+from reconciler.failover.returning import Coming
+from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.failover import FailbackPlan
 from reconciler.model.spec import FlowSpec
+from reconciler.model.status import PartitionState
 from reconciler.model.topology import Topology
 from reconciler.replicator.drive import new_run
 from reconciler.state.failovers import Failovers
@@ -34,7 +41,8 @@ flows:
     to: west
     policy: {{type: identity}}
     offsets: {offsets}
-    topics: {{include: [{topic}]}}
+    on-data-loss: {loss}
+    topics: {{include: [{topic}, '{topic}[.].+']}}
     groups: {{include: ["{topic}-.*"]}}
 """
 
@@ -51,8 +59,23 @@ class Said:
         return json.loads(self.out)
 
 
+MODES = ("auto", "translated")
+# What both do alike is tried with one of them in `make test`.
+MOSTLY_TRANSLATED = (pytest.param("auto", marks=pytest.mark.long), "translated")
+
+
 class Pair:
-    """A flow with one topic of two partitions that is applied, and what is needed to try it."""
+    """A flow with topics of two partitions that is applied, and what is needed to try it.
+
+    Args:
+        clusters: its source and its target.
+        topic: its topic.
+        offsets: its mode.
+        folder: where its file is written.
+        capsys: what hears commands.
+        more: what further topics are called behind `topic` and a dot.
+        made: whether the topic is there.
+    """
 
     def __init__(
         self,
@@ -61,16 +84,24 @@ class Pair:
         offsets: str,
         folder: Path,
         capsys: pytest.CaptureFixture[str],
+        *,
+        more: Sequence[str] = (),
+        made: bool = False,
     ) -> None:
         self.east, self.west = clusters
         self.topic = self.name = topic
         self.file = folder / "topology.yaml"
-        self._facts = {"name": topic, "topic": topic, "offsets": offsets, "west": self.west.bootstrap}
+        self._facts = {"name": topic, "topic": topic, "offsets": offsets, "west": self.west.bootstrap, "loss": "park"}
         self._capsys = capsys
         self.write(self.east.bootstrap)
-        create(self.east, topic, 2)
+        if not made:
+            create(self.east, topic, 2)
         fill(self.east, topic, 200, 2)
-        assert self.run("apply", "--yes").code == 0
+        for name in map(self.other, more):
+            create(self.east, name, 2)
+            fill(self.east, name, 200, 2)
+        applied = self.run("apply", "--yes")
+        assert applied.code == 0, applied
         # Transactions of translated copies write to them; `replicate` has them made.
         for cluster, other in ((declared("west", self.west), "east"), (declared("east", self.east), "west")):
             ensure(cluster, other, 30)
@@ -81,7 +112,17 @@ class Pair:
         return load((self.file,))
 
     def write(self, east: str) -> None:
-        self.file.write_text(FILE.format(**self._facts, east=east))
+        # Of several nodes each is named.
+        self.file.write_text(FILE.format(**self._facts, east=east.replace(",", '", "')))
+
+    def go_on_behind_losses(self) -> None:
+        """Declare that what was deleted before it was copied is passed over."""
+        self._facts["loss"] = "continue"
+        self.write(self.east.bootstrap)
+
+    def other(self, name: str) -> str:
+        """Return the full name of a further topic."""
+        return f"{self.topic}.{name}"
 
     def group(self, name: str) -> str:
         return f"{self.topic}-{name}"
@@ -113,11 +154,40 @@ class Pair:
             failovers.close()
 
 
+class MakePair(Protocol):
+    """Makes a flow that can be failed over."""
+
+    def __call__(self, offsets: str, *more: str) -> Pair:
+        """Return one of a mode, with further topics."""
+        ...
+
+
+def copy_back(_topology: Topology, coming: Coming, plan: FailbackPlan) -> None:
+    """Copy back without Spark; what is parked is told as ever."""
+    for number, spec in enumerate(coming.specs(plan, new_run())):
+        # One after the other: a run that has been stopped is not begun again.
+        status = copy(replace(spec, run=f"{spec.run}-{number}")).status
+        if parked := [one for one in status.partitions if one.state is PartitionState.PARKED]:
+            raise EnvironmentFault([parked_problem(spec.flow.name, one) for one in parked])
+
+
+def break_off(*_arguments: object) -> None:
+    raise EnvironmentFault(Problem("AB310", "cluster west", "it breaks off", ""))
+
+
+def ends_of(pair: Pair) -> tuple[tuple[int, int], ...]:
+    """Return where the copy was cut."""
+    failovers = Failovers(declared("west", pair.west), pair.name)
+    try:
+        return failovers.current()["over"].cuts[pair.topic].ends
+    finally:
+        failovers.close()
+
+
 def write(cluster: EmbeddedCluster, topic: str, values: list[str], partition: int = 0) -> None:
     """Write as applications do, in a transaction."""
-    producer = Producer(
-        cluster.client_config() | {"transactional.id": f"{topic}-{values[0]}", "linger.ms": 5, "log_level": "2"}
-    )
+    name = f"{topic}-{partition}-{values[0]}"
+    producer = Producer(cluster.client_config() | {"transactional.id": name, "linger.ms": 5, "log_level": "2"})
     place = declared("any", cluster)
     end = log_end(place, topic, partition)
     producer.init_transactions(60)
@@ -132,14 +202,14 @@ def write(cluster: EmbeddedCluster, topic: str, values: list[str], partition: in
         time.sleep(0.05)
 
 
-def read_from(cluster: EmbeddedCluster, topic: str, offset: int) -> list[str]:
-    """Return what readers of committed records find in partition 0 from an offset on."""
-    consumer = Consumer(
-        cluster.client_config() | {"group.id": "unused", "enable.partition.eof": True, "log_level": "2"}
-    )
+def read_from(cluster: EmbeddedCluster, topic: str, offset: int, partition: int = 0) -> list[str]:
+    """Return what readers of committed records find in a partition from an offset on."""
+    # Of what is deleted the rest is read.
+    settings = {"group.id": "unused", "auto.offset.reset": "earliest", "enable.partition.eof": True, "log_level": "2"}
+    consumer = Consumer(cluster.client_config() | settings)
     found = []
     try:
-        consumer.assign([TopicPartition(topic, 0, offset)])
+        consumer.assign([TopicPartition(topic, partition, offset)])
         while (message := consumer.poll(60)) is not None:
             if (error := message.error()) is not None:
                 assert error.code() == KafkaError._PARTITION_EOF, error
@@ -148,3 +218,25 @@ def read_from(cluster: EmbeddedCluster, topic: str, offset: int) -> list[str]:
     finally:
         consumer.close()
     return found
+
+
+def named(what: str, count: int) -> list[str]:
+    """Return so many values."""
+    return [f"{what}-{number}" for number in range(count)]
+
+
+def dies(
+    patch: pytest.MonkeyPatch, where: type | ModuleType, step: str, run: Callable[[], Said], *, after: bool
+) -> None:
+    """Let a command end before or after one of its steps, as a kill would."""
+    whole = getattr(where, step)
+
+    def cut(*arguments: object, **named: object) -> None:
+        if after:
+            whole(*arguments, **named)
+        raise EnvironmentFault(Problem("AB726", f"{step}", "dies", ""))
+
+    with patch.context() as inner:
+        inner.setattr(where, step, cut)
+        said = run()
+    assert (said.code, "[AB726]" in said.err) == (1, True), said

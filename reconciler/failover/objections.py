@@ -1,0 +1,44 @@
+"""What stands against a failback, as its plan alone tells it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from reconciler.model.errors import Problem
+from reconciler.model.failover import FailbackPlan
+
+
+def against_wishes(plan: FailbackPlan, rebuild: Collection[str]) -> Iterator[Problem]:
+    """Yield what is wrong with the originals that are to be made anew (AB704).
+
+    Args:
+        plan: as it was looked at.
+        rebuild: their names, as somebody gave them.
+    """
+    known = {one.topic: one for one in plan.topics}
+    for name in sorted(rebuild):
+        where = f"flow {plan.flow}, topic {name}"
+        if name not in known:
+            message = f"it is none of its originals: {', '.join(sorted(known))}"
+            yield Problem("AB704", where, message, "correct --rebuild")
+        elif not (known[name].is_diverged or plan.cuts[name].anew or plan.cuts[name].is_handed):
+            # Who wrote to one into which is copied back leaves no other way to end it.
+            message = "it has not diverged: it need not be made anew"
+            yield Problem("AB704", where, message, "leave it out of --rebuild")
+
+
+def diverged(plan: FailbackPlan, cluster: str) -> Iterator[Problem]:
+    """Yield the originals that have diverged and that nobody asked to be made anew (AB705).
+
+    Args:
+        plan: as it was looked at.
+        cluster: how messages name the cluster that everybody returns to.
+    """
+    for one in plan.topics:
+        if one.is_diverged and not one.is_rebuilt:
+            message = (
+                f"it has {one.diverged:,} records that never crossed, and its copy {one.remote} has {one.new:,} new "
+                "ones: the two have diverged"
+            )
+            remedy = f"--rebuild {one.topic} makes it anew as the copy is, after its records are exported"
+            yield Problem("AB705", f"{cluster}, topic {one.topic}", message, remedy)

@@ -1,0 +1,121 @@
+"""Groups that a failover cannot move are named: those that keep state elsewhere, and those of which nothing tells."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import cast
+
+import pytest
+
+from reconciler.checkpoints.formats import Checkpoint
+from reconciler.checkpoints.groups import Groups
+from reconciler.failover import carry
+from reconciler.model.cluster import Cluster
+from reconciler.model.committed import Committed, Log
+from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem
+from reconciler.model.flow import Flow
+from reconciler.model.ownership import OwnedTopic
+from reconciler.model.selection import Selection
+from reconciler.model.topology import Topology
+from reconciler.model.translation import Translated
+
+FLOW = Flow("over", "east", "west", Selection(("orders",)))
+HIDDEN = Problem("AB313", "group hidden", "hidden", "")
+
+
+class FakeGroups:
+    """One side of a flow: which groups keep state elsewhere, and what they have committed."""
+
+    cluster = Cluster("west", ("localhost:1",))
+
+    def __init__(self, others: Mapping[str, str], committed: Mapping[str, str]) -> None:
+        self._others = others
+        self._committed = committed
+
+    def others(self) -> dict[str, Problem]:
+        return {name: Problem("AB629", name, f"is a {kind} group", "wait") for name, kind in self._others.items()}
+
+    def committed(self, groups: Sequence[str]) -> list[Committed]:
+        if "hidden" in groups:
+            raise EnvironmentFault(HIDDEN)
+        return [Committed(name, self._committed[name], 0, 7) for name in groups if name in self._committed]
+
+
+def named(others: Mapping[str, str], committed: Mapping[str, str], chosen: Sequence[str] | None = None) -> list[str]:
+    here = cast("Groups", FakeGroups(others, committed))
+    return [line.split(" the flow's")[0] for line in carry.not_moved(here, {"orders"}, chosen, FLOW)]
+
+
+def test_groups_that_keep_state_elsewhere_are_named_where_they_may_read_the_flows_topics() -> None:
+    others = {"elsewhere": "streams", "hidden": "streams", "reads": "streams", "shares": "share"}
+    committed = {"elsewhere": "invoices", "reads": "orders"}
+    assert named(others, committed) == ["group hidden may read", "group reads reads", "group shares may read"]
+    assert named(others, committed, ["sh.*"]) == ["group shares may read"]
+    assert named({}, {}) == []
+
+
+class Told:
+    """What stands at the target: one copy, and one checkpoint."""
+
+    def __init__(self, *_arguments: object) -> None: ...
+
+    def read(self) -> dict[str, OwnedTopic]:
+        return {"orders": OwnedTopic("orders", None, "topology", "", "over", "east", "orders", "", 1, "identical", {})}
+
+    def checkpoints(self, _source: str) -> list[Checkpoint]:
+        return [Checkpoint("known", "orders", 0, 100, 90)]
+
+
+class Translates:
+    """Says where an offset is that some checkpoint tells of."""
+
+    def __init__(self, answer: Translated) -> None:
+        self._answer = answer
+
+    def __enter__(self) -> Translates:
+        return self
+
+    def __exit__(self, *_arguments: object) -> None: ...
+
+    def refresh(self, logs: Collection[Log]) -> None:
+        assert logs == {("orders", 0)}
+
+    def downstream(self, topic: str, partition: int, offset: int) -> Translated:
+        assert (topic, partition, offset) == ("orders", 0, 100)
+        return self._answer
+
+
+TOPOLOGY = Topology("topology", {"west": FakeGroups.cluster}, (FLOW,))
+
+
+@pytest.mark.parametrize(
+    ("answer", "goes_on"),
+    [
+        (Translated(100, "end"), 100),
+        (Translated(95, "ahead", "not so far"), 95),
+        (Translated(None, "unknown", "nothing tells"), 90),
+        (Translated(None, "expired", "deleted"), None),
+    ],
+)
+def test_a_checkpoint_is_looked_up_in_what_is_copied_by_now(
+    monkeypatch: pytest.MonkeyPatch, answer: Translated, goes_on: int | None
+) -> None:
+    monkeypatch.setattr(carry, "Ownership", Told)
+    monkeypatch.setattr(carry, "MirrorClient", Told)
+    monkeypatch.setattr(carry, "Translator", lambda *_: Translates(answer))
+    (one,) = carry.by_checkpoints(TOPOLOGY, FLOW, cast("Groups", FakeGroups({}, {})), None)
+    assert (one.offset, one.to_offset) == (100, goes_on)
+
+
+def test_without_the_source_a_named_group_without_a_checkpoint_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(carry, "Ownership", Told)
+    monkeypatch.setattr(carry, "MirrorClient", Told)
+    monkeypatch.setattr(carry, "Translator", lambda *_: Translates(Translated(None, "unknown")))
+    there = cast("Groups", FakeGroups({}, {}))
+    for chosen in (None, ["known"], ["all"], ["kno.*", "typo.*"]):
+        found = carry.by_checkpoints(TOPOLOGY, FLOW, there, chosen)
+        assert [(one.group, one.offset, one.to_offset) for one in found] == [("known", 100, 90)]
+    with pytest.raises(DeclaredInputError) as error:
+        carry.by_checkpoints(TOPOLOGY, FLOW, there, ["known", "typo"])
+    (problem,) = error.value.problems
+    assert (problem.code, "group typo" in problem.where) == ("AB625", True)

@@ -1,0 +1,93 @@
+"""What a failover and a failback go by, as far as it is a matter of values alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.failover.cuts import as_cut, before
+from reconciler.failover.objections import against_wishes, diverged
+from reconciler.failover.sameness import beside
+from reconciler.model.failover import Anew, Carried, Crossing, Cut, FailbackPlan, FailedOver, Returning
+from reconciler.model.flow import Flow
+from reconciler.model.policy import ReplicationPolicy
+from reconciler.model.selection import Selection
+
+CUT = Cut("orders", "east.orders", "identical", ((100, 100), (90, 95)))
+
+
+def carried(to_topic: str, partition: int, to_offset: int | None) -> Carried:
+    return Carried("app", "orders", partition, 100, 0, to_topic, to_offset)
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (carried("east.orders", 0, 40), 40),
+        (carried("east.orders", 0, 100), 100),
+        (carried("east.orders", 0, 150), 100),
+        (carried("east.orders", 1, 96), 95),
+        (carried("east.orders", 0, None), None),
+        # What was added since, and what is no copy of the flow.
+        (carried("east.orders", 2, 150), 150),
+        (carried("orders", 0, 150), 150),
+    ],
+)
+def test_nobody_from_the_source_goes_on_behind_what_others_wrote(told: Carried, expected: int | None) -> None:
+    assert before(told, {"orders": CUT}) == replace(told, to_offset=expected)
+
+
+def test_what_others_wrote_counts_for_nothing_as_copied() -> None:
+    grown = [Crossing("orders", "east.orders", number, "identical", 150, 150) for number in range(3)]
+    found = [as_cut(one, CUT) for one in grown]
+    # A partition that no cut has was made later, as was a topic.
+    assert [(one.copied, one.remote_end) for one in found] == [(100, 100), (90, 95), (-1, 150)]
+    assert as_cut(grown[0], None).copied == -1
+
+
+def plan(cut: Cut, *, is_diverged: bool = False, is_rebuilt: bool = False) -> FailbackPlan:
+    topic = Returning("orders", "east.orders", "identical", 2, 5, 7, True, is_diverged, is_rebuilt)
+    state = FailedOver("east-west", "returning", 1.0, "me@here", {"orders": cut})
+    return FailbackPlan("east-west", "east", "west", state, (topic,), (), (), {"orders": cut})
+
+
+@pytest.mark.parametrize(
+    ("is_diverged", "is_handed", "anew", "is_refused"),
+    [
+        (False, False, "", True),
+        (True, False, "", False),
+        (False, False, "wanted", False),
+        # Something is copied back into it already: who cannot end that otherwise makes it anew.
+        (False, True, "", False),
+    ],
+)
+def test_only_what_has_a_reason_is_made_anew(
+    *, is_diverged: bool, is_handed: bool, anew: Anew, is_refused: bool
+) -> None:
+    looked = plan(replace(CUT, is_handed=is_handed, anew=anew), is_diverged=is_diverged)
+    assert [one.code for one in against_wishes(looked, ["orders"])] == ["AB704"] * is_refused
+    assert [one.code for one in against_wishes(looked, ["others"])] == ["AB704"]
+    assert list(against_wishes(looked, [])) == []
+
+
+def test_what_has_diverged_is_refused_until_it_is_named() -> None:
+    (problem,) = diverged(plan(CUT, is_diverged=True), "cluster east")
+    assert (problem.code, problem.where) == ("AB705", "cluster east, topic orders")
+    assert "7 records that never crossed, and its copy east.orders has 5 new ones" in problem.message
+    assert list(diverged(plan(CUT, is_diverged=True, is_rebuilt=True), "cluster east")) == []
+    assert list(diverged(plan(CUT), "cluster east")) == []
+
+
+def test_topics_that_are_called_as_copies_and_are_none_are_told() -> None:
+    flow = Flow("east-west", "east", "west", Selection(("orders.*",)), dlq="east.orders-dead")
+    names = ["east.orders", "east.orders-new", "orders-here", "east.payments", "east.orders-dead", "west.internal"]
+    names += ["north.orders", "heartbeats", "east.heartbeats", "east.west.orders"]
+    aliases = ("east", "west", "north")
+    (said,) = beside(flow, aliases, names, {"east.orders"})
+    assert said.endswith("stay at west as they are: east.orders-new")
+    assert beside(flow, aliases, ["east.orders"], {"east.orders"}) == []
+
+    same = replace(flow, policy=ReplicationPolicy("identity"))
+    (said,) = beside(same, aliases, [f"orders-{number}" for number in range(9)], {"orders-0"})
+    assert said.endswith(": orders-1, orders-2, orders-3, orders-4, orders-5 and 3 more")
