@@ -4,9 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Each process has clusters of its own, and takes whole files. Tests that start Spark keep the processors busy; the others
-# wait more than they work.
+# wait more than they work. The folders in which some start Spark are collected in a fraction of the time of all.
 TESTS := $(BIN)/pytest --dist loadfile --no-loadscope-reorder
-WITH_SPARK := --numprocesses 2 -m 'spark and not long'
+WITH_SPARK := --numprocesses 2 -m 'spark and not long' tests/integration tests/e2e
 WITHOUT := --numprocesses 6 -m 'not spark and not long'
 # Tests start hundreds of processes: what one of them has compiled, the others need not.
 unexport PYTHONDONTWRITEBYTECODE

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, start_all, stop_all
-from tests.support import light
+from tests.support import light, light_spark
 
 # A slow machine is no failure: only what an example finds counts.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -26,20 +26,35 @@ os.environ["ANABRANCH_PROVISIONER"] = "direct"
 LONGEST = (
     "test_kills",
     "test_translated",
+    "test_failover_commands",
+    "test_readme",
     "test_faults",
     "test_replicate_command",
     "test_declaration_in_force",
-    "test_readme",
+    "test_failed_over_run",
     "test_adopt_command",
     "test_mirrormaker",
 )
+
+# Where `make test` looks for those that start Spark.
+WITH_SPARK = ("integration", "e2e")
 
 MakeClusters = Callable[..., tuple[EmbeddedCluster, ...]]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the longest files begin first; all others keep their order."""
+    """Let the longest files begin first; all others keep their order. Refuse tests that `make test` would not find."""
+    for item in items:
+        if item.get_closest_marker("spark") and item.path.parent.name not in WITH_SPARK:
+            message = f"{item.nodeid}: tests that start Spark stand in {' or '.join(WITH_SPARK)}"
+            raise pytest.UsageError(message)
     items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Make what lets Spark begin quickly only where a test starts it."""
+    if item.get_closest_marker("spark"):
+        light_spark.use()
 
 
 @pytest.fixture(scope="session")

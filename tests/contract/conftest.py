@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.cli import failback
 from reconciler.cli.main import main
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from tests.contract.kafka import declared
 from tests.integration.payments import write as declare
 from tests.support.consumers import Run, Said
+from tests.support.failing_over import MakePair, Pair, copy_back
 
 
 @pytest.fixture
@@ -42,3 +44,18 @@ def run(file: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         return code, said.out, " ".join(said.err.split())
 
     return run
+
+
+@pytest.fixture
+def make(
+    source_cluster: EmbeddedCluster,
+    target_cluster: EmbeddedCluster,
+    topic_name: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> MakePair:
+    """Makes a flow that can be failed over, of some mode and with some topics; it is brought back without Spark."""
+    monkeypatch.setattr(failback, "_copy_back", copy_back)
+    topic = topic_name[-60:].strip("-")
+    return lambda offsets, *more: Pair((source_cluster, target_cluster), topic, offsets, tmp_path, capsys, more=more)

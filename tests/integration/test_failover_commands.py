@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,12 @@ class Case:
         self.read += list(consumed(cluster, self.group, topics, at_least))
 
 
+def side_by_side(cases: dict[str, Case], act: Callable[[str, Case], object]) -> None:
+    """Do something with every case at once: groups wait more than they read."""
+    with ThreadPoolExecutor(len(cases)) as pool:
+        list(pool.map(act, cases.keys(), cases.values()))
+
+
 def consumed(cluster: EmbeddedCluster, group: str, topics: list[str], at_least: int | None) -> Iterator[str]:
     settings = {
         "group.id": group,
@@ -156,16 +163,18 @@ def values(cluster: Cluster, topic: str) -> list[str]:
     consumer = Consumer(
         cluster.librdkafka()
         | {"group.id": "unused", "enable.auto.commit": False, "auto.offset.reset": "earliest", "log_level": "2"}
-        | {"enable.partition.eof": True}
+        | {"enable.partition.eof": True, "fetch.wait.max.ms": 20}
     )
     found: list[str] = []
     try:
+        # Asked for by name before, the leaders are known at once; else the library finds out half a second later.
+        consumer.list_topics(topic, SECONDS)
         consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(PARTITIONS)])
         ended: set[int] = set()
         deadline = time.monotonic() + SECONDS
         while len(ended) < PARTITIONS:
             assert time.monotonic() < deadline, topic
-            for message in consumer.consume(1000, 0.5):
+            for message in consumer.consume(1000, 0.1):
                 if (error := message.error()) is not None:
                     assert error.code() == KafkaError._PARTITION_EOF, error
                     ended.add(message.partition() or 0)
@@ -210,8 +219,7 @@ def test_everybody_moves_over_and_back(
     replicator = Replicator(file, tmp_path / "run")
     try:
         wait_until_copying(west, replicator, time.time())
-        for case in cases.values():
-            case.consume(source_cluster, BEFORE // 2)
+        side_by_side(cases, lambda _, case: case.consume(source_cluster, BEFORE // 2))
         cases["own"].loads[0].end()
         over(file, cases, target_cluster, west)
         back(file, cases, (source_cluster, target_cluster), (east, west), tmp_path)
@@ -231,13 +239,16 @@ def over(file: Path, cases: dict[str, Case], target_cluster: EmbeddedCluster, we
         assert_moved(moved, [case for case in cases.values() if case.flow == flow])
     for load in (load for case in cases.values() for load in case.loads):
         load.end()
-    for name, case in cases.items():
+
+    def read_on(name: str, case: Case) -> None:
         before = len(case.read)
         case.consume(target_cluster)
         replicated = {value for remote in case.at_west for value in values(west, remote)}
         assert len(case.read) > before, name
         assert len(case.read) == len(set(case.read)), f"{name}: read twice"
         assert replicated <= set(case.read), f"{name}: lost {len(replicated - set(case.read))}"
+
+    side_by_side(cases, read_on)
 
 
 def assert_moved(said: dict[str, Any], cases: list[Case]) -> None:
@@ -254,13 +265,14 @@ def back(
 ) -> None:
     """Write on the new side, read half of it there, fail back, and read the rest at east."""
     (source_cluster, target_cluster), (east, west) = embedded, clusters
-    news = {}
-    for name, case in cases.items():
-        written = case.at_west[0]
-        news[name] = Load(target_cluster, written, f"new-{name}")
+    news = {name: Load(target_cluster, case.at_west[0], f"new-{name}") for name, case in cases.items()}
+
+    def write_and_read_half(name: str, case: Case) -> None:
         news[name].write(NEW)
         news[name].end()
         case.consume(target_cluster, NEW // 2)
+
+    side_by_side(cases, write_and_read_half)
     stayed = set(values(east, cases["plain"].topic)) - set(values(west, cases["plain"].remote))
     refused = run("failback", file, "--flow", "over", "--dry-run", code=REFUSED)
     assert f"{len(stayed):,} records that never crossed" in refused.stderr, refused
@@ -270,8 +282,7 @@ def back(
         assert_moved(moved, [case for case in cases.values() if case.flow == flow])
     lines = (folder / "kept" / f"{cases['plain'].topic}.jsonl").read_text().splitlines()
     assert len(lines) == len(stayed) > 0
-    for name, case in cases.items():
-        eventually_all(case, source_cluster, news[name], name)
+    side_by_side(cases, lambda name, case: eventually_all(case, source_cluster, news[name], name))
     found = compare(east, cases["plain"].topic, west, cases["plain"].remote, "read_committed")
     assert found.is_identical, found
     # The flows go on.

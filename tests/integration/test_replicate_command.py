@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -204,7 +205,8 @@ def test_a_stop_before_spark_runs_ends_at_once(
 def test_wrong_addresses_are_named_in_seconds_and_all_at_once(tmp_path: Path) -> None:
     file = tmp_path / "nowhere.yaml"
     file.write_text(BOTH_WAYS.format(east="127.0.0.1:9", west="no-such-host.invalid:9092"))
-    for command in (("replicate", file), ("plan", file), ("apply", file, "--yes"), ("status", file)):
+
+    def refused(command: tuple[object, ...]) -> None:
         began = time.monotonic()
         answer = anabranch(*command)
         assert answer.code == UNREACHABLE, (command, answer)
@@ -213,6 +215,10 @@ def test_wrong_addresses_are_named_in_seconds_and_all_at_once(tmp_path: Path) ->
         assert "Traceback" not in answer.stderr
         # "In seconds": generously, for busy machines.
         assert time.monotonic() - began < 60
+
+    commands = (("replicate", file), ("plan", file), ("apply", file, "--yes"), ("status", file))
+    with ThreadPoolExecutor(len(commands)) as pool:
+        list(pool.map(refused, commands))
 
 
 def test_a_refused_acl_names_the_topic_and_what_to_grant(

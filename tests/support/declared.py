@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -67,6 +68,8 @@ def unwrapped(value: Any) -> Any:
 
 def declared_by(start: Callable[[], object], stack: str, config: Mapping[str, str]) -> list[Declared]:
     """Run a program; return what it declared, and the stack itself, by name."""
+    # Pulumi takes the loop of the thread, and `asyncio.run` leaves none behind.
+    asyncio.set_event_loop(asyncio.new_event_loop())
     monitor = Monitor()
     mocks.set_mocks(Echo(), project="anabranch", stack=stack, monitor=monitor)
     pulumi.runtime.set_all_config(dict(config))

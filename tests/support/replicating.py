@@ -12,8 +12,12 @@ from pathlib import Path
 
 import psutil
 
+from reconciler.declare import load
 from reconciler.model.cluster import Cluster
+from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, TaskStatus
+from reconciler.replicator import discover
+from reconciler.replicator.goals import Goals
 from reconciler.state.status import StatusReader
 
 COMMAND = (sys.executable, "-m", "reconciler.cli.main")
@@ -126,6 +130,15 @@ def wait_until_sharing(target: Cluster, replicator: Replicator, seconds: float =
         return 2 * len(waiting) == 2 * len(running) == len(partitions)
 
     return _wait(target, replicator, 0.0, has_half, seconds)
+
+
+def wait_until_caught_up(target: Cluster, replicator: Replicator, file: Path, seconds: float = 120) -> None:
+    """Wait until a process has copied all that the sources of its file's flows have now."""
+    topology, goals = load((file,)), Goals()
+    for flow in topology.flows:
+        spec = FlowSpec.compile(topology, flow, "unused")
+        goals.add(spec, discover.matching(spec))
+    _wait(target, replicator, 0.0, lambda mine: goals.progress(mine).missing == 0, seconds)
 
 
 def _states(statuses: list[TaskStatus]) -> set[PartitionState]:

@@ -77,6 +77,8 @@ class Traffic(threading.Thread):
         headers = [("trace", b"abc"), ("empty", b""), ("trace", b"again"), ("none", None)]
         failed: list[object] = []
         began = time.monotonic()
+        # Slow traffic flows as well.
+        often = max(1, min(1_000, self._per_second // 4))
         first = int(time.time() * 1000) - self._age_ms
         for number in range(self._records):
             self._producer.produce(
@@ -88,7 +90,7 @@ class Traffic(threading.Thread):
                 timestamp=first + number // 100,
                 on_delivery=lambda error, _message: failed.append(error) if error is not None else None,
             )
-            if number % 1000 == 0:
+            if number % often == 0:
                 self._producer.poll(0)
                 ahead = began + max(0, number - self._backlog) / self._per_second - time.monotonic()
                 if ahead > 0 and not self._hurry.is_set():

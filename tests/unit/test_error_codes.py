@@ -104,7 +104,9 @@ def test_one_code_is_told_with_what_it_means_and_what_to_do(capsys: pytest.Captu
         "\n"
         "The clusters changed while the plan was read, or since the plan file was\n"
         "written: each difference is told, with what it was and what it is. Run `apply`\n"
-        "again and read the new plan, or make the plan file again.\n"
+        "again and read the new plan, or make the plan file again. `failover` and\n"
+        "`failback` say it where somebody else has gone on with the flow meanwhile: run\n"
+        "them again.\n"
     )
     page = " ".join(re.findall(r"^## AB407\n(.*?)^#", errors_text(), re.MULTILINE | re.DOTALL)[0].split())
     assert " ".join(out.split()).endswith(page)
