@@ -113,12 +113,28 @@ class Verify:
         for flow in self._flows.values():
             for _, progress in flow.partitions:
                 progress.failure = None
-        self._look()
-        self._save(at_once=True)
-        left = sum(not progress.is_done for flow in self._flows.values() for _, progress in flow.partitions)
+        # Nothing here rests on Spark, whose start takes longer.
+        jobs = Jobs(self._options.slots, self._options.folder, self._warn, self._options.spark)
+        jobs.open()
+        try:
+            self._look()
+            self._save(at_once=True)
+            left = sum(not progress.is_done for flow in self._flows.values() for _, progress in flow.partitions)
+            if left:
+                jobs.need(left)
+                self._watcher.phase("starting Spark")
+                jobs.start()
+        except BaseException:
+            jobs.abandon()
+            raise
         if left:
-            self._compare(max(1, min(self._options.slots, left)))
+            self._compare(jobs, min(self._options.slots, left))
+        else:
+            jobs.abandon()
         return self._result()
+
+    def _warn(self, text: str) -> None:
+        self._watcher.warn(Problem("AB330", "", text, ""))
 
     def _look(self) -> None:
         """Look at the flows of which nothing is known yet."""
@@ -134,18 +150,7 @@ class Verify:
             partitions = [(bounds, Progress.begin(bounds)) for bounds in found.bounds]
             self._flows[name] = FlowState(partitions, list(found.without), list(found.unreadable))
 
-    def _compare(self, slots: int) -> None:
-        def warn(text: str) -> None:
-            self._watcher.warn(Problem("AB330", "", text, ""))
-
-        self._watcher.phase("starting Spark")
-        jobs = Jobs(slots, self._options.folder, warn, self._options.spark)
-        jobs.open()
-        try:
-            jobs.start()
-        except BaseException:
-            jobs.abandon()
-            raise
+    def _compare(self, jobs: Jobs, slots: int) -> None:
         self._watcher.phase("comparing")
         self._watcher.seen(self._sofar())
         pool = ThreadPoolExecutor(slots, thread_name_prefix="verify")

@@ -16,7 +16,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from reconciler.replicator import session
+from reconciler.replicator import engine
 from reconciler.replicator.jobs import Jobs
 
 NAME = "counting"
@@ -55,16 +55,17 @@ class Rounds(DataSourceStreamReader):
 
 def main(seconds: float) -> int:
     # Java writes the archive at its end, which takes longer than we wait for that otherwise.
-    session._JVM_PATIENCE = seconds
+    engine._JVM_PATIENCE = seconds
     with tempfile.TemporaryDirectory(prefix="anabranch-spark-") as scratch:
         jobs = Jobs(2, Path(scratch), print)
         jobs.open()
         jobs.start()
         assert jobs.run(str.upper, "archived") == "ARCHIVED"
-        assert jobs._spark is not None
+        assert jobs._context is not None
+        spark = SparkSession(jobs._context)
         # As with ledgers in files, and without.
         for kind in ("noop", "json"):
-            stream(jobs._spark, kind, f"{scratch}/{kind}", seconds)
+            stream(spark, kind, f"{scratch}/{kind}", seconds)
         assert SparkContext._gateway is not None
         machine = SparkContext._gateway.proc
         jobs.stop()

@@ -51,14 +51,26 @@ class FakeJobs:
 
     fails: int
     calls: Counter[int]
+    # What became of Spark, in order.
+    words: list[str]
 
-    def __init__(self, *_: object) -> None: ...
+    def __init__(self, *_: object) -> None:
+        type(self).words = []
 
-    def open(self) -> None: ...
+    def open(self) -> None:
+        self.words.append("open")
 
-    def start(self) -> None: ...
+    def start(self) -> None:
+        self.words.append("start")
 
-    def stop(self) -> None: ...
+    def need(self, slots: int) -> None:
+        self.words.append(f"need {slots}")
+
+    def abandon(self) -> None:
+        self.words.append("abandon")
+
+    def stop(self) -> None:
+        self.words.append("stop")
 
     def cancel(self) -> None: ...
 
@@ -103,8 +115,11 @@ def test_all_partitions_are_compared_to_their_ends_and_never_twice(tmp_path: Pat
     # What a worker has no time for counts as a call here, and is asked for again.
     assert all(count >= 2 for count in FakeJobs.calls.values())
     assert (seen[-1].offsets, seen[-1].of) == (300, 300)
+    assert FakeJobs.words == ["open", "need 3", "start", "stop"]
     again, _ = verify(tmp_path)
     assert (again, FakeJobs.calls) == (found, Counter())
+    # Begun early, as nearly always something is left.
+    assert FakeJobs.words == ["open", "abandon"]
 
 
 def test_what_fails_is_tried_again_and_told_when_that_does_not_help(tmp_path: Path) -> None:
@@ -139,3 +154,13 @@ def test_spark_that_fails_ends_it_with_what_is_done_kept(tmp_path: Path, monkeyp
     with pytest.raises(EnvironmentFault, match="AB320"):
         verify(tmp_path)
     assert len(json.loads((tmp_path / "progress.json").read_text())["flows"]["east-west"]["partitions"]) == 3
+
+
+def test_spark_does_not_outlive_a_look_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def look(_self: object) -> Found:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FakeSurvey, "look", look)
+    with pytest.raises(KeyboardInterrupt):
+        verify(tmp_path)
+    assert FakeJobs.words == ["open", "abandon"]
