@@ -139,7 +139,7 @@ class DataCenterWork:
             Refused: AB407, something has changed since the plan was made.
         """
         topology, targets = self._setting.topology, clusters_in(self._setting.topology, self._name)
-        self._observed = observe(topology, targets)
+        self._observed = observe(topology, targets, resting_may_be_away=True)
         now = build_plan(topology, self._observed, targets, tuple(INTERNAL_TOPICS))
         planned = {one.alias: _lasting(one) for one in self._setting.plan.clusters}
         for cluster in now.clusters:

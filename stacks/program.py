@@ -84,7 +84,7 @@ def _observed(topology: Topology, targets: tuple[str, ...], path: Path, handover
     if recorded is None and handover is not None:
         message = "was written for another declaration than the files that this stack reads"
         raise DeclaredInputError(Problem("AB181", handover.observed, message, "correct anabranch:topology"))
-    return recorded or observe(topology, targets)
+    return recorded or observe(topology, targets, resting_may_be_away=True)
 
 
 def _importable(topic: WholeTopic, observed: Observed) -> WholeTopic:

@@ -47,9 +47,9 @@ class Locks:
         self.interrupts.begin()
         try:
             # Whatever is amiss with any of the clusters is told at once, and together.
-            there = connect(self._topology, self._targets)
+            there = connect(self._topology, self._targets, resting_may_be_away=True)
             for alias in self._targets:
-                if OWNED.name in there[alias].metadata.topics:
+                if alias in there and OWNED.name in there[alias].metadata.topics:
                     self._take(alias)
         except BaseException:
             self._release()

@@ -97,7 +97,7 @@ def observe_and_plan(
     from reconciler.state.ownership import INTERNAL_TOPICS
 
     with stderr_console().status("looking at the clusters"):
-        observed = observe(topology, targets)
+        observed = observe(topology, targets, resting_may_be_away=True)
     scope = scope or Scope()
     part = topology
     if scope.topics:

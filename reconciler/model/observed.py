@@ -101,7 +101,7 @@ class ObservedCluster:
 
     Attributes:
         alias: its name in the topology.
-        cluster_id: Kafka's own id of it.
+        cluster_id: Kafka's own id of it; empty of one that is away.
         brokers: how many it has.
         names: of all its topics that the user may see.
         topics: those that a flow takes, fills, or has filled, by name.
@@ -128,6 +128,16 @@ class ObservedCluster:
     acls: ObservedBindings = field(default_factory=ObservedBindings)
     aliases: frozenset[str] = frozenset()
     failed_over: Mapping[str, FailedOver] = field(default_factory=dict)
+
+    @classmethod
+    def away(cls, alias: str) -> ObservedCluster:
+        """Return a cluster that does not answer and is not needed: nothing is known of it."""
+        return cls(alias, cluster_id="", brokers=0)
+
+    @property
+    def is_away(self) -> bool:
+        """Whether it did not answer, and is not needed."""
+        return not self.cluster_id
 
     def knows_key(self, key: str) -> bool:
         """Tell whether the brokers take this topic-level key, as far as they said."""

@@ -39,20 +39,23 @@ from reconciler.state.ownership import INTERNAL_TOPICS, Ownership, Records
 Answer = TypeVar("Answer")
 
 
-def observe(topology: Topology, targets: Collection[str]) -> dict[str, ObservedCluster]:
+def observe(
+    topology: Topology, targets: Collection[str], resting_may_be_away: bool = False
+) -> dict[str, ObservedCluster]:
     """Return the target clusters and the sources of the flows into them, as they are now.
 
     Args:
         topology: what is declared.
         targets: aliases of the target clusters that matter.
+        resting_may_be_away: whether sources of flows that are all failed over need not answer; they are `away`.
 
     Raises:
-        Unreachable: AB310, some clusters do not answer; all problems of all clusters are named.
+        Unreachable: AB310, some clusters that are needed do not answer; all problems of all clusters are named.
         EnvironmentFault: AB304, AB311, AB312 or AB313 and nothing worse.
         Refused: AB423, a cluster is another one than the declared.
     """
     flows = topology.flows_into(targets)
-    connections = connect(topology, targets)
+    connections = connect(topology, targets, resting_may_be_away)
     aliases = list(connections)
     clusters = {alias: topology.clusters[alias] for alias in aliases}
     names = {alias: frozenset(connections[alias].metadata.topics) for alias in aliases}
@@ -78,29 +81,52 @@ def observe(topology: Topology, targets: Collection[str]) -> dict[str, ObservedC
     observed = _of_each(clusters, look)
     originals: dict[str, set[str]] = {alias: set() for alias in aliases}
     copies: dict[str, set[str]] = {alias: set() for alias in aliases}
-    for flow in flows:
+    answering = [flow for flow in flows if flow.source in connections]
+    for flow in answering:
         taken = {name for name in observed[flow.source].topics if flow.takes(name, topology.aliases)}
         originals[flow.source] |= taken
         copies[flow.target] |= {flow.remote_topic(name) for name in taken} & observed[flow.target].topics.keys()
     # Copies first: asked later than its original, one that is written all the time would seem ahead.
-    return _with_bounds(_with_bounds(observed, connections, clusters, copies), connections, clusters, originals)
+    seen = _with_bounds(_with_bounds(observed, connections, clusters, copies), connections, clusters, originals)
+    needed = {*targets, *(flow.source for flow in flows)}
+    return seen | {alias: ObservedCluster.away(alias) for alias in needed - seen.keys()}
 
 
-def connect(topology: Topology, targets: Collection[str]) -> dict[str, Connection]:
+def connect(topology: Topology, targets: Collection[str], resting_may_be_away: bool = False) -> dict[str, Connection]:
     """Connect to the targets and the sources of the flows into them, and return the connections by alias.
 
     Args:
         topology: what is declared.
         targets: aliases of the target clusters that matter.
+        resting_may_be_away: whether sources of flows that are all failed over need not answer; they are left out.
 
     Raises:
-        Unreachable: AB310, some clusters do not answer; all problems of all clusters are named.
+        Unreachable: AB310, some clusters that are needed do not answer; all problems of all clusters are named.
         EnvironmentFault: AB304, AB306, AB307, AB312, AB318 or AB319, and nothing worse.
         Refused: AB423, a cluster is another one than the declared.
     """
     flows = topology.flows_into(targets)
     aliases = [alias for alias in topology.aliases if alias in targets or any(flow.source == alias for flow in flows)]
-    return _of_each(aliases, lambda alias: Connection(topology.clusters[alias]))
+    connections, errors = _ask_each(aliases, lambda alias: Connection(topology.clusters[alias]))
+    silent = [alias for alias in aliases if alias not in connections]
+    are_only_silent = all(isinstance(error, Unreachable) for error in errors)
+    if not (resting_may_be_away and are_only_silent and _all_rest(topology, targets, connections, silent)):
+        _raise(errors)
+    return connections
+
+
+def _all_rest(
+    topology: Topology, targets: Collection[str], connections: Mapping[str, Connection], silent: Collection[str]
+) -> bool:
+    """Tell whether clusters that do not answer are sources of flows that are failed over, and nothing else."""
+    flows = topology.flows_into(targets)
+    if any(flow.target in silent for flow in flows) or not {flow.source for flow in flows}.issuperset(silent):
+        return False
+    on_record = {
+        alias: failed_over(topology.name, _owned(topology, topology.clusters[alias], connections[alias]).others)
+        for alias in {flow.target for flow in flows if flow.source in silent and not flow.failed_over}
+    }
+    return all(flow.failed_over or flow.name in on_record[flow.target] for flow in flows if flow.source in silent)
 
 
 def observe_owned(topology: Topology, targets: Collection[str]) -> tuple[dict[str, ObservedCluster], list[Problem]]:
@@ -171,6 +197,8 @@ def _touched(topology: Topology, targets: Collection[str], names: Mapping[str, f
     """
     touched: dict[str, set[str]] = {alias: set() for alias in names}
     for flow in topology.flows_into(targets):
+        if flow.source not in names:
+            continue
         taken = {name for name in names[flow.source] if flow.takes(name, topology.aliases)}
         touched[flow.source] |= taken | set(flow.topics.literals())
         touched[flow.target] |= {flow.remote_topic(name) for name in taken}
@@ -255,10 +283,14 @@ def _timestamp_keys(keys: frozenset[str]) -> tuple[str, ...]:
 def _of_each(aliases: Collection[str], ask: Callable[[str], Answer]) -> dict[str, Answer]:
     """Ask every cluster at once, and raise what all of them had to complain about, together."""
     answers, errors = _ask_each(aliases, ask)
+    _raise(errors)
+    return answers
+
+
+def _raise(errors: Collection[AnabranchError]) -> None:
     if errors:
         kinds = [kind for kind in (Refused, Unreachable) if any(isinstance(error, kind) for error in errors)]
         raise (kinds[0] if kinds else EnvironmentFault)([problem for error in errors for problem in error.problems])
-    return answers
 
 
 def _ask_each(aliases: Collection[str], ask: Callable[[str], Answer]) -> tuple[dict[str, Answer], list[AnabranchError]]:

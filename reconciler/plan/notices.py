@@ -51,7 +51,9 @@ def warnings(topics: Collection[DesiredTopic], alias: str, topology: Topology, o
     if not flows and not topology.clusters[alias].replicator:
         yield Notice(f"cluster {alias}", "no enabled flow leads into it")
     for flow in flows:
-        if not flow.failed_over and not taken_topics(flow, topology, observed):
+        if observed[flow.source].is_away:
+            yield Notice(f"flow {flow.name}", f"{flow.source} does not answer, and need not while this is failed over")
+        elif not flow.failed_over and not taken_topics(flow, topology, observed):
             yield Notice(f"flow {flow.name}", f"no topic of {flow.source} matches; it waits for one")
     yield from acl_notices(topology, observed, alias)
     for name, other in one_metric_name([topic.name for topic in topics], target.names):

@@ -60,11 +60,17 @@ def cleared(plan: Plan, topology: Topology, observed: Observed) -> Plan:
 
     def with_strangers(cluster: ClusterPlan) -> ClusterPlan:
         target = observed[cluster.alias]
+        # What originals have that could not be looked at, nobody knows.
+        unseen = {
+            flow.name
+            for flow in topology.flows_into((cluster.alias,))
+            if flow.acls and observed[flow.source].acls.sight in ("unasked", "hidden")
+        }
         wanted = wanted_bindings(topology, observed, choices(topology, observed, (cluster.alias,)), cluster.alias)
         revoked = (
             RevokeAcl(cluster.alias, one, flow, is_foreign=True)
             for one, flow in strangers(topology, target).items()
-            if one not in wanted
+            if one not in wanted and flow not in unseen
         )
         return replace(cluster, steps=(*cluster.steps, *revoked))
 

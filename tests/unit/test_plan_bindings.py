@@ -24,7 +24,7 @@ from reconciler.plan.deletions import check_deletions
 from reconciler.plan.destroy import destroy_plan
 from reconciler.plan.drift import drift_of
 from reconciler.plan.prune import cleared, pruned
-from reconciler.plan.whole import whole_acls
+from reconciler.plan.whole import whole_acls, whole_topics
 from reconciler.report.plan_json import plan_json
 from tests.unit.facts import EAST, INTERNAL, WEST, carried_out, cluster, flow, plan_of, topic, topology
 
@@ -307,6 +307,24 @@ def test_what_others_granted_on_copies_goes_where_somebody_allows_it() -> None:
     check_deletions(clean, observed, {"acl": 2})
     assert plan_json(clean)["clusters"][0]["steps"][0]["foreign"] is True
     assert drift_of(declared, {WEST: carried_out(clean, there)}) == ()
+
+
+@pytest.mark.parametrize("way", ["away", "hidden"])
+def test_nothing_goes_with_whatever_permission_where_originals_were_not_seen(way: str) -> None:
+    declared, here = topology(flow(failed_over=way == "away")), source(acl())
+    after = carried_out(plan_of(topology(), here, target()), target())
+    there = replace(
+        after, acls=replace(after.acls, bindings=after.acls.bindings | {acl("us-east.orders", who="carol")})
+    )
+    unseen = ObservedCluster.away(EAST) if way == "away" else replace(here, acls=ObservedBindings("hidden"))
+    observed = {EAST: unseen, WEST: there}
+    plan = plan_of(declared, unseen, there)
+    assert plan.is_empty
+    assert pruned(plan, declared, observed).is_empty
+    assert cleared(plan, declared, observed).is_empty
+    # What stands stays declared for a provisioner that takes what is not declared for one to delete.
+    assert {one.binding for one in whole_acls(declared, observed, (WEST,))} == {one.binding for one in after.acls.owned}
+    assert [one.name for one in whole_topics(declared, observed, (WEST,))] == sorted(after.topics)
 
 
 def test_what_follows_originals_needs_no_allowance() -> None:
