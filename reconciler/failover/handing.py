@@ -85,9 +85,7 @@ def stands(cluster: Cluster, logs: Collection[Log], seconds: float = _SECONDS) -
     async def ask(log: Log) -> None:
         topic, partition = log
         info = (await wire.topics([topic]))[topic]
-        leader = info.partitions.get(partition)
-        if info.error or leader is None or leader.error or leader.node < 0:
-            raise ErrorCode(info.error or (leader.error if leader else 0) or 5)
+        leader = info.leader_of(partition)
         producers = await wire.producers(leader.node, topic, partition)
         end = await wire.log_end(leader.node, topic, partition, leader.epoch)
         if end is None:

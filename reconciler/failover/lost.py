@@ -149,10 +149,8 @@ def truncated(cluster: Cluster, reads: Mapping[Log, ReadUpto], seconds: float = 
         await wire.connect()
         for (topic, partition), read in sorted(reads.items()):
             info = (await wire.topics([topic]))[topic]
-            leader = info.partitions.get(partition)
-            if info.error or leader is None or leader.error or leader.node < 0:
-                raise _untold(cluster, topic, partition, "it has no leader now")
             try:
+                info.leader_of(partition)
                 end = await truncated_at(wire, info, partition, read.offset, read)
             except (Disagreement, ErrorCode) as error:
                 raise _untold(cluster, topic, partition, str(error)) from None

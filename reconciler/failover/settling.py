@@ -31,7 +31,7 @@ _SECONDS = 10.0
 _AT_ONCE = 500
 _PAUSE = 0.005
 # Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes
-_LEADER_NOT_AVAILABLE, _UNSTABLE_OFFSET_COMMIT = 5, 88
+_UNSTABLE_OFFSET_COMMIT = 88
 _TOPIC_AUTHORIZATION_FAILED, _GROUP_AUTHORIZATION_FAILED = 29, 30
 
 
@@ -108,10 +108,7 @@ class Settling:
         topic, partition = log
         wire, name = self._wire, f"{topic}/{partition}"
         try:
-            info = (await wire.topics([topic]))[topic]
-            leader = info.partitions.get(partition)
-            if info.error or leader is None or leader.error or leader.node < 0:
-                raise ErrorCode(info.error or (leader.error if leader else 0) or _LEADER_NOT_AVAILABLE)
+            leader = (await wire.topics([topic]))[topic].leader_of(partition)
             end = await wire.log_end(leader.node, topic, partition, leader.epoch)
             # Behind the end: what is replicated by then is.
             high = await wire.offset(leader.node, topic, partition, LATEST)

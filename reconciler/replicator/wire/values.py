@@ -27,6 +27,9 @@ class NotLetIn(ConnectionLost):
     code = "AB232"
 
 
+_LEADER_NOT_AVAILABLE = 5
+
+
 class ErrorCode(Exception):
     """The broker answered with an error.
 
@@ -71,6 +74,17 @@ class TopicInfo:
     topic_id: uuid.UUID | None
     error: int
     partitions: dict[int, Leader]
+
+    def leader_of(self, partition: int) -> Leader:
+        """Return who leads a partition.
+
+        Raises:
+            ErrorCode: what the answer says of the topic or the partition; LEADER_NOT_AVAILABLE where nobody leads it.
+        """
+        leader = self.partitions.get(partition)
+        if self.error or leader is None or leader.error or leader.node < 0:
+            raise ErrorCode(self.error or (leader.error if leader else 0) or _LEADER_NOT_AVAILABLE)
+        return leader
 
 
 class FetchAsk(NamedTuple):
