@@ -28,6 +28,9 @@ _FAR_BYTES_TOGETHER = 48 * 2**20
 _MOST_READERS = 10
 # Across all channels of a task: beyond this, or two requests, nobody is asked for more.
 _BUFFER_BYTES = 12 * 2**20
+# Brokers look at every partition of a fetch before they answer it: with so many a record waits for that, so lanes share
+# them. With half of them it is over.
+_CROWD = 1_000
 _IDLE = 0.05
 _WAIT_WHILE_THROTTLED = 0.25
 _BREATH = 0.001
@@ -82,6 +85,8 @@ class Reader:
         self._asked: dict[tuple[str, int], tuple[Channel, int, int]] = {}
         self._stirred: set[Channel] = set()
         self._look_at = 0.0
+        # Whether channels that are read from its broker, over all lanes, are a crowd.
+        self._is_crowded = False
         self._effort: defaultdict[Channel, Effort] = defaultdict(lambda: Effort(SLOW_BYTES, self._most))
         self._rest = Rest(pace.linger, time.thread_time())
         self.bell = loop.bell()
@@ -129,12 +134,14 @@ class Reader:
         """
         everybody = now >= self._look_at
         self._look_at = now + _LOOK_EVERY if everybody else self._look_at
-        full, most = False, max(QUEUE_BYTES, self._size.bytes)
+        full, most, led = False, max(QUEUE_BYTES, self._size.bytes), 0
         for channel in self._channels if everybody else self._stirred:
             if channel.reads_committed is not self._beat.committed:
                 continue
-            if everybody and self._leads(channel):
-                self.nearest.look(channel, now)
+            if everybody and self.nearest.node(channel) == self._beat.node:
+                led += 1
+                if self.lanes.reads(self._beat, channel):
+                    self.nearest.look(channel, now)
             if channel.wants_data(most) and self._leads(channel):
                 self._want(channel)
             elif channel in self._asks:
@@ -142,6 +149,10 @@ class Reader:
             if channel.queued_bytes and not channel.wants_data(most):
                 full = True
         self._stirred = {channel for channel in self._stirred if channel.queued_bytes and self._leads(channel)}
+        if everybody:
+            self._is_crowded = led >= (_CROWD // 2 if self._is_crowded else _CROWD)
+            # All that it asked for itself may be gone.
+            self._mind_lanes(now)
         return full
 
     def _leads(self, channel: Channel) -> bool:
@@ -180,7 +191,7 @@ class Reader:
         return size
 
     def _mind_lanes(self, now: float) -> None:
-        """Have more lanes where the line is worth it, and share among them what may be under way."""
+        """Have more lanes where the line or a crowd is worth it, and share among them what may be under way."""
         asking = 1
         if self._size.is_wide:
             # Lanes that are still to come count as well: room for a large answer is kept for the next one.
@@ -188,7 +199,7 @@ class Reader:
             self._size.most = self._quota.ahead(min(self._most, max(_FAR_BYTES_TOGETHER, self._most) // asking))
         if self._beat.lane:
             return
-        if not self._size.is_wide:
+        if not (self._size.is_wide or self._is_crowded):
             self.lanes.narrow(self._beat)
         elif asking < _MOST_READERS:
             self.lanes.widen(self._beat, now)

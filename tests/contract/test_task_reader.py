@@ -9,6 +9,7 @@ import pytest
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.replicator import pace
+from reconciler.replicator import reader as reader_module
 from reconciler.replicator.channel import SLOW_BYTES, Channel
 from reconciler.replicator.lanes import MOST_LANES, Beat, Lanes
 from reconciler.replicator.pace import Pace, Quota
@@ -157,14 +158,16 @@ class _LaneScene(_Scene):
         for known in self.readers.values():
             known.look_again()
 
-    def read_all_until(self, position: int, meanwhile: Callable[[], None]) -> None:
-        """Read until all channels have come as far as `position`."""
+    def read_all_until(
+        self, position: int, meanwhile: Callable[[], None], awaited: Sequence[Channel] | None = None
+    ) -> None:
+        """Read until all channels, or those that are awaited, have come as far as `position`, over whatever lanes."""
 
         async def reading() -> None:
             await self.open()
             self._spread(Beat(1, committed=True))
             for _ in range(int(SECONDS / 0.001)):
-                if all(channel.position >= position for channel in self.channels):
+                if all(channel.position >= position for channel in awaited or self.channels):
                     break
                 meanwhile()
                 await self.loop.sleep(0.001)
@@ -217,3 +220,33 @@ def test_a_long_line_is_read_over_several_lanes(topic_name: str, monkeypatch: py
     assert broken == [MOST_LANES]
     assert scene.openings == [0] * 4
     assert asked[0] <= 4 * 2**20 < max(asked)
+
+
+def test_a_crowd_of_partitions_is_shared_among_lanes_and_a_few_are_not(
+    source_cluster: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a record would wait until its broker has looked at all of them."""
+    monkeypatch.setattr(reader_module, "_CROWD", 8)
+    monkeypatch.setattr(reader_module, "_LOOK_EVERY", 0.05)
+    topics = [f"{topic_name}-{n}" for n in range(8)]
+    for topic in topics:
+        create(source_cluster, topic)
+        fill(source_cluster, topic, 1_000)
+    scene = _LaneScene(declared("east", source_cluster), topics)
+    seen: list[int] = []
+
+    def some_leave() -> None:
+        lanes = sum(not one.stopped for one in scene.readers.values())
+        if lanes not in seen[-1:] and all(channel.position == 1_000 for channel in scene.channels):
+            seen.append(lanes)
+            if lanes == MOST_LANES:
+                # Half of them would be a crowd still, one less is none.
+                for channel in scene.channels[:5]:
+                    channel.sides = None
+            elif lanes == 1 and MOST_LANES in seen:
+                fill(source_cluster, topics[7], 1_000)
+
+    scene.read_all_until(2_000, some_leave, scene.channels[7:])
+    assert [channel.position for channel in scene.channels] == [1_000] * 7 + [2_000]
+    assert (MOST_LANES in seen, seen[-1]) == (True, 1)
+    assert scene.openings == [0] * 8
