@@ -151,7 +151,9 @@ class ObservedCluster:
             "topic_keys": sorted(self.topic_keys),
             "timestamp_keys": list(self.timestamp_keys),
             "topics": {name: self.topics[name].to_json() for name in sorted(self.topics)},
-            "failed_over": {name: asdict(self.failed_over[name]) for name in sorted(self.failed_over)},
+            "failed_over": {
+                name: asdict(state) | {"moved": sorted(state.moved)} for name, state in sorted(self.failed_over.items())
+            },
             "owned": {name: asdict(self.owned[name]) for name in sorted(self.owned)},
             "access": self.access.to_json(),
             "acls": self.acls.to_json(),
@@ -184,7 +186,9 @@ class ObservedCluster:
 
 def _failed_over(data: Mapping[str, Any]) -> FailedOver:
     cuts = {
-        topic: Cut(**{**cut, "ends": tuple((source, target) for source, target in cut["ends"])})
+        topic: Cut(
+            **{**cut, "ends": tuple((source, target) for source, target in cut["ends"]), "notes": tuple(cut["notes"])}
+        )
         for topic, cut in data["cuts"].items()
     }
-    return FailedOver(**{**data, "cuts": cuts})
+    return FailedOver(**{**data, "cuts": cuts, "moved": frozenset(data["moved"])})

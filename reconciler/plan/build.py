@@ -27,7 +27,7 @@ from reconciler.model.topology import Topology
 from reconciler.plan.bindings import acl_steps
 from reconciler.plan.desired import desired_of
 from reconciler.plan.differences import config_changes
-from reconciler.plan.failed_over import failover_notices, of_running, resolved, running
+from reconciler.plan.failed_over import failover_notices, of_running, renamed_copies, resolved, running
 from reconciler.plan.flows import not_started, planned_flow
 from reconciler.plan.guardrails import refusals
 from reconciler.plan.naming import misnamed
@@ -113,7 +113,7 @@ def _raise_problems(
         *impossible_demands(topology, observed, named, targets),
         *missing_permissions(topology, observed, desired, targets),
     )
-    refused = tuple(refusals(topology, observed, desired, targets))
+    refused = (*refusals(topology, observed, desired, targets), *renamed_copies(topology, observed, targets))
     errors = [kind(problems) for kind, problems in ((Refused, refused), (EnvironmentFault, faults)) if problems]
     if errors:
         raise together(errors)

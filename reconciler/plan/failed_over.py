@@ -78,17 +78,35 @@ def failover_drift(topology: Topology, target: ObservedCluster) -> Iterator[Drif
             yield Drifted(target.alias, "unmanaged", *about, None, f"since {_told(state.since)} by {state.by}", remedy)
 
 
+def renamed_copies(topology: Topology, observed: Observed, targets: Collection[str]) -> Iterator[Problem]:
+    """Yield flows on record as failed over whose policy gives other names than the copies have that people write to."""
+    for flow in topology.flows:
+        state = observed[flow.target].failed_over.get(flow.name) if flow.target in targets else None
+        for cut in () if state is None else sorted(state.cuts.values(), key=lambda cut: cut.topic):
+            if flow.nameless(cut.topic) is None and (now := flow.remote_topic(cut.topic)) != cut.remote:
+                yield Problem(
+                    "AB438",
+                    f"{topology.clusters[flow.target].where}, topic {cut.remote}",
+                    f"flow {flow.name} is failed over, so people write to it, and its policy would call it {now} now",
+                    f"declare the former policy; or `anabranch failback --flow {flow.name}` first",
+                )
+                break
+
+
 def primaries_deleted(plan: Plan, observed: Observed) -> Iterator[Problem]:
     """Yield each deletion of a copy whose flow is on record as failed over: what stands there stands nowhere else."""
     for step in plan.steps:
-        if isinstance(step, DeleteTopic) and step.flow in observed[step.cluster].failed_over:
-            state = observed[step.cluster].failed_over[step.flow]
-            yield Problem(
-                "AB436",
-                f"{step.cluster}, topic {step.name}",
-                f"flow {step.flow} is failed over, so people write to it: {why_resting(step.flow, state)}",
-                f"`anabranch failback --flow {step.flow}` first, or name other topics with --target",
-            )
+        if not isinstance(step, DeleteTopic):
+            continue
+        for state in observed[step.cluster].failed_over.values():
+            # The flow may have another name since.
+            if state.flow == step.flow or any(cut.remote == step.name for cut in state.cuts.values()):
+                yield Problem(
+                    "AB436",
+                    f"{step.cluster}, topic {step.name}",
+                    f"flow {state.flow} is failed over, so people write to it: {why_resting(state.flow, state)}",
+                    f"`anabranch failback --flow {state.flow}` first, or name other topics with --target",
+                )
 
 
 def _remedy(name: str, is_on_record: bool, is_declared: bool) -> str | None:

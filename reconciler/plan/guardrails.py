@@ -30,6 +30,7 @@ def refusals(
         if existing is not None:
             where = _where(topology, topic)
             yield from _not_ours(topic, existing, observed[topic.cluster], topology, where)
+            yield from _renamed_flow(topic, observed[topic.cluster], topology, where)
             yield from _fewer(topic, existing, observed[topic.cluster].owned.get(topic.name), topology, where)
 
 
@@ -69,6 +70,25 @@ def renamed_clusters(
             f"was declared as {former} before: under the name {alias} everything would be copied once more",
             f"call it {former} again; or delete the former copies with the former files: `anabranch destroy`",
         )
+
+
+def _renamed_flow(topic: DesiredTopic, target: ObservedCluster, topology: Topology, where: str) -> Iterator[Problem]:
+    """Yield that a copy would be filled by a flow of another name, where what it goes on by goes by the name."""
+    record = target.owned.get(topic.name)
+    if record is None or (record.topology, record.flow) == (topology.name, topic.flow):
+        return
+    if record.topology != topology.name or not _is_copy_of(record, topic):
+        return
+    if record.flow in target.failed_over:
+        why = f"flow {record.flow} is failed over, so people write to it"
+        remedy = f"or `anabranch failback --flow {record.flow}` first"
+    elif record.offsets == "translated":
+        why = "its positions go by the flow's name: all would be copied once more"
+        remedy = "or delete the copy first, to have it made anew"
+    else:
+        return
+    found = f"was filled by flow {record.flow}, and would be by flow {topic.flow}: {why}"
+    yield Problem("AB438", where, found, f"let flow {record.flow} take {topic.source_topic}, as before; {remedy}")
 
 
 def _fewer(

@@ -7,6 +7,7 @@ stops no other.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from reconciler.model.desired import DesiredTopic
 from reconciler.model.flow import Flow
@@ -107,4 +108,4 @@ def contested(topology: Topology, flow: Flow, observed: Observed) -> Reasons:
 def without(topology: Topology, excluded: Reasons) -> Topology:
     """Return the topology whose flows take none of the named topics."""
     flows = tuple(flow.without(excluded.get(flow.name, {})) for flow in topology.flows)
-    return Topology(topology.name, topology.clusters, flows)
+    return replace(topology, flows=flows)

@@ -79,6 +79,8 @@ class Arrival:
             committed, before = await self._committed(partial(self._in_syncs, place, known))
             # Its predecessor may have put records aside until it was ended just now.
             known = await self._known(place, target_id)
+        if committed is None and known is None:
+            self._refuse_renamed(place, source_id, target_id)
         note = Note() if committed is None else Note.parse(committed.note)
         await self._end_what_is_over(channel, target, note, {before, producer, *dead})
         first, last = await self._bounds(place, source)
@@ -111,6 +113,18 @@ class Arrival:
         if lost is not None and channel.state is PartitionState.RUNNING:
             # Whoever looks shall see what was passed over.
             channel.reason = lost
+
+    def _refuse_renamed(self, place: Place, source_id: str | None, target_id: str | None) -> None:
+        """Refuse to begin where a flow of another name has copied this very topic into this very remote topic."""
+        for flow, record in self._memory.of_others(place).items():
+            are_known = source_id is not None and target_id is not None
+            if are_known and record.is_begun and (record.source_id, record.target_id) == (source_id, target_id):
+                text = (
+                    f"flow {flow} has filled {place.remote}/{place.partition} from this topic, and its position goes "
+                    f"by that name: as {self._flow.name} all would be copied once more; call the flow {flow} again, or "
+                    "delete the copy and run `anabranch apply` to have it made anew"
+                )
+                raise Disagreement(_PARKED, "AB233", text)
 
     async def _known(self, place: Place, target_id: str | None) -> CopyRecord | None:
         """Return what is remembered of the copy in the remote topic of today."""

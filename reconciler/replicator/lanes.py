@@ -52,7 +52,9 @@ class Lanes:
 
     def reads(self, beat: Beat, channel: Channel) -> bool:
         """Tell whether a channel is read over a lane; it must be one that is read from that broker."""
-        return self.beat(beat.node, channel) == beat if self._many else beat.lane == 0
+        if not self._many or (numbers := self._many.get(beat._replace(lane=0) if beat.lane else beat)) is None:
+            return beat.lane == 0
+        return numbers.setdefault(channel, len(numbers)) % self._most == beat.lane
 
     def count(self, beat: Beat) -> int:
         """Return how many lanes there are for what is read over one of them."""

@@ -48,6 +48,10 @@ class Memory:
         """Return what is remembered of a partition."""
         return self._copies.get(self._flow, place.remote, place.partition)
 
+    def of_others(self, place: Place) -> dict[str, CopyRecord]:
+        """Return what is remembered of a partition of other flows, by flow."""
+        return self._copies.of_others(self._flow, place.remote, place.partition)
+
     def source_id(self, place: Place) -> str | None:
         """Return of which source topic a partition is remembered as a copy; None while that is not known."""
         record = self.get(place)

@@ -138,15 +138,17 @@ class Reader:
         for channel in self._channels if everybody else self._stirred:
             if channel.reads_committed is not self._beat.committed:
                 continue
-            if everybody and self.nearest.node(channel) == self._beat.node:
-                led += 1
-                if self.lanes.reads(self._beat, channel):
-                    self.nearest.look(channel, now)
-            if channel.wants_data(most) and self._leads(channel):
+            is_near = self.nearest.node(channel) == self._beat.node
+            led += is_near
+            leads = is_near and self.lanes.reads(self._beat, channel)
+            if leads and everybody:
+                self.nearest.look(channel, now)
+            wants = channel.wants_data(most)
+            if wants and leads:
                 self._want(channel)
             elif channel in self._asks:
                 self._forget(channel)
-            if channel.queued_bytes and not channel.wants_data(most):
+            if channel.queued_bytes and not wants:
                 full = True
         self._stirred = {channel for channel in self._stirred if channel.queued_bytes and self._leads(channel)}
         if everybody:

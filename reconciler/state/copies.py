@@ -28,6 +28,8 @@ class Copies:
         self._journal = Journal(cluster, COPIES, _TIMEOUT)
         self._follower: Follower | None = None
         self._values: dict[str, Value] = {}
+        # Which flows have a record of a remote partition; made when somebody asks.
+        self._flows: dict[tuple[str, int], list[str]] | None = None
 
     def refresh(self) -> None:
         """Read all that is stored now.
@@ -39,11 +41,25 @@ class Copies:
         if self._follower is None:
             self._follower = self._journal.follow(polls=False)
         self._values = self._follower.catch_up()
+        self._flows = None
 
     def get(self, flow: str, remote: str, partition: int) -> CopyRecord | None:
         """Return the record of one remote partition as it was read or written last; None when there is none."""
         value = self._values.get(_key(flow, remote, partition))
         return None if value is None else _record(value)
+
+    def of_others(self, flow: str, remote: str, partition: int) -> dict[str, CopyRecord]:
+        """Return what other flows than this one have on record of a remote partition, by flow, as it was read last."""
+        if self._flows is None:
+            self._flows = {}
+            for key in self._values:
+                name, topic, number = key.rsplit("/", 2)
+                self._flows.setdefault((topic, int(number)), []).append(name)
+        return {
+            name: _record(self._values[_key(name, remote, partition)])
+            for name in self._flows.get((remote, partition), ())
+            if name != flow
+        }
 
     def put(self, flow: str, remote: str, partition: int, record: CopyRecord) -> None:
         """Store a record and wait until it is stored.

@@ -111,6 +111,26 @@ def test_the_last_offset_sync_tells_the_position(
         assert ours == contents(source, topic)
 
 
+def test_under_another_name_of_its_flow_nothing_is_copied_once_more(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    make(source_cluster, target_cluster, [topic_name])
+    fill(source_cluster, topic_name, 100)
+    spec = translated(source, target, topic_name)
+    copy(spec)
+    end = log_end(target, f"east.{topic_name}")
+    renamed = replace(again(spec), flow=replace(spec.flow, name=f"{spec.flow.name}-renamed"))
+    with Running(renamed) as copying:
+        (found,) = copying.settled_again().partitions
+    assert (found.state, code(found)) == (PartitionState.PARKED, "AB233")
+    assert log_end(target, f"east.{topic_name}") == end
+    # Nothing of it is in a copy that was made anew.
+    delete(target_cluster, f"east.{topic_name}")
+    create(target_cluster, f"east.{topic_name}", 1, REMOTE)
+    assert all_running(copy(again(renamed, 2)).status.partitions)
+    assert contents(target, f"east.{topic_name}") == contents(source, topic_name)
+
+
 def test_records_that_the_target_has_deleted_since_are_not_copied_again(
     source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
 ) -> None:

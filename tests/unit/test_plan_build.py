@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.desired import DesiredTopic
+from reconciler.model.errors import Refused
 from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.policy import ReplicationPolicy
@@ -172,6 +173,29 @@ def test_a_renamed_flow_takes_its_topics_along() -> None:
     target = applied(declared, source)
     renamed = topology(flow(name="west-copy"))
     (step,) = plan_of(renamed, source, target).steps
+    assert isinstance(step, RecordOwnership)
+    assert step.reason == "flow-renamed"
+
+
+def test_a_flow_whose_positions_go_by_its_name_keeps_it() -> None:
+    declared = topology(flow(offsets="translated"))
+    source = cluster(EAST, topic("orders"))
+    target = applied(declared, source)
+    assert plan_of(declared, source, target).is_empty
+    with pytest.raises(Refused) as caught:
+        plan_of(topology(flow(name="west-copy", offsets="translated")), source, target)
+    (problem,) = caught.value.problems
+    assert problem.code == "AB438"
+    assert "was filled by flow us-east-eu-west, and would be by flow west-copy" in problem.message
+    assert "let flow us-east-eu-west take orders" in problem.remedy
+    # Of several originals of one copy the one on record is taken no longer: nothing of the others is copied anew.
+    other = flow("us-west", WEST, policy=ReplicationPolicy("identity"), offsets="translated", name="other")
+    both = topology(flow(policy=ReplicationPolicy("identity"), offsets="translated"), other)
+    west = cluster("us-west", topic("orders", topic_id="of-us-west"))
+    shared = applied(topology(both.flows[0]), source)
+    rest = replace(both, flows=(replace(both.flows[0], topics=Selection(("none",))), other))
+    seen = {EAST: source, "us-west": west, WEST: shared}
+    (step,) = build_plan(rest, seen, [WEST], INTERNAL).steps
     assert isinstance(step, RecordOwnership)
     assert step.reason == "flow-renamed"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -160,9 +161,37 @@ def test_nothing_is_adopted_for_it_and_a_provisioner_of_whole_topics_leaves_them
 
 
 def test_a_record_is_written_down_and_read_again() -> None:
-    state = replace(OVER, cuts={"orders": Cut("orders", f"{EAST}.orders", "translated", ((3, 4), (0, 0)))})
-    seen = on_record(cluster(WEST), state)
-    assert ObservedCluster.from_json(seen.to_json()) == seen
+    cut = Cut("orders", f"{EAST}.orders", "translated", ((3, 4), (0, 0)), notes=("a note", ""))
+    for state in (OVER, replace(OVER, cuts={"orders": cut}, moved=frozenset({"billing", "audit"}))):
+        seen = on_record(cluster(WEST), state)
+        assert ObservedCluster.from_json(json.loads(json.dumps(seen.to_json()))) == seen
+
+
+def test_under_another_name_it_would_be_no_longer_failed_over() -> None:
+    source = cluster(EAST, topic("orders"))
+    target = on_record(applied(source))
+    with pytest.raises(Refused) as caught:
+        plan_of(topology(flow(name="west-copy")), source, target)
+    (problem,) = caught.value.problems
+    assert (problem.code, f"failback --flow {FLOW}" in problem.remedy) == ("AB438", True)
+    # Where it is deleted people's topic would be, whatever the flow is called now.
+    cut = Cut("orders", f"{EAST}.orders", "identical", ((3, 3),))
+    renamed = replace(OVER, flow="of-former-days", cuts={"orders": cut})
+    destroyed = destroy_plan(topology(), {WEST: target}, [WEST], INTERNAL)
+    with pytest.raises(Refused) as caught:
+        check_deletions(destroyed, {WEST: on_record(applied(source), renamed)}, {"topic": 1})
+    assert [one.code for one in caught.value.problems] == ["AB436"]
+
+
+def test_its_policy_stays_what_it_was() -> None:
+    source = cluster(EAST, topic("orders"), topic("users"))
+    cuts = {name: Cut(name, f"{EAST}.{name}", "identical", ((3, 3),)) for name in ("orders", "users")}
+    target = on_record(applied(source), replace(OVER, cuts=cuts))
+    assert plan_of(topology(), source, target).is_empty
+    with pytest.raises(Refused) as caught:
+        plan_of(topology(flow(policy=ReplicationPolicy("identity"))), source, target)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.where) == ("AB438", f"cluster {WEST} ({WEST}.example:9092), topic {EAST}.orders")
 
 
 # --- ACLs ----------------------------------------------------------------------------------------------------------

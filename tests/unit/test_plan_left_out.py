@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from reconciler.model.datacenter import DataCenter
 from reconciler.model.names import lease_group, transactional_prefix
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.policy import ReplicationPolicy
@@ -44,7 +45,9 @@ def test_foreign_and_unspeakable_topics_are_left_out_and_no_others() -> None:
     assert "[AB406]" in reasons[LONG]
 
     rest = without(topology(), found)
-    assert rest.name == "payments"
+    assert replace(rest, flows=topology().flows) == topology()
+    canary = replace(topology(), datacenters={f"dc-{WEST}": DataCenter(f"dc-{WEST}", wave=3)})
+    assert without(canary, found).wave(WEST) == canary.wave(WEST) == 3
     assert [step.name for step in plan_of(rest, east, observed[WEST]).steps] == ["us-east.users"]
 
 
