@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,6 +31,7 @@ from reconciler.cli.failover import (
 )
 from reconciler.cli.failover_acls import acl_plan, carry_acls_out
 from reconciler.cli.locking import Locks
+from reconciler.cli.offsets_options import check_patterns
 from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
@@ -68,6 +69,14 @@ def failback(
             "--rebuild", metavar="TOPIC", help="Make this original anew, as its copy is, if they diverged; repeatable."
         ),
     ] = None,
+    leave_out: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--leave-out",
+            metavar="TOPIC",
+            help="This original is gone: what came to its copy stays there; repeatable.",
+        ),
+    ] = None,
     export: Annotated[
         Path | None,
         typer.Option("--export", metavar="DIR", file_okay=False, help="Keep records that are dropped as files there."),
@@ -87,9 +96,10 @@ def failback(
         message = "records are exported to files or to a topic"
         raise typer.BadParameter(message, param_hint="--export-topic")
     check_can_ask(dry_run, yes)
+    check_patterns(group, "--group")
     topology = load_topology(files)
     chosen = chosen_flow(topology, flow)
-    wishes = Wishes(None if group is None else tuple(group), frozenset(rebuild or ()))
+    wishes = Wishes(None if group is None else tuple(group), frozenset(rebuild or ()), frozenset(leave_out or ()))
     with stderr_console().status("looking at the clusters"):
         coming = Coming(topology, chosen, wishes)
         plan = coming.plan()
@@ -143,7 +153,8 @@ def _carry_out(
 
     plan, acls = plans
     console = stderr_console()
-    with Locks(topology, (plan.target,), LOCK_SECONDS) as locks:
+    # Locks look at the sources of all flows into the target; those of others need not answer.
+    with Locks(replace(topology, flows=()), (plan.target,), LOCK_SECONDS) as locks:
         locks.check(plan.target)
         coming.check_same(plan)
         if plan.state.phase == "ending":

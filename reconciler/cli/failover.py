@@ -21,6 +21,7 @@ from reconciler.cli.common import (
 )
 from reconciler.cli.failover_acls import acl_plan, carry_acls_out
 from reconciler.cli.locking import Locks
+from reconciler.cli.offsets_options import check_patterns
 from reconciler.model.errors import Problem
 from reconciler.model.flow import Flow
 from reconciler.model.steps import Plan
@@ -73,6 +74,7 @@ def failover(
         message = "who cannot be asked is never caught up with"
         raise typer.BadParameter(message, param_hint="--until-caught-up")
     check_can_ask(dry_run, yes)
+    check_patterns(group, "--group")
     topology = load_topology(files)
     chosen = chosen_flow(topology, flow)
     with stderr_console().status("looking at the clusters"):
@@ -118,9 +120,8 @@ def _carry_out(topology: Topology, leaving: Leaving, plans: tuple[FailoverPlan, 
     def beat() -> None:
         locks.check(plan.target)
 
-    # Locks look at the sources of flows as well, of which one may be gone.
-    alone = replace(topology, flows=()) if plan.is_source_lost else topology
-    with Locks(alone, (plan.target,), LOCK_SECONDS) as locks:
+    # Locks look at the sources of all flows into the target: this one may be gone, and others need not answer.
+    with Locks(replace(topology, flows=()), (plan.target,), LOCK_SECONDS) as locks:
         leaving.check_same(plan)
         if manner.until_caught_up and plan.state is None:
             with stderr_console().status("waiting until everything is copied"):

@@ -23,12 +23,14 @@ class Meanwhile:
         source: the side that everybody returns to.
         target: the other one.
         wanted: originals that are to be made anew.
+        without: originals that are gone, and whose copies may keep what came to them.
     """
 
-    def __init__(self, source: Groups, target: Groups, wanted: Collection[str]) -> None:
+    def __init__(self, source: Groups, target: Groups, wanted: Collection[str], without: Collection[str] = ()) -> None:
         self._source = source
         self._target = target
         self._wanted = wanted
+        self._without = without
 
     def cuts(self, cuts: Mapping[str, Cut]) -> tuple[dict[str, Cut], list[str]]:
         """Return the cuts of topics that are there on both sides, and why the others are left out.
@@ -36,7 +38,8 @@ class Meanwhile:
         Partitions that were added to a copy since were never copied: they are cut at their beginning.
 
         Raises:
-            DeclaredInputError: AB711, an original lacks partitions that its copy has; AB714, a copy was made anew.
+            DeclaredInputError: AB711, an original lacks partitions that its copy has; AB714, a copy was made anew;
+                AB715, an original is gone, and something came to its copy.
             AnabranchError: a cluster does not answer, or something there is refused.
         """
         found: dict[str, Cut] = {}
@@ -49,7 +52,11 @@ class Meanwhile:
             if not there or not (here or cut.anew == "wanted"):
                 missing = self._target.cluster.alias if not there else self._source.cluster.alias
                 name = cut.remote if not there else topic
-                left_out.append(f"topic {name} is not there at {missing}, or hidden: {cut.remote} is not copied back")
+                what = f"topic {name} is not there at {missing}, or hidden: {cut.remote} is not copied back"
+                came = self._came(cut, there) if cut.remote not in others else 0
+                if came and topic not in self._without:
+                    problems.append(_original_gone(self._source, cut, there, came))
+                left_out.append(f"{what}, and {came:,} offsets that came to it stay there" if came else what)
                 continue
             if cut.remote in others:
                 if (count := self._held(cut.remote)) == 0:
@@ -75,6 +82,12 @@ class Meanwhile:
             for cut in cuts.values()
             if any(differ(Note.parse(note).target_id, there.get(cut.remote)) for note in cut.notes)
         }
+
+    def _came(self, cut: Cut, partitions: int) -> int:
+        """Return how many offsets of a copy stand behind its cut, those of partitions that were added included."""
+        whole = replace(cut, ends=(*cut.ends, *((0, 0),) * (partitions - len(cut.ends)))[:partitions])
+        found = self.bounds(self._target, [(cut.remote, whole)])
+        return sum(part.end - part.first for part in _behind(cut.remote, _targets(whole), found))
 
     def _held(self, remote: str) -> int:
         """Return how many offsets a copy holds."""
@@ -204,6 +217,15 @@ def exported_too_early(groups: Groups, log: Log) -> Problem:
     where = f"{groups.cluster.where}, topic {log[0]}, partition {log[1]}"
     message = "it was written to after its records were exported: nothing was deleted"
     return Problem("AB712", where, message, "stop who writes there, and run failback again, exporting elsewhere")
+
+
+def _original_gone(groups: Groups, cut: Cut, partitions: int, came: int) -> Problem:
+    message = f"it is not there, or hidden from us, and {came:,} offsets came to its copy {cut.remote}"
+    remedy = (
+        f"make it, empty, with {partitions} partitions: then its copy is copied back as a whole; or let us see it "
+        f"(DESCRIBE); or --leave-out {cut.topic}: what came stays in the copy"
+    )
+    return Problem("AB715", f"{groups.cluster.where}, topic {cut.topic}", message, remedy)
 
 
 def _made_anew(groups: Groups, cut: Cut, count: int) -> Problem:

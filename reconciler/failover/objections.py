@@ -27,6 +27,23 @@ def against_wishes(plan: FailbackPlan, rebuild: Collection[str]) -> Iterator[Pro
             yield Problem("AB704", where, message, "leave it out of --rebuild")
 
 
+def left_out_in_vain(plan: FailbackPlan, named: Collection[str], there: Collection[str]) -> Iterator[Problem]:
+    """Yield what is wrong with the originals that are to be left out (AB704).
+
+    Args:
+        plan: as it was looked at.
+        named: their names, as somebody gave them.
+        there: topics of the cluster that everybody returns to.
+    """
+    for name in sorted(named):
+        where = f"flow {plan.flow}, topic {name}"
+        if name not in plan.state.cuts:
+            message = f"it is none of its originals: {', '.join(sorted(plan.state.cuts))}"
+            yield Problem("AB704", where, message, "correct --leave-out")
+        elif name in there:
+            yield Problem("AB704", where, f"it is there at {plan.source}", "take it out of --leave-out")
+
+
 def diverged(plan: FailbackPlan, cluster: str) -> Iterator[Problem]:
     """Yield the originals that have diverged and that nobody asked to be made anew (AB705).
 

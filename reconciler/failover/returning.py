@@ -39,10 +39,12 @@ class Wishes:
     Attributes:
         groups: names and regular expressions; None means those that the flow takes along, all where it names none.
         rebuild: originals that are made anew where they have diverged.
+        leave_out: originals that are gone, and whose copies may keep what came to them.
     """
 
     groups: tuple[str, ...] | None = None
     rebuild: frozenset[str] = field(default_factory=frozenset)
+    leave_out: frozenset[str] = field(default_factory=frozenset)
 
 
 class Coming:
@@ -65,7 +67,7 @@ class Coming:
         self._wishes = wishes
         self._source = Groups(topology.clusters[flow.source])
         self._target = Groups(topology.clusters[flow.target])
-        self._meanwhile = Meanwhile(self._source, self._target, wishes.rebuild)
+        self._meanwhile = Meanwhile(self._source, self._target, wishes.rebuild, wishes.leave_out)
         self._sameness = Sameness(flow, self._source, self._target)
         self._crossed = Crossed(topology.name, flow, self._source, self._target)
         self._failovers = Failovers(self._target.cluster, topology.name)
@@ -97,11 +99,12 @@ class Coming:
         Raises:
             Refused: AB703, the flow is not failed over.
             DeclaredInputError: AB704, a topic is to be rebuilt that the flow does not copy, or that has not diverged;
-                AB711, an original lacks partitions.
+                AB711, an original lacks partitions; AB715, one is gone.
             AnabranchError: a cluster does not answer, or something there is refused.
         """
         plan = self.look()
-        if problems := list(objections.against_wishes(plan, self._wishes.rebuild)):
+        wrong = objections.left_out_in_vain(plan, self._wishes.leave_out, self._source.partitions)
+        if problems := [*objections.against_wishes(plan, self._wishes.rebuild), *wrong]:
             raise DeclaredInputError(problems)
         dropped = by_topic(self.dropped(plan))
         ours = Ownership(self._target.cluster).read()

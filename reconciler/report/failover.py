@@ -64,7 +64,8 @@ def failback_lines(plan: FailbackPlan) -> Iterator[Text]:
     ]
     titles = ("copy", "new records", "original", "never crossed", "")
     found = aligned(titles, rows, right=("new records", "never crossed"), indent=2)
-    yield from found or [Text("  nothing came to the copies meanwhile, and nothing is left at the originals")]
+    nothing = "nothing came to the copies meanwhile, and nothing is left at the originals"
+    yield from found or [Text(f"  {nothing if plan.topics else 'no original is there that could be copied back into'}")]
     yield Text("")
     yield from groups_lines(plan.groups, plan.target, plan.source)
     for notice in plan.notices:

@@ -13,10 +13,10 @@ from reconciler.failover.rebuild import made_anew
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator.drive import new_run
-from tests.contract.kafka import declared, delete
+from tests.contract.kafka import create, declared, delete
 from tests.support.consumers import leave_behind, member_of, offsets_of
 from tests.support.copying import Running, log_end
-from tests.support.failing_over import MODES, MOSTLY_TRANSLATED, MakePair, read_from, write
+from tests.support.failing_over import MODES, MOSTLY_TRANSLATED, MakePair, named, read_from, write
 
 
 @pytest.mark.parametrize("offsets", MODES)
@@ -119,6 +119,44 @@ def test_what_is_gone_is_named_and_left_out(make: MakePair) -> None:
     back = pair.back("--yes")
     assert (back.code, pair.phase) == (0, None), back
     assert f"topic {pair.topic} is not there at east" in back.out
+    assert "no original is there that could be copied back into" in back.out
+
+
+def test_the_sources_of_other_flows_need_not_answer(make: MakePair) -> None:
+    pair = make("auto")
+    other = '  - {from: gone, to: west, topics: {include: ["of-others"]}}\n'
+    text = pair.file.read_text().replace("flows:\n", '  gone: {bootstrap: ["127.0.0.1:1"]}\nflows:\n') + other
+    pair.file.write_text(text)
+    for command in (pair.over, pair.back):
+        for pattern in ("(", "*"):
+            refused = command("--yes", "--group", pattern)
+            assert (refused.code, f"found {pattern}" in refused.err) == (2, True), refused
+        assert command("--yes").code == 0
+
+
+@pytest.mark.parametrize("way", ["made again", "left out"])
+def test_what_came_to_the_copy_of_what_is_gone_is_not_forgotten(make: MakePair, way: str) -> None:
+    pair = make("auto")
+    assert pair.over("--yes").code == 0
+    # And the marker of their transaction.
+    write(pair.west, pair.topic, named("new", 10))
+    assert pair.back("--dry-run", "--leave-out", pair.topic).err.count("[AB704]") == 1, "it is there"
+    delete(pair.east, pair.topic)
+    for options in ("--dry-run",), ("--yes",), ("--yes", "--leave-out", f"{pair.topic}-other"):
+        refused = pair.back(*options)
+        assert (refused.code, "[AB715]" in refused.err, pair.phase) == (1, True, "over"), refused
+        assert "11 offsets came to its copy" in " ".join(refused.err.split())
+    if way == "made again":
+        create(pair.east, pair.topic, 2)
+        assert pair.back("--yes").code == 0
+        for number in range(2):
+            assert read_from(pair.east, pair.topic, number) == read_from(pair.west, pair.topic, number)
+    else:
+        assert pair.back("--dry-run", "--leave-out", "nothing", "--leave-out", pair.topic).err.count("[AB704]") == 1
+        back = pair.back("--yes", "--leave-out", pair.topic)
+        assert back.code == 0, back
+        assert f"{pair.topic} is not copied back, and 11 offsets that came to it stay there" in back.out
+    assert pair.phase is None
 
 
 @pytest.mark.parametrize("offsets", MOSTLY_TRANSLATED)
