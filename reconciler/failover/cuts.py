@@ -28,13 +28,18 @@ _SECONDS = 10.0
 
 
 def copies_of(records: Iterable[OwnedTopic], topology: str, flow: Flow) -> dict[str, OwnedTopic]:
-    """Return a flow's copies among the records of its target, by original; those of heartbeats stay where they are."""
-    return {
-        one.source_topic: one
-        for one in records
-        if (one.topology, one.flow) == (topology, flow.name)
-        and not is_heartbeats(one.source_topic, flow.policy.separator)
-    }
+    """Return a flow's copies among the records of its target, by original; those of heartbeats stay where they are.
+
+    Of several of one original, as its policy was another one before, it is the one that the flow fills now.
+    """
+    found: dict[str, OwnedTopic] = {}
+    for one in records:
+        topic = one.source_topic
+        if (one.topology, one.flow) != (topology, flow.name) or is_heartbeats(topic, flow.policy.separator):
+            continue
+        if topic not in found or (flow.nameless(topic) is None and flow.remote_topic(topic) == one.name):
+            found[topic] = one
+    return found
 
 
 def crossings(topology: str, flow: Flow, target: Groups) -> list[Crossing]:

@@ -14,7 +14,9 @@ from reconciler.checkpoints.heartbeats import LastLooks
 from reconciler.failover import carry, cuts
 from reconciler.failover.diverged import Part, about
 from reconciler.failover.ending import Ending
+from reconciler.failover.objections import is_returning
 from reconciler.failover.settling import Settling
+from reconciler.failover.sharing import shared_copies
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem, Refused, Unreachable
 from reconciler.model.failover import Carried, Crossing, FailedOver, FailoverPlan
@@ -79,6 +81,7 @@ class Leaving:
         self._target = Groups(topology.clusters[flow.target])
         self._source = None if wishes.source_lost else _source(topology.clusters[flow.source])
         self._failovers = Failovers(self._target.cluster, topology.name)
+        self._has_checkpoints = True
 
     def close(self) -> None:
         """Close the connections."""
@@ -97,12 +100,14 @@ class Leaving:
 
         Raises:
             DeclaredInputError: AB700, the flow has no copies; or a group that is named cannot be moved.
-            Refused: AB701, it is being failed back.
+            Refused: AB701, it is being failed back, and its source is not lost; AB716, other flows fill its copies.
             AnabranchError: a cluster does not answer, or something there is refused.
         """
         state = self.state
-        if state is not None and state.phase == "returning":
-            raise Refused(_is_returning(self._flow, self._target.cluster))
+        if state is not None and state.phase == "returning" and self._source is not None:
+            raise Refused(is_returning(self._flow.name, self._target.cluster))
+        if state is None and (problems := shared_copies(self._topology, self._flow, self._target)):
+            raise Refused(problems)
         found = self.crossings()
         return FailoverPlan(
             self._flow.name,
@@ -171,6 +176,7 @@ class Leaving:
                 return carry.by_checkpoints(self._topology, self._flow, self._target, self._wishes.groups)
             except EnvironmentFault as error:
                 # Producers may be all that moves.
+                self._has_checkpoints = not carry.without_checkpoints(error)
                 if carry.without_checkpoints(error) and not carry.named_in_full(self._wishes.groups):
                     return []
                 raise
@@ -195,6 +201,9 @@ class Leaving:
             yield from carry.not_moved(self._source, topics, self._wishes.groups, self._flow)
             return
         yield f"{source} is taken for gone: what was not copied cannot be counted"
+        if not self._has_checkpoints:
+            yield f"there are no checkpoints at {target}, so no group is moved: `anabranch offsets write` does that"
+            return
         yield f"groups go on where their last checkpoints tell: {self._looked()}; what they read since they read again"
         if any((one.source, one.target) == (target, source) for one in self._topology.flows if one.enabled):
             yield f"where they stood at {source} in copies of {target}'s topics nobody tells: see to these by hand"
@@ -217,10 +226,14 @@ class Leaving:
     def begin(self) -> FailedOver:
         """Say that the flow is to end; whoever runs it hears of it within a second.
 
+        A failback whose source is lost again is broken off: what it has brought back another one finds there.
+
         Raises:
             EnvironmentFault: AB311, the target does not take it.
         """
         state = self.state or FailedOver(self._flow.name, "ending", time.time(), user())
+        if state.phase == "returning":
+            state = replace(state, phase="over")
         self._failovers.put(state)
         return state
 
@@ -230,8 +243,10 @@ class Leaving:
         Raises:
             EnvironmentFault: AB702, somebody still does; everything stays as it is, and the flow is to end still.
         """
-        deadline = time.monotonic() + patience
-        ending = Ending(self._target.cluster, self._topology.name, self._flow.name)
+        deadline, ending = (
+            time.monotonic() + patience,
+            Ending(self._target.cluster, self._topology.name, self._flow.name),
+        )
         try:
             while holders := ending.holders():
                 beat()
@@ -380,8 +395,3 @@ def _waiting(one: Crossing, parts: dict[Crossing, Part], counts: dict[Part, int]
         return counts[parts[one]]
     # Of an original that is gone nobody knows.
     return None if one.source_end is None else 0
-
-
-def _is_returning(flow: Flow, cluster: Cluster) -> Problem:
-    message = "it is being failed back: everybody is on the way to the source"
-    return Problem("AB701", f"{cluster.where}, flow {flow.name}", message, "end that first: run `anabranch failback`")

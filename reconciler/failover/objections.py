@@ -1,9 +1,10 @@
-"""What stands against a failback, as its plan alone tells it. Pure."""
+"""What stands against a failover or a failback, as its record or its plan alone tells it. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from reconciler.model.cluster import Cluster
 from reconciler.model.errors import Problem
 from reconciler.model.failover import FailbackPlan
 
@@ -59,3 +60,15 @@ def diverged(plan: FailbackPlan, cluster: str) -> Iterator[Problem]:
             )
             remedy = f"--rebuild {one.topic} makes it anew as the copy is, after its records are exported"
             yield Problem("AB705", f"{cluster}, topic {one.topic}", message, remedy)
+
+
+def is_returning(flow: str, cluster: Cluster) -> Problem:
+    """Return the problem that a flow cannot be failed over as it is being failed back (AB701).
+
+    Args:
+        flow: its name.
+        cluster: its target.
+    """
+    message = "it is being failed back: everybody is on the way to the source"
+    remedy = "end that first: run `anabranch failback`; if the source is lost again, --source-lost breaks it off"
+    return Problem("AB701", f"{cluster.where}, flow {flow}", message, remedy)

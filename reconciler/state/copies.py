@@ -6,6 +6,8 @@ never kept here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from reconciler.model.cluster import Cluster
 from reconciler.model.runs import CopyRecord, Handed, Run, Runs
 from reconciler.state.journal import COPIES, Follower, Journal, Value
@@ -50,16 +52,20 @@ class Copies:
 
     def of_others(self, flow: str, remote: str, partition: int) -> dict[str, CopyRecord]:
         """Return what other flows than this one have on record of a remote partition, by flow, as it was read last."""
+        return {
+            name: _record(self._values[_key(name, remote, partition)])
+            for name in self.flows().get((remote, partition), ())
+            if name != flow
+        }
+
+    def flows(self) -> Mapping[tuple[str, int], Sequence[str]]:
+        """Return which flows have a record of a remote partition, as it was read last."""
         if self._flows is None:
             self._flows = {}
             for key in self._values:
                 name, topic, number = key.rsplit("/", 2)
                 self._flows.setdefault((topic, int(number)), []).append(name)
-        return {
-            name: _record(self._values[_key(name, remote, partition)])
-            for name in self._flows.get((remote, partition), ())
-            if name != flow
-        }
+        return self._flows
 
     def put(self, flow: str, remote: str, partition: int, record: CopyRecord) -> None:
         """Store a record and wait until it is stored.

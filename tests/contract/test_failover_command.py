@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.checkpoints.groups import Groups
 from reconciler.checkpoints.rounds import Rounds
 from reconciler.failover import returning
 from reconciler.failover.rebuild import made_anew
 from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.runs import CopyRecord
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator.drive import new_run
+from reconciler.state.copies import Copies
 from tests.contract.kafka import create, declared, delete
 from tests.support.consumers import leave_behind, member_of, offsets_of
 from tests.support.copying import Running, log_end
@@ -132,6 +135,62 @@ def test_the_sources_of_other_flows_need_not_answer(make: MakePair) -> None:
             refused = command("--yes", "--group", pattern)
             assert (refused.code, f"found {pattern}" in refused.err) == (2, True), refused
         assert command("--yes").code == 0
+
+
+def test_a_copy_that_another_flow_fills_as_well_is_not_cut(make: MakePair) -> None:
+    pair = make("translated")
+    other = '  - {name: beside, from: gone, to: west, policy: {type: identity}, topics: {include: ["of-others"]}}\n'
+    clusters = '  gone: {bootstrap: ["127.0.0.1:1"]}\nflows:\n'
+    pair.file.write_text(pair.file.read_text().replace("flows:\n", clusters) + other)
+    groups = Groups(declared("west", pair.west))
+    groups.refresh()
+    target_id = groups.ids([pair.topic])[pair.topic]
+    groups.close()
+    copies = Copies(declared("west", pair.west))
+    try:
+        copies.refresh()
+        # What is only announced, or stood in a topic that was deleted, is in nobody's way.
+        copies.put("beside", pair.topic, 0, CopyRecord("another", target_id, is_begun=False))
+        copies.put("beside", pair.topic, 1, CopyRecord("another", "of-former-days"))
+        assert pair.over("--dry-run").code == 0
+        copies.put("beside", pair.topic, 1, CopyRecord("another", target_id))
+        copies.put("undeclared", pair.topic, 0, CopyRecord("another", target_id))
+    finally:
+        copies.close()
+    refused = pair.over("--yes")
+    assert (refused.code, refused.err.count("[AB716]"), pair.phase) == (4, 1, None), refused
+    assert f"topic {pair.topic}: it is a copy of flow over, and beside fills it as well" in " ".join(
+        refused.err.split()
+    )
+
+
+@pytest.mark.parametrize("offsets", MOSTLY_TRANSLATED)
+def test_a_failback_whose_source_is_lost_again_is_broken_off(
+    make: MakePair, offsets: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = make(offsets)
+    assert pair.over("--yes").code == 0
+    write(pair.west, pair.topic, named("new", 10))
+
+    def breaks_off(*_arguments: object) -> None:
+        raise EnvironmentFault(Problem("AB726", "cluster east", "it breaks off", ""))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(returning.Coming, "move", breaks_off)
+        assert pair.back("--yes").code == 1
+    refused = pair.over("--yes")
+    assert ("[AB701]" in refused.err, pair.phase) == (True, "returning")
+    pair.write("127.0.0.1:1")
+    gone = pair.over("--yes", "--source-lost")
+    assert gone.code == 0, gone
+    assert "there are no checkpoints at west, so no group is moved" in gone.out
+    write(pair.west, pair.topic, named("more", 10))
+    pair.write(pair.east.bootstrap)
+    back = pair.back("--yes")
+    assert (back.code, pair.phase) == (0, None), back
+    for number in range(2):
+        assert read_from(pair.east, pair.topic, number) == read_from(pair.west, pair.topic, number)
+    assert read_from(pair.east, pair.topic, 0)[-20:] == named("new", 10) + named("more", 10)
 
 
 @pytest.mark.parametrize("way", ["made again", "left out"])
