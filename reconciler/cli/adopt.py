@@ -11,7 +11,7 @@ import typer
 from reconciler.cli.carrying import carry_out, go_on, print_outcome, refuse_when_moved_on, state_apart
 from reconciler.cli.common import Files, load_topology, stderr_console
 from reconciler.cli.locking import Locks
-from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets, print_plan
+from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets, print_plan, tell_away
 from reconciler.cli.targeting import Topics, check_names
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
@@ -35,7 +35,7 @@ def adopt(
         message = "it is needed where there is no terminal to ask on"
         raise typer.BadParameter(message, param_hint="--yes")
     with Locks(topology, targets, wait) as locks:
-        plan = _planned(topology, targets, only)
+        plan = _planned(topology, targets, only, tells=True)
         if output != "json":
             print_plan(plan, output)
         if not plan.changes_nothing and not yes:
@@ -49,13 +49,15 @@ def adopt(
         raise typer.Exit(locks.interrupts.exit_code)
 
 
-def _planned(topology: Topology, targets: Sequence[str], only: Sequence[str]) -> Plan:
+def _planned(topology: Topology, targets: Sequence[str], only: Sequence[str], tells: bool = False) -> Plan:
     from reconciler.observe.topology import observe
     from reconciler.plan.adopt import adopt_plan
     from reconciler.plan.part import known_names
     from reconciler.state.ownership import INTERNAL_TOPICS
 
     with stderr_console().status("looking at the clusters"):
-        observed = observe(topology, targets)
+        observed = observe(topology, targets, resting_may_be_away=True)
+    if tells:
+        tell_away(observed)
     check_names(only, known_names(topology, observed, targets))
     return adopt_plan(topology, observed, targets, tuple(INTERNAL_TOPICS), only)

@@ -13,7 +13,7 @@ from reconciler.cli.carrying import carry_out, print_outcome, refuse_when_moved_
 from reconciler.cli.common import Files, load_topology, stderr_console
 from reconciler.cli.deleting import AllowDelete, allowances, confirm, refuse_while_copied
 from reconciler.cli.locking import Locks
-from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets, print_plan
+from reconciler.cli.planning import Clusters, PlanFormat, answering, chosen_targets, print_plan, tell_away
 from reconciler.cli.targeting import Topics, check_names
 from reconciler.model.errors import Unreachable
 from reconciler.model.observed import ObservedCluster
@@ -42,8 +42,10 @@ def destroy(
         message = "it is needed where there is no terminal to ask on; without --allow-delete nothing is deleted anyway"
         raise typer.BadParameter(message, param_hint="--yes")
     # Of the clusters none but the targets are needed, not even to be there.
-    with Locks(replace(topology, flows=()), targets, wait) as locks:
+    between = tuple(flow for flow in topology.flows if flow.source in targets)
+    with Locks(replace(topology, flows=between), targets, wait) as locks:
         plan, observed = _planned(topology, targets, only)
+        tell_away(observed)
         if output != "json":
             print_plan(plan, output)
         _guard(topology, plan, observed, allowed)
@@ -79,11 +81,12 @@ def _planned(
     from reconciler.state.ownership import INTERNAL_TOPICS
 
     with stderr_console().status("looking at the clusters"):
-        observed, unseen = observe_owned(topology, targets)
+        observed, unseen = observe_owned(topology, targets, resting_may_be_away=True)
     if unseen:
         raise Unreachable(unseen)
     check_names(only, {name for target in observed.values() for name in (*ours(topology, target), *target.names)})
-    return destroy_plan(topology, observed, targets, tuple(INTERNAL_TOPICS), only), observed
+    there = answering(targets, observed)
+    return destroy_plan(topology, observed, there, tuple(INTERNAL_TOPICS), only), observed
 
 
 def _guard(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.common import Files, load_topology, print_json, print_problems, stderr_console, stdout_console
-from reconciler.cli.planning import DIFFERENT, Clusters, PlanFormat, changed_clusters
+from reconciler.cli.planning import DIFFERENT, Clusters, PlanFormat, changed_clusters, tell_away
 from reconciler.cli.targeting import Topics, check_names
 from reconciler.model.drift import Drift
 from reconciler.model.errors import Unreachable
@@ -35,7 +35,9 @@ def drift(
     topology = load_topology(files)
     targets = changed_clusters(topology, clusters)
     with stderr_console().status("looking at the clusters"):
-        observed, unseen = observe_owned(topology, targets)
+        seen_or_away, unseen = observe_owned(topology, targets, resting_may_be_away=True)
+    tell_away(seen_or_away)
+    observed = {alias: seen for alias, seen in seen_or_away.items() if not seen.is_away}
     if target and not unseen:
         check_names(target, {name for seen in observed.values() for name in (*ours(topology, seen), *seen.names)})
     found = tuple(

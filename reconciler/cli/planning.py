@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -103,12 +103,25 @@ def observe_and_plan(
     if scope.topics:
         check_names(scope.topics, known_names(topology, observed, targets))
         part = narrowed(topology, observed, targets, scope.topics)
-    plan = build_plan_ahead(part, observed, targets, tuple(INTERNAL_TOPICS))
+    there = answering(targets, observed)
+    plan = build_plan_ahead(part, observed, there, tuple(INTERNAL_TOPICS))
     if "topic" in scope.deletes:
         plan = pruned(plan, topology, observed)
     if "acl" in scope.deletes:
         plan = cleared(plan, topology, observed)
     return only(plan, scope.topics, topology.digest) if scope.topics else plan, observed
+
+
+def answering(targets: Sequence[str], observed: Mapping[str, ObservedCluster]) -> tuple[str, ...]:
+    """Return the targets that answer: the others are sources of flows that are failed over, and need not."""
+    return tuple(alias for alias in targets if not observed[alias].is_away)
+
+
+def tell_away(observed: Mapping[str, ObservedCluster]) -> None:
+    """Say on stderr which clusters are left out, as they do not answer and need not."""
+    for alias in sorted(alias for alias, seen in observed.items() if seen.is_away):
+        said = f"{alias} does not answer, and need not while all flows from it are failed over: it is left out"
+        stderr_console().print(said, style="yellow")
 
 
 def print_plan(plan: Plan, output: PlanFormat) -> None:

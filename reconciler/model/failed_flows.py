@@ -6,7 +6,7 @@ One of the two suffices. The gate, `plan` and `status` ask here, so that all of 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from reconciler.model.failover import FailedOver
 from reconciler.model.flow import Flow
@@ -20,6 +20,23 @@ def failed_flows(flows: Iterable[Flow], on_record: Mapping[str, FailedOver]) -> 
         on_record: by flow, what the journal of that target says.
     """
     return {flow.name: on_record.get(flow.name) for flow in flows if flow.failed_over or flow.name in on_record}
+
+
+def needless_sources(
+    flows: Collection[Flow], silent: Iterable[str], on_record: Callable[[str], Collection[str]]
+) -> frozenset[str]:
+    """Return which clusters that do not answer need not: sources of flows that are failed over, and nothing else.
+
+    Args:
+        flows: those into the targets in question; of those that are not enabled the targets matter alone.
+        silent: aliases of the clusters that do not answer.
+        on_record: asked for a target whose file does not say it all; returns the names of the flows that are on record
+            there as failed over, none where it does not answer.
+    """
+    sources = frozenset(silent) - {flow.target for flow in flows}
+    running = [flow for flow in flows if flow.enabled and flow.source in sources]
+    resting = frozenset(flow.source for flow in running)
+    return resting - {flow.source for flow in running if not (flow.failed_over or flow.name in on_record(flow.target))}
 
 
 def why_resting(flow: str, state: FailedOver | None) -> str:

@@ -7,6 +7,7 @@ nothing about what should be.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -19,6 +20,7 @@ from reconciler.model.binding import ObservedBindings
 from reconciler.model.cluster import Cluster
 from reconciler.model.declaration import DESTROYED
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem, Refused, Unreachable, together
+from reconciler.model.failed_flows import needless_sources
 from reconciler.model.observed import (
     EFFECTIVE_KEYS,
     OLD_TIMESTAMP_KEYS,
@@ -108,28 +110,22 @@ def connect(topology: Topology, targets: Collection[str], resting_may_be_away: b
     flows = topology.flows_into(targets)
     aliases = [alias for alias in topology.aliases if alias in targets or any(flow.source == alias for flow in flows)]
     connections, errors = _ask_each(aliases, lambda alias: Connection(topology.clusters[alias]))
-    silent = [alias for alias in aliases if alias not in connections]
-    are_only_silent = all(isinstance(error, Unreachable) for error in errors)
-    if not (resting_may_be_away and are_only_silent and _all_rest(topology, targets, connections, silent)):
-        _raise(errors)
+    are_only_silent = all(isinstance(error, Unreachable) for error in errors.values())
+
+    @functools.cache
+    def on_record(alias: str) -> Collection[str]:
+        if alias not in connections:
+            return ()
+        return failed_over(topology.name, _owned(topology, topology.clusters[alias], connections[alias]).others)
+
+    if not (resting_may_be_away and are_only_silent and errors.keys() == needless_sources(flows, errors, on_record)):
+        _raise(errors.values())
     return connections
 
 
-def _all_rest(
-    topology: Topology, targets: Collection[str], connections: Mapping[str, Connection], silent: Collection[str]
-) -> bool:
-    """Tell whether clusters that do not answer are sources of flows that are failed over, and nothing else."""
-    flows = topology.flows_into(targets)
-    if any(flow.target in silent for flow in flows) or not {flow.source for flow in flows}.issuperset(silent):
-        return False
-    on_record = {
-        alias: failed_over(topology.name, _owned(topology, topology.clusters[alias], connections[alias]).others)
-        for alias in {flow.target for flow in flows if flow.source in silent and not flow.failed_over}
-    }
-    return all(flow.failed_over or flow.name in on_record[flow.target] for flow in flows if flow.source in silent)
-
-
-def observe_owned(topology: Topology, targets: Collection[str]) -> tuple[dict[str, ObservedCluster], list[Problem]]:
+def observe_owned(
+    topology: Topology, targets: Collection[str], resting_may_be_away: bool = False
+) -> tuple[dict[str, ObservedCluster], list[Problem]]:
     """Return the targets that answer, with what is ours there, and why the others do not.
 
     Sources are not asked. Nothing is known of what flows would take, nor of what we may do.
@@ -137,6 +133,8 @@ def observe_owned(topology: Topology, targets: Collection[str]) -> tuple[dict[st
     Args:
         topology: what is declared.
         targets: aliases of the target clusters that matter.
+        resting_may_be_away: whether those of them need not answer that are sources of flows that are all failed over,
+            and nothing else: they are `away`, and nobody is told why.
 
     Raises:
         EnvironmentFault: AB304, AB311, AB312 or AB313: a cluster answers, and does not let us look.
@@ -162,9 +160,19 @@ def observe_owned(topology: Topology, targets: Collection[str]) -> tuple[dict[st
         return seen
 
     observed, errors = _ask_each(targets, look)
-    if refused := [error for error in errors if not isinstance(error, Unreachable)]:
+    if refused := [error for error in errors.values() if not isinstance(error, Unreachable)]:
         raise together(refused)
-    return observed, [problem for error in errors for problem in error.problems]
+    if resting_may_be_away:
+        flows = [flow for flow in topology.flows if flow.target in targets]
+        for alias in needless_sources(flows, errors, lambda target: _on_record(observed.get(target))):
+            observed[alias] = ObservedCluster.away(alias)
+            del errors[alias]
+    return observed, [problem for error in errors.values() for problem in error.problems]
+
+
+def _on_record(seen: ObservedCluster | None) -> Collection[str]:
+    """Return which flows are on record at a target as failed over; none where it does not answer."""
+    return () if seen is None else seen.failed_over
 
 
 def _with_bindings(seen: ObservedCluster, connection: Connection) -> ObservedCluster:
@@ -283,7 +291,7 @@ def _timestamp_keys(keys: frozenset[str]) -> tuple[str, ...]:
 def _of_each(aliases: Collection[str], ask: Callable[[str], Answer]) -> dict[str, Answer]:
     """Ask every cluster at once, and raise what all of them had to complain about, together."""
     answers, errors = _ask_each(aliases, ask)
-    _raise(errors)
+    _raise(errors.values())
     return answers
 
 
@@ -293,15 +301,17 @@ def _raise(errors: Collection[AnabranchError]) -> None:
         raise (kinds[0] if kinds else EnvironmentFault)([problem for error in errors for problem in error.problems])
 
 
-def _ask_each(aliases: Collection[str], ask: Callable[[str], Answer]) -> tuple[dict[str, Answer], list[AnabranchError]]:
+def _ask_each(
+    aliases: Collection[str], ask: Callable[[str], Answer]
+) -> tuple[dict[str, Answer], dict[str, AnabranchError]]:
     """Ask every cluster at once, and return the answers, and what the others had to complain about."""
     answers: dict[str, Answer] = {}
-    errors: list[AnabranchError] = []
+    errors: dict[str, AnabranchError] = {}
     with ThreadPoolExecutor(max_workers=max(1, len(aliases))) as pool:
         futures = {alias: pool.submit(ask, alias) for alias in aliases}
     for alias, future in futures.items():
         try:
             answers[alias] = future.result()
         except AnabranchError as error:
-            errors.append(error)
+            errors[alias] = error
     return answers, errors

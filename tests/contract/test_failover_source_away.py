@@ -1,4 +1,4 @@
-"""`plan` and `apply` after a data centre is lost: flows that are failed over need no source, all others do."""
+"""Commands after a data centre is lost: flows that are failed over need no source, all others do."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ from tests.contract.kafka import create
 UNREACHABLE = 6
 # Nothing listens there.
 NOBODY = "127.0.0.1:1"
+REPLICATOR = ", replicator: {principal: 'User:mirror'}"
+LEFT_OUT = "east does not answer, and need not while all flows from it are failed over: it is left out"
 FILE = """\
 version: 1
 name: {name}
 clusters:
-  east: {{bootstrap: ["{east}"]}}
+  east: {{bootstrap: ["{east}"]{replicator}}}
   west: {{bootstrap: ["{west}"]}}
 flows:
   - {{from: east, to: west, name: one, topics: {{include: ["{topic}-one"]}}, failed-over: {one}}}
@@ -46,8 +48,9 @@ class Lost:
     west: Cluster
     failovers: Failovers
 
-    def declare(self, one: bool = False, two: bool = False) -> None:
-        self.path.write_text(FILE.format(**self.facts, one=str(one).lower(), two=str(two).lower()))
+    def declare(self, one: bool = False, two: bool = False, replicator: bool = False) -> None:
+        said = {"one": str(one).lower(), "two": str(two).lower(), "replicator": REPLICATOR if replicator else ""}
+        self.path.write_text(FILE.format(**self.facts, **said))
 
     def note(self, flow: str) -> None:
         self.failovers.put(FailedOver(flow, "over", 1_800_000_000.0, "ops@host", {}))
@@ -122,3 +125,39 @@ def test_a_target_that_does_not_answer_is_needed_as_ever(lost: Lost, capsys: pyt
     capsys.readouterr()
     assert main(["plan", str(lost.path)]) == UNREACHABLE
     assert "cluster west" in capsys.readouterr().err
+
+
+def test_topics_are_adopted_without_the_source_of_flows_that_are_failed_over(
+    lost: Lost, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost.declare(one=True)
+    capsys.readouterr()
+    assert main(["adopt", str(lost.path), "--yes"]) == UNREACHABLE, "the other one runs"
+    lost.note("two")
+    capsys.readouterr()
+    assert main(["adopt", str(lost.path), "--yes"]) == 0
+    assert LEFT_OUT in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_lost_source_with_a_replicator_is_left_out_by_all(lost: Lost, capsys: pytest.CaptureFixture[str]) -> None:
+    lost.declare(one=True, replicator=True)
+    for command in (["drift"], ["plan"], ["destroy", "--yes"]):
+        assert main([command[0], str(lost.path), *command[1:]]) == UNREACHABLE, "the other one runs"
+    lost.declare(one=True, two=True, replicator=True)
+    capsys.readouterr()
+    assert main(["drift", str(lost.path), "--format", "json"]) == 0
+    said = capsys.readouterr()
+    found = json.loads(said.out)
+    assert (found["clusters"], found["unreachable"]) == (["west"], [])
+    assert LEFT_OUT in " ".join(said.err.split())
+    # Whoever names it means it.
+    assert main(["drift", str(lost.path), "--clusters", "east"]) == UNREACHABLE
+    assert main(["plan", str(lost.path)]) == 0
+    assert main(["apply", str(lost.path), "--yes"]) == 0
+    assert lost.in_force() == lost.digest()
+    capsys.readouterr()
+    assert main(["destroy", str(lost.path), "--yes", "--allow-delete", "topic=2", "--format", "json"]) == 0
+    said = capsys.readouterr()
+    assert LEFT_OUT in " ".join(said.err.split())
+    (west,) = json.loads(said.out)["plan"]["clusters"]
+    assert (west["alias"], len(west["steps"])) == ("west", 2)
