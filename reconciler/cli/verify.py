@@ -77,6 +77,7 @@ def verify(
     if (named or target) and flows and not found.partitions and not found.failures:
         message = "no flow copies such a topic"
         raise typer.BadParameter(message, param_hint="--target" if target else "--topics")
+    print_problems(found.notices, severity="warning")
     _print(found, output)
     _end(found)
 

@@ -48,10 +48,14 @@ def why_resting(flow: str, state: FailedOver | None) -> str:
     """
     if state is None:
         return "failed over, as its file declares (failed-over: true): nothing is copied"
-    when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(state.since))
-    told = f"since {when} by {state.by}"
+    told = since(state)
     if state.phase == "ending":
         return f"failing over {told}: nothing is copied any more"
     if state.phase == "returning":
         return f"failing back, failed over {told}: nothing is copied until `anabranch failback --flow {flow}` is done"
     return f"failed over {told}: nothing is copied until `anabranch failback --flow {flow}`"
+
+
+def since(state: FailedOver) -> str:
+    """Return since when a flow is failed over, and by whom: `since 2026-11-23 04:00:00 UTC by ops@host`."""
+    return f"since {time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime(state.since))} by {state.by}"

@@ -183,11 +183,13 @@ class Verification:
         topology: its name.
         partitions: in the order of flows, topics and numbers.
         unseen: why flows, or parts of them, could not be looked at.
+        notices: what is to be known of flows: that they are failed over.
     """
 
     topology: str
     partitions: tuple[Compared, ...]
     unseen: tuple[Problem, ...] = ()
+    notices: tuple[Problem, ...] = ()
 
     @property
     def counts(self) -> Counts:

@@ -26,13 +26,14 @@ _ASIDE = {
 
 
 def verification_json(found: Verification) -> dict[str, Any]:
-    """Return `format`, `topology`, `equal`, `counts`, `partitions` and `failures`.
+    """Return `format`, `topology`, `equal`, `counts`, `partitions`, `failures` and `notices`.
 
     `equal` is null where nothing differs as far as was seen, and not all was. Each of `partitions` has `flow`,
     `source`, `topic`, `target`, `remote`, `partition`, `offsets`, `state`, `source_range` and `target_range` (the first
     offset and the one behind the last), `counts`, `differences` (by kind, in records), `first` and `failure` (a problem
     or null). `first` has the first ten differences, each with `code`, `kind`, `source` and `target` (offsets; null for
-    none), `what` and `records`. Each of `failures` is a problem.
+    none), `what` and `records`. Each of `failures` is a problem, and so is each
+    of `notices`: what is to be known of flows that are failed over.
     """
     return {
         "format": FORMAT,
@@ -41,6 +42,7 @@ def verification_json(found: Verification) -> dict[str, Any]:
         "counts": asdict(found.counts),
         "partitions": [_partition_json(one) for one in found.partitions],
         "failures": [asdict(problem) for problem in found.failures],
+        "notices": [asdict(problem) for problem in found.notices],
     }
 
 
@@ -125,7 +127,7 @@ def verification_markdown(found: Verification) -> str:
             f"| {CODES[difference.kind]} |"
             for one, difference in told
         ]
-    apart = _apart(found)
+    apart = [*(f"{one.where}: {one.message}" for one in found.notices), *_apart(found)]
     lines += ["", *(f"- {plain(line)}" for line in apart)] if apart else []
     if found.failures:
         lines += ["", *(f"- not compared: {plain(one.where)}: {plain(one.message)}" for one in found.failures)]

@@ -148,7 +148,8 @@ class Verify:
                 self._unseen += error.problems
                 continue
             partitions = [(bounds, Progress.begin(bounds)) for bounds in found.bounds]
-            self._flows[name] = FlowState(partitions, list(found.without), list(found.unreadable))
+            state = FlowState(partitions, list(found.without), list(found.unreadable), list(found.notices))
+            self._flows[name] = state
 
     def _compare(self, jobs: Jobs, slots: int) -> None:
         self._watcher.phase("comparing")
@@ -249,7 +250,8 @@ class Verify:
             mine += [_without_copy(names, place) for place in flow.without]
             found += sorted(mine, key=lambda one: (one.topic, one.partition))
         unseen = [*self._unseen, *(problem for flow in self._flows.values() for problem in flow.unseen)]
-        return Verification(self._topology.name, tuple(found), tuple(dict.fromkeys(unseen)))
+        notices = tuple(problem for flow in self._flows.values() for problem in flow.notices)
+        return Verification(self._topology.name, tuple(found), tuple(dict.fromkeys(unseen)), notices)
 
 
 def _without_copy(names: Names, place: Place) -> Compared:

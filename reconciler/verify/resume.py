@@ -26,11 +26,13 @@ class FlowState:
         partitions: bounds and progress of each.
         without: partitions that have no copy.
         unseen: why others could not be looked at.
+        notices: what is to be known of it.
     """
 
     partitions: list[tuple[Bounds, Progress]] = field(default_factory=list)
     without: list[Place] = field(default_factory=list)
     unseen: list[Problem] = field(default_factory=list)
+    notices: list[Problem] = field(default_factory=list)
 
 
 class Resume:
@@ -97,10 +99,13 @@ def _value(flow: FlowState) -> dict[str, Any]:
         "partitions": [[bounds.to_json(), progress.to_json()] for bounds, progress in flow.partitions],
         "without": [list(place) for place in flow.without],
         "unseen": [asdict(problem) for problem in flow.unseen],
+        "notices": [asdict(problem) for problem in flow.notices],
     }
 
 
 def _flow_state(value: dict[str, Any]) -> FlowState:
     partitions = [(Bounds.from_json(bounds), Progress.from_json(progress)) for bounds, progress in value["partitions"]]
     without = [Place(*place) for place in value["without"]]
-    return FlowState(partitions, without, [Problem(**problem) for problem in value["unseen"]])
+    # A file of an older release has no notices.
+    unseen, notices = ([Problem(**one) for one in value.get(name, ())] for name in ("unseen", "notices"))
+    return FlowState(partitions, without, unseen, notices)

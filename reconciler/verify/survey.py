@@ -25,6 +25,7 @@ from reconciler.state import clients
 from reconciler.state.copies import Copies
 from reconciler.state.faults import in_words, is_refusal, refused, unreachable
 from reconciler.state.ownership import Ownership
+from reconciler.verify.cut import At, Cuts, up_to
 from reconciler.verify.known_syncs import known_syncs
 from reconciler.verify.slices import Bounds
 
@@ -65,11 +66,13 @@ class Found:
         bounds: of each partition that has a copy.
         without: the partitions that have none.
         unreadable: why others cannot be looked at.
+        notices: what is to be known of the flow: it is failed over.
     """
 
     bounds: tuple[Bounds, ...]
     without: tuple[Place, ...]
     unreadable: tuple[Problem, ...]
+    notices: tuple[Problem, ...] = ()
 
 
 class _Side:
@@ -149,12 +152,15 @@ class Survey:
             EnvironmentFault: a cluster does not let us in, or does not let us read our journals.
         """
         spec = self._spec
-        owned = Ownership(spec.target).read()
+        owned = Ownership(spec.target).read_all()
+        cuts = Cuts(spec, owned.others)
         listed = discover.matching(spec)
-        hidden = self._hidden({place.topic for place in listed})
-        places = [self._with_mode(place, owned) for place in listed if self._wanted.takes(place)]
+        wanted = [self._with_mode(place, owned.topics) for place in listed if self._wanted.takes(place)]
+        anew = dict.fromkeys(problem for place in wanted if (problem := cuts.made_anew(place)))
+        hidden = (*self._hidden({place.topic for place in listed}), *anew)
+        places = [place for place in wanted if cuts.made_anew(place) is None]
         if not places:
-            return Found((), (), hidden)
+            return Found((), (), hidden, cuts.notices)
         # Before the target's ends: what is committed as copied stands below them.
         copied_to = self._positions([place for place in places if place.offsets == "translated"])
         syncs: dict[Number, tuple[tuple[int, int], ...]] = {}
@@ -168,8 +174,9 @@ class Survey:
             for wire in wires:
                 wire.close()
             loop.close()
-        found = self._found(places, (source, target), copied_to, syncs)
-        return replace(found, unreadable=(*hidden, *found.unreadable))
+        ends = {place: cuts.at(place, target.id_of(place.remote)) for place in places}
+        found = self._found(ends, (source, target), copied_to, syncs)
+        return replace(found, unreadable=(*hidden, *found.unreadable), notices=cuts.notices)
 
     def _hidden(self, listed: Collection[str]) -> tuple[Problem, ...]:
         """Return the originals that the declaration names and our user may not see: nobody may take them for equal."""
@@ -226,7 +233,7 @@ class Survey:
 
     def _found(
         self,
-        places: Sequence[Place],
+        places: Mapping[Place, At | None],
         sides: tuple[_Side, _Side],
         copied_to: Mapping[Number, int],
         syncs: Mapping[Number, tuple[tuple[int, int], ...]],
@@ -239,7 +246,7 @@ class Survey:
             "target": self._compacted(spec.target, {place.remote for place, _ in records.items()}),
         }
         bounds, without, unreadable = [], [], []
-        for place in places:
+        for place, cut in places.items():
             for side, cluster, topic in ((target, spec.target, place.remote), (source, spec.source, place.topic)):
                 info = side.topics[topic]
                 if side.knows(topic, place.partition):
@@ -253,18 +260,20 @@ class Survey:
                     unreadable.append(_no_leader(cluster, topic, place.partition))
                 break
             else:
-                one = self._bounds(place, source, target, records[place])
+                copied = None if place.offsets == "identical" else copied_to.get((place.remote, place.partition))
+                one = self._bounds(place, (source, target), records[place], cut)
                 number = place.topic, place.partition
                 one = replace(
                     one,
                     source_compacts=place.topic in compacts["source"],
                     target_compacts=place.remote in compacts["target"],
-                    copied_to=None if one.is_identical else copied_to.get((place.remote, place.partition)),
+                    copied_to=copied if cut is None else one.copied_to,
                 )
                 bounds.append(one if one.is_identical else _with_sync(one, syncs.get(number, ()), self._wanted.since))
         return Found(tuple(bounds), tuple(without), tuple(unreadable))
 
-    def _bounds(self, place: Place, source: _Side, target: _Side, record: CopyRecord | None) -> Bounds:
+    def _bounds(self, place: Place, sides: tuple[_Side, _Side], record: CopyRecord | None, cut: At | None) -> Bounds:
+        source, target = sides
         flow, number = self._spec.flow, place.partition
         source_id, target_id = source.id_of(place.topic), target.id_of(place.remote)
         if record is None or differ(record.target_id, target_id) or differ(record.source_id, source_id):
@@ -281,6 +290,7 @@ class Survey:
             committed=self._commits(place),
             repeats=flow.repeats and place.offsets == "translated",
         )
+        one = up_to(one, cut)
         if one.is_identical:
             return _from_where_both_have(one)
         has_first = copy == 0 and since is None and not flow.start.moves(place.topic)
