@@ -215,6 +215,8 @@ class Translator:
             return Translated(None, "unknown", why)
         if self._is_identical(log):
             record = self._record(log)
+            if record is None and self._source is None and self._modes[log[0]] != "identical":
+                return Translated(None, "unknown", self._nothing_tells(log))
             return self._by_record(log, offset, way, record or CopyRecord(None, None))
         found = self._found(log, offset, way)
         if isinstance(found, At):
@@ -251,6 +253,10 @@ class Translator:
         found = record.runs.to_target(offset) if way == "downstream" else _to_source(record.runs, offset)
         here, there = self._at_source[log], self._other_side(log, way)[0]
         here = here if way == "downstream" else self._at_target[log]
+        if way == "upstream" and self._source is None:
+            # Where the copy ends tells up to where the source is copied, and nothing else does.
+            copied = _to_source(record.runs, here.stable)
+            there = Bounds(0, copied, copied)
         if found < there.stable:
             return self._checked(log, found, "record", way)
         if found == there.stable:
@@ -335,10 +341,11 @@ class Translator:
     def _nothing_tells(self, log: Log) -> str:
         if self._history.is_behind:
             return f"a transaction in {self._history.topic} is not ended yet; ask again"
-        if len(self._history.runs(log)) and self._source is None:
-            return f"the offset syncs that told it are gone from {self._history.topic}, and the source cannot be asked"
+        without = "not known without the source: " if self._source is None else ""
         if not len(self._history.runs(log)):
-            return f"no offset sync in {self._history.topic} tells of {log[0]}/{log[1]}"
+            return f"{without}no offset sync in {self._history.topic} tells of {log[0]}/{log[1]}"
+        if without:
+            return f"{without}the offset syncs that told it are gone from {self._history.topic}"
         return (
             f"the offset syncs that told it are gone from {self._history.topic}, and what both logs hold there is more "
             f"than {self._most:,} records, or not the same"
@@ -371,16 +378,6 @@ class Translator:
         if (log, position) not in self._next:
             self._next[log, position] = self._originals.first(*log, position)
         return self._next[log, position]
-
-
-def translated(source: Cluster, target: Cluster, flow: Flow, questions: Collection[Question]) -> list[Translated]:
-    """Return what some offsets of a flow's topics are on the other side, in their order.
-
-    Raises:
-        AnabranchError: as `Translator.refresh` says.
-    """
-    with Translator(source, target, flow) as translator:
-        return translator.answers(questions)
 
 
 def _to_source(runs: Runs, offset: int) -> int:

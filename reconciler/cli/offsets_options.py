@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from reconciler.cli.common import TextOrJson
+from reconciler.cli.common import TextOrJson, stderr_console
 from reconciler.model.cluster import Cluster
+from reconciler.model.failover import FailedOver
 from reconciler.model.flow import Flow
 from reconciler.model.topology import Topology
 
@@ -36,6 +37,26 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be writ
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Output = Annotated[TextOrJson, typer.Option("--format", help="How plan and outcome are written.")]
 TableFormat = Annotated[Literal["text", "csv", "json"], typer.Option("--format", help="How the result is written.")]
+
+SourceLost = Annotated[
+    bool,
+    typer.Option(
+        "--source-lost",
+        help="Do not ask the source: it is gone. What only its log tells is not known then: where it begins and ends, "
+        "and where records stand of which nothing at the target tells.",
+    ),
+]
+
+
+def tell_cut(flow: str, state: FailedOver | None) -> None:
+    """Say on stderr that a flow is failed over, where its copies are cut."""
+    from reconciler.model.failed_flows import since
+
+    if state is not None:
+        said = (
+            f"flow {flow} is failed over {since(state)}: what stands behind the cuts of its copies is not of the source"
+        )
+        stderr_console().print(said, style="yellow")
 
 
 def is_named(topic: str, named: Sequence[str] | None) -> bool:

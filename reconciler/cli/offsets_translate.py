@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.common import Files, load_topology, print_json, stdout_console
-from reconciler.cli.offsets_options import TableFormat, declared_flow
+from reconciler.cli.offsets_options import SourceLost, TableFormat, declared_flow, tell_cut
 from reconciler.model.errors import DeclaredInputError, Problem
 from reconciler.model.translation import Question, Way
 
@@ -36,10 +36,11 @@ def translate(
     upstream: Annotated[
         bool, typer.Option("--upstream", help="From the target back to the source; topics by their originals' names.")
     ] = False,
+    source_lost: SourceLost = False,
     output: TableFormat = "text",
 ) -> None:
     """Translate offsets from a flow's source to its target, or back (--upstream); nothing is changed."""
-    from reconciler.checkpoints.translate import translated
+    from reconciler.checkpoints.answers import answers
     from reconciler.report.translation import translation_csv, translation_json, translation_lines
 
     topology = load_topology(files)
@@ -49,17 +50,16 @@ def translate(
         raise typer.BadParameter(message)
     way: Way = "upstream" if upstream else "downstream"
     questions = [*_named(offset or (), way), *(_in_file(csv_file, way) if csv_file is not None else ())]
-    clusters = topology.clusters
-    answers = list(
-        zip(questions, translated(clusters[chosen.source], clusters[chosen.target], chosen, questions), strict=True)
-    )
+    told = answers(topology, chosen, questions, source_lost=source_lost)
+    tell_cut(flow, told.cut)
+    rows = list(zip(questions, told.offsets, strict=True))
     if output == "json":
-        print_json(translation_json(flow, answers))
+        print_json(translation_json(flow, rows))
     elif output == "csv":
-        sys.stdout.write(translation_csv(answers))
+        sys.stdout.write(translation_csv(rows))
     else:
         console = stdout_console()
-        for line in translation_lines(answers):
+        for line in translation_lines(rows):
             console.print(line)
 
 

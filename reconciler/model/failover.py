@@ -45,6 +45,16 @@ class Cut:
         """Return what was said with the position of a partition; empty where nothing is known."""
         return self.notes[partition] if partition < len(self.notes) else ""
 
+    def at(self, partition: int) -> tuple[int | None, int]:
+        """Return the source offset that would have been copied next, and the end of the copy's log then.
+
+        The first is None where nothing was copied, as of a partition that was added since.
+        """
+        if partition >= len(self.ends):
+            return None, 0
+        copied, end = self.ends[partition]
+        return (None if copied < 0 else copied), end
+
 
 @dataclass(frozen=True)
 class FailedOver:

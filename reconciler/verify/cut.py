@@ -68,13 +68,9 @@ class Cuts:
         cut = self._cuts.get(place.topic)
         if cut is None or cut.remote != place.remote:
             return None
-        if place.partition >= len(cut.ends):
-            # It was added since, so nothing was copied.
-            return At(None, 0)
         if differ(Note.parse(cut.note(place.partition)).target_id, target_id):
             return None
-        copied, end = cut.ends[place.partition]
-        return At(None if copied < 0 else copied, end)
+        return At(*cut.at(place.partition))
 
 
 def up_to(one: Bounds, at: At | None) -> Bounds:
