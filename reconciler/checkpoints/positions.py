@@ -2,7 +2,9 @@
 
 With identical offsets a position is the remote log's end and nothing else, so there is none to be written. With
 translated offsets it is committed in the flow's group at the target, for the remote partition, with a note that the
-replicator reads when it goes on: a position that is moved keeps what the note says of producers and topics.
+replicator reads when it goes on: a position that is moved keeps what the note says of producers and topics. While a
+flow is failed over others write to its copies: with identical offsets the cuts alone tell where it stands then, and
+with translated ones where its group has forgotten.
 """
 
 from __future__ import annotations
@@ -13,13 +15,16 @@ from dataclasses import dataclass, replace
 from reconciler.checkpoints.groups import Groups
 from reconciler.model.committed import Bounds, Committed, Log, Move, Position
 from reconciler.model.errors import Problem
+from reconciler.model.failover import Cut
 from reconciler.model.flow import Flow
 from reconciler.model.names import lease_group
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.runs import CopyRecord
 from reconciler.model.topology import Topology
 from reconciler.replicator.note import Note
+from reconciler.replicator.place import differ
 from reconciler.state.copies import Copies
+from reconciler.state.failovers import failed_over
 from reconciler.state.ownership import Ownership
 from reconciler.state.running import copying
 
@@ -34,6 +39,7 @@ class _Seen:
     ends: Mapping[Log, Bounds]
     bounds: Mapping[Log, Bounds]
     shifts: Mapping[Log, int]
+    cuts: Mapping[Log, Cut]
 
 
 class Positions:
@@ -42,12 +48,13 @@ class Positions:
     Args:
         topology: the declaration.
         flow: one of its flows.
+        source_lost: whether the source is not asked: then nobody knows its logs.
 
     Attributes:
         flow: the flow.
-        source: groups and logs of its source.
-        target: of its target.
+        target: groups and logs of its target.
         copies: what is on record of its remote topics, by original.
+        cut: the state of the flow, where it is failed over and its copies are cut; else None.
 
     Raises:
         Unreachable: AB310, a cluster does not answer.
@@ -55,15 +62,24 @@ class Positions:
         Refused: AB423, it is another cluster than the declared one.
     """
 
-    def __init__(self, topology: Topology, flow: Flow) -> None:
+    def __init__(self, topology: Topology, flow: Flow, *, source_lost: bool = False) -> None:
         self.flow = flow
         self._topology = topology.name
-        self.source = Groups(topology.clusters[flow.source])
+        self._source = None if source_lost else Groups(topology.clusters[flow.source])
         self.target = Groups(topology.clusters[flow.target])
-        records = Ownership(self.target.cluster).read().values()
+        journal = Ownership(self.target.cluster).read_all()
+        state = failed_over(topology.name, journal.others).get(flow.name)
+        self.cut = state if state is not None and state.cuts else None
+        records = journal.topics.values()
         self.copies: dict[str, OwnedTopic] = {
             one.source_topic: one for one in records if (one.topology, one.flow) == (topology.name, flow.name)
         }
+
+    @property
+    def source(self) -> Groups:
+        """Groups and logs of the source, which is not lost."""
+        assert self._source is not None, "it is lost"
+        return self._source
 
     @property
     def group(self) -> str:
@@ -93,8 +109,9 @@ class Positions:
         seen = _Seen(
             committed={(one.topic, one.partition): one for one in committed},
             ends=self.target.bounds(identical),
-            bounds=self.source.bounds(logs),
+            bounds={} if self._source is None else self._source.bounds(logs),
             shifts=self._shifts(identical),
+            cuts=self._cuts(logs),
         )
         return [self._position(here, there, seen) for here, there in logs.items()]
 
@@ -103,9 +120,24 @@ class Positions:
         offset, note = None, ""
         if mode == TRANSLATED and there in seen.committed:
             offset, note = seen.committed[there].offset, seen.committed[there].metadata
-        elif mode != TRANSLATED and there in seen.ends:
+        elif there in seen.cuts:
+            offset = seen.cuts[there].at(there[1])[0]
+            note = seen.cuts[there].note(there[1]) if mode == TRANSLATED and offset is not None else ""
+        elif mode != TRANSLATED and self.cut is None and there in seen.ends:
             offset = seen.ends[there].end - seen.shifts.get(there, 0)
         return Position(self.flow.name, *here, offset, note, there[0], mode, seen.bounds.get(here))
+
+    def _cuts(self, logs: Mapping[Log, Log]) -> dict[Log, Cut]:
+        """Return where copies are cut, by remote partition."""
+        cuts = {} if self.cut is None else self.cut.cuts
+        known = {there: cuts[topic] for (topic, _), there in logs.items() if topic in cuts}
+        ids = self.target.ids({name for name, _ in known}) if known else {}
+        return {
+            there: cut
+            for there, cut in known.items()
+            # Of another topic of this name the cut says nothing.
+            if cut.remote == there[0] and not differ(Note.parse(cut.note(there[1])).target_id, ids.get(there[0]))
+        }
 
     def _shifts(self, logs: Sequence[Log]) -> dict[Log, int]:
         """Return by how much the ends of remote logs are above their originals' offsets."""

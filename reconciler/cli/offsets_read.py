@@ -14,12 +14,14 @@ from reconciler.cli.offsets_options import (
     ClusterAlias,
     FlowName,
     GroupNames,
+    SourceLost,
     TableFormat,
     TopicNames,
     check_patterns,
     declared_cluster,
     declared_flow,
     is_named,
+    tell_cut,
 )
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import DeclaredInputError, Problem
@@ -39,12 +41,16 @@ def read(
     group: GroupNames = None,
     flow: FlowName = None,
     topic: TopicNames = None,
+    source_lost: SourceLost = False,
     output: TableFormat = "text",
 ) -> None:
     """Print offsets of groups on a cluster (--cluster, --group), or a flow's positions (--flow)."""
     from reconciler.report.offsets import offsets_csv, offsets_json, offsets_lines
 
-    kind, rows = _rows(load_topology(files), cluster, group, flow, topic)
+    if source_lost and flow is None:
+        message = "it goes with --flow: groups are asked of their own cluster alone"
+        raise typer.BadParameter(message, param_hint="--source-lost")
+    kind, rows = _rows(load_topology(files), cluster, group, flow, topic, source_lost)
     if output == "json":
         print_json(offsets_json(rows))
     elif output == "csv":
@@ -90,6 +96,7 @@ def _rows(
     groups: Sequence[str] | None,
     flow: str | None,
     topics: Sequence[str] | None,
+    source_lost: bool = False,
 ) -> tuple[Kind, Rows]:
     """Return what is asked for, and whose it is.
 
@@ -105,7 +112,7 @@ def _rows(
         if cluster is not None or groups:
             message = "--flow goes without --cluster and --group: a flow's positions are at its target"
             raise typer.BadParameter(message, param_hint="--flow")
-        return "flow", _positions(topology, declared_flow(topology, flow), topics)
+        return "flow", _positions(topology, declared_flow(topology, flow), topics, source_lost)
     if cluster is None or not groups:
         message = "name groups (--cluster ALIAS --group NAME, or --group all), or a flow (--flow NAME)"
         raise typer.BadParameter(message)
@@ -126,8 +133,15 @@ def _committed(cluster: Cluster, named: Sequence[str], topics: Sequence[str] | N
     return [replace(one, bounds=bounds.get((one.topic, one.partition))) for one in rows]
 
 
-def _positions(topology: Topology, flow: Flow, topics: Sequence[str] | None) -> list[Position]:
+def _positions(topology: Topology, flow: Flow, topics: Sequence[str] | None, source_lost: bool) -> list[Position]:
     from reconciler.checkpoints.positions import Positions
 
-    with stderr_console().status(f"looking at {flow.source} and {flow.target}"):
-        return [one for one in Positions(topology, flow).read() if is_named(one.topic, topics)]
+    looked_at = flow.target if source_lost else f"{flow.source} and {flow.target}"
+    with stderr_console().status(f"looking at {looked_at}"):
+        positions = Positions(topology, flow, source_lost=source_lost)
+        found = [one for one in positions.read() if is_named(one.topic, topics)]
+    tell_cut(flow.name, positions.cut)
+    if source_lost:
+        said = f"where logs of {flow.source} begin and end, and the lag, are not known without the source"
+        stderr_console().print(said, style="yellow")
+    return found
