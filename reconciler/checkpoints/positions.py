@@ -18,7 +18,7 @@ from reconciler.model.errors import Problem
 from reconciler.model.failover import Cut
 from reconciler.model.flow import Flow
 from reconciler.model.names import lease_group
-from reconciler.model.ownership import OwnedTopic
+from reconciler.model.ownership import copies_of
 from reconciler.model.runs import CopyRecord
 from reconciler.model.topology import Topology
 from reconciler.replicator.note import Note
@@ -70,10 +70,7 @@ class Positions:
         journal = Ownership(self.target.cluster).read_all()
         state = failed_over(topology.name, journal.others).get(flow.name)
         self.cut = state if state is not None and state.cuts else None
-        records = journal.topics.values()
-        self.copies: dict[str, OwnedTopic] = {
-            one.source_topic: one for one in records if (one.topology, one.flow) == (topology.name, flow.name)
-        }
+        self.copies = copies_of(journal.topics.values(), topology.name, flow, heartbeats=True)
 
     @property
     def source(self) -> Groups:

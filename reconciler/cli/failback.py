@@ -44,6 +44,19 @@ if TYPE_CHECKING:
 # What comes while it is copied back is copied in another turn; who goes on writing must be stopped.
 _MOST_TURNS = 6
 
+_Rebuilt = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rebuild", metavar="TOPIC", help="Make this original anew, as its copy is, if they diverged; repeatable."
+    ),
+]
+_LeftOut = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--leave-out", metavar="TOPIC", help="This original is gone: what came to its copy stays there; repeatable."
+    ),
+]
+
 
 @dataclass(frozen=True)
 class _Export:
@@ -63,20 +76,8 @@ def failback(
     *,
     flow: FlowName,
     group: GroupNames = None,
-    rebuild: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--rebuild", metavar="TOPIC", help="Make this original anew, as its copy is, if they diverged; repeatable."
-        ),
-    ] = None,
-    leave_out: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--leave-out",
-            metavar="TOPIC",
-            help="This original is gone: what came to its copy stays there; repeatable.",
-        ),
-    ] = None,
+    rebuild: _Rebuilt = None,
+    leave_out: _LeftOut = None,
     export: Annotated[
         Path | None,
         typer.Option("--export", metavar="DIR", file_okay=False, help="Keep records that are dropped as files there."),

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from reconciler.checkpoints.client import MirrorClient
 from reconciler.checkpoints.groups import ALL, Groups
 from reconciler.checkpoints.translate import Translator
-from reconciler.failover.cuts import copies_of
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Bounds, Committed, Log, Move
 from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem
 from reconciler.model.failover import Carried
 from reconciler.model.flow import Flow
+from reconciler.model.ownership import copies_of
 from reconciler.model.selection import any_matches, is_literal
 from reconciler.model.topology import Topology
 from reconciler.model.translation import Way

@@ -14,8 +14,7 @@ from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.failover import Carried, Crossing, Cut
 from reconciler.model.flow import Flow
 from reconciler.model.names import lease_group
-from reconciler.model.naming import is_heartbeats
-from reconciler.model.ownership import OwnedTopic
+from reconciler.model.ownership import OwnedTopic, copies_of
 from reconciler.model.runs import CopyRecord
 from reconciler.replicator.note import Note
 from reconciler.replicator.place import differ
@@ -25,21 +24,6 @@ from reconciler.state.ownership import Ownership
 
 TRANSLATED = "translated"
 _SECONDS = 10.0
-
-
-def copies_of(records: Iterable[OwnedTopic], topology: str, flow: Flow) -> dict[str, OwnedTopic]:
-    """Return a flow's copies among the records of its target, by original; those of heartbeats stay where they are.
-
-    Of several of one original, as its policy was another one before, it is the one that the flow fills now.
-    """
-    found: dict[str, OwnedTopic] = {}
-    for one in records:
-        topic = one.source_topic
-        if (one.topology, one.flow) != (topology, flow.name) or is_heartbeats(topic, flow.policy.separator):
-            continue
-        if topic not in found or (flow.nameless(topic) is None and flow.remote_topic(topic) == one.name):
-            found[topic] = one
-    return found
 
 
 def crossings(topology: str, flow: Flow, target: Groups) -> list[Crossing]:

@@ -6,8 +6,11 @@ touched, and `provision` writes them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+from reconciler.model.flow import Flow
+from reconciler.model.naming import is_heartbeats
 
 
 @dataclass(frozen=True)
@@ -45,3 +48,28 @@ class OwnedTopic:
     def is_confirmed(self) -> bool:
         """Whether the topic is known to have been made, and not only meant."""
         return self.topic_id is not None
+
+
+def copies_of(
+    records: Iterable[OwnedTopic], topology: str, flow: Flow, heartbeats: bool = False
+) -> dict[str, OwnedTopic]:
+    """Return a flow's copies among the records of its target, by original.
+
+    Of several of one original, as its policy was another one before, it is the one that the flow fills now.
+
+    Args:
+        records: of all topics that are ours on the target.
+        topology: name of the topology.
+        flow: one of its flows.
+        heartbeats: whether copies of heartbeats are among them.
+    """
+    found: dict[str, OwnedTopic] = {}
+    for one in records:
+        topic = one.source_topic
+        if (one.topology, one.flow) != (topology, flow.name):
+            continue
+        if is_heartbeats(topic, flow.policy.separator) and not heartbeats:
+            continue
+        if topic not in found or (flow.nameless(topic) is None and flow.remote_topic(topic) == one.name):
+            found[topic] = one
+    return found

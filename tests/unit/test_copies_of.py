@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.failover.cuts import copies_of
+from reconciler.model.ownership import copies_of
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.plan.desired import desired_topics
 from tests.unit.facts import EAST, WEST, cluster, flow, record, topic, topology
