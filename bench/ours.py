@@ -1,6 +1,6 @@
 """Anabranch as a competitor: a topology file, `anabranch apply --yes`, `anabranch replicate --until-caught-up`.
 
-Nothing is tuned: the file holds what a user would write, with the number of tasks.
+Nothing is tuned: the file holds what a user would write, with the number of tasks. A row with another `linger` says so.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class Anabranch(Replicator):
         options: further options of `anabranch replicate`; without any it ends when it has caught up.
         offsets: the mode that the flow declares.
         executors: whether the tasks run on a standalone Spark cluster with two workers, an executor for each.
+        linger: what the flow declares of that; None declares nothing.
     """
 
     guarantee = "exactly once"
@@ -47,8 +48,10 @@ class Anabranch(Replicator):
         options: Sequence[str] = ("--until-caught-up",),
         offsets: OffsetsMode = "auto",
         executors: bool = False,
+        linger: str | None = None,
     ) -> None:
         super().__init__()
+        self._linger = linger
         self._executors = executors
         self._lease: PortLease | None = None
         self._tasks = tasks
@@ -56,6 +59,7 @@ class Anabranch(Replicator):
         self.keeps_offsets = offsets != "translated"
         self._options = tuple(options)
         kind = ("" if self.keeps_offsets else ", translated") + (", on executors" if executors else "")
+        kind += f", linger {linger}" if linger else ""
         self.name = f"anabranch-{tasks}{kind.replace(', ', '-').replace(' ', '-')}"
         self.title = f"Anabranch, {tasks} task{'s' if tasks > 1 else ''}{kind}"
 
@@ -79,6 +83,7 @@ class Anabranch(Replicator):
                     "tasks": self._tasks,
                     "offsets": self._offsets,
                     "topics": {"include": [scene.topic]},
+                    **({"linger": self._linger} if self._linger else {}),
                 }
             ],
         }

@@ -25,13 +25,16 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command.add_argument("--runs", type=count, default=3, help="how often")
     command.add_argument("--tasks", type=count, default=1, help="Anabranch's tasks")
     command.add_argument("--round", type=count, default=300, help="seconds of a round of Anabranch's tasks")
+    command.add_argument("--linger", action="append", default=[], help="a further row: flows with this linger (15ms)")
     command.add_argument("--mm2-tasks", type=count, default=1, help="MirrorMaker 2's tasks")
     command.add_argument("--mm2", action=argparse.BooleanOptionalAction, default=True, help="with MirrorMaker 2")
     command.set_defaults(run=_run)
 
 
 def _run(asked: argparse.Namespace) -> None:
-    peers: list[Peer] = [Anabranch(asked.tasks, ("--round", str(asked.round)))]
+    # The first row is what bars are held against: nothing is declared there.
+    options = ("--round", str(asked.round))
+    peers: list[Peer] = [Anabranch(asked.tasks, options, linger=linger) for linger in (None, *asked.linger)]
     if asked.mm2:
         peers += [MirrorMaker2(asked.mm2_tasks, tuning=tuning, label=label) for label, tuning in TUNINGS.items()]
     setting = Setting(Stream(asked.rate, asked.size, asked.partitions), asked.seconds, asked.warm_up)

@@ -39,6 +39,11 @@ def test_what_cannot_be_raced_is_refused(words: list[str], capsys: pytest.Captur
     assert words[0] in capsys.readouterr().err
 
 
+def test_latency_is_measured_with_as_many_lingers_as_are_named() -> None:
+    assert parser().parse_args(["latency"]).linger == []
+    assert parser().parse_args(["latency", "--linger", "15ms", "--linger", "20ms"]).linger == ["15ms", "20ms"]
+
+
 def test_verify_is_measured_against_consumers_that_only_read() -> None:
     load = Load(1_000_000, 250, 8)
     slow, quick = Measured(20.0, 30.0), Measured(8.0, 9.0)

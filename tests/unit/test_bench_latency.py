@@ -50,6 +50,15 @@ def test_what_is_added_is_the_median_of_differences_within_runs() -> None:
     assert added(found, found.lines[1], "p99") == 3
 
 
+def test_a_row_with_another_linger_is_told_apart_and_no_bar_is_held_against_it() -> None:
+    patient = Anabranch(1, linger="15ms")
+    assert (patient.title, patient.name) == ("Anabranch, 1 task, linger 15ms", "anabranch-1-linger-15ms")
+    beside = result((OURS,), (THEIRS,), (FLOOR,))
+    further = Line(patient.title, "exactly once", patient, (sight((9, 9, 9, 12, 30), cpu=0.1),))
+    lines = (*beside.lines[:2], further, *beside.lines[2:])
+    assert latency_bars(LatencyResult(beside.setting, lines, 0.1)) == latency_bars(beside)
+
+
 def test_bars_are_half_of_the_other_side_and_the_other_side() -> None:
     p50, p99, cpu = latency_bars(result((OURS,), (THEIRS,), (FLOOR,)))
     assert (p50.value, p50.limit, p50.is_met) == (2, 2.5, True)
