@@ -87,5 +87,5 @@ def test_a_lost_executor_costs_no_record(
         refused = anabranch("replicate", file, "--state-dir", tmp_path / "state")
         said = " ".join(refused.stderr.split())
         assert refused.code == ENVIRONMENT, said
-        assert f"{spark.master} gives {tasks - 1} slots, and the flows have {tasks} tasks" in said
+        assert f"{spark.master} gives {tasks - 1} slots, and there are {tasks} tasks" in said
         assert "[AB321]" in said
