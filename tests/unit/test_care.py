@@ -147,7 +147,7 @@ def test_an_old_word_of_the_driver_proves_nothing(scene: Scene) -> None:
 
 
 def test_tasks_without_slots_are_told_and_nobody_is_ended(scene: Scene) -> None:
-    scene.spark.lacking = "spark://m:7077 gives 3 slots, and the flows have 4 tasks, all at once"
+    scene.spark.lacking = "spark://m:7077 gives 3 slots, and there are 4 tasks, all at once"
     scene.go_on(100, ("b", 1))
     assert scene.spark.replaced == []
     assert scene.failing == {"b": scene.spark.lacking}
