@@ -7,7 +7,6 @@ Every second round runs in the opposite order.
 
 from __future__ import annotations
 
-import mmap
 import os
 import secrets
 import tempfile
@@ -17,8 +16,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import psutil
-
 from bench import compaction
 from bench.competitor import Competitor, Scene
 from bench.follower import FOLLOWER, Follower
@@ -26,6 +23,7 @@ from bench.line import FAR, NEAR, Line
 from bench.load import Load, produce, read
 from bench.plant import plant
 from bench.profiles import Profile
+from bench.reserve import Reserve
 from bench.segments import LogFacts, TopicLog
 from bench.topics import create, remove
 from bench.watch import Measurement, Watch
@@ -39,9 +37,6 @@ _REPLICAS_SECONDS = 30.0
 # Gigabytes of one-record batches are checked at the start after they were planted.
 _RECOVERY_SECONDS = 300.0
 _REPLICAS_PAUSE = 0.1
-# Memory touched before each start, as a multiple of the copy: brokers and replicators want some as well.
-_ROOM = 1.5
-_MOST_OF_FREE = 0.6
 _BROKER = {
     # Kafka's own defaults again; embedded clusters have fewer threads.
     "num.network.threads": "3",
@@ -198,19 +193,20 @@ def _warm_up(source: EmbeddedCluster, target: EmbeddedCluster, profile: Profile,
 
 def _one(competitor: Competitor, scene: Scene, original: LogFacts, also: Sequence[int]) -> Measurement:
     """Start a competitor, measure it, end it, compare what it wrote and remove it; `also` counts to the brokers."""
-    _settle(scene, original)
-    competitor.prepare(scene)
-    copy = competitor.copy(scene)
-    try:
-        process = competitor.start(scene)
-        brokers = [pid for pid in broker_pids(scene) if pid != process.pid]
-        measurement = Watch(scene, process, [*brokers, *also], original, copy).measure()
-        competitor.finish(scene)
-        competitor.check(scene)
-        return measurement
-    finally:
-        copy.close()
-        competitor.clear(scene)
+    _settle(scene)
+    with Reserve(original.bytes) as reserve:
+        competitor.prepare(scene)
+        copy = competitor.copy(scene)
+        try:
+            process = competitor.start(scene)
+            brokers = [pid for pid in broker_pids(scene) if pid != process.pid]
+            measurement = Watch(scene, process, [*brokers, *also], original, copy, reserve.follow).measure()
+            competitor.finish(scene)
+            competitor.check(scene)
+            return measurement
+        finally:
+            copy.close()
+            competitor.clear(scene)
 
 
 def broker_pids(scene: Scene) -> list[int]:
@@ -221,25 +217,12 @@ def broker_pids(scene: Scene) -> list[int]:
     return [broker.pid for broker in brokers if broker.pid is not None]
 
 
-def _settle(scene: Scene, original: LogFacts) -> None:
-    """Give everyone the same start: nothing left to write to disk, the source in the page cache, memory at hand."""
+def _settle(scene: Scene) -> None:
+    """Give everyone the same start: nothing left to write to disk, and the source in the page cache."""
     os.sync()
     log = TopicLog(scene.source.broker().data, scene.topic, scene.load.partitions)
     log.warm()
     log.close()
-    _touch_memory(original.bytes)
-
-
-def _touch_memory(copy: int) -> None:
-    """Write to as many pages as a copy of that many bytes will need, and give them back.
-
-    A virtual machine's host hands out memory when it is first touched. The page cache of the copy would otherwise cost
-    the first start in a race several times as much as the next one.
-    """
-    size = min(int(copy * _ROOM), int(psutil.virtual_memory().available * _MOST_OF_FREE))
-    with mmap.mmap(-1, size) as memory:
-        for at in range(0, size, mmap.PAGESIZE):
-            memory[at] = 1
 
 
 def _in_short(one: Measurement) -> str:

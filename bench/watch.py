@@ -7,7 +7,7 @@ seen there and when the last is. It must not talk to the brokers or the competit
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bench.competitor import Running, Scene, fault
@@ -93,6 +93,7 @@ class Watch:
         brokers: the process ids of the brokers that are not themselves the competitor.
         original: what the source holds.
         copy: the remote topic's log.
+        copied: called at each look with the bytes that are in the remote topic.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class Watch:
         brokers: Sequence[int],
         original: LogFacts,
         copy: TopicLog,
+        copied: Callable[[int], None],
     ) -> None:
         self._scene = scene
         self._process = process
@@ -111,6 +113,7 @@ class Watch:
         self._brokers = [ProcessTree(pid) for pid in brokers]
         self._original = original
         self._copy = copy
+        self._copied = copied
         self._started = time.monotonic()
 
     def measure(self) -> Measurement:
@@ -147,6 +150,7 @@ class Watch:
             # Asked before the log is read: what ends after its last record has not ended early.
             code = self._process.poll()
             facts, now = self._copy.advance(), time.monotonic()
+            self._copied(facts.bytes)
             if facts.records >= records:
                 return self._instant(now, facts.records)
             if facts.records > seen:

@@ -51,7 +51,13 @@ StartWatch = Callable[..., Watch]
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[StartWatch]:
+def looks() -> list[int]:
+    """The bytes of the copy, look by look."""
+    return []
+
+
+@pytest.fixture
+def start(tmp_path: Path, looks: list[int]) -> Iterator[StartWatch]:
     """Start the program with a number of batches, whether it waits with the first, and whether it stays in the end."""
     started: list[subprocess.Popen[bytes]] = []
     source, target = (EmbeddedCluster(name, folder=tmp_path / name) for name in ("source", "target"))
@@ -65,15 +71,19 @@ def start(tmp_path: Path) -> Iterator[StartWatch]:
                 command, cwd=tmp_path, env=environment, stdin=subprocess.PIPE, stdout=output, stderr=output
             )
         started.append(process)
-        return Watch(scene, process, [os.getpid()], ORIGINAL, SeenLog(tmp_path, scene.remote, 1))
+        return Watch(scene, process, [os.getpid()], ORIGINAL, SeenLog(tmp_path, scene.remote, 1), looks.append)
 
     yield run
     for process in started:
         process.communicate()
 
 
-def test_what_is_measured_begins_with_the_first_records_and_ends_with_the_last(start: StartWatch) -> None:
+def test_what_is_measured_begins_with_the_first_records_and_ends_with_the_last(
+    start: StartWatch, looks: list[int]
+) -> None:
     one = start(8, waits=True, stays=True).measure()
+    assert looks == sorted(looks)
+    assert 0 < min(filter(None, looks)) < looks[-1] == one.copy.bytes
     assert one.copy.records == 80
     # The first look that sees anything sees one batch, which is not part of what is measured.
     assert one.records == 70
