@@ -62,15 +62,18 @@ class Hard:
         return batch_of(self.spec.target, f"east.{self.topic(name)}", offset)
 
 
-def patient(cluster: EmbeddedCluster, **config: object) -> Producer:
-    """Return a producer that sends when it is flushed."""
-    return Producer(cluster.client_config() | {"linger.ms": 60_000, "log_level": "2"} | config)
+def patient(cluster: EmbeddedCluster, topic: str, **config: object) -> Producer:
+    """Return a producer that sends what there is for a topic as one batch when it is flushed."""
+    producer = Producer(cluster.client_config() | {"linger.ms": 60_000, "log_level": "2"} | config)
+    # Otherwise it learns of the topic while it is flushed, and may send a record before the next one is there.
+    producer.list_topics(topic, SECONDS)
+    return producer
 
 
 def compact(hard: Hard) -> None:
     """Write batches of which the cleaner takes records out of the middle, and tombstones; wait until it did."""
     topic = hard.make("compacted", COMPACTED)
-    producer = patient(hard.source, **{"compression.type": "lz4"})
+    producer = patient(hard.source, topic, **{"compression.type": "lz4"})
     for number in range(60):
         key = b"once-%d" % number if number % 5 == 2 else b"again-%d" % (number % 3)
         producer.produce(topic, key=key, value=None if number % 7 == 3 else b"value-%d" % number)
@@ -88,7 +91,7 @@ def compact(hard: Hard) -> None:
 def divide(hard: Hard, codec: str) -> None:
     """Write batches larger than the target takes, of records that fit."""
     topic = hard.make(f"divided-{codec}", there={"max.message.bytes": "8000"})
-    producer = patient(hard.source, **{"compression.type": codec, "batch.size": 200_000})
+    producer = patient(hard.source, topic, **{"compression.type": codec, "batch.size": 200_000})
     noise = random.Random(codec)
     for number in range(300):
         value = noise.randbytes(noise.randrange(20, 900))
@@ -99,7 +102,7 @@ def divide(hard: Hard, codec: str) -> None:
 def trim(hard: Hard) -> None:
     """Delete records up to the middle of a batch."""
     topic = hard.make("trimmed")
-    producer = patient(hard.source, **{"compression.type": "zstd"})
+    producer = patient(hard.source, topic, **{"compression.type": "zstd"})
     for number in range(100):
         producer.produce(topic, value=b"value-%d" % number)
     assert producer.flush(SECONDS) == 0
