@@ -150,9 +150,11 @@ class Watch:
             # Asked before the log is read: what ends after its last record has not ended early.
             code = self._process.poll()
             facts, now = self._copy.advance(), time.monotonic()
+            reached = self._instant(now, facts.records) if facts.records >= records else None
+            # It may take a while, so not between the clock and the CPU of one instant.
             self._copied(facts.bytes)
-            if facts.records >= records:
-                return self._instant(now, facts.records)
+            if reached is not None:
+                return reached
             if facts.records > seen:
                 moved_at, seen = now, facts.records
             if code is not None:
