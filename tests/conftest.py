@@ -11,7 +11,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, start_all, stop_all
-from tests.support import light, light_spark
+
+# What helpers assert is told with its values, as in tests.
+pytest.register_assert_rewrite("tests.support", "tests.contract.kafka")
+
+from tests.support import light, light_spark  # noqa: E402
 
 # A slow machine is no failure: only what an example finds counts.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from reconciler.checkpoints.groups import Groups
@@ -14,7 +14,7 @@ from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.failover import Carried, Crossing, Cut
 from reconciler.model.flow import Flow
 from reconciler.model.names import lease_group
-from reconciler.model.ownership import OwnedTopic, copies_of
+from reconciler.model.ownership import copies_of
 from reconciler.model.runs import CopyRecord
 from reconciler.replicator.note import Note
 from reconciler.replicator.place import differ
@@ -60,8 +60,14 @@ def crossings(topology: str, flow: Flow, target: Groups) -> list[Crossing]:
             # One in a copy that was deleted is nobody's any more.
             if not differ(Note.parse(one.metadata).target_id, ids.get(one.topic))
         }
-        lost = {log: logs[log].source_topic for log, record in known.items() if _has_lost(log, record, logs, committed)}
-        committed |= _recalled(target.cluster, flow, {log: (topic, known[log]) for log, topic in lost.items()})
+        # Syncs can speak only of what was written to. What is remembered of a copy is stored behind its first commit:
+        # that nothing is known of one does not say that it never began.
+        lost = {
+            log: (one.source_topic, known.get(log) or CopyRecord(None, ids.get(log[0])))
+            for log, one in logs.items()
+            if one.offsets == TRANSLATED and log not in committed and bounds[log].end
+        }
+        committed |= _recalled(target.cluster, flow, lost)
     found = []
     for log, one in logs.items():
         end, record = bounds[log].end, known.get(log)
@@ -72,11 +78,6 @@ def crossings(topology: str, flow: Flow, target: Groups) -> list[Crossing]:
             copied, note = (-1, note) if position is None else (position.offset, position.metadata)
         found.append(Crossing(one.source_topic, one.name, log[1], one.offsets, copied, end, note=note))
     return found
-
-
-def _has_lost(log: Log, record: CopyRecord, logs: Mapping[Log, OwnedTopic], committed: Collection[Log]) -> bool:
-    """Tell whether a copy once had a position, which its flow's group has forgotten."""
-    return logs[log].offsets == TRANSLATED and log not in committed and record.is_begun
 
 
 def _recalled(target: Cluster, flow: Flow, lost: Mapping[Log, tuple[str, CopyRecord]]) -> dict[Log, Committed]:

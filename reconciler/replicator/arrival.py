@@ -75,12 +75,13 @@ class Arrival:
             committed = None
         known = await self._known(place, target_id)
         is_in_group = committed is not None
-        if committed is None and known is not None and known.is_begun:
-            committed, before = await self._committed(partial(self._in_syncs, place, known))
+        if committed is None:
+            if known is None:
+                self._refuse_renamed(place, source_id, target_id)
+            committed, before = await self._committed(partial(self._in_syncs, place, target, known))
+        if committed is not None and not is_in_group:
             # Its predecessor may have put records aside until it was ended just now.
             known = await self._known(place, target_id)
-        if committed is None and known is None:
-            self._refuse_renamed(place, source_id, target_id)
         note = Note() if committed is None else Note.parse(committed.note)
         await self._end_what_is_over(channel, target, note, {before, producer, *dead})
         first, last = await self._bounds(place, source)
@@ -184,20 +185,38 @@ class Arrival:
                 raise Disagreement(_OPENING, "AB220", text) from None
             raise Disagreement.refused(error, "DESCRIBE", f"group {self._committer.member.group}") from None
 
-    async def _in_syncs(self, place: Place, known: CopyRecord) -> Position:
-        """Return the position that a copy had, though its group has none, as its last offset sync tells it."""
+    async def _in_syncs(self, place: Place, target: TopicInfo, known: CopyRecord | None) -> Position | None:
+        """Return the position that a copy had, though its group has none, as its last offset sync tells it.
+
+        Returns:
+            None where there never was one. Of a copy that is not known to have begun that is what no sync tells: what
+            is remembered of it is stored behind its first commit, and who dies in between stores nothing.
+        """
+        is_begun = known is not None and known.is_begun
+        if not is_begun and not (self._committer.transactional_id and await self._is_written(place, target)):
+            return None
         why = "where nothing is in a transaction they tell none"
         if self._committer.transactional_id:
             try:
-                return await self._recall.position(place, known)
+                return await self._recall.position(place, known or CopyRecord(None, topic_id(target)))
             except NotTold as error:
                 why = str(error)
+        if not is_begun:
+            return None
         text = (
             f"the position of {place.remote}/{place.partition} is not there any more: it was deleted, or expired as "
             "nothing ran for longer than offsets.retention.minutes of the target; the last offset sync does not tell "
             f"it either: {why}; delete the copy and run `anabranch apply` to have it made anew"
         )
         raise Disagreement(_PARKED, "AB226", text)
+
+    async def _is_written(self, place: Place, target: TopicInfo) -> bool:
+        """Tell whether anything was ever written to the remote partition; if not, no sync can speak of it."""
+        node = target.partitions[place.partition].node
+        try:
+            return await self._target.offset(node, place.remote, place.partition, LATEST) > 0
+        except ErrorCode as error:
+            raise Disagreement.refused(error, "DESCRIBE", f"topic {place.remote}") from None
 
     async def _bounds(self, place: Place, source: TopicInfo) -> tuple[int, int]:
         node = source.partitions[place.partition].node

@@ -16,6 +16,7 @@ from reconciler.model.names import lease_group, syncs_topic
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState
 from reconciler.replicator import recall
+from reconciler.state.journal import COPIES, Journal
 from tests.contract.kafka import admin, create, delete, delete_records, set_config
 from tests.contract.test_task_gaps import transact
 from tests.contract.test_task_repeating import repeating
@@ -109,6 +110,29 @@ def test_the_last_offset_sync_tells_the_position(
         ours = ours_of(target, f"east.{topic}")
         assert len(ours) + 30 == len(contents(target, f"east.{topic}"))
         assert ours == contents(source, topic)
+
+
+def test_it_also_tells_that_of_a_copy_of_which_nothing_is_remembered(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    """What is remembered is stored behind the first commit: who dies in between stores nothing."""
+    make(source_cluster, target_cluster, [topic_name])
+    fill(source_cluster, topic_name, 100)
+    # Others may write there before a copy begins.
+    fill(target_cluster, f"east.{topic_name}", 10, age=2 * HOUR_MS)
+    spec = translated(source, target, topic_name)
+    assert all_running(copy(spec).status.partitions)
+    end = log_end(target, f"east.{topic_name}")
+    lose_positions(target_cluster, spec)
+    Journal(target, COPIES).write(f"{spec.flow.name}/east.{topic_name}/0", None)
+    assert all_running(copy(again(spec, 1)).status.partitions)
+    assert log_end(target, f"east.{topic_name}") == end
+    # From then on it is remembered again.
+    lose_positions(target_cluster, spec)
+    sync_of_another(target_cluster, topic_name)
+    found = copy(again(spec, 2)).at(topic_name)
+    assert (found.state, code(found)) == (PartitionState.PARKED, "AB226")
+    assert ours_of(target, f"east.{topic_name}") == contents(source, topic_name)
 
 
 def test_under_another_name_of_its_flow_nothing_is_copied_once_more(

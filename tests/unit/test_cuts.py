@@ -96,16 +96,22 @@ def test_a_position_comes_from_the_group_or_from_the_last_sync(monkeypatch: pyte
     assert crossing(monkeypatch, sync_with(NOTE), BEGUN) == (100, 120)
 
 
+@pytest.mark.parametrize("record", [None, CopyRecord("source-id", COPY, is_begun=False)])
+def test_a_sync_tells_it_also_where_the_word_that_it_has_begun_was_lost(
+    monkeypatch: pytest.MonkeyPatch, record: CopyRecord | None
+) -> None:
+    assert crossing(monkeypatch, sync_with(NOTE), record) == (100, 120)
+
+
 @pytest.mark.parametrize(
     ("sync", "record"),
     [
         (None, BEGUN),
         (OffsetSync("orders", 0, 99, 118), BEGUN),
         (sync_with(str(Note("source-id", MADE_ANEW, "producer"))), BEGUN),
-        (sync_with(NOTE), None),
-        (sync_with(NOTE), CopyRecord("source-id", COPY, is_begun=False)),
+        (sync_with(str(Note("source-id", MADE_ANEW, "producer"))), None),
     ],
-    ids=["no sync", "no position", "of another copy", "nothing is remembered", "not begun"],
+    ids=["no sync", "no position", "of another copy", "of another one, nothing is remembered"],
 )
 def test_where_nothing_tells_it_nothing_counts_as_copied(
     monkeypatch: pytest.MonkeyPatch, sync: OffsetSync | None, record: CopyRecord | None
