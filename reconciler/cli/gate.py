@@ -8,7 +8,8 @@ stderr and in the status topic.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -32,8 +33,6 @@ _LOOK_EVERY = 1.0
 _SAY_EVERY = 60.0
 _SAID_IN_STATUS = "until its declaration is in force [AB411]"
 _SAID_OF_START = "until Spark has started"
-# For so long after Spark has started it is still said, as tasks do not speak at once.
-_STARTED_AFTER = 5.0
 
 Resting = dict[str, FailedOver | None]
 """By flow the record of a failover, None where only its file declares it."""
@@ -80,7 +79,6 @@ class Gate:
         self._next_look = self._next_newest = 0.0
         self._run = new_run()
         self._starting: tuple[str, ...] = ()
-        self._started = 0.0
         self._repeating: Repeating | None = None
         self._posts: dict[Cluster, Post] = {}
 
@@ -124,12 +122,7 @@ class Gate:
         if now < self._next_look:
             return False
         self._next_look = now + _LOOK_EVERY
-        if self._repeating is not None:
-            self._started = now
         self._end_repeating()
-        if now > self._started + _STARTED_AFTER:
-            # By now its tasks speak themselves.
-            self._starting = ()
         return self._has_changed()
 
     def _has_changed(self) -> bool:
@@ -159,11 +152,11 @@ class Gate:
         return True
 
     def announce(self, flows: Sequence[Flow]) -> bool:
-        """Say that flows that were let pass begin, until a while after the next look; return whether they still may.
+        """Say that flows that were let pass begin, until their tasks are `heard`; return whether they still may.
 
         Who asks whether a flow is copied hears of its run before its first task speaks: Spark takes a while to start.
         """
-        self._starting, self._started = tuple(flow.name for flow in flows), float("inf")
+        self._starting = tuple(flow.name for flow in flows)
         if self._has_changed():
             return False
         for post in self._posts.values():
@@ -174,6 +167,18 @@ class Gate:
         self._repeating = Repeating(tuple(self._posts.values()), _LOOK_EVERY)
         self._repeating.start()
         return True
+
+    def heard(self, words: Collection[TaskStatus]) -> None:
+        """Take note of what stands in the status topics of this run: who speaks for himself is not spoken for.
+
+        Args:
+            words: the newest ones of the run, those of its driver included.
+        """
+        if self._starting:
+            speaking = Counter(word.flow for word in words if not word.is_held)
+            # A driver whose tasks cannot begin says that instead.
+            told = {word.flow for word in words if word.failing or speaking[word.flow] >= word.tasks > 0}
+            self._starting = tuple(flow for flow in self._starting if flow not in told)
 
     def _end_repeating(self) -> None:
         if self._repeating is not None:

@@ -80,7 +80,12 @@ def replicate(
         if not gate.announce(flows):
             return Outcome(Ending.SUPERSEDED)
         progress = _Progress(stderr_console(), flows)
-        watcher = Watcher(warn=warn, seen=progress.seen, phase=say, note=say)
+
+        def seen(words: Sequence[TaskStatus]) -> None:
+            gate.heard(words)
+            progress.seen(words)
+
+        watcher = Watcher(warn=warn, seen=seen, phase=say, note=say)
         wishes = Wishes(until_caught_up, ledgers, growing(topology, make=reconcile), spark_of(topology, targets))
         folder = (state_dir or default_state_dir()) / topology.name / run
         with looking_after_groups(topology, flows, warn):

@@ -132,29 +132,31 @@ def test_a_run_is_superseded_by_a_failover_and_by_its_end(pair: Pair, capsys: py
         reader.close()
 
 
-def test_a_run_that_begins_is_heard_of_before_its_tasks_speak(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gates, "_STARTED_AFTER", 0.2)
+def test_a_run_that_begins_is_heard_of_until_its_tasks_speak(pair: Pair) -> None:
     gate = Gate((pair.path,), None, waits=True)
 
-    def heard() -> list[str]:
-        return [word.run for one in (pair.one, pair.two) for word in copying(pair.west, gate.topology.name, one)]
+    def spoken() -> list[TaskStatus]:
+        return [word for one in (pair.one, pair.two) for word in copying(pair.west, gate.topology.name, one)]
 
     try:
         flows = gate.passed().flows
-        assert heard() == []
+        assert spoken() == []
         assert gate.announce(flows)
-        assert len(heard()) == 2
+        assert len(spoken()) == 2
         time.sleep(STALE_SECONDS)
-        assert len(heard()) == 2, "it is repeated while nobody looks"
+        assert len(spoken()) == 2, "it is repeated while nobody looks"
+        one, two = (replace(TaskStatus.of_process(flow, "run", ""), task=0, tasks=2) for flow in flows)
+        gate.heard([one, two, replace(two, task=1)])
         assert not looked_again(gate)
-        assert len(heard()) == 2, "tasks do not speak at once"
-        time.sleep(0.3)
+        assert [word.flow for word in spoken()] == [pair.one], "of one not all tasks speak yet"
+        # A driver's own word says more.
+        gate.heard([TaskStatus.of_process(flows[0], "run", "", failing="no slots")])
         assert not looked_again(gate)
-        assert heard() == [], "by now they do"
+        assert spoken() == []
         pair.failovers.put(pair.state())
         eventually("it sees who was faster", lambda: not gate.announce(flows))
         assert passing(gate) == [pair.two]
-        assert heard() == []
+        assert spoken() == []
     finally:
         gate.close()
 
