@@ -23,7 +23,7 @@ _WAIT_WHILE_FULL_MS = 20
 _PARTITION_BYTES = 2 * 2**20
 _REQUEST_BYTES = 4 * 2**20
 # In all fetches that are under way over a long line: a worker has room for as much again.
-_FAR_BYTES_TOGETHER = 40 * 2**20
+_FAR_BYTES_TOGETHER = 32 * 2**20
 # With so many readers at work, of many brokers, each asks for a usual fetch: more lanes would only take more room.
 _MOST_READERS = 10
 # Across all channels of a task: beyond this, or two requests, nobody is asked for more.
