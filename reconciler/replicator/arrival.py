@@ -31,6 +31,8 @@ from reconciler.replicator.wire.transactions import settle
 _OPENING, _PARKED = PartitionState.OPENING, PartitionState.PARKED
 _UNSTABLE_OFFSET_COMMIT = 88
 _BEHIND_PATIENCE = 30.0
+# What reasons call a permission that lacks.
+_REFUSED = "AB213"
 
 Producer = tuple[int, int]
 
@@ -189,8 +191,9 @@ class Arrival:
         """Return the position that a copy had, though its group has none, as its last offset sync tells it.
 
         Returns:
-            None where there never was one. Of a copy that is not known to have begun that is what no sync tells: what
-            is remembered of it is stored behind its first commit, and who dies in between stores nothing.
+            None where there never was one. Of a copy that is not known to have begun that is what no sync tells, or
+            none that we may read: what is remembered of it is stored behind its first commit, and who dies in between
+            stores nothing.
         """
         is_begun = known is not None and known.is_begun
         if not is_begun and not (self._committer.transactional_id and await self._is_written(place, target)):
@@ -201,6 +204,10 @@ class Arrival:
                 return await self._recall.position(place, known or CopyRecord(None, topic_id(target)))
             except NotTold as error:
                 why = str(error)
+            except Disagreement as refusal:
+                # To read them is an optional permission: a first run that died may have left what nobody reads.
+                if is_begun or refusal.verdict[1].code != _REFUSED:
+                    raise
         if not is_begun:
             return None
         text = (

@@ -112,6 +112,16 @@ def transact(broker: EmbeddedCluster, topic: str, records: int = RECORDS) -> Non
         end(ANSWER_SECONDS)
 
 
+def leave_behind(broker: EmbeddedCluster, topic: str) -> None:
+    """Write what a run leaves that dies before its first commit: records that were never committed."""
+    producer = Producer(broker.client_config() | {"transactional.id": f"tests-{topic}", "log_level": "2"})
+    producer.init_transactions(ANSWER_SECONDS)
+    producer.begin_transaction()
+    producer.produce(topic, b"lost", partition=0)
+    producer.flush(ANSWER_SECONDS)
+    producer.abort_transaction(ANSWER_SECONDS)
+
+
 @dataclass
 class Run:
     """One run without Spark and without its reconcile loop: what its user was told, and what its task was dealt."""
@@ -209,6 +219,25 @@ def test_copying_needs_no_more_than_what_is_printed(secured: EmbeddedCluster, to
         assert identical(run.overseen, topic_name) == 2 * RECORDS
     else:
         assert assert_in_order(run.overseen, topic_name, 2) == 2 * RECORDS
+
+
+def test_a_copy_whose_first_run_died_begins_without_what_is_optional(secured: EmbeddedCluster, topic_name: str) -> None:
+    """Something was written to it, nothing is remembered of it, and the offset syncs may not be read."""
+    first = f"{topic_name}-first"
+    for topic in (first, topic_name):
+        create(secured, topic)
+        fill(secured, topic, RECORDS)
+    beside = topology(secured, "admin", topic_name, [first], **MODES["translated"])
+    assert apply(beside) == []
+    # There are offset syncs from now on.
+    Run.begin(beside, secured).copy()
+    assert apply(topology(secured, "admin", topic_name, [topic_name], **MODES["translated"])) == []
+    one = topology(secured, "translated", topic_name, [topic_name], **MODES["translated"])
+    give(secured, "translated", needed(one, "replicate"))
+    leave_behind(secured, f"{SOURCE}.{topic_name}")
+    run = Run.begin(one, secured)
+    assert [(part.state, part.reason) for part in run.copy().partitions] == [(PartitionState.RUNNING, None)]
+    assert assert_in_order(run.overseen, topic_name) == RECORDS
 
 
 @pytest.mark.parametrize(
