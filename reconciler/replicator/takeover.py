@@ -160,8 +160,10 @@ class Takeover:
         for wire in self._wires.bulk:
             await wire.connect()
         sides = Sides(source.partitions[place.partition], source.topic_id, leader, target.topic_id)
+        # From here on its position is a source offset, as those are of what was put aside.
+        standing = standing._replace(shift=run.shift)
         channel.leave_out(logs.record.aside_from(standing.position))
-        channel.open(sides, standing._replace(shift=run.shift), lost)
+        channel.open(sides, standing, lost)
 
     async def _topic(self, wire: Wire, side: reasons.Side, name: str, partition: int) -> TopicInfo:
         try:

@@ -15,9 +15,9 @@ from reconciler.model.flow import OffsetsMode
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, TaskStatus
 from reconciler.replicator import dlq
-from tests.contract.kafka import create, set_config
+from tests.contract.kafka import create, delete, set_config
 from tests.contract.test_task_translated import make
-from tests.support.copying import Running, all_running, code, copy, fill, spec_of
+from tests.support.copying import REMOTE, Running, all_running, code, copy, fill, spec_of
 from tests.support.translated import committed, contents
 
 MODES: tuple[OffsetsMode, ...] = ("identical", "translated")
@@ -122,6 +122,28 @@ def test_a_record_that_the_topic_refuses_is_found_among_others_and_put_aside(
     assert [one[1] for one in contents(target, remote)] == [b"%d" % n for n in range(60) if n not in (0, 17, 40)]
     told = [(one.value(), headers(one)["anabranch.offset"]) for one in committed(target, letters)]
     assert told == [(b"0", "0"), (b"17", "17"), (b"40", "40")]
+
+
+def test_where_offsets_are_shifted_what_was_put_aside_is_left_out_by_its_own_offset(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    letters, remote = f"{topic_name}-dead", f"east.{topic_name}"
+    create(target_cluster, letters, 1, {"max.message.bytes": "8000000"})
+    create(source_cluster, topic_name)
+    create(target_cluster, remote, 1, REMOTE)
+    send(source_cluster, topic_name, *(b"old-%d" % number for number in range(5)))
+    spec = flow_spec(source, target, "identical", letters, topic_name)
+    spec = replace(spec, flow=replace(spec.flow, on_recreate="restart"))
+    copy(spec)
+    delete(source_cluster, topic_name)
+    create(source_cluster, topic_name, 1, {"max.message.bytes": "8000000"})
+    send(source_cluster, topic_name, b"1")
+    send(source_cluster, topic_name, LARGE)
+    send(source_cluster, topic_name, b"2")
+    found = copy(replace(spec, run=f"{spec.run}-again")).at(topic_name)
+    assert (found.state, found.lag) == (PartitionState.RUNNING, 0), str(found.reason)
+    assert [one[1] for one in contents(target, remote)][-2:] == [b"1", b"2"]
+    assert [headers(one)["anabranch.offset"] for one in committed(target, letters)] == ["1"]
 
 
 def parked_behind_one(expected: str, word: TaskStatus) -> bool:
