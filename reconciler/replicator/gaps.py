@@ -15,14 +15,13 @@ from reconciler.model.runs import Run
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.channel import Channel
-from reconciler.replicator.fill import Filler, FillRefused, NotFilled
+from reconciler.replicator.fill import TRANSACTIONS_AT_ONCE, Filler, FillRefused, NotFilled
 from reconciler.replicator.memory import Memory
-from reconciler.replicator.place import Standing
 from reconciler.replicator.visible import Gap
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, TopicInfo
 
 # The most that one filling writes before it looks around: about a second's worth, as a stop waits for it.
-_PIECES = {"markers": 1_000, "transactions": 50}
+_PIECES = {"markers": 1_000, "transactions": TRANSACTIONS_AT_ONCE}
 # A run shifted by more than this is not healed: that would cost more markers, or swallow more gaps, than it is worth.
 HEALABLE = 1_000
 
@@ -76,18 +75,20 @@ class Gaps:
         upto = min(max(end - kept, gap.first), gap.next)
         # Whose opening has ended meanwhile may not be the owner any more.
         if upto == gap.next and channel.opening == opening:
-            await self._remember(channel, gap, standing, end)
+            await self._remember(channel, gap, end)
         return upto, end
 
-    async def _remember(self, channel: Channel, gap: Gap, standing: Standing, end: int) -> None:
-        """Store the run that begins behind `gap` before anything of it is written."""
-        shift = end - gap.next
-        if shift == standing.shift:
-            return
+    async def _remember(self, channel: Channel, gap: Gap, end: int) -> None:
+        """Store the run that begins behind `gap` before anything of it is written.
+
+        What is stored tells whether it is another one: pieces of the gap before have changed where the channel stands.
+        """
         sides = channel.sides
         assert sides is not None, "a channel with a gap is open"
         record = sides.copy_record().with_what_is_known(self._memory.get(channel.place))
-        await self._memory.put(channel.place, replace(record, runs=record.runs.extended(Run(gap.next, shift))))
+        run = Run(gap.next, end - gap.next)
+        if run.shift != record.runs.shift:
+            await self._memory.put(channel.place, replace(record, runs=record.runs.extended(run)))
 
     @staticmethod
     def _end(channel: Channel, opening: int, verdict: reasons.Verdict) -> None:

@@ -109,6 +109,20 @@ def test_a_run_is_stored_before_anything_is_sent() -> None:
     assert send_all(channel)[0].landing == 5
 
 
+@pytest.mark.parametrize("length", [20, 120])
+def test_a_run_that_a_gap_heals_is_over_however_many_pieces_that_took(length: int) -> None:
+    copy = Log("transactions")
+    copy.end = 1
+    copy.stored.append(CopyRecord(None, None, 0, Runs((Run(0, 1),))))
+    task = Task(copy)
+    channel = opened(1, shift=1, at_gap=task)
+    feed(channel, log(length, 1))
+    while task.asked:
+        task.step()
+    assert copy.stored[-1].runs == Runs((Run(0, 1), Run(length, 0)))
+    assert (channel.shift, send_all(channel)[0].landing) == (0, length)
+
+
 def test_who_is_not_the_owner_any_more_stores_nothing() -> None:
     copy = Log()
     copy.overrun = 2
