@@ -62,7 +62,8 @@ class Copies:
         """Return which flows have a record of a remote partition, as it was read last."""
         if self._flows is None:
             self._flows = {}
-            for key in self._values:
+            # Another thread may store some meanwhile.
+            for key in list(self._values):
                 name, topic, number = key.rsplit("/", 2)
                 self._flows.setdefault((topic, int(number)), []).append(name)
         return self._flows

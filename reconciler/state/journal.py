@@ -201,8 +201,14 @@ class Journal:
         return max(stored)
 
     def post(self, key: str, value: Value | None) -> None:
-        """Send one value without waiting; what an outage delays longer than the timeout is dropped."""
-        self._post(self._producer.get(), key.encode(), _encoded(value), None)
+        """Send one value without waiting; what an outage delays longer than the timeout is dropped.
+
+        So is what a producer at its end does not take; the next value has another one.
+        """
+        try:
+            self._post(self._producer.get(), key.encode(), _encoded(value), None)
+        except (KafkaException, SystemError):
+            self._producer.close()
 
     def _post(
         self,

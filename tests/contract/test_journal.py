@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
@@ -126,6 +127,23 @@ def test_what_was_posted_is_stored_after_a_flush(written: Journal) -> None:
         written.post("a", {"n": n})
     written.flush()
     assert written.read() == {"a": {"n": 49}}
+
+
+class Ended:
+    """A producer that has met a fatal error: whatever is called next raises it."""
+
+    def produce(self, *_arguments: object, **_options: object) -> None:
+        raise KafkaException(KafkaError(KafkaError._FATAL, "desynchronized", True))
+
+
+def test_a_producer_at_its_end_takes_one_word_with_it_and_nobody_else(
+    written: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(written._producer, "client", Ended())
+    written.post("a", {"n": 1})
+    written.post("a", {"n": 2})
+    written.flush()
+    assert written.read() == {"a": {"n": 2}}
 
 
 @pytest.mark.parametrize("what", ["read", "ensure", "follow", "status"])
