@@ -238,7 +238,7 @@ def _copy_back(topology: Topology, coming: Coming, plan: FailbackPlan) -> None:
         EnvironmentFault: AB709, some partitions are parked.
         typer.Exit: somebody has ended it.
     """
-    from reconciler.cli.replicate import default_state_dir, parked_problem, warn
+    from reconciler.cli.replicate import made_state_dir, parked_problem, warn
     from reconciler.replicator.drive import Drive, Ending, Watcher, Wishes, new_run
 
     run = new_run()
@@ -251,7 +251,7 @@ def _copy_back(topology: Topology, coming: Coming, plan: FailbackPlan) -> None:
         console.print(text, style="dim")
 
     watcher = Watcher(warn=warn, seen=lambda _: None, phase=say, note=say)
-    folder = default_state_dir() / topology.name / run
+    folder = made_state_dir(None) / topology.name / run
     wishes = Wishes(until_caught_up=True, spark=topology.spark(plan.source))
     outcome = Drive(specs, folder, watcher, wishes).run()
     if outcome.ending is Ending.PARKED:

@@ -70,6 +70,7 @@ def replicate(
     from reconciler.cli.gate import Gate
     from reconciler.replicator.drive import Drive, Ending, Outcome, Watcher, Wishes, new_run
 
+    state = made_state_dir(state_dir)
     gate = Gate(files, clusters, waits=not until_caught_up)
     _check_flows(gate)
     spark_of(gate.topology, gate.targets)
@@ -87,7 +88,7 @@ def replicate(
 
         watcher = Watcher(warn=warn, seen=seen, phase=say, note=say)
         wishes = Wishes(until_caught_up, ledgers, growing(topology, make=reconcile), spark_of(topology, targets))
-        folder = (state_dir or default_state_dir()) / topology.name / run
+        folder = state / topology.name / run
         with looking_after_groups(topology, flows, warn):
             specs = [FlowSpec.compile(topology, flow, run, round_seconds) for flow in flows]
             outcome = Drive(specs, folder, watcher, wishes).run(gate.is_superseded)
@@ -161,23 +162,30 @@ def _drive_on(gate: Gate, drive: Callable[[Passed], Outcome]) -> Outcome:
     return outcome
 
 
-def default_state_dir() -> Path:
-    """Return where runs keep what they need, where nobody says."""
+def made_state_dir(declared: Path | None) -> Path:
+    """Return where runs keep what they need, also where nobody says, and have it there.
+
+    Raises:
+        BadParameter: it cannot be made.
+    """
     base = os.environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "state") / "anabranch"
+    folder = declared or (Path(base) if base else Path.home() / ".local" / "state") / "anabranch"
+    return _made(folder, "XDG_STATE_HOME" if declared is None else "--state-dir")
+
+
+def _made(folder: Path, hint: str) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = f"cannot be made: {error.strerror}: {folder}"
+        raise typer.BadParameter(message, param_hint=hint) from None
+    return folder
 
 
 def _ledger_files(folder: Path | None, output: Literal["json", "parquet"]) -> LedgerFiles | None:
     from reconciler.replicator.session import LedgerFiles
 
-    if folder is None:
-        return None
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        message = f"cannot be made: {error.strerror}: {folder}"
-        raise typer.BadParameter(message, param_hint="--ledger") from None
-    return LedgerFiles(folder, output)
+    return None if folder is None else LedgerFiles(_made(folder, "--ledger"), output)
 
 
 def warn(text: str) -> None:

@@ -15,7 +15,7 @@ import typer
 
 from reconciler.cli.common import Files, load_topology, print_json, print_problems, stderr_console, stdout_console
 from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets
-from reconciler.cli.replicate import default_state_dir, spark_of
+from reconciler.cli.replicate import made_state_dir, spark_of
 from reconciler.cli.targeting import Topics
 from reconciler.model.errors import Problem, Refused, Unreachable, together
 from reconciler.model.flow import Flow
@@ -83,7 +83,7 @@ def verify(
 
 
 def _folder(state_dir: Path | None, topology: Topology) -> Path:
-    folder = (state_dir or default_state_dir()) / topology.name / f"verify-{uuid.uuid4().hex[:12]}"
+    folder = made_state_dir(state_dir) / topology.name / f"verify-{uuid.uuid4().hex[:12]}"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

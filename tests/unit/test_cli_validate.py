@@ -92,6 +92,14 @@ def test_a_broken_file(name: str) -> None:
     assert "correct-horse" not in result.stderr
 
 
+@pytest.mark.parametrize("command", ["replicate", "verify"])
+def test_a_folder_that_cannot_be_made_is_named(here: pytest.CaptureFixture[str], tmp_path: Path, command: str) -> None:
+    (tmp_path / "file").write_text("")
+    folder = tmp_path / "file" / "state"
+    result = run(here, command, str(examples()["fan-out"]), "--state-dir", str(folder))
+    assert (result.code, "--state-dir" in result.stderr, "Not a directory" in result.stderr) == (2, True, True)
+
+
 def test_the_four_examples_are_valid(here: pytest.CaptureFixture[str]) -> None:
     said = {name: run(here, "validate", str(path)) for name, path in examples().items()}
     assert said == {
