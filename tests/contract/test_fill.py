@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.fill import Filler, NotFilled
+from reconciler.replicator.fill import TRANSACTIONS_AT_ONCE, Filler, NotFilled
 from reconciler.replicator.place import Place
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, ProducerState, transactions
 from reconciler.replicator.wire.transactions import Markers, Transactor
@@ -19,6 +19,7 @@ from tests.support.filling import BEGIN, END, IDENTITY, MARKERS, SETTLE, Desk, d
 
 WAYS = ("markers", "transactions")
 OUT_OF_ORDER = 45
+CLUSTER_AUTHORIZATION_FAILED = 31
 
 
 @pytest.fixture
@@ -61,6 +62,20 @@ def test_what_gets_lost_is_neither_missing_nor_doubled(
 
     assert at.run(work) == (2, 3)
     assert len(at.wire.lose[kind]) < times, "nothing was lost"
+
+
+def test_where_markers_are_refused_a_stop_waits_for_few_transactions(
+    target_cluster: EmbeddedCluster, at: Desk, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(*_arguments: object) -> None:
+        raise ErrorCode(CLUSTER_AUTHORIZATION_FAILED)
+
+    monkeypatch.setattr(transactions, "write_markers", refused)
+    create(target_cluster, topic_name)
+    filler = at.filler("auto")
+    assert at.run(lambda: at.fill(filler, topic_name, 120)) == TRANSACTIONS_AT_ONCE
+    assert filler.describe() == "transactions"
+    assert at.run(lambda: at.fill(filler, topic_name, 70)) == 70
 
 
 def test_a_cluster_that_never_answers_is_not_asked_for_ever(
