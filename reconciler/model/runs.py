@@ -144,6 +144,11 @@ class CopyRecord:
         """Return the first source offset from `offset` on that was not put aside."""
         return next((behind for first, behind in self.aside if first <= offset < behind), offset)
 
+    def aside_below(self, position: int) -> CopyRecord:
+        """Return this without what was put aside from a source offset on."""
+        ranges = [(first, min(behind, position)) for first, behind in self.aside if first < position]
+        return replace(self, aside=tuple(ranges))
+
     def aside_from(self, position: int) -> frozenset[int]:
         """Return the source offsets from a position on that were put aside."""
         return frozenset(one for first, behind in self.aside for one in range(max(first, position), behind))

@@ -104,6 +104,8 @@ class Arrival:
             if is_in_group and not of_another:
                 # The word of it was lost, and of a quiet topic there may be no commit for long.
                 at_first_commit()
+        if lost is not None and known is not None:
+            known = await self._without_what_is_lost(place, known, position)
         channel.leave_out(() if known is None or of_another else known.aside_from(position))
         if self._committer.transactional_id:
             # Meanwhile another channel's doubt may have led to a new epoch.
@@ -116,6 +118,16 @@ class Arrival:
         if lost is not None and channel.state is PartitionState.RUNNING:
             # Whoever looks shall see what was passed over.
             channel.reason = lost
+
+    async def _without_what_is_lost(self, place: Place, known: CopyRecord, position: int) -> CopyRecord:
+        """Forget what was put aside of records that the source has lost: others stand at these offsets now.
+
+        Before anything is copied from there, as nobody can tell any more once positions are of the new log.
+        """
+        if known.aside_from(position):
+            known = known.aside_below(position)
+            await self._memory.change(place, partial(_below, position, known))
+        return known
 
     def _refuse_renamed(self, place: Place, source_id: str | None, target_id: str | None) -> None:
         """Refuse to begin where a flow of another name has copied this very topic into this very remote topic."""
@@ -306,6 +318,11 @@ class Arrival:
 def topic_id(topic: TopicInfo) -> str | None:
     """Return a topic's id as text; None where the brokers have none."""
     return None if topic.topic_id is None else str(topic.topic_id)
+
+
+def _below(position: int, read: CopyRecord, known: CopyRecord | None) -> CopyRecord:
+    """Return what is known of a copy without what was put aside from a position on."""
+    return (known or read).aside_below(position)
 
 
 def _begun(now: CopyRecord, known: CopyRecord | None) -> CopyRecord:
