@@ -25,6 +25,7 @@ from reconciler.replicator import reasons
 from reconciler.replicator.deal import Holder, Log, Member, Share, deal
 from reconciler.replicator.wire import Bell, ConnectionLost, ErrorCode, GroupWire, Job, Loop, Membership, error_name
 from reconciler.state import process
+from reconciler.state.boot import boot_time
 
 # The least that brokers allow by default (group.min.session.timeout.ms).
 SESSION = 6.0
@@ -55,13 +56,6 @@ _ELSEWHERE = {_COORDINATOR_LOAD_IN_PROGRESS, _COORDINATOR_NOT_AVAILABLE, _NOT_CO
 _NO_MEMBER = {_UNKNOWN_MEMBER_ID, _FENCED_INSTANCE_ID, _ILLEGAL_GENERATION}
 
 _NOTHING: frozenset[Log] = frozenset()
-# Linux alone has a clock of this name; elsewhere the monotonic one is the best there is.
-_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-
-
-def boot_time() -> float:
-    """Return seconds on a clock that nobody sets and that goes on while the machine sleeps."""
-    return time.clock_gettime(_CLOCK)
 
 
 def group_of(topology: str, flow: str) -> str:

@@ -2,8 +2,8 @@
 
 The journal has one partition, so everybody sees claims in one order: the first holds the lock. Who claims writes beats
 as long as it lives; one whose process has ended on this machine, or whose beats were not heard for a while, is taken
-out by whoever waits behind it. No clock of another machine counts. `cli` takes it, the provisioner asks it before each
-change.
+out by whoever waits behind it. No clock of another machine counts, and of ours the one that a sleep does not stop.
+`cli` takes it, the provisioner asks it before each change.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Self
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, Locked, Problem
 from reconciler.state import process
+from reconciler.state.boot import boot_time
 from reconciler.state.journal import OWNED, Follower, Journal, Value
 from reconciler.state.user import user
 
@@ -63,7 +64,7 @@ class Lock:
             Unreachable: AB310, the cluster does not answer.
             EnvironmentFault: AB311, the journal cannot be read or written.
         """
-        began = time.monotonic()
+        began = boot_time()
         claim = {"kind": _KIND, "by": user(), "since": time.time(), "process": process.own_name()}
         self._journal.write(self._key(self._id), claim)
         self._beaten = began
@@ -74,7 +75,7 @@ class Lock:
                 self._hear(key, value)
             self._take_out_silent()
             while (holder := self._holder()) != self._id:
-                if time.monotonic() - began >= wait:
+                if boot_time() - began >= wait:
                     raise Locked(self._held_by(holder))
                 time.sleep(_TICK)
                 self._listen()
@@ -90,7 +91,7 @@ class Lock:
         Raises:
             Locked: AB502, it may have been taken from us: we were silent for too long.
         """
-        silent = time.monotonic() - self._beaten
+        silent = boot_time() - self._beaten
         if silent < SURE_SECONDS and not self._is_lost:
             return
         message = f"the lock was not renewed for {SURE_SECONDS:g} s, and somebody else may have it by now"
@@ -132,7 +133,7 @@ class Lock:
         if value is None and not beat:
             self._claims.pop(claim, None)
         elif value is not None:
-            self._heard[claim] = time.monotonic()
+            self._heard[claim] = boot_time()
             if not beat:
                 self._claims[claim] = value
 
@@ -142,7 +143,7 @@ class Lock:
 
     def _take_out_silent(self) -> None:
         """Take out those before us that have died here, or were not heard; whoever does it twice does no harm."""
-        now = time.monotonic()
+        now = boot_time()
         for claim in list(self._claims):
             if claim == self._id:
                 return
@@ -164,11 +165,11 @@ class Lock:
         count = 0
         while not self._over.wait(BEAT_SECONDS):
             count += 1
-            began = time.monotonic()
+            began = boot_time()
             try:
                 journal.write(self._beat_key(self._id), {"kind": "beat", "count": count})
             except AnabranchError:
                 continue
             # Once in doubt, always in doubt: who waits may have taken us out meanwhile.
-            self._is_lost = self._is_lost or time.monotonic() - self._beaten >= SURE_SECONDS
+            self._is_lost = self._is_lost or boot_time() - self._beaten >= SURE_SECONDS
             self._beaten = began

@@ -19,6 +19,7 @@ from reconciler.replicator.deal import Log
 from reconciler.replicator.lease import Lease
 from reconciler.replicator.wire import GroupWire, Loop, Membership
 from reconciler.state import process
+from reconciler.state.boot import boot_time
 from tests.contract.kafka import declared
 
 SECONDS = 60.0
@@ -33,11 +34,11 @@ class TimedWire(GroupWire):
     slowest = 0.0
 
     async def heartbeat(self, who: Membership) -> int:
-        began = lease.boot_time()
+        began = boot_time()
         try:
             return await super().heartbeat(who)
         finally:
-            self.slowest = max(self.slowest, lease.boot_time() - began)
+            self.slowest = max(self.slowest, boot_time() - began)
 
 
 class Crowd:
@@ -49,7 +50,7 @@ class Crowd:
         self._cluster, self._group = cluster, group
         self._wires: dict[Lease, tuple[TimedWire, GroupWire]] = {}
         # On the boot clock: when the loop was last seen to run, and the longest time that it did not.
-        self._looked = lease.boot_time()
+        self._looked = boot_time()
         self._longest = 0.0
 
     def __enter__(self) -> Crowd:
@@ -84,7 +85,7 @@ class Crowd:
 
     def is_steady(self) -> bool:
         """Tell whether neither this process nor the broker ever stood still for so long that a lease may be lost."""
-        now = lease.boot_time()
+        now = boot_time()
         self._longest, self._looked = max(self._longest, now - self._looked), now
         return max([self._longest, *(beats.slowest for beats, _ in self._wires.values())]) < STEADY
 
@@ -209,7 +210,7 @@ def test_a_member_whose_process_is_gone_is_not_waited_for(crowd: Crowd, monkeypa
     two = crowd.member("run", {A})
     crowd.wait(lambda: holds(two, A))
     # A heartbeat has just begun the session of the first: nothing but its being buried ends that before its time.
-    assert one._me.member in buried or lease.boot_time() >= ends
+    assert one._me.member in buried or boot_time() >= ends
 
 
 def test_who_stood_still_for_too_long_holds_nothing_and_the_next_waited_for_that(

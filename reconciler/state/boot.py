@@ -1,0 +1,13 @@
+"""The clock by which leases and locks run out: nobody sets it, and it goes on while the machine sleeps."""
+
+from __future__ import annotations
+
+import time
+
+# Linux alone has a clock of this name; elsewhere the monotonic one is the best there is.
+_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def boot_time() -> float:
+    """Return seconds on that clock."""
+    return time.clock_gettime(_CLOCK)
