@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import http.client
 import json
 import ssl
 import threading
@@ -96,8 +97,11 @@ def _ask(security: Security, oauth: OAuth, where: str) -> Token:
     form = {"grant_type": "client_credentials"} | ({"scope": oauth.scope} if oauth.scope else {})
     basic = base64.b64encode(f"{client}:{secret}".encode()).decode()
     headers = {"Authorization": f"Basic {basic}", "Accept": "application/json"}
-    request = urllib.request.Request(endpoint, urllib.parse.urlencode(form).encode(), headers)
     now = time.time()
+    try:
+        request = urllib.request.Request(endpoint, urllib.parse.urlencode(form).encode(), headers)
+    except ValueError as error:
+        raise _fault(where, f"{endpoint} is no address: {error}", "correct security.oauth: token-endpoint") from None
     try:
         answer = _answer(request, security)
         text = str(answer["access_token"])
@@ -107,6 +111,10 @@ def _ask(security: Security, oauth: OAuth, where: str) -> Token:
         reason = f"HTTP status {error.code}"
     except urllib.error.URLError as error:
         reason = str(error.reason)
+    except http.client.InvalidURL as error:
+        raise _fault(where, f"{endpoint} is no address: {error}", "correct security.oauth: token-endpoint") from None
+    except http.client.HTTPException:
+        reason = "it speaks no HTTP; is it https?"
     except (OSError, TimeoutError) as error:
         reason = str(error) or type(error).__name__
     except (KeyError, TypeError, ValueError):
@@ -117,14 +125,22 @@ def _ask(security: Security, oauth: OAuth, where: str) -> Token:
     raise _fault(where, f"{endpoint} gives client {client} no token: {reason}", remedy) from None
 
 
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows no redirects: urllib would send the client's secret wherever an answer points to."""
+
+    def redirect_request(self, *_arguments: object, **_options: object) -> None:
+        return None
+
+
 def _answer(request: urllib.request.Request, security: Security) -> dict[str, Any]:
-    context = None
+    handlers: list[type[urllib.request.BaseHandler] | urllib.request.BaseHandler] = [_NoRedirects]
     if request.type == "https":
         context = ssl.create_default_context()
         if security.ca is not None:
             # An endpoint may have a certificate of the same authority, or of a public one.
             context.load_verify_locations(security.ca.name)
-    with urllib.request.urlopen(request, timeout=_ENDPOINT_SECONDS, context=context) as answer:
+        handlers.append(urllib.request.HTTPSHandler(context=context))
+    with urllib.request.build_opener(*handlers).open(request, timeout=_ENDPOINT_SECONDS) as answer:
         found: dict[str, Any] = json.loads(answer.read(_LARGEST_ANSWER))
         return found
 

@@ -65,8 +65,12 @@ def make(
         options: further arguments of `kind`.
 
     Raises:
-        EnvironmentFault: AB304 a secret cannot be resolved, AB306 `security` cannot be used on this machine.
+        EnvironmentFault: AB304 a secret cannot be resolved, AB306 `security` cannot be used on this machine, AB307 no
+            token can be had.
     """
+    if cluster.security.oauth is not None:
+        # Where it gets none it waits for ten seconds, and then does not say why.
+        cluster.token()
     told: dict[str, Any] = {} if reports is None else {"error_cb": reports.errors.append}
     if kind is Producer:
         options.setdefault("logger", _SILENT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -12,11 +13,14 @@ from pathlib import Path
 from urllib.parse import parse_qs
 
 import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
 
 from reconciler.model import tokens
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
 from reconciler.model.security import OAuth, SecretRef, Security
+from reconciler.state import clients
 
 CLIENT_SECRET = "hunter2-Sq7"
 
@@ -28,6 +32,7 @@ class Endpoint(HTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.asked: list[tuple[str | None, dict[str, list[str]]]] = []
         self.answer: tuple[int, bytes] = (200, b"{}")
+        self.location = ""
 
     def gives(self, text: str, life: float) -> None:
         self.answer = 200, json.dumps({"access_token": text, "expires_in": life}).encode()
@@ -41,6 +46,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.asked.append((self.headers["Authorization"], form))
         status, body = self.server.answer
         self.send_response(status)
+        if self.server.location:
+            self.send_header("Location", self.server.location)
         self.end_headers()
         self.wfile.write(body)
 
@@ -74,6 +81,58 @@ def at_port(port: int) -> Cluster:
 def kept_in(path: Path) -> Cluster:
     oauth = OAuth(SecretRef("file", str(path)))
     return Cluster("east", ("b1:9092",), security=Security("SASL_SSL", "OAUTHBEARER", oauth=oauth))
+
+
+def test_the_secret_goes_nowhere_else(endpoint: Endpoint) -> None:
+    with Endpoint() as other:
+        other.gives("of-another", 60)
+        thread = threading.Thread(target=other.serve_forever, daemon=True)
+        thread.start()
+        endpoint.location = f"http://localhost:{other.server_port}/token"
+        endpoint.answer = 302, b""
+        with pytest.raises(EnvironmentFault, match="HTTP status 302"):
+            of_endpoint(endpoint).token()
+        other.shutdown()
+        thread.join()
+    assert (len(endpoint.asked), other.asked) == (1, [])
+
+
+@pytest.mark.parametrize("address", ["https://h:abc/t", "https://[::1/x", "http://127.0.0.1:abc/t"])
+def test_what_is_no_address_is_named(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    monkeypatch.setenv("CLIENT_SECRET", CLIENT_SECRET)
+    oauth = OAuth(None, address, "mirror", SecretRef("env", "CLIENT_SECRET"), "kafka")
+    cluster = Cluster("east", ("b1:9092",), security=Security("SASL_SSL", "OAUTHBEARER", oauth=oauth))
+    with pytest.raises(EnvironmentFault, match=r"is no address") as told:
+        cluster.token()
+    assert [problem.code for problem in told.value.problems] == ["AB307"]
+
+
+def test_who_speaks_no_http_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLIENT_SECRET", CLIENT_SECRET)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            asking, _ = server.accept()
+            with asking:
+                asking.recv(65_536)
+                asking.sendall(b"\x15\x03\x03\x00\x02\x02\x46\r\n\r\n")
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        with pytest.raises(EnvironmentFault, match="speaks no HTTP"):
+            at_port(server.getsockname()[1]).token()
+        thread.join()
+
+
+@pytest.mark.parametrize("kind", [AdminClient, Consumer, Producer])
+def test_clients_are_not_begun_without_a_token(tmp_path: Path, kind: type[AdminClient]) -> None:
+    began = time.monotonic()
+    settings = {} if kind is AdminClient or kind is Producer else {"group.id": "one"}
+    with pytest.raises(EnvironmentFault) as told:
+        clients.make(kind, kept_in(tmp_path / "nowhere"), settings)
+    assert [problem.code for problem in told.value.problems] == ["AB304"]
+    # librdkafka would wait for ten seconds, and say less.
+    assert time.monotonic() - began < 8
 
 
 def web_token(expires: float) -> str:
