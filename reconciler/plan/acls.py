@@ -148,9 +148,11 @@ def _of_groups_at_target(topology: str, flow: Flow) -> Iterator[_Need]:
 
 
 def _of_looks(topology: Topology, flow: Flow) -> Iterator[_Need]:
-    """Yield what telling when groups were last looked at needs: between waves somebody has to know."""
+    """Yield what is looked at between waves: how flows are, and when groups were last looked at."""
+    has_waves = len({topology.wave(one.target) for one in topology.flows if one.enabled}) > 1
+    if has_waves:
+        yield _Need("topic", Pattern(STATUS_TOPIC), ["READ"], "how flows are, between waves", ["apply"])
     if flow.groups.include:
-        has_waves = len({topology.wave(one.target) for one in topology.flows if one.enabled}) > 1
         yield _Need("topic", Pattern(HEARTBEATS), ["READ"], _LOOKED, ["apply"], is_optional=not has_waves)
 
 
