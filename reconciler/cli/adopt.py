@@ -11,7 +11,7 @@ import typer
 from reconciler.cli.carrying import carry_out, go_on, print_outcome, refuse_when_moved_on, state_apart
 from reconciler.cli.common import Files, load_topology, stderr_console
 from reconciler.cli.locking import Locks
-from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets, print_plan, tell_away
+from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets, show_plan, tell_away
 from reconciler.cli.targeting import Topics, check_names
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
@@ -25,7 +25,7 @@ def adopt(
     clusters: Clusters = None,
     target: Topics = None,
     wait: Annotated[
-        float, typer.Option("--wait", metavar="SECONDS", help="How long to wait for an apply to end.")
+        float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for an apply to end.")
     ] = 60.0,
 ) -> None:
     """Take over topics that stand where copies would, as MirrorMaker 2's: show the plan, ask, record them as ours."""
@@ -36,8 +36,7 @@ def adopt(
         raise typer.BadParameter(message, param_hint="--yes")
     with Locks(topology, targets, wait) as locks:
         plan = _planned(topology, targets, only, tells=True)
-        if output != "json":
-            print_plan(plan, output)
+        show_plan(plan, output, asks=not yes)
         if not plan.changes_nothing and not yes:
             go_on()
             refuse_when_moved_on(plan, _planned(topology, targets, only))

@@ -14,7 +14,7 @@ from reconciler.cli.carrying import carry_out, go_on, print_outcome, refuse_when
 from reconciler.cli.common import Files, load_topology
 from reconciler.cli.deleting import AllowDelete, allowances, confirm, refuse_while_copied
 from reconciler.cli.locking import Locks
-from reconciler.cli.planning import Clusters, PlanFormat, Scope, changed_clusters, observe_and_plan, print_plan
+from reconciler.cli.planning import Clusters, PlanFormat, Scope, changed_clusters, observe_and_plan, show_plan
 from reconciler.cli.provisioner import ChosenProvisioner, PulumiDir, provisioning
 from reconciler.cli.rollout import Gate
 from reconciler.cli.targeting import Topics
@@ -45,13 +45,14 @@ def apply(
         ),
     ] = None,
     wait: Annotated[
-        float, typer.Option("--wait", metavar="SECONDS", help="How long to wait for another apply to end.")
+        float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for another apply to end.")
     ] = 60.0,
     max_lag: Annotated[
-        float, typer.Option("--max-lag", metavar="SECONDS", help="How far behind flows may be before the next wave.")
+        float,
+        typer.Option("--max-lag", metavar="SECONDS", min=0.0, help="How far behind flows may be before the next wave."),
     ] = 60.0,
     patience: Annotated[
-        float, typer.Option("--patience", metavar="SECONDS", help="How long to wait for that.")
+        float, typer.Option("--patience", metavar="SECONDS", min=0.0, help="How long to wait for that.")
     ] = 600.0,
     provisioner: ChosenProvisioner = "auto",
     pulumi_dir: PulumiDir = None,
@@ -120,8 +121,7 @@ class _Planning:
             Refused: AB407, the clusters have changed since the plan was shown; AB420 or AB421.
         """
         plan, observed = observe_and_plan(self.topology, self.targets, self.scope)
-        if output != "json":
-            print_plan(plan, output)
+        show_plan(plan, output, asks=not yes)
         self._guard(plan, observed)
         if not plan.changes_nothing and not yes:
             if deleted := plan.deletions("topic"):

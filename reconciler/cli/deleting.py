@@ -14,6 +14,8 @@ from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
 
 _OPTION = "--allow-delete"
+# Longer numbers are no counts.
+_DIGITS = 9
 
 AllowDelete = Annotated[
     list[str] | None,
@@ -37,7 +39,7 @@ def allowances(said: Sequence[str] | None) -> dict[DeletionKind, int] | None:
     for one in said:
         name, _, number = one.partition("=")
         kind = next((kind for kind in DELETION_KINDS if kind == name), None)
-        if kind is None or not (number.isascii() and number.isdecimal()) or kind in found:
+        if kind is None or not (number.isascii() and number.isdecimal() and len(number) <= _DIGITS) or kind in found:
             message = f"expected {' or '.join(f'{kind}=N' for kind in DELETION_KINDS)}, once; found {one}"
             raise typer.BadParameter(message, param_hint=_OPTION)
         found[kind] = int(number)

@@ -13,7 +13,7 @@ from reconciler.cli.carrying import carry_out, print_outcome, refuse_when_moved_
 from reconciler.cli.common import Files, load_topology, stderr_console
 from reconciler.cli.deleting import AllowDelete, allowances, confirm, refuse_while_copied
 from reconciler.cli.locking import Locks
-from reconciler.cli.planning import Clusters, PlanFormat, answering, chosen_targets, print_plan, tell_away
+from reconciler.cli.planning import Clusters, PlanFormat, answering, chosen_targets, show_plan, tell_away
 from reconciler.cli.targeting import Topics, check_names
 from reconciler.model.errors import Unreachable
 from reconciler.model.observed import ObservedCluster
@@ -32,7 +32,7 @@ def destroy(
     clusters: Clusters = None,
     target: Topics = None,
     wait: Annotated[
-        float, typer.Option("--wait", metavar="SECONDS", help="How long to wait for an apply to end.")
+        float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for an apply to end.")
     ] = 60.0,
 ) -> None:
     """Delete the copies that this topology has made at its targets, with all records; sources are not asked."""
@@ -46,8 +46,7 @@ def destroy(
     with Locks(replace(topology, flows=between), targets, wait) as locks:
         plan, observed = _planned(topology, targets, only)
         tell_away(observed)
-        if output != "json":
-            print_plan(plan, output)
+        show_plan(plan, output, asks=not yes)
         _guard(topology, plan, observed, allowed)
         if not plan.changes_nothing and not yes:
             confirm(topology, plan.deletions("topic"))

@@ -124,6 +124,22 @@ def tell_away(observed: Mapping[str, ObservedCluster]) -> None:
         stderr_console().print(said, style="yellow")
 
 
+def show_plan(plan: Plan, output: PlanFormat, asks: bool) -> None:
+    """Print a plan before it is carried out; JSON comes behind, with what became of it.
+
+    Args:
+        plan: what would be done.
+        output: of the command.
+        asks: whether somebody is asked, who must see it before: then on stderr.
+    """
+    if output != "json":
+        print_plan(plan, output)
+    elif asks and not plan.changes_nothing:
+        from reconciler.report.plan_text import plan_text
+
+        stderr_console().print(plan_text(plan))
+
+
 def print_plan(plan: Plan, output: PlanFormat) -> None:
     """Print a plan to stdout."""
     if output == "json":

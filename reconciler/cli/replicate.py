@@ -80,18 +80,12 @@ def replicate(
         (topology, targets, flows), run = passed, new_run()
         if not gate.announce(flows):
             return Outcome(Ending.SUPERSEDED)
-        progress = _Progress(stderr_console(), flows)
-
-        def seen(words: Sequence[TaskStatus]) -> None:
-            gate.heard(words)
-            progress.seen(words)
-
-        watcher = Watcher(warn=warn, seen=seen, phase=say, note=say)
+        progress = _Progress(stderr_console(), flows, gate.heard)
+        watcher = Watcher(warn=warn, seen=progress.seen, phase=say, note=say)
         wishes = Wishes(until_caught_up, ledgers, growing(topology, make=reconcile), spark_of(topology, targets))
-        folder = state / topology.name / run
         with looking_after_groups(topology, flows, warn):
             specs = [FlowSpec.compile(topology, flow, run, round_seconds) for flow in flows]
-            outcome = Drive(specs, folder, watcher, wishes).run(gate.is_superseded)
+            outcome = Drive(specs, state / topology.name / run, watcher, wishes).run(gate.is_superseded)
         progress.show()
         return outcome
 
@@ -205,10 +199,17 @@ def parked_problem(flow: str, partition: PartitionStatus) -> Problem:
 
 
 class _Progress:
-    """Says on stderr, every few seconds, what the tasks say: the same lines on a terminal and in a log."""
+    """Says on stderr, every few seconds, what the tasks say: the same lines on a terminal and in a log.
 
-    def __init__(self, console: Console, flows: Sequence[Flow]) -> None:
+    Args:
+        console: where.
+        flows: whose tasks.
+        heard: told each time as well.
+    """
+
+    def __init__(self, console: Console, flows: Sequence[Flow], heard: Callable[[Sequence[TaskStatus]], None]) -> None:
         self._console = console
+        self._heard = heard
         self._flows = flows
         self._newest: Sequence[TaskStatus] = ()
         self._next = 0.0
@@ -216,6 +217,7 @@ class _Progress:
     def seen(self, statuses: Sequence[TaskStatus]) -> None:
         """Take the newest words, and print them when it is time."""
         self._newest = statuses
+        self._heard(statuses)
         now = time.monotonic()
         if statuses and now >= self._next:
             self._next = now + _SPEAK_EVERY

@@ -34,6 +34,8 @@ Tell = Callable[[Cluster, Sequence[Scope]], int]
 _PATIENCE = 15.0
 _TICK = 0.2
 _SHOWN_NAMES = 12
+# Of the number of a partition.
+_DIGITS = 9
 
 
 @dataclass(frozen=True)
@@ -161,19 +163,25 @@ def _known(
 def _scope(flow: Flow, topics: dict[str, int], name: str) -> Scope | None:
     """Return what `TOPIC[/PARTITION]` names in a flow, by original or remote name; None when it has no such thing."""
     wanted, slash, number = name.partition("/")
-    topic = next((one for one in topics if wanted in (one, flow.remote_topic(one))), None)
+    # A policy class may have no name for some topics, or not be installed here.
+    topic = wanted if wanted in topics else next((one for one in topics if wanted == _copy(flow, one)), None)
     if topic is None:
         return None
     if not slash:
         return Scope(flow.name, topic)
-    return Scope(flow.name, topic, int(number)) if number.isdecimal() and int(number) < topics[topic] else None
+    is_there = number.isdecimal() and len(number) <= _DIGITS and int(number) < topics[topic]
+    return Scope(flow.name, topic, int(number)) if is_there else None
+
+
+def _copy(flow: Flow, topic: str) -> str | None:
+    return flow.remote_topic(topic) if flow.nameless(topic) is None else None
 
 
 def _unknown(name: str, known: dict[Flow, dict[str, int]]) -> str:
     wanted = name.partition("/")[0]
     for flow, topics in known.items():
         for topic, count in topics.items():
-            if wanted in (topic, flow.remote_topic(topic)):
+            if wanted in (topic, _copy(flow, topic)):
                 return f"{name} is no partition: topic {topic} of flow {flow.name} has 0 to {count - 1}"
     names = sorted({topic for topics in known.values() for topic in topics})
     more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""

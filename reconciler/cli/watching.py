@@ -33,12 +33,16 @@ if TYPE_CHECKING:
 _OPTION = "--watch"
 _DEFAULT_SECONDS = 2.0
 
+# A day; what is not finite is refused by a bound as well.
+_LONGEST_SECONDS = 86_400.0
+
 Watch = Annotated[
     float | None,
     typer.Option(
         _OPTION,
         metavar="[SECONDS]",
         min=0.1,
+        max=_LONGEST_SECONDS,
         help=f"Look again every so many seconds ({_DEFAULT_SECONDS:g} when none are given), until Ctrl-C.",
     ),
 ]

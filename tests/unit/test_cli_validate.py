@@ -100,6 +100,21 @@ def test_a_folder_that_cannot_be_made_is_named(here: pytest.CaptureFixture[str],
     assert (result.code, "--state-dir" in result.stderr, "Not a directory" in result.stderr) == (2, True, True)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("status", "--watch", "1e10"),
+        ("apply", "--yes", "--max-lag", "nan"),
+        ("apply", "--yes", "--wait", "nan"),
+        ("apply", "--yes", "--patience", "-1"),
+        ("apply", "--yes", "--allow-delete", f"topic={'9' * 5_000}"),
+    ],
+)
+def test_numbers_without_sense_are_usage_errors(here: pytest.CaptureFixture[str], options: tuple[str, ...]) -> None:
+    command, *rest = options
+    assert run(here, command, str(examples()["fan-out"]), *rest).code == 2
+
+
 def test_the_four_examples_are_valid(here: pytest.CaptureFixture[str]) -> None:
     said = {name: run(here, "validate", str(path)) for name, path in examples().items()}
     assert said == {
