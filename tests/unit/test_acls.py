@@ -286,3 +286,12 @@ def test_between_waves_somebody_reads_when_groups_were_looked_at(tmp_path: Path)
     }
     wanted = {("replicate", "CREATE"), ("replicate", "WRITE"), ("apply", "READ")}
     assert found == {(alias, *one): False for alias in ("b", "c") for one in wanted}
+
+
+@pytest.mark.parametrize(("waves", "reads"), [("", set()), ("datacenters: {first: {wave: 1}}\n", {"b", "c"})])
+def test_between_waves_somebody_reads_how_flows_are(tmp_path: Path, waves: str, reads: set[str]) -> None:
+    flows = "flows: [{from: a, to: b}, {from: a, to: c}]\n"
+    topology = load(tmp_path, HEAD.replace('b.example:9092"]', 'b.example:9092"], datacenter: first') + waves + flows)
+    found = [acl for acl in needed_acls(topology, topology.flows) if acl.pattern.name == "anabranch-status.internal"]
+    read = {acl.alias for acl in found if (acl.purpose, acl.operation, acl.is_optional) == ("apply", "READ", False)}
+    assert read == reads

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from reconciler.cli.planning import show_plan
 from reconciler.model.access import Access
 from reconciler.model.acl import Pattern
 from reconciler.model.binding import Binding
@@ -359,3 +360,16 @@ def test_what_is_taken_away_is_printed_alike_by_all() -> None:
     assert f"  done      eu-west  delete {there[0].name}" in said
     assert f"  done      eu-west  forget {gone.name}, which is gone" in said
     assert said[-1] == "Nothing is in force any more at eu-west: `anabranch apply` makes the copies anew."
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_who_is_asked_sees_the_plan_also_where_the_output_is_json(
+    capsys: pytest.CaptureFixture[str], asks: bool
+) -> None:
+    """What is printed is for programs, and comes behind with what became of the plan."""
+    show_plan(example(), "json", asks)
+    said = capsys.readouterr()
+    assert (said.out, "us-east.orders" in said.err) == ("", asks)
+    show_plan(example(), "text", asks)
+    said = capsys.readouterr()
+    assert ("us-east.orders" in said.out, said.err) == (True, "")
