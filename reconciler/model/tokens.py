@@ -101,7 +101,7 @@ def _ask(security: Security, oauth: OAuth, where: str) -> Token:
     try:
         request = urllib.request.Request(endpoint, urllib.parse.urlencode(form).encode(), headers)
     except ValueError as error:
-        raise _fault(where, f"{endpoint} is no address: {error}", "correct security.oauth: token-endpoint") from None
+        raise _no_address(where, endpoint, error) from None
     try:
         answer = _answer(request, security)
         text = str(answer["access_token"])
@@ -112,11 +112,12 @@ def _ask(security: Security, oauth: OAuth, where: str) -> Token:
     except urllib.error.URLError as error:
         reason = str(error.reason)
     except http.client.InvalidURL as error:
-        raise _fault(where, f"{endpoint} is no address: {error}", "correct security.oauth: token-endpoint") from None
+        raise _no_address(where, endpoint, error) from None
+    except (OSError, TimeoutError) as error:
+        # Also a connection that was closed, which is an HTTPException as well.
+        reason = str(error) or type(error).__name__
     except http.client.HTTPException:
         reason = "it speaks no HTTP; is it https?"
-    except (OSError, TimeoutError) as error:
-        reason = str(error) or type(error).__name__
     except (KeyError, TypeError, ValueError):
         reason = "its answer is no JSON with an access_token"
     else:
@@ -143,6 +144,10 @@ def _answer(request: urllib.request.Request, security: Security) -> dict[str, An
     with urllib.request.build_opener(*handlers).open(request, timeout=_ENDPOINT_SECONDS) as answer:
         found: dict[str, Any] = json.loads(answer.read(_LARGEST_ANSWER))
         return found
+
+
+def _no_address(where: str, endpoint: str, error: Exception) -> EnvironmentFault:
+    return _fault(where, f"{endpoint} is no address: {error}", "correct security.oauth: token-endpoint")
 
 
 def _fault(where: str, message: str, remedy: str) -> EnvironmentFault:

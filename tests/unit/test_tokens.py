@@ -107,7 +107,12 @@ def test_what_is_no_address_is_named(monkeypatch: pytest.MonkeyPatch, address: s
     assert [problem.code for problem in told.value.problems] == ["AB307"]
 
 
-def test_who_speaks_no_http_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("answered", "told"),
+    [(b"\x15\x03\x03\x00\x02\x02\x46\r\n\r\n", "speaks no HTTP"), (b"", "closed connection without response")],
+    ids=["TLS", "nothing"],
+)
+def test_who_speaks_no_http_is_named(monkeypatch: pytest.MonkeyPatch, answered: bytes, told: str) -> None:
     monkeypatch.setenv("CLIENT_SECRET", CLIENT_SECRET)
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -115,11 +120,11 @@ def test_who_speaks_no_http_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
             asking, _ = server.accept()
             with asking:
                 asking.recv(65_536)
-                asking.sendall(b"\x15\x03\x03\x00\x02\x02\x46\r\n\r\n")
+                asking.sendall(answered)
 
         thread = threading.Thread(target=answer, daemon=True)
         thread.start()
-        with pytest.raises(EnvironmentFault, match="speaks no HTTP"):
+        with pytest.raises(EnvironmentFault, match=told):
             at_port(server.getsockname()[1]).token()
         thread.join()
 
