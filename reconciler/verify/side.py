@@ -198,6 +198,11 @@ class Side:
             batch = self._whole.popleft()
             self._bytes -= batch.size
             count += batch.record_count
+        if not self._records and self._whole and self._whole[0].base_offset < offset:
+            # The place is inside it: what stands before that counts as well. Unreadable, it is told when it is next.
+            with contextlib.suppress(Unreadable):
+                self._decode()
+                return count + self.skip(offset)
         self.next = max(self.next, offset)
         return count
 

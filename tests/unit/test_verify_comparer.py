@@ -355,14 +355,16 @@ def test_repeated_records_are_allowed_where_the_flow_says_so() -> None:
     assert only(compare(log(TEN), target, TRANSLATED)).kind == "duplicate"
 
 
-def test_what_one_side_deletes_meanwhile_is_no_difference() -> None:
+@pytest.mark.parametrize("ends", [(3, 6), (1,), (1, 9)], ids=["between batches", "in a batch", "far in a batch"])
+def test_what_one_side_deletes_meanwhile_is_no_difference(ends: tuple[int, ...]) -> None:
     for deletes in ("source", "target"):
-        found, batches = Findings(), log(TEN[:3], TEN[3:6], TEN[6:])
+        framed = [TEN[first:end] for first, end in pairwise((0, *ends, 10))]
+        found, batches = Findings(), log(*framed)
         sides = {name: Side(name, 0, 10) for name in ("source", "target")}
         for name, side in sides.items():
             if name == deletes:
                 side.jump(6)
-                side.add(batches[2:])
+                side.add([one for one in log(TEN[:6], TEN[6:]) if one.base_offset == 6])
             else:
                 side.add(batches)
         one = Comparer(sides["source"], sides["target"], replace(IDENTICAL, source_end=10), found)
