@@ -58,7 +58,7 @@ class _Copy:
             if span is None:
                 self.runs.add_point(first)
             else:
-                self.runs.add(first, span.parts, span.begin, repeats=span.repeats)
+                self.runs.add(first, span.parts, span.begin, repeats=span.repeats, is_anew=span.is_anew)
         self._pending.clear()
 
 

@@ -138,7 +138,9 @@ class Runs:
 
     # --- as syncs tell it --------------------------------------------------------------------------------------------
 
-    def add(self, first: Point, parts: Sequence[int], begin: int, *, repeats: bool = False) -> None:
+    def add(
+        self, first: Point, parts: Sequence[int], begin: int, *, repeats: bool = False, is_anew: bool = False
+    ) -> None:
         """Add the records that a sync speaks of.
 
         Args:
@@ -146,7 +148,11 @@ class Runs:
             parts: how many records follow each other, how many source offsets have none behind them, and so on.
             begin: source offset up to which was read before.
             repeats: whether they may have been written before, too.
+            is_anew: whether the source has lost what was told of it from `begin` on.
         """
+        if is_anew:
+            self._cut(begin, self._source)
+            self.position = min(self.position, begin)
         is_open = self._make_room(first, begin, repeats)
         source, target = first
         behind = self.end.source if self.end is not None and repeats else source

@@ -88,12 +88,13 @@ class Arrival:
         await self._end_what_is_over(channel, target, note, {before, producer, *dead})
         first, last = await self._bounds(place, source)
         channel.end = last
-        lost: Reason | None = None
+        lost, anew_from = None, None
         if committed is None:
             position = await self._beginning(place, source.partitions[place.partition].node, (first, last))
         else:
             behind, lost = await self._truncated(place, source, note, committed.offset)
             position = self._going_on(channel, note, behind, (first, last), source_id)
+            anew_from = _anew_from(note, source_id, None if lost is None else behind)
         at_first_commit = None
         # Of a source topic that was deleted: the one of its name has other records at its offsets.
         of_another = known is not None and differ(known.source_id, source_id)
@@ -110,8 +111,7 @@ class Arrival:
         if self._committer.transactional_id:
             # Meanwhile another channel's doubt may have led to a new epoch.
             producer = await self._committer.producer(channel)
-        began, epoch = (note.began, note.epoch) if committed is not None else (-1, None)
-        note = Note(source_id, target_id, self._committer.transactional_id, began, epoch)
+        note = Note(source_id, target_id, self._committer.transactional_id, note.began, note.epoch, anew_from)
         channel.begin(sides, position, producer, note, at_first_commit)
         # What was found elsewhere comes into the group again, also when there is nothing to write.
         channel.is_new = not is_in_group
@@ -318,6 +318,19 @@ class Arrival:
 def topic_id(topic: TopicInfo) -> str | None:
     """Return a topic's id as text; None where the brokers have none."""
     return None if topic.topic_id is None else str(topic.topic_id)
+
+
+def _anew_from(note: Note, source_id: str | None, end: int | None) -> int | None:
+    """Return from where on the source has others than offset syncs have told of; None where it has not.
+
+    Args:
+        note: said with the committed position.
+        source_id: of the source topic of today.
+        end: where its log ceases to be what was copied; None where it does not.
+    """
+    if differ(note.source_id, source_id):
+        return 0
+    return min((one for one in (note.anew_from, end) if one is not None), default=None)
 
 
 def _below(position: int, read: CopyRecord, known: CopyRecord | None) -> CopyRecord:

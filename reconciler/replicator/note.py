@@ -19,6 +19,8 @@ class Note(NamedTuple):
         began: target offset at which the newest transaction with records of the partition begins; -1 without one.
         epoch: the source's leader epoch of what stands before the position; None where that is not known. It is not
             the commit's own leader epoch, which stays -1: consumers of the target would look for it there.
+        anew_from: source offset from which on the source has other records than were copied, as long as no offset sync
+            has said so; None where it has not, or one has.
     """
 
     source_id: str | None = None
@@ -26,6 +28,7 @@ class Note(NamedTuple):
     transactional_id: str = ""
     began: int = -1
     epoch: int | None = None
+    anew_from: int | None = None
 
     def __str__(self) -> str:
         value = {
@@ -34,15 +37,20 @@ class Note(NamedTuple):
             "producer": self.transactional_id,
             "began": self.began,
         }
-        return json.dumps(value if self.epoch is None else value | {"epoch": self.epoch})
+        more = {"epoch": self.epoch, "anew": self.anew_from}
+        return json.dumps(value | {name: number for name, number in more.items() if number is not None})
 
     @classmethod
     def parse(cls, text: str) -> Note:
         """Read what was written; what cannot be read, or was not written yet, says nothing."""
         try:
             value = json.loads(text)
-            began, epoch = int(value.get("began", -1)), value.get("epoch")
-            epoch = epoch if isinstance(epoch, int) and epoch >= 0 else None
-            return cls(value.get("source"), value.get("target"), str(value.get("producer", "")), began, epoch)
+            began, producer = int(value.get("began", -1)), str(value.get("producer", ""))
+            numbers = _number(value.get("epoch")), _number(value.get("anew"))
+            return cls(value.get("source"), value.get("target"), producer, began, *numbers)
         except (ValueError, TypeError, AttributeError):
             return cls()
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) and value >= 0 else None

@@ -138,7 +138,8 @@ class Receipts(Committing):
         if not moved:
             return
         # What is acknowledged from here on counts next time.
-        positions = {log: Position(channel.position, str(channel.last_word())) for log, channel in moved.items()}
+        words = {log: channel.last_word() for log, channel in moved.items()}
+        positions = {log: Position(channel.position, str(words[log])) for log, channel in moved.items()}
         before = {log: channel.committed for log, channel in moved.items()}
         counts = {log: len(channel.written) for log, channel in moved.items()}
         found = [sync for channel in moved.values() for sync in channel.syncs()]
@@ -157,6 +158,7 @@ class Receipts(Committing):
             # One that has begun elsewhere meanwhile stands where it began; that an opening has ended changes nothing.
             if channel.committed == before[log]:
                 was_new = channel.is_new
+                channel.note = words[log]
                 channel.remember(positions[log].offset)
                 if was_new:
                     self._offer([channel])

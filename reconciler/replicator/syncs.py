@@ -31,7 +31,8 @@ _HEADER = b"anabranch-position"
 _OFFSET = struct.Struct(">q")
 # The header that says which records a sync speaks of.
 _SPAN = b"anabranch-span"
-_REPEATS = 1
+# What its first number says: nothing of the kind, that they may be repeated, and that the source has others there now.
+_ONCE, _REPEATS, _ANEW = range(3)
 # Numbers in one span, but for those of a single batch: topics take batches of 1 MiB unless somebody says otherwise.
 _MOST_PARTS = 50_000
 _MOST_BYTES = 400_000
@@ -47,11 +48,14 @@ class Span:
         parts: from the sync's own offset on: how many records follow each other, how many offsets behind them have
             none that was written, and so on in turns.
         repeats: whether they may have been written before, too.
+        is_anew: whether the source has lost what it had from `begin` on (it was truncated, or its topic made anew), so
+            that nothing counts that was told of it. Said of what may be repeated: elsewhere their order tells.
     """
 
     begin: int
     parts: tuple[int, ...]
     repeats: bool = False
+    is_anew: bool = False
 
     @property
     def records(self) -> int:
@@ -81,7 +85,12 @@ class OffsetSync:
 
 
 def syncs(
-    log: tuple[str, int], written: Iterable[Parcel], begin: int, next_offset: int, repeats: bool = False
+    log: tuple[str, int],
+    written: Iterable[Parcel],
+    begin: int,
+    next_offset: int,
+    repeats: bool = False,
+    anew_from: int | None = None,
 ) -> Iterator[OffsetSync]:
     """Yield a sync for the first of some records, and wherever one does not follow the one before on both sides.
 
@@ -91,6 +100,7 @@ def syncs(
         begin: source offset up to which was read before that.
         next_offset: source offset up to which is read now.
         repeats: whether it may have been written before, too.
+        anew_from: source offset from which on the source has other records than were told of; None where it has not.
     """
     parcels = list(written)
     runs: list[list[Parcel]] = []
@@ -105,7 +115,8 @@ def syncs(
     for number, run in enumerate(runs):
         first = run[0]
         upto = runs[number + 1][0].base_offset if number + 1 < len(runs) else next_offset
-        span = Span(begin, _parts_of(run, upto), repeats)
+        is_anew = anew_from is not None and not number
+        span = Span(begin if anew_from is None or number else anew_from, _parts_of(run, upto), repeats, is_anew)
         yield OffsetSync(*log, first.base_offset, first.landing, span=span)
         begin = upto
 
@@ -175,7 +186,8 @@ def _headers(sync: OffsetSync) -> bytes:
     headers = []
     if sync.span is not None:
         span = sync.span
-        numbers = (_REPEATS if span.repeats else 0, sync.source - span.begin, *span.parts)
+        kind = _ANEW if span.is_anew else _REPEATS if span.repeats else _ONCE
+        numbers = (kind, sync.source - span.begin, *span.parts)
         headers += [_with_length(_SPAN) + _with_length(b"".join(map(signed, numbers)))]
     if sync.position is not None:
         value = _OFFSET.pack(sync.position.offset) + sync.position.note.encode()
@@ -257,9 +269,9 @@ def _span(source: int, value: bytes) -> Span | None:
     except (IndexError, ValueError):
         return None
     parts = (first, *rest)
-    if kind not in (0, _REPEATS) or before < 0 or first < 1 or min(parts) < 0 or len(parts) % 2:
+    if kind not in (_ONCE, _REPEATS, _ANEW) or before < 0 or first < 1 or min(parts) < 0 or len(parts) % 2:
         return None
-    return Span(source - before, parts, kind == _REPEATS)
+    return Span(source - before, parts, kind != _ONCE, kind == _ANEW)
 
 
 def _slice(data: bytes, at: int) -> tuple[bytes, int]:

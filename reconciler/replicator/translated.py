@@ -160,12 +160,13 @@ class TranslatedChannel(Channel):
         of it below the position is one of the position's, too.
         """
         began = self.written[0].landing if self.written else self.note.began
-        return self.note._replace(began=began, epoch=self.read.epoch if self.read else self.note.epoch)
+        epoch = self.read.epoch if self.read else self.note.epoch
+        return self.note._replace(began=began, epoch=epoch, anew_from=None)
 
     def syncs(self) -> Iterator[OffsetSync]:
         """Yield where what was written since the last commit stands."""
         log = self.place.topic, self.place.partition
-        return syncs(log, self.written, self.committed, self.position, not self._transactional)
+        return syncs(log, self.written, self.committed, self.position)
 
     def _put(self, item: Item) -> int:
         return self.queue.push(item) if isinstance(item, Batch) else item.next
@@ -236,4 +237,11 @@ class RepeatingChannel(TranslatedChannel):
 
     def last_word(self) -> Note:
         """Return what to say with the position: of the source's epoch, and of no transaction."""
-        return super().last_word()._replace(began=-1)
+        # What was written has a sync that says from where on the source is anew, before the position is committed.
+        anew_from = None if self.written else self.note.anew_from
+        return super().last_word()._replace(began=-1, anew_from=anew_from)
+
+    def syncs(self) -> Iterator[OffsetSync]:
+        """Yield where what was written since the last commit stands; it may be repeated."""
+        log = self.place.topic, self.place.partition
+        return syncs(log, self.written, self.committed, self.position, True, self.note.anew_from)

@@ -17,11 +17,12 @@ from reconciler.model.status import PartitionState
 from reconciler.replicator import committing
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, Membership, commits
 from reconciler.replicator.wire.commits import Log, Position
+from tests.contract.kafka import create, delete
 from tests.contract.test_task_gaps import transact
 from tests.contract.test_task_translated import SECONDS, make
 from tests.support.copying import Running, all_running, at, code, copy, fill, spec_of
 from tests.support.owner import Owner
-from tests.support.translated import assert_in_order, assert_synced, contents
+from tests.support.translated import assert_in_order, assert_synced, assert_translates, contents
 from tests.support.two_runs import all_wait, another
 
 _UNSUPPORTED_VERSION = 35
@@ -111,6 +112,25 @@ def test_a_process_killed_between_writing_and_committing_repeats_and_loses_nothi
     copy(another(spec))
     assert repeats(spec, topic_name, 2) == 600
     assert_synced(source, topic_name, target, f"east.{topic_name}", 2)
+
+
+def test_of_a_topic_that_was_made_anew_offsets_lead_to_its_own_records(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    make(source_cluster, target_cluster, [topic_name])
+    fill(source_cluster, topic_name, 300)
+    spec = repeating(source, target, topic_name)
+    spec = replace(spec, flow=replace(spec.flow, on_recreate="restart"))
+    copy(spec)
+    old = contents(target, f"east.{topic_name}")
+    delete(source_cluster, topic_name)
+    create(source_cluster, topic_name)
+    fill(source_cluster, topic_name, 200)
+    for count in (200, 450):
+        copy(another(spec))
+        assert contents(target, f"east.{topic_name}") == old + contents(source, topic_name)
+        assert assert_translates(source, topic_name, target, f"east.{topic_name}") == count
+        fill(source_cluster, topic_name, 250)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

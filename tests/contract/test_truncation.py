@@ -21,7 +21,7 @@ from reconciler.state.copies import Copies
 from tests.conftest import MakeClusters
 from tests.contract.kafka import admin, create, declared, wait_until_seen
 from tests.support.copying import REMOTE, SECONDS, Running, all_running, at, code, fill, identical, log_end, spec_of
-from tests.support.translated import contents
+from tests.support.translated import assert_translates, contents
 
 QUICK_RETURN = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "250"}
 UNCLEAN = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
@@ -29,14 +29,14 @@ PARKED = PartitionState.PARKED
 
 
 class Topics:
-    """One topic for each mode of offsets, with a replica on each of two nodes, and two with one replica."""
+    """A topic for each mode of offsets and one for another flow, with replicas on two nodes; two with one replica."""
 
     def __init__(self, source: EmbeddedCluster, target: EmbeddedCluster, name: str) -> None:
         self.source = source
-        self.same, self.other = f"{name}-same", f"{name}-other"
+        self.same, self.other, self.again = f"{name}-same", f"{name}-other", f"{name}-again"
         self.singles = f"{name}-single-same", f"{name}-single-other"
         self._client = admin(source)
-        both = [NewTopic(topic, 1, replica_assignment=[[1, 2]], config=UNCLEAN) for topic in (self.same, self.other)]
+        both = [NewTopic(topic, 1, replica_assignment=[[1, 2]], config=UNCLEAN) for topic in self.pairs]
         single = [NewTopic(topic, 1, replica_assignment=[[1]]) for topic in self.singles]
         for future in self._client.create_topics(both + single).values():
             future.result(SECONDS)
@@ -47,13 +47,17 @@ class Topics:
             create(target, syncs_topic("east"), 1, {"cleanup.policy": "compact"})
 
     @property
+    def pairs(self) -> tuple[str, ...]:
+        return self.same, self.other, self.again
+
+    @property
     def all(self) -> tuple[str, ...]:
-        return self.same, self.other, *self.singles
+        return *self.pairs, *self.singles
 
     def places(self, *topics: str) -> list[Place]:
         return [
             Place(topic, 0, f"east.{topic}", "identical" if topic.endswith("same") else "translated")
-            for topic in topics or self.all
+            for topic in topics or (self.same, self.other, *self.singles)
         ]
 
     def fill(self, records: int, topics: Iterable[str]) -> None:
@@ -70,7 +74,7 @@ class Topics:
                 # A client may hang on to a node that was killed; another one finds those that live.
                 self._client = admin(self.source)
                 continue
-            found = [known[topic].partitions[0] for topic in topics or (self.same, self.other) if topic in known]
+            found = [known[topic].partitions[0] for topic in topics or self.pairs if topic in known]
             if all(one.error is None and until(one) for one in found) and len({one.leader for one in found}) == 1:
                 return int(found[0].leader)
             time.sleep(0.1)
@@ -94,7 +98,12 @@ def test_a_source_whose_leader_changes_uncleanly(
     topics = Topics(two, target_cluster, topic_name)
     same, other = topics.same, topics.other
     spec = spec_of(declared("east", two), target, f"{topic_name}-.*")
-    with Running(spec, topics.places()) as copying:
+    flow = replace(spec.flow, name="again", offsets="translated", delivery="at-least-once")
+    repeating = declaring(replace(spec, flow=flow), "park")
+    with (
+        Running(spec, topics.places()) as copying,
+        Running(repeating, topics.places(topics.again)) as again,
+    ):
         topics.fill(100, topics.all)
         copying.settled_again()
         leader = _move_cleanly(copying, topics)
@@ -102,13 +111,15 @@ def test_a_source_whose_leader_changes_uncleanly(
         follower = 3 - leader
         two.kill_broker(follower)
         topics.wait(lambda one: one.isrs == [leader])
-        topics.fill(40, (same, other))
+        topics.fill(40, topics.pairs)
         copying.wait(lambda status: {at(status, topic).position for topic in (same, other)} == {190})
+        again.wait(lambda status: at(status, topics.again).position == 190)
         # It comes back alone and leads, without all that.
         two.kill_broker(leader)
         two.start_broker(follower)
         topics.wait(lambda one: one.leader == follower)
         status = copying.wait(lambda status: all(at(status, topic).state is PARKED for topic in (same, other)))
+        assert code(at(again.wait(has_stopped), topics.again)) == "AB219"
     for topic in (same, other):
         found = at(status, topic)
         assert (code(found), found.position) == ("AB219", 190)
@@ -117,8 +128,22 @@ def test_a_source_whose_leader_changes_uncleanly(
     copied = {topic: contents(target, f"east.{topic}") for topic in (same, other)}
     assert {topic: len(found) for topic, found in copied.items()} == {same: 190, other: 190}
     # Nothing but epochs tells of it when the source has more again than was copied.
-    topics.fill(70, (same, other))
+    topics.fill(70, topics.pairs)
     _other_runs(spec, topics, copied)
+    _the_repeating_one(declaring(repeating, "continue"), topics)
+
+
+def _the_repeating_one(spec: FlowSpec, topics: Topics) -> None:
+    """Offsets that were copied before lead to the records that the source has there now, and not to the lost ones."""
+    again, remote = topics.again, f"east.{topics.again}"
+    copied = contents(spec.target, remote)
+    for position in (220, 230):
+        with Running(declaring(spec, "continue"), topics.places(again)) as copying:
+            copying.wait(lambda status, position=position: at(status, again).position == position)
+        assert contents(spec.target, remote)[190:] == contents(spec.source, again)[150:]
+        assert assert_translates(spec.source, again, spec.target, remote) == position
+        topics.fill(10, [again])
+    assert len(copied) == 190
 
 
 def put_aside(spec: FlowSpec, topic: str, offset: int) -> None:

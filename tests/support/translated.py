@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, Consumer, Message, TopicPartition
 
+from reconciler.checkpoints.history import History
+from reconciler.checkpoints.runs import At
 from reconciler.model.cluster import Cluster
 from reconciler.model.names import syncs_topic
 from reconciler.model.runs import Runs
@@ -148,6 +150,22 @@ def assert_synced(
             mine = [sync for sync in mine if sync.source in originals and sync.target in copies]
         for sync in mine:
             assert (sync, copies.get(sync.target)) == (sync, originals.get(sync.source))
+
+
+def assert_translates(source: Cluster, topic: str, target: Cluster, remote: str, partition: int = 0) -> int:
+    """Assert that offset syncs lead from each original to its copy, the last one; return how many there are."""
+    history = History(target, source.alias, SECONDS)
+    history.refresh()
+    runs = history.runs((topic, partition))
+    history.close()
+    originals = committed(source, topic, partition)
+    copies = {message.offset(): _content(message) for message in committed(target, remote, partition)}
+    for message in originals:
+        found = runs.downstream(message.offset() or 0)
+        assert isinstance(found, At), (message.offset(), found)
+        assert copies[found.offset] == _content(message), (message.offset(), found)
+        assert runs.upstream(found.offset) == At(message.offset() or 0)
+    return len(originals)
 
 
 def _content(message: Message) -> Content:

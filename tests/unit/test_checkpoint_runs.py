@@ -269,6 +269,28 @@ def test_records_that_took_the_offsets_of_lost_ones_count_at_the_source() -> Non
     assert [runs.upstream(offset) for offset in (5, 6, 10, 12)] == [At(5), At(6), At(6), At(7)]
 
 
+def test_records_that_took_the_offsets_of_lost_ones_count_also_where_records_may_be_repeated() -> None:
+    runs = Runs()
+    runs.add(Point(0, 0), (10, 0), 0, repeats=True)
+    for _ in range(2):
+        # It may be told twice, when the position behind it was not committed.
+        runs.add(Point(6, 10), (15, 0), 6, repeats=True, is_anew=True)
+        assert [runs.downstream(offset) for offset in (5, 6, 7, 20)] == [At(5), At(10), At(11), At(24)]
+        assert [runs.upstream(offset) for offset in (5, 6, 9, 10, 24)] == [At(5), At(6), At(6), At(6), At(20)]
+        assert runs.downstream(21) == Behind(21, 25)
+    # What is repeated of the new ones counts once, as ever.
+    runs.add(Point(16, 25), (10, 0), 16, repeats=True)
+    assert [runs.downstream(offset) for offset in (20, 21, 26)] == [At(24), At(30), Behind(26, 35)]
+
+
+def test_of_a_topic_that_was_made_anew_nothing_older_counts_where_records_may_be_repeated() -> None:
+    runs = Runs()
+    runs.add(Point(0, 0), (10, 0), 0, repeats=True)
+    runs.add(Point(2, 10), (3, 1), 0, repeats=True, is_anew=True)
+    assert [runs.downstream(offset) for offset in (2, 4, 5)] == [At(10), At(12), Behind(6, 13)]
+    assert runs.downstream(0) == Between(None, Point(2, 10))
+
+
 def test_what_the_target_has_lost_is_told_again() -> None:
     runs = Runs()
     runs.add(Point(0, 0), (10, 0), 0)

@@ -19,6 +19,7 @@ from reconciler.replicator.note import Note
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.place import Place
 from reconciler.replicator.receipts import Receipts
+from reconciler.replicator.syncs import OffsetSync
 from reconciler.replicator.translated import RepeatingChannel
 from reconciler.replicator.wire import (
     ConnectionLost,
@@ -199,6 +200,32 @@ def commits_well(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[Log, Position]
     monkeypatch.setattr(commits, "commit_acknowledged", commit)
     monkeypatch.setattr(commits, "idempotent_producer", producer)
     return told
+
+
+def test_that_the_source_is_anew_is_said_until_a_sync_has_said_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, anew = commits_well(monkeypatch), list[bool]()
+    committing = made(Receipts, Still(), [])
+    channel = channel_of(committing)
+    channel.begin(SIDES, 4, (7, 0), Note("s", "t", epoch=1, anew_from=4))
+
+    async def write(_topic: object, found: list[OffsetSync], _writer: object) -> None:
+        anew.extend(sync.span is not None and (sync.span.begin, sync.span.is_anew) == (4, True) for sync in found)
+
+    monkeypatch.setattr(committing, "_write_syncs", write)
+    # A gap alone moves the position, and no sync can tell of it.
+    channel.position = 6
+    with pytest.raises(Enough):
+        through(committing.run())
+    assert (anew, [Note.parse(one[LOG].note).anew_from for one in told]) == ([], [4])
+    # Who comes then knows it from there.
+    channel.begin(SIDES, 6, (7, 1), Note.parse(told[0][LOG].note))
+    for first in (6, 9):
+        feed(channel, build(some(3), first))
+        channel.answered(channel.send(), ProduceAnswer(PLACE.remote, PLACE.partition, 0, 40 + first, None), 0.0)
+        committing._due_at = 0.0  # type: ignore[attr-defined]
+        with pytest.raises(Enough):
+            through(committing.run())
+    assert (anew, [Note.parse(one[LOG].note).anew_from for one in told]) == ([True, False], [4, None, None])
 
 
 def test_a_copy_that_begins_writes_nothing_before_that_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:

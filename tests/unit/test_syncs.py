@@ -29,7 +29,10 @@ PARTS = st.lists(st.tuples(st.integers(1, 2**40), SMALL), min_size=1, max_size=6
 @st.composite
 def some_sync(draw: st.DrawFn) -> OffsetSync:
     source = draw(OFFSETS)
-    spans = st.none() | st.builds(Span, st.integers(0, source), PARTS, st.booleans())
+    kinds = st.sampled_from([(False, False), (True, False), (True, True)])
+    spans = st.none() | st.builds(
+        lambda begin, parts, kind: Span(begin, parts, *kind), st.integers(0, source), PARTS, kinds
+    )
     return OffsetSync(
         draw(st.text(max_size=249)),
         draw(st.integers(0, 2**31 - 1)),
@@ -132,6 +135,12 @@ def test_what_follows_on_both_sides_is_one_run_and_what_does_not_is_another() ->
         OffsetSync("orders", 3, 12, 108, None, Span(12, (3, 5), True)),
         OffsetSync("orders", 3, 20, 111, None, Span(20, (1, 9), True)),
     ]
+
+
+def test_the_first_sync_says_from_where_on_the_source_has_other_records() -> None:
+    written = [parcel(7, 9, 100, 2), parcel(12, 14, 108, 2)]
+    found = list(syncs(LOG, written, 6, 14, repeats=True, anew_from=4))
+    assert [one.span for one in found] == [Span(4, (2, 3), True, True), Span(12, (2, 0), True)]
 
 
 def test_what_would_be_too_much_for_one_sync_is_told_by_several(monkeypatch: pytest.MonkeyPatch) -> None:

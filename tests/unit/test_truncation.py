@@ -164,6 +164,8 @@ def test_a_position_is_committed_with_the_epoch_of_what_was_read() -> None:
         ('{"source": "s", "target": "t", "producer": "p", "epoch": 0}', Note("s", "t", "p", epoch=0)),
         ('{"source": "s", "target": "t", "producer": "p", "epoch": -1}', Note("s", "t", "p")),
         ('{"source": "s", "target": "t", "producer": "p", "epoch": "4"}', Note("s", "t", "p")),
+        (str(Note("s", "t", "p", 3, 4, 5)), Note("s", "t", "p", 3, 4, 5)),
+        (str(Note("s", "t", anew_from=0)), Note("s", "t", anew_from=0)),
         ("", Note(None, None, "")),
         ("[]", Note(None, None, "")),
     ],
