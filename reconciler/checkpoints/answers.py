@@ -94,6 +94,9 @@ class _Bounded:
         if question.way == "downstream":
             what = "nothing" if copied is None else f"up to {copied}"
             said = f"{remote} had copied {what} when its flow was failed over"
+            if copied is not None and question.offset >= copied and found.offset is not None:
+                # Outside of transactions a copy may hold more than was told of when its flow ended.
+                end = min(end, found.offset)
             answer = _up_to(question.offset, found, (copied or 0, end), said)
             return _checked(answer, self.at_target.get(log), remote)
         if copied is None:

@@ -57,8 +57,11 @@ class _Copy:
             first, span = Point(sync.source, sync.target), sync.span
             if span is None:
                 self.runs.add_point(first)
-            else:
-                self.runs.add(first, span.parts, span.begin, repeats=span.repeats, is_anew=span.is_anew)
+                continue
+            if span.is_anew and not span.begin:
+                # Either topic may have been made anew: which it is now no position says.
+                self.note = Note()
+            self.runs.add(first, span.parts, span.begin, repeats=span.repeats, is_anew=span.is_anew)
         self._pending.clear()
 
 

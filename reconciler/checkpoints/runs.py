@@ -79,6 +79,7 @@ class Runs:
     Attributes:
         is_told: whether it is known that nothing was copied behind the last run.
         position: source offset up to which is copied, if so.
+        may_repeat: whether copies are told of some time after they can be read, if ever, as outside of transactions.
     """
 
     def __init__(self) -> None:
@@ -90,6 +91,7 @@ class Runs:
         self._is_open = array(_FLAG)
         self.is_told = False
         self.position = -1
+        self.may_repeat = False
         self._is_found = False
 
     def __len__(self) -> int:
@@ -151,8 +153,10 @@ class Runs:
             is_anew: whether the source has lost what was told of it from `begin` on.
         """
         if is_anew:
-            self._cut(begin, self._source)
+            gone = self._cut(begin, self._source)
             self.position = min(self.position, begin)
+            # What may stand before what is gone is still to be found out.
+            self.is_told = self.is_told and not (gone and (self.end is None or self.end.source < begin))
         is_open = self._make_room(first, begin, repeats)
         source, target = first
         behind = self.end.source if self.end is not None and repeats else source
@@ -164,7 +168,7 @@ class Runs:
                 is_open = False
             source, target = source + count + missing, target + count
         self.position = max(source, self.position) if repeats and self.is_told else source
-        self.is_told, self._is_found = True, False
+        self.is_told, self._is_found, self.may_repeat = True, False, repeats
 
     def add_point(self, first: Point) -> None:
         """Add the one record that a sync tells of which says nothing of others."""

@@ -356,8 +356,8 @@ class Translator:
         if self._history.is_behind:
             return Translated(None, "unknown", self._nothing_tells(log))
         here, there = self._at_source[log], self._at_target[log]
-        # Before the look at the syncs; what came since is told by them.
-        end = max(there.stable, found.end)
+        # Before the look at the syncs; what came since is told by them, if it is told in time.
+        end = found.end if self._history.runs(log).may_repeat else max(there.stable, found.end)
         if way == "upstream":
             how: How = "ahead" if offset > end else "end"
             return self._checked(log, min(found.position, here.stable), how, way, self._past(offset, end))

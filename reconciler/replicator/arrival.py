@@ -88,13 +88,13 @@ class Arrival:
         await self._end_what_is_over(channel, target, note, {before, producer, *dead})
         first, last = await self._bounds(place, source)
         channel.end = last
-        lost, anew_from = None, None
+        lost, anew_from = None, None if self._committer.transactional_id else 0
         if committed is None:
             position = await self._beginning(place, source.partitions[place.partition].node, (first, last))
         else:
             behind, lost = await self._truncated(place, source, note, committed.offset)
             position = self._going_on(channel, note, behind, (first, last), source_id)
-            anew_from = _anew_from(note, source_id, None if lost is None else behind)
+            anew_from = _anew_from(note, source, place.partition, committed.offset, behind)
         at_first_commit = None
         # Of a source topic that was deleted: the one of its name has other records at its offsets.
         of_another = known is not None and differ(known.source_id, source_id)
@@ -320,17 +320,23 @@ def topic_id(topic: TopicInfo) -> str | None:
     return None if topic.topic_id is None else str(topic.topic_id)
 
 
-def _anew_from(note: Note, source_id: str | None, end: int | None) -> int | None:
-    """Return from where on the source has others than offset syncs have told of; None where it has not.
+def _anew_from(note: Note, source: TopicInfo, partition: int, position: int, end: int) -> int | None:
+    """Return from where on the source may have others than offset syncs have told of; None where it has not.
 
     Args:
         note: said with the committed position.
-        source_id: of the source topic of today.
-        end: where its log ceases to be what was copied; None where it does not.
+        source: as it is today.
+        partition: its number.
+        position: that was committed.
+        end: where the source's log ceases to be what was copied; the position where it does not.
     """
-    if differ(note.source_id, source_id):
+    if differ(note.source_id, topic_id(source)):
         return 0
-    return min((one for one in (note.anew_from, end) if one is not None), default=None)
+    # Who died before the position was committed may have told of more: under another leader, or where a position was
+    # moved, nobody can tell whether the source still has that.
+    is_same = note.epoch is not None and source.partitions[partition].epoch in (-1, note.epoch)
+    found = end if end < position or not is_same else None
+    return note.anew_from if found is None else min(found, found if note.anew_from is None else note.anew_from)
 
 
 def _below(position: int, read: CopyRecord, known: CopyRecord | None) -> CopyRecord:

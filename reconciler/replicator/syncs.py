@@ -116,7 +116,9 @@ def syncs(
         first = run[0]
         upto = runs[number + 1][0].base_offset if number + 1 < len(runs) else next_offset
         is_anew = anew_from is not None and not number
-        span = Span(begin if anew_from is None or number else anew_from, _parts_of(run, upto), repeats, is_anew)
+        # Somebody may have moved the position back meanwhile.
+        read_to = begin if anew_from is None or number else min(begin, anew_from)
+        span = Span(read_to, _parts_of(run, upto), repeats, is_anew)
         yield OffsetSync(*log, first.base_offset, first.landing, span=span)
         begin = upto
 

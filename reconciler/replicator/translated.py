@@ -161,7 +161,9 @@ class TranslatedChannel(Channel):
         """
         began = self.written[0].landing if self.written else self.note.began
         epoch = self.read.epoch if self.read else self.note.epoch
-        return self.note._replace(began=began, epoch=epoch, anew_from=None)
+        # What was written has a sync, which says from where on the source is anew, or whose place tells it.
+        anew_from = None if self.written else self.note.anew_from
+        return self.note._replace(began=began, epoch=epoch, anew_from=anew_from)
 
     def syncs(self) -> Iterator[OffsetSync]:
         """Yield where what was written since the last commit stands."""
@@ -237,9 +239,7 @@ class RepeatingChannel(TranslatedChannel):
 
     def last_word(self) -> Note:
         """Return what to say with the position: of the source's epoch, and of no transaction."""
-        # What was written has a sync that says from where on the source is anew, before the position is committed.
-        anew_from = None if self.written else self.note.anew_from
-        return super().last_word()._replace(began=-1, anew_from=anew_from)
+        return super().last_word()._replace(began=-1)
 
     def syncs(self) -> Iterator[OffsetSync]:
         """Yield where what was written since the last commit stands; it may be repeated."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.checkpoints.translate import Translator
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.spec import FlowSpec
@@ -108,6 +109,10 @@ def test_a_process_killed_between_writing_and_committing_repeats_and_loses_nothi
         while sum(len(contents(target, f"east.{topic_name}", n)) for n in range(2)) < 1_600:
             assert time.monotonic() < deadline
         one.process.kill()
+    # What nobody has told of yet stands at the target, and consumers must not be taken past it.
+    with Translator(source, target, spec.flow) as translator:
+        found = [translator.downstream(topic_name, 0, offset) for offset in (499, 500, 650, 800)]
+    assert [(one.offset, one.how) for one in found] == [(499, "record"), (500, "end"), (500, "ahead"), (500, "ahead")]
     fill(source_cluster, topic_name, 400, 2)
     copy(another(spec))
     assert repeats(spec, topic_name, 2) == 600

@@ -139,7 +139,7 @@ def _the_repeating_one(spec: FlowSpec, topics: Topics) -> None:
     copied = contents(spec.target, remote)
     for position in (220, 230):
         with Running(declaring(spec, "continue"), topics.places(again)) as copying:
-            copying.wait(lambda status, position=position: at(status, again).position == position)
+            assert at(copying.wait(), again).position == position
         assert contents(spec.target, remote)[190:] == contents(spec.source, again)[150:]
         assert assert_translates(spec.source, again, spec.target, remote) == position
         topics.fill(10, [again])

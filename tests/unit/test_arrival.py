@@ -89,3 +89,24 @@ def test_a_copy_whose_first_word_was_lost_is_known_to_have_begun(opened: Any, kn
 def test_of_one_that_is_known_nothing_is_said(opened: Any) -> None:
     known = CopyRecord(*IDS, is_begun=True)
     assert opened(known) is known
+
+
+@pytest.mark.parametrize(
+    ("note", "end", "found"),
+    [
+        (Note(*IDS, epoch=1), 190, None),
+        (Note(*IDS, epoch=1, anew_from=150), 190, 150),
+        (Note(*IDS, epoch=1, anew_from=150), 140, 140),
+        (Note(*IDS, epoch=1, anew_from=150), 160, 150),
+        (Note(*IDS, epoch=1), 140, 140),
+        # Another leader may have lost what syncs tell of behind the position.
+        (Note(*IDS, epoch=0), 190, 190),
+        (Note(*IDS, epoch=0, anew_from=150), 190, 150),
+        # Nor can anybody tell once a position was moved.
+        (Note(*IDS), 190, 190),
+        (Note(*IDS, anew_from=200), 190, 190),
+        (Note("another", IDS[1], epoch=0, anew_from=150), 190, 0),
+    ],
+)
+def test_from_where_on_the_source_may_have_others(note: Note, end: int, found: int | None) -> None:
+    assert module._anew_from(note, SOURCE, 0, 190, end) == found

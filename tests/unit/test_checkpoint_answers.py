@@ -29,6 +29,9 @@ def told(offset: int, found: Translated, way: Way = "downstream", partition: int
         ("downstream", 90, Translated(105, "record"), (100, "end")),
         ("downstream", 91, Translated(105, "record"), (100, "ahead")),
         ("downstream", 91, Translated(None, "unknown", "why"), (100, "ahead")),
+        # What it held besides was written outside of transactions, and told of by nobody.
+        ("downstream", 90, Translated(96, "end"), (96, "end")),
+        ("downstream", 93, Translated(96, "ahead", "why"), (96, "ahead")),
         ("upstream", 44, Translated(40, "record"), (40, "record")),
         ("upstream", 100, Translated(None, "unknown", "why"), (90, "end")),
         ("upstream", 105, Translated(95, "record"), (90, "ahead")),

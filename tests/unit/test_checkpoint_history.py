@@ -51,6 +51,18 @@ def test_what_no_position_follows_is_told_all_the_same_in_the_end() -> None:
     assert len(copy.runs) == 1
 
 
+def test_what_is_told_from_the_beginning_on_is_of_topics_that_no_position_names() -> None:
+    copy = _Copy()
+    copy.add(told(0, 0, 10, 0))
+    copy.add(OffsetSync("orders", 0, 4, 10, None, Span(4, (10, 0), True, True)))
+    assert copy.note == OLD
+    copy.add(OffsetSync("orders", 0, 0, 20, None, Span(0, (3, 0), True, True)))
+    assert copy.note == Note()
+    # Nor does what is told in transactions then make it forget.
+    copy.add(told(3, 23, 5, 3, OLD._replace(source_id="source-2")))
+    assert [copy.runs.downstream(offset) for offset in (0, 7)] == [At(20), At(27)]
+
+
 def test_what_says_nothing_of_others_counts_at_once() -> None:
     copy = _Copy()
     copy.add(OffsetSync("orders", 0, 5, 7))

@@ -19,8 +19,8 @@ from reconciler.replicator.note import Note
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.place import Place
 from reconciler.replicator.receipts import Receipts
-from reconciler.replicator.syncs import OffsetSync
-from reconciler.replicator.translated import RepeatingChannel
+from reconciler.replicator.syncs import OffsetSync, Span
+from reconciler.replicator.translated import RepeatingChannel, TranslatedChannel
 from reconciler.replicator.wire import (
     ConnectionLost,
     ErrorCode,
@@ -226,6 +226,22 @@ def test_that_the_source_is_anew_is_said_until_a_sync_has_said_it(monkeypatch: p
         with pytest.raises(Enough):
             through(committing.run())
     assert (anew, [Note.parse(one[LOG].note).anew_from for one in told]) == ([True, False], [4, None, None])
+
+
+@pytest.mark.parametrize("kind", [TranslatedChannel, RepeatingChannel])
+def test_what_no_sync_has_said_is_kept_by_whoever_commits(kind: type[TranslatedChannel]) -> None:
+    """A flow may change to at-least-once while nothing but a gap has come behind a truncation."""
+    channel = kind(PLACE, lambda _: None)
+    channel.begin(SIDES, 4, (7, 0), Note("s", "t", epoch=1, anew_from=4))
+    assert channel.last_word().anew_from == 4
+    # Somebody has moved its position back.
+    channel.begin(SIDES, 2, (7, 0), Note("s", "t", anew_from=4))
+    channel.admitted = True
+    feed(channel, build(some(3), 2))
+    channel.answered(channel.send(), ProduceAnswer(PLACE.remote, PLACE.partition, 0, 40, None), 0.0)
+    assert channel.last_word().anew_from is None
+    (sync,) = channel.syncs()
+    assert sync.span == Span(2, (3, 0), kind is RepeatingChannel, kind is RepeatingChannel)
 
 
 def test_a_copy_that_begins_writes_nothing_before_that_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
