@@ -92,7 +92,8 @@ async def find_pair(source: Log, target: Log, bounds: Bounds, progress: Progress
     has_first = bounds.has_first and progress.source == bounds.source_first and progress.target == bounds.target_first
     progress.is_paired = True
     if not theirs and not (has_first and bounds.copied_to):
-        progress.findings.counts.behind = bounds.source_end - progress.source
+        reached = max(progress.source, bounds.copied_to or 0)
+        progress.findings.counts.behind = max(0, bounds.source_end - reached)
         progress.target, progress.is_done = bounds.target_end, True
         return
     if not ours:

@@ -43,6 +43,7 @@ class Comparer:
         meeting: offsets at both sides from which both go on alike, while one of them is not reached; compaction has
             taken what stands before them. It may be set before it begins.
         failed_meetings: how often no such place was found since both last had the same record. It may be set likewise.
+        unread: what stands for an unreadable batch on the other side, so many records of it: no piece ends in between.
         wanted: what has to be done before it can go on; empty for nothing.
     """
 
@@ -66,8 +67,7 @@ class Comparer:
         self._streak: Kind | None = None
         # So many pairs follow of which it is known that no shift makes them equal.
         self._blind = 0
-        # What stands for an unreadable batch on the other side: so many records of it.
-        self._unread: tuple[Side, int] = source, 0
+        self.unread: tuple[Side, int] = source, 0
         self.meeting: tuple[int, int] | None = None
         # Whether it is known that what both windows hold is on one side alone.
         self.failed_meetings, self._is_apart = 0, False
@@ -108,8 +108,8 @@ class Comparer:
 
     def _step(self) -> bool:
         """Compare what stands next; return whether anything may follow."""
-        if self._unread[1]:
-            self._skip_unread(*self._unread)
+        if self.unread[1]:
+            self._skip_unread(*self.unread)
         if self.meeting is not None:
             self._come_together(self.meeting)
             return not self.wanted
@@ -184,9 +184,9 @@ class Comparer:
         """Leave out what the other side has deleted before it was read; return whether there was anything."""
         if offset < place and self.source.expired and offset < (until := self.places.of(self.source.expired)):
             self._counts.expired += self.target.skip(min(until, self.target.read_to))
-        elif place < offset and place < self.target.expired:
-            until = self.source.next + self.target.expired - place
-            self._counts.expired += self.source.skip(min(until, self.source.read_to))
+        elif place < offset and place < self.target.expired and self.source.head() is not None:
+            self._take_original()
+            self._counts.expired += 1
         else:
             return False
         return True
@@ -194,7 +194,9 @@ class Comparer:
     def _mind_difference(self, original: Kept, copy: Kept) -> None:
         """Find out what is wrong where two records should be the same and are not."""
         is_blind = self._blind and (not self._terms.has_gaps or may_be_one(original, copy))
-        if is_blind or not what_differs(original, copy):
+        if self._terms.repeats and self.source.went_by(copy) is not None:
+            self._surplus(copy, may_be_compacted=True)
+        elif is_blind or not what_differs(original, copy):
             # No shift makes them equal; or they are the same, written in another way.
             self._blind = max(0, self._blind - 1)
             self._changed(original, copy)
@@ -213,7 +215,7 @@ class Comparer:
             if found is not None:
                 self._leave_out(source, target, *found)
                 return
-            if len(source) < size and len(target) < size:
+            if self.source.shows_all(size) and self.target.shows_all(size):
                 break
         else:
             if self._terms.has_gaps and not self._is_apart and self.failed_meetings < _MOST_FAILED:
@@ -223,7 +225,7 @@ class Comparer:
         if self._terms.has_gaps and (len(source) != len(target) or not all(map(may_be_one, source, target))):
             # None of these is on the other side.
             sides = ((self.source, source), (self.target, target))
-            is_all = any(side.is_read and len(rows) < WINDOWS[-1] for side, rows in sides)
+            is_all = any(side.shows_all(WINDOWS[-1]) for side, _ in sides)
             end, behind = (side.end if is_all else rows[-1].offset + 1 for side, rows in sides)
             self.meeting, self._is_apart = (max(self._terms.copied(end), source[0].offset), behind), False
             return
@@ -371,18 +373,16 @@ class Comparer:
     def _leave_unreadable(self, fault: Unreadable) -> None:
         """Leave a batch out, and then what stands for it on the other side."""
         batch, side = fault.batch, fault.side
-        other = self.target if side is self.source else self.source
-        shift = self.places.of(self.source.next) - self.source.next if self._terms.identical else 0
-        side.drop(batch)
-        if not self._terms.identical:
-            ours, theirs = (batch.base_offset, other.next) if side is self.source else (other.next, batch.base_offset)
-            self._unread = other, batch.record_count
-        elif side is self.source:
-            ours, theirs = batch.base_offset, batch.base_offset + shift
-            other.skip(batch.next_offset + shift)
+        other, sign = (self.target, 1) if side is self.source else (self.source, -1)
+        there = other.next
+        if self._terms.identical:
+            there = batch.base_offset + sign * (self.places.of(self.source.next) - self.source.next)
+            other.skip(there + batch.next_offset - batch.base_offset)
         else:
-            ours, theirs = batch.base_offset - shift, batch.base_offset
-            other.skip(batch.next_offset - shift)
+            # Reading may have begun inside of it.
+            self.unread = other, min(batch.record_count, batch.next_offset - max(side.next, batch.base_offset))
+        side.drop(batch)
+        ours, theirs = (batch.base_offset, there) if side is self.source else (there, batch.base_offset)
         what = f"a batch of {batch.record_count} records cannot be read at the {side.name}: {fault}"
         self._tell("unreadable", ours, theirs, what, records=batch.record_count)
 
@@ -391,8 +391,8 @@ class Comparer:
         while count and side.head() is not None:
             side.take()
             count -= 1
-            self._unread = side, count
-        self._unread = side, 0
+            self.unread = side, count
+        self.unread = side, 0
 
     def _tell(self, kind: Kind, source: int, target: int, what: str, records: int = 1) -> None:
         goes_on = kind == self._streak and kind in ("missing", "extra", "duplicate")

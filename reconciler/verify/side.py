@@ -9,7 +9,7 @@ import contextlib
 from collections import deque
 from collections.abc import Iterable
 from functools import cached_property
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 
 from reconciler.replicator.batch import Batch
 from reconciler.replicator.rewrite import Kept, kept
@@ -71,7 +71,9 @@ class Side:
         self._whole: deque[Batch] = deque()
         self._records: deque[Kept] = deque()
         self._bytes = 0
+        # Batches that have gone by, and those that are decoded and have not.
         self._past: deque[_Past] = deque()
+        self._ahead: deque[_Past] = deque()
         self._past_bytes = 0
 
     # --- what is read -------------------------------------------------------------------------------------------------
@@ -188,6 +190,11 @@ class Side:
             size += sum(len(record.rest) for record in islice(self._records, known, None))
         return list(takewhile(lambda one: one.offset < self.limit, islice(self._records, count)))
 
+    def shows_all(self, count: int) -> bool:
+        """Whether a `window` of so many records has all up to the limit: it may also have fewer of large ones."""
+        is_more = bool(self._whole) and self._whole[0].base_offset < self.limit
+        return len(self._records) < count and self.read_to >= self.limit and not is_more
+
     def skip(self, offset: int) -> int:
         """Leave everything below an offset out; return how many records of what was read that were."""
         count = 0
@@ -230,15 +237,19 @@ class Side:
     # --- what went by -------------------------------------------------------------------------------------------------
 
     def _keep(self, batch: Batch) -> None:
-        self._past.append(_Past(batch))
-        self._past_bytes += batch.size
+        self._ahead.append(_Past(batch))
+        # What is decoded far ahead pushes nothing out before it has gone by itself.
+        while self._ahead and self._ahead[0].end <= self.next:
+            past = self._ahead.popleft()
+            self._past.append(past)
+            self._past_bytes += past.size
         while self._past_bytes > _PAST_BYTES and len(self._past) > 1:
             self._past_bytes -= self._past.popleft().size
 
     def went_by(self, record: Kept) -> int | None:
         """Return at which offset a record that carries the same was taken not long ago; None if none was."""
         wanted = content(record)
-        for past in reversed(self._past):
+        for past in chain(reversed(self._ahead), reversed(self._past)):
             found = past.places.get(wanted)
             if found is not None and found < self.next:
                 return found
@@ -249,7 +260,7 @@ class _Past:
     """A batch that went by; it is decoded when somebody asks for the first time."""
 
     def __init__(self, batch: Batch) -> None:
-        self.size = batch.size
+        self.size, self.end = batch.size, batch.next_offset
         self._batch = batch
 
     @cached_property

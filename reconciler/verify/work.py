@@ -286,7 +286,8 @@ class _Partition:
                     return False
                 feed.jumped = None
             # However short the time is, each piece gets further.
-            if time.monotonic() >= until and (comparer.source.next, comparer.target.next) != began:
+            is_further = (comparer.source.next, comparer.target.next) != began
+            if time.monotonic() >= until and is_further and not comparer.unread[1]:
                 return True
             for one in feeds.values():
                 one.room.ring()

@@ -364,7 +364,7 @@ def test_what_one_side_deletes_meanwhile_is_no_difference(ends: tuple[int, ...])
         for name, side in sides.items():
             if name == deletes:
                 side.jump(6)
-                side.add([one for one in log(TEN[:6], TEN[6:]) if one.base_offset == 6])
+                side.add(log(TEN[6:], start=6))
             else:
                 side.add(batches)
         one = Comparer(sides["source"], sides["target"], replace(IDENTICAL, source_end=10), found)
