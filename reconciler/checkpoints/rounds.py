@@ -150,7 +150,8 @@ class Rounds:
 
         Other flows from the same source write into the same topic: theirs are left to them.
         """
-        missing = {key.group for key in self._writer.standing() if key.group not in listed}
+        ours = {key.group for key in self._writer.standing() if self._flow.groups.takes(key.group)}
+        missing = ours.difference(listed)
         # Refused where a group is only hidden from us: then nothing is taken back. Others were not listed just now, as
         # where their coordinator is about to come back.
         unlisted = {one.group for one in there.committed(sorted(missing))}

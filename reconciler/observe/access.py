@@ -1,7 +1,7 @@
 """What we may do on a target cluster, asked without changing anything.
 
 Called by `topology` for each target. It looks at what replication needs there beside its topics. Where no ACLs are in
-force everything is allowed, and little is asked.
+force everything is allowed, and one flow is asked for all.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def observe_access(connection: Connection, keys: Collection[str], topology: str,
     """
     operations = connection.cluster_operations()
     known = keys or connection.config_keys(None)
-    # Whoever may do everything with the cluster is a super user, or there are no ACLs at all.
+    # Whoever may do everything with the cluster mostly is a super user, or there are no ACLs at all.
     refusals, has_transactions = _look(connection, topology, flows, is_open=operations >= _EVERYTHING)
     return Access(
         operations=operations,
@@ -51,13 +51,14 @@ def _look(
     refused: list[Refusal] = []
     for flow in flows:
         group, prefix = lease_group(topology, flow.name), transactional_prefix(topology, flow.name)
-        if not is_open and not connection.may_read_group(group):
+        if not connection.may_read_group(group):
             refused.append(Refusal(flow.name, "READ", f"group {group}"))
         why_not = connection.why_no_transactions(f"{prefix}plan")
         if why_not == "unknown":
             return tuple(refused), False
         if why_not == "refused":
             refused.append(Refusal(flow.name, "WRITE", f"transactional ids {prefix}* (a prefix)", transactional=True))
-        if is_open:
+        # What is allowed on the cluster allows nothing on groups and transactional ids.
+        if is_open and not refused:
             break
     return tuple(refused), True

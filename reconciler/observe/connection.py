@@ -177,15 +177,19 @@ class Connection:
 
     def may_read_group(self, group: str) -> bool:
         """Tell whether READ on a group is allowed, whether it exists or not; what nobody said counts as allowed."""
+        operations = self.group_operations(group)
+        return operations is None or "READ" in operations
+
+    def group_operations(self, group: str) -> frozenset[str] | None:
+        """Return what is allowed on a group, whether it exists or not; None where nobody said."""
         futures = self._client.describe_consumer_groups(
             [group], include_authorized_operations=True, request_timeout=self._patience
         )
         try:
-            operations = operations_of(futures[group].result())
+            return operations_of(futures[group].result())
         except KafkaException as error:
-            # Whoever may READ may DESCRIBE.
-            return bool(error.args[0].code() != KafkaError.GROUP_AUTHORIZATION_FAILED)
-        return operations is None or "READ" in operations
+            # Whoever may do anything else may DESCRIBE.
+            return frozenset() if error.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED else None
 
     def why_no_transactions(self, transactional_id: str) -> Literal["refused", "unknown"] | None:
         """Say whether WRITE on a transactional id is refused, or such ids unknown; what nobody said counts as allowed.

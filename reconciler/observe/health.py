@@ -40,7 +40,7 @@ def rights(connection: Connection, acls: Collection[Acl]) -> Rights:
     }
     for kind, name in dict.fromkeys((acl.kind, acl.pattern.name) for acl in acls):
         if kind == "group":
-            found[kind, name] = frozenset({"READ"} if connection.may_read_group(name) else ())
+            found[kind, name] = connection.group_operations(name)
         elif kind == "transactional-id":
             refused = connection.why_no_transactions(f"{name}doctor") == "refused"
             found[kind, name] = frozenset(() if refused else {"WRITE"})

@@ -151,7 +151,7 @@ def _missing(acls: Collection[Acl], rights: Rights) -> list[str]:
 
 
 def _gives(acl: Acl, allowed: Collection[str]) -> bool:
-    if acl.kind == "cluster":
+    if acl.kind == "cluster" and acl.operation in _ALLOWS_MARKERS:
         return not _ALLOWS_MARKERS.isdisjoint(allowed)
     return acl.operation in allowed or any(IMPLIED.get(one) == acl.operation for one in allowed)
 

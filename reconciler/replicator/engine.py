@@ -198,7 +198,8 @@ class Engine:
             "spark.driver.memory": "512m",
             # Spark only starts rounds here: a small heap and the quick compiler save CPU seconds.
             "spark.driver.extraJavaOptions": (
-                f"-Dlog4j2.configurationFile=file:{log_config} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+                # Spark splits this at spaces, which an address has none of.
+                f"-Dlog4j2.configurationFile={log_config.absolute().as_uri()} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
             ),
             "spark.sql.warehouse.dir": str(self._folder / "warehouse"),
             "spark.speculation": "false",

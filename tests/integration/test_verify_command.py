@@ -105,7 +105,7 @@ def file(tmp_path: Path, source_cluster: EmbeddedCluster, target_cluster: Embedd
 
 
 def verified(file: Path, *options: object) -> tuple[int, dict[str, Any], str]:
-    ended = anabranch("verify", file, "--format", "json", "--state-dir", file.parent / "state", *options)
+    ended = anabranch("verify", file, "--format", "json", "--state-dir", file.parent / "my state", *options)
     return ended.code, json.loads(ended.stdout), ended.stderr
 
 
