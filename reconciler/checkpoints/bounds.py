@@ -25,9 +25,14 @@ _LOGS_AT_ONCE = 10_000
 _NOT_THERE = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION},
 )
-# One partition that has no leader says nothing of the others.
+# One partition that has no leader says nothing of the others; of several that all have none the client says it itself.
 _NO_LEADER = frozenset(
-    {KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.OFFSET_NOT_AVAILABLE}
+    {
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError._NOENT,
+    }
 )
 
 _BITS = 2**64 - 1
