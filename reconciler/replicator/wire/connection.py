@@ -5,6 +5,8 @@ Only `manager` uses this. TLS, SASL, framing and time-outs stay the library's.
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import ssl
 import struct
 import time
@@ -23,6 +25,9 @@ from reconciler.replicator.wire.compact import skip_tags
 _SCRATCH = 64 * 1024
 # A larger frame's buffer is given back at once.
 _LARGEST_KEPT = 28 * 2**20
+# Of a frame that comes in pieces the next one is worth waking up for when it has so many bytes, or is the last. A slow
+# line still moves every now and then.
+_WORTH_READING = 256 * 1024
 # How many buffers one call hands to the kernel, which takes 1,024 at most.
 _PIECES = 256
 _SIZE = struct.Struct(">i")
@@ -129,6 +134,7 @@ class _Framing:
         self._frame: memoryview | None = None
         self._filled = 0
         self._buffer = bytearray()
+        self._woken_by = 1
 
     async def _read_from_sock(self: Any) -> None:
         await self._net.begin_reading(self._sock)
@@ -137,6 +143,7 @@ class _Framing:
             if error is not None:
                 self.abort(error=error)
                 return
+            self._wait_for_enough()
             self.last_read = time.monotonic()
             await self._net.go_on_reading()
 
@@ -157,6 +164,17 @@ class _Framing:
             # Whatever it is, this connection is of no use any more; its requests must fail now, not at their time-outs.
             return self._ended(error)
         return None
+
+    def _wait_for_enough(self: Any) -> None:
+        """Be woken by what is left of a frame at once: brokers send it in a piece or two for each partition."""
+        frame = self._frame
+        wanted = 1 if frame is None else min(len(frame) - self._filled, _WORTH_READING)
+        # What TLS has still to take apart is more than what it makes of it.
+        if wanted == self._woken_by or isinstance(self._sock, ssl.SSLSocket):
+            return
+        with contextlib.suppress(OSError):
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wanted)
+            self._woken_by = wanted
 
     def _ended(self, error: Exception) -> Exception:
         """Return the error that ends a connection; a broker that wants another certificate ends it so (TLS 1.3)."""

@@ -1,0 +1,94 @@
+"""An answer that comes in pieces wakes its reader when enough of it is there; real sockets, no broker."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from reconciler.replicator.wire.connection import _WORTH_READING, _Framing
+
+Pair = tuple[socket.socket, socket.socket]
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    listener = socket.create_server(("127.0.0.1", 0))
+    there = socket.create_connection(listener.getsockname())
+    here, _ = listener.accept()
+    listener.close()
+    here.setblocking(False)
+    yield here, there
+    here.close()
+    there.close()
+
+
+class Reading(_Framing):
+    """The part of a connection that puts frames together."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__()
+        self._sock, self._protocol = sock, None
+        self.frames: list[bytes] = []
+
+    def _hand_over(self, frame: memoryview) -> None:
+        self.frames.append(bytes(frame))
+        super()._hand_over(frame)
+
+    def read(self) -> int:
+        """Read what there is, and return what it is woken by."""
+        poll_until(self._sock)
+        assert self._read_ready() is None
+        self._wait_for_enough()
+        return int(self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT))
+
+
+def poll_until(sock: socket.socket) -> None:
+    before = sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
+    sock.settimeout(5)
+    sock.recv(1, socket.MSG_PEEK)
+    sock.settimeout(0)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, before)
+
+
+def test_it_waits_for_what_is_left_and_then_for_anything(pair: Pair) -> None:
+    here, there = pair
+    reading: Any = Reading(here)
+    there.sendall(struct.pack(">i", 1_000) + b"a" * 100)
+    assert reading.read() == 900
+    there.sendall(b"b" * 900)
+    assert reading.read() == 1
+    assert reading.frames == [b"a" * 100 + b"b" * 900]
+    # Whole ones, and a size that is not whole yet, say nothing of more.
+    there.sendall(struct.pack(">i", 3) + b"one" + struct.pack(">i", 3) + b"two" + b"\x00\x00")
+    assert reading.read() == 1
+    assert reading.frames[1:] == [b"one", b"two"]
+
+
+def test_of_a_large_one_it_takes_a_piece_after_the_other(pair: Pair) -> None:
+    here, there = pair
+    reading: Any = Reading(here)
+    there.sendall(struct.pack(">i", 3 * _WORTH_READING) + b"a" * 10)
+    assert reading.read() == _WORTH_READING
+    sent = 10
+    while sent < 3 * _WORTH_READING:
+        count = min(20_000, 3 * _WORTH_READING - sent)
+        there.sendall(b"b" * count)
+        sent += count
+        woken = reading.read()
+        assert woken == (1 if sent == 3 * _WORTH_READING else min(_WORTH_READING, 3 * _WORTH_READING - sent))
+    assert [len(one) for one in reading.frames] == [3 * _WORTH_READING]
+
+
+def test_whoever_is_gone_wakes_it_all_the_same(pair: Pair) -> None:
+    here, there = pair
+    reading: Any = Reading(here)
+    there.sendall(struct.pack(">i", 1_000) + b"a")
+    assert reading.read() == 999
+    there.close()
+    here.settimeout(5)
+    assert here.recv(10) == b""
