@@ -21,9 +21,10 @@ CLUSTER_AUTHORIZATION_FAILED, NOT_LEADER, UNSUPPORTED_VERSION, TOPIC_AUTHORIZATI
 TARGET = TopicInfo(PLACE.remote, None, 0, {PLACE.partition: Leader(2, 7, 0)})
 OPEN = ProducerState(77, 4, 12, True, -1, 1_234)
 ids = st.none() | st.uuids().map(str)
+numbers = st.none() | st.integers(0, 2**62)
 
 
-@given(st.builds(Note, ids, ids, st.text(max_size=20), st.integers(-1, 2**62), st.none() | st.integers(0, 2**31)))
+@given(st.builds(Note, ids, ids, st.text(max_size=20), st.integers(-1, 2**62), numbers, numbers))
 def test_a_note_is_read_as_it_was_written(note: Note) -> None:
     assert Note.parse(str(note)) == note
 
