@@ -335,8 +335,9 @@ def _anew_from(note: Note, source: TopicInfo, partition: int, position: int, end
     # Who died before the position was committed may have told of more: under another leader, or where a position was
     # moved, nobody can tell whether the source still has that.
     is_same = note.epoch is not None and source.partitions[partition].epoch in (-1, note.epoch)
-    found = end if end < position or not is_same else None
-    return note.anew_from if found is None else min(found, found if note.anew_from is None else note.anew_from)
+    if is_same and end == position:
+        return note.anew_from
+    return end if note.anew_from is None else min(end, note.anew_from)
 
 
 def _below(position: int, read: CopyRecord, known: CopyRecord | None) -> CopyRecord:

@@ -112,13 +112,13 @@ def syncs(
             runs.append([])
             parts = len(parcel.parts)
         runs[-1].append(parcel)
+    if anew_from is not None:
+        # Somebody may have moved the position back meanwhile.
+        begin = min(begin, anew_from)
     for number, run in enumerate(runs):
         first = run[0]
         upto = runs[number + 1][0].base_offset if number + 1 < len(runs) else next_offset
-        is_anew = anew_from is not None and not number
-        # Somebody may have moved the position back meanwhile.
-        read_to = begin if anew_from is None or number else min(begin, anew_from)
-        span = Span(read_to, _parts_of(run, upto), repeats, is_anew)
+        span = Span(begin, _parts_of(run, upto), repeats, is_anew=anew_from is not None and not number)
         yield OffsetSync(*log, first.base_offset, first.landing, span=span)
         begin = upto
 

@@ -168,7 +168,8 @@ class TranslatedChannel(Channel):
     def syncs(self) -> Iterator[OffsetSync]:
         """Yield where what was written since the last commit stands."""
         log = self.place.topic, self.place.partition
-        return syncs(log, self.written, self.committed, self.position)
+        anew_from = None if self._transactional else self.note.anew_from
+        return syncs(log, self.written, self.committed, self.position, not self._transactional, anew_from)
 
     def _put(self, item: Item) -> int:
         return self.queue.push(item) if isinstance(item, Batch) else item.next
@@ -240,8 +241,3 @@ class RepeatingChannel(TranslatedChannel):
     def last_word(self) -> Note:
         """Return what to say with the position: of the source's epoch, and of no transaction."""
         return super().last_word()._replace(began=-1)
-
-    def syncs(self) -> Iterator[OffsetSync]:
-        """Yield where what was written since the last commit stands; it may be repeated."""
-        log = self.place.topic, self.place.partition
-        return syncs(log, self.written, self.committed, self.position, True, self.note.anew_from)

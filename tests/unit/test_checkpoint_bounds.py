@@ -77,6 +77,13 @@ def test_partitions_that_are_not_there_or_have_no_leader_are_left_out(
     assert asker().at_time([], 50) == {}
 
 
+@pytest.mark.parametrize("error", [KafkaError.LEADER_NOT_AVAILABLE, KafkaError._NOENT])
+def test_where_nobody_has_a_leader_there_are_no_bounds(told: dict[Log, tuple[int, int, int] | int], error: int) -> None:
+    """Of a topic that was just made all partitions may have none; the client has an error of its own for that."""
+    told |= {("orders", 0): error}
+    assert asker().bounds(told.keys()) == {}
+
+
 def test_all_topics_that_may_not_be_described_are_named_at_once(
     told: dict[Log, tuple[int, int, int] | int],
 ) -> None:
@@ -93,7 +100,7 @@ def test_all_topics_that_may_not_be_described_are_named_at_once(
         ("AB313", "b"),
     ]
     told |= {("c", 0): KafkaError._TIMED_OUT}
-    with pytest.raises(Unreachable):
+    with pytest.raises(Unreachable, match="AB310"):
         asker().bounds([("c", 0)])
 
 
