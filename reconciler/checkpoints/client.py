@@ -24,6 +24,8 @@ from reconciler.model.security import Protocol, SecretRef, Security
 DEFAULT_SECONDS = 30.0
 
 _BOOTSTRAP = ("bootstrap.servers", "metadata.broker.list")
+# Who hands us the settings of its consumer has these among them; administration and librdkafka refuse them.
+_OF_A_CONSUMER = frozenset({"on_commit", "key.deserializer", "value.deserializer"})
 _TLS_FILES = ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location")
 
 
@@ -49,10 +51,11 @@ class Given(Cluster):
             message = "expected bootstrap.servers among the settings, found none"
             raise ValueError(message)
         brokers = tuple(one.strip() for one in servers.split(","))
-        return cls(servers, brokers, security=_security(settings), settings=dict(settings))
+        kept = {key: value for key, value in settings.items() if key not in _OF_A_CONSUMER}
+        return cls(servers, brokers, security=_security(settings), settings=kept)
 
     def librdkafka(self) -> dict[str, Any]:
-        """Return the settings as they are."""
+        """Return the settings as they are, without those that a consumer alone takes."""
         return dict(self.settings)
 
     @property

@@ -193,8 +193,10 @@ class Runs:
             cut = self._cut(first.target, self._target)
             is_open = is_open and (cut is None or bool(cut))
         if not repeats and self.end is not None and first.source < self.end.source:
-            # The source has lost what it had, and took other records.
-            self._cut(first.source, self._source)
+            # The source has lost what it had, and took other records. What may stand before what is gone is still to be
+            # found out.
+            gone, end = self._cut(first.source, self._source), self.end
+            is_open = is_open or (bool(gone) and end is not None and end.source < begin and end.target < first.target)
         return is_open if len(self) else first.target > 0
 
     def _cut(self, offset: int, here: array[int]) -> int | None:

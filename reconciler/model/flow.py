@@ -10,7 +10,6 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.config_rules import ConfigRules
 from reconciler.model.errors import Problem
 from reconciler.model.groups import GroupRules
-from reconciler.model.names import DEFAULT_SEPARATOR
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.selection import Selection
 from reconciler.model.start import Start
@@ -108,8 +107,11 @@ class Flow:
 
     @property
     def checkpoints_separator(self) -> str:
-        """The separator in the name of the topic of its checkpoints."""
-        return self.policy.separator if self.policy.prefixes else DEFAULT_SEPARATOR
+        """The separator in the name of the topic of its checkpoints: MirrorMaker 2's, under every policy.
+
+        With another one it could not be made beside what MirrorMaker 2 has left: to brokers dot and underscore are one.
+        """
+        return self.policy.separator
 
     @property
     def repeats(self) -> bool:

@@ -19,6 +19,8 @@ from reconciler.client import MirrorClient, ReplicationPolicy, declared_client, 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Refused, Unreachable
+from reconciler.model.flow import Flow
+from reconciler.model.selection import Selection
 from tests.contract.kafka import allow, create
 from tests.support.mirror_java import IDENTITY, JavaFailed, java_answers, our_answers
 
@@ -80,13 +82,18 @@ def test_the_java_client_reads_what_we_write_as_ours_does(
     assert (f"{source}.far.orders" in ours["remoteTopicsOfSource"]) is (not policy_class)
 
 
+@pytest.mark.parametrize(
+    ("policy", "policy_class"),
+    [(ReplicationPolicy("default", "_"), ""), (ReplicationPolicy("identity", "_"), IDENTITY)],
+)
 def test_with_another_separator_both_find_the_same_topics(
-    target_cluster: EmbeddedCluster, target: Cluster, source: str
+    policy: ReplicationPolicy, policy_class: str, target_cluster: EmbeddedCluster, target: Cluster, source: str
 ) -> None:
-    write_all(target, source, "_")
+    # As `replicate` writes them: beside what MirrorMaker 2 has left no other name could be made.
+    write_all(target, source, Flow("all", source, "west", Selection(()), policy=policy).checkpoints_separator)
     create(target_cluster, f"{source}_heartbeats")
-    theirs = java_answers(target_cluster, source, GROUP, separator="_")
-    ours = our_answers(MirrorClient(target, ReplicationPolicy(separator="_")), source, GROUP)
+    theirs = java_answers(target_cluster, source, GROUP, policy_class, separator="_")
+    ours = our_answers(MirrorClient(target, policy), source, GROUP)
     # Ours knows the names with dots as well, which MirrorMaker 2 used before it knew separators.
     assert f"{source}_checkpoints_internal" in theirs["checkpointTopics"]
     assert set(theirs.pop("checkpointTopics")) <= set(ours.pop("checkpointTopics"))
@@ -186,6 +193,17 @@ def test_settings_without_brokers_are_refused_and_those_of_nobody_end_in_time() 
         MirrorClient({"security.protocol": "PLAINTEXT"})
     with pytest.raises(Unreachable, match=r"cluster 127\.0\.0\.1:1: does not answer"):
         MirrorClient({"bootstrap.servers": "127.0.0.1:1"}, timeout=1).upstream_clusters()
+
+
+def test_a_consumers_own_settings_may_be_handed_on_as_they_are(target: Cluster, source: str) -> None:
+    write_all(target, source)
+    settings = {
+        "bootstrap.servers": ",".join(target.bootstrap),
+        "group.id": GROUP,
+        "on_commit": print,
+        "key.deserializer": str,
+    }
+    assert MirrorClient(settings).checkpoints(source, GROUP) == MirrorClient(target).checkpoints(source, GROUP) != []
 
 
 @pytest.fixture(scope="module")

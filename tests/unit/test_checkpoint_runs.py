@@ -283,13 +283,14 @@ def test_records_that_took_the_offsets_of_lost_ones_count_also_where_records_may
     assert [runs.downstream(offset) for offset in (20, 21, 26)] == [At(24), At(30), Behind(26, 35)]
 
 
+@pytest.mark.parametrize("repeats", [False, True])
 @pytest.mark.parametrize(("anew", "told"), [(120, 101), (160, 160)])
-def test_what_may_stand_before_the_new_records_is_not_forgotten(anew: int, told: int) -> None:
+def test_what_may_stand_before_the_new_records_is_not_forgotten(anew: int, told: int, repeats: bool) -> None:
     runs = Runs()
     for offset in (0, 100):
         runs.add_point(Point(offset, offset))
-    runs.add(Point(150, 150), (40, 0), 150, repeats=True)
-    runs.add(Point(anew, 190), (30, 0), anew, repeats=True, is_anew=True)
+    runs.add(Point(150, 150), (40, 0), 150, repeats=repeats)
+    runs.add(Point(anew, 190), (30, 0), anew, repeats=repeats, is_anew=repeats)
     assert runs.downstream(anew) == At(190)
     assert runs.downstream(105) == Between(Point(101, 101), Point(anew, 190) if told == 101 else Point(150, 150))
     assert runs.upstream(189) == (Between(Point(101, 101), Point(anew, 190)) if told == 101 else At(160))
