@@ -14,7 +14,7 @@ from reconciler.checkpoints import asking
 from reconciler.checkpoints.bounds import Asker
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Bounds, Committed, Log, Move
-from reconciler.model.errors import AnabranchError, DeclaredInputError, EnvironmentFault, Problem, Refused, together
+from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem, Refused, together
 from reconciler.model.selection import any_matches, is_literal
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, error_name
 from reconciler.replicator.wire.commits import Position
@@ -156,25 +156,34 @@ class Groups:
             EnvironmentFault: AB313, with every group that we may not DESCRIBE.
             Unreachable: AB310, no answer.
         """
+        found, wrong = self.told(groups)
+        if wrong:
+            raise together([EnvironmentFault(problem) for problem in wrong.values()])
+        return found
+
+    def told(self, groups: Sequence[str]) -> tuple[list[Committed], dict[str, Problem]]:
+        """Return what groups have committed as `committed` does, and why others do not tell, each for itself.
+
+        Raises:
+            Unreachable: AB310, no answer.
+        """
+        found: list[Committed] = []
+        wrong: dict[str, Problem] = {}
         if not groups:
-            return []
+            return found, wrong
         try:
             answers = asking.committed(self.cluster, groups)
         except (ConnectionLost, ErrorCode) as error:
             raise unreachable(self.cluster, f"what groups have committed is not told: {error}") from None
-        found: list[Committed] = []
-        errors: list[AnabranchError] = []
         for group in sorted(answers):
             answer = answers[group]
             if isinstance(answer, ErrorCode):
-                errors.append(EnvironmentFault(self._refusal(answer.code, "DESCRIBE", group)))
+                wrong[group] = self._refusal(answer.code, "DESCRIBE", group)
                 continue
             for (topic, partition), one in sorted(answer.items()):
                 epoch = None if one.epoch < 0 else one.epoch
                 found.append(Committed(group, topic, partition, one.offset, one.metadata, epoch))
-        if errors:
-            raise together(errors)
-        return found
+        return found, wrong
 
     def bounds(self, logs: Iterable[Log]) -> dict[Log, Bounds]:
         """Return where logs begin and end; those that are not there, or have no leader just now, are left out.

@@ -7,7 +7,7 @@ the target where the flow says so. Who runs them is no concern of this file: `se
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reconciler.checkpoints.emit import CheckpointWriter, HeartbeatWriter
@@ -72,6 +72,8 @@ class Rounds:
         # By alias; made in the first round that needs them.
         self._groups: dict[str, Groups] = {}
         self._settled = Settled()
+        # By remote topics, as far as they were translated.
+        self._originals: dict[str, str] = {}
         # When an offset was last committed, by this process.
         self._committed_at: dict[CheckpointKey, float] = {}
         self._renew_after: float | None = None
@@ -93,18 +95,19 @@ class Rounds:
         kinds = there.kinds()
         taken = [name for name in kinds if self._flow.groups.takes(name)]
         against = {name: problem for name in taken if (problem := there.against(name, kinds, may_create=True))}
-        groups = [name for name in taken if name not in against]
-        committed = [one for one in there.committed(groups) if self._takes(one.topic)]
-        checkpoints, unknown = self._translated(committed)
+        told, hidden = there.told([name for name in taken if name not in against])
+        groups = [name for name in taken if name not in against and name not in hidden]
+        checkpoints, unknown = self._translated([one for one in told if self._takes(one.topic)])
         # Another process may have had the turn, or believe to have it; other flows write there, too.
         known, standing = self._writer.known, self._writer.refresh()
         self._settled.forget(known, standing)
         self._settled.learn(standing)
         written = self._writer.emit(checkpoints)
-        taken_back = self._take_back(there, kinds.keys(), {one.key for one in checkpoints}, unknown)
+        taken_back, unseen = self._take_back(there, kinds.keys(), {one.key for one in checkpoints}, unknown, hidden)
         standing = self._writer.standing()
         self._settled.forget(standing, standing)
-        done, present, failed = self._commit(checkpoints)
+        alone, shared = self._not_shared(checkpoints)
+        done, present, failed = self._commit(alone)
         self._heart.beat(int(time.time() * 1_000), len(groups))
         return Round(
             groups=len(groups),
@@ -114,7 +117,7 @@ class Rounds:
             taken_back=taken_back,
             committed=done,
             present=present,
-            problems=(*against.values(), *failed),
+            problems=tuple(dict.fromkeys([*against.values(), *hidden.values(), *unseen, *shared, *failed])),
         )
 
     def _groups_of(self, cluster: Cluster) -> Groups:
@@ -133,28 +136,60 @@ class Rounds:
         found: list[Checkpoint] = []
         unknown: dict[str, str] = {}
         all_of_them = list(committed)
-        self._translator.refresh({(one.topic, one.partition) for one in all_of_them})
+        # Of a topic that nobody reads any more nothing is asked: it may be gone, with the permission to ask for it.
+        self._translator.refresh({(one.topic, one.partition) for one in all_of_them}, only=True)
         for one in all_of_them:
             there = self._translator.downstream(one.topic, one.partition, one.offset)
             if there.offset is None:
                 unknown.setdefault(one.topic, f"{one.topic}/{one.partition} of group {one.group}: {there.why}")
                 continue
             remote = self._flow.remote_topic(one.topic)
+            self._originals[remote] = one.topic
             found.append(Checkpoint(one.group, remote, one.partition, one.offset, there.offset, one.metadata))
         return found, unknown
 
+    def _not_shared(self, checkpoints: Sequence[Checkpoint]) -> tuple[list[Checkpoint], list[Problem]]:
+        """Leave out positions in copies that other flows fill, too.
+
+        What stands there before a group's place may be of a source of which it has read nothing yet.
+        """
+        if not self._flow.groups.sync_offsets:
+            return [], []
+        alone: list[Checkpoint] = []
+        shared: dict[str, Problem] = {}
+        for one in checkpoints:
+            if not (names := self._others_in(one)):
+                alone.append(one)
+                continue
+            message = f"flow {' and flow '.join(names)} fills it as well: offsets of groups are not committed there"
+            remedy = "let flows fill topics of their own (policy), or commit by hand: `anabranch offsets translate`"
+            shared[one.topic] = Problem("AB716", f"{self._target.where}, topic {one.topic}", message, remedy)
+        return alone, list(shared.values())
+
+    def _others_in(self, one: Checkpoint) -> list[str]:
+        return self._translator.fillers(self._originals[one.topic], one.partition)
+
     def _take_back(
-        self, there: Groups, listed: Collection[str], now: Collection[CheckpointKey], unknown: Mapping[str, str]
-    ) -> int:
+        self,
+        there: Groups,
+        listed: Collection[str],
+        now: Collection[CheckpointKey],
+        unknown: Mapping[str, str],
+        hidden: Collection[str],
+    ) -> tuple[int, Collection[Problem]]:
         """Take back checkpoints of groups that are gone, and of positions that groups of this flow have no longer.
 
         Other flows from the same source write into the same topic: theirs are left to them.
+
+        Returns:
+            How many, and why some groups do not tell whether they are gone.
         """
         ours = {key.group for key in self._writer.standing() if self._flow.groups.takes(key.group)}
         missing = ours.difference(listed)
-        # Refused where a group is only hidden from us: then nothing is taken back. Others were not listed just now, as
-        # where their coordinator is about to come back.
-        unlisted = {one.group for one in there.committed(sorted(missing))}
+        # Some are only hidden from us: theirs stay. Others were not listed just now, as where their coordinator is
+        # about to come back.
+        told, unseen = there.told(sorted(missing))
+        unlisted = {one.group for one in told}.union(hidden, unseen)
         missing -= unlisted
         remotes = {self._flow.remote_topic(topic) for topic in there.partitions if self._takes(topic)}
         # What cannot be translated just now was true once.
@@ -164,7 +199,7 @@ class Rounds:
             is_taken = key not in now and key.group not in unlisted and self._flow.groups.takes(key.group)
             return is_taken and (key.topic in remotes or key.group in missing)
 
-        return self._writer.take_back(is_gone)
+        return self._writer.take_back(is_gone), unseen.values()
 
     # --- committing at the target ------------------------------------------------------------------------------------
 
@@ -173,8 +208,9 @@ class Rounds:
         if not self._flow.groups.sync_offsets:
             return 0, (), ()
         here = self._groups_of(self._target)
-        groups = sorted({one.group for one in checkpoints})
-        committed = {CheckpointKey(one.group, one.topic, one.partition): one.offset for one in here.committed(groups)}
+        told, hidden = here.told(sorted({one.group for one in checkpoints}))
+        checkpoints = [one for one in checkpoints if one.group not in hidden]
+        committed = {CheckpointKey(one.group, one.topic, one.partition): one.offset for one in told}
         moves: dict[str, list[Move]] = {}
         lacking: set[CheckpointKey] = set()
         for one in checkpoints:
@@ -201,8 +237,8 @@ class Rounds:
         for one in checkpoints:
             self._settled.note(one.key, one.upstream, is_in_line=one.key not in lacking)
         present = tuple(sorted({move.owner for move, problem in failed.items() if problem.code == HAS_MEMBERS}))
-        others = tuple(dict.fromkeys(problem for problem in failed.values() if problem.code != HAS_MEMBERS))
-        return len(done), present, others
+        others = (problem for problem in failed.values() if problem.code != HAS_MEMBERS)
+        return len(done), present, (*hidden.values(), *dict.fromkeys(others))
 
     def _is_to_renew(self, one: Checkpoint, standing: Standing) -> bool:
         """Tell whether an offset that stands is committed once more: brokers forget those of groups without members."""

@@ -21,7 +21,7 @@ from reconciler.checkpoints.walk import TooFar, Walker
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Bounds, Log
 from reconciler.model.flow import Flow
-from reconciler.model.runs import CopyRecord, Runs
+from reconciler.model.runs import CopyRecord
 from reconciler.model.translation import How, Question, Translated, Way
 from reconciler.replicator.place import differ
 from reconciler.state.copies import Copies
@@ -92,18 +92,19 @@ class Translator:
 
     # --- looking at the clusters -------------------------------------------------------------------------------------
 
-    def refresh(self, logs: Collection[Log] = ()) -> None:
+    def refresh(self, logs: Collection[Log] = (), *, only: bool = False) -> None:
         """Look at both clusters: answers count as of this.
 
         Args:
             logs: partitions that are going to be asked for, by their originals' names; those asked for before are
                 looked at again. What is asked for without being named here costs a look of its own.
+            only: whether to forget those that were asked for before.
 
         Raises:
             Unreachable: AB310, a cluster does not answer.
             EnvironmentFault: something there is refused; or what `clients.make` raises.
         """
-        self._wanted |= set(logs)
+        self._wanted = set(logs) if only else self._wanted | set(logs)
         self._look(self._wanted)
 
     def _look(self, logs: Collection[Log]) -> None:
@@ -111,7 +112,8 @@ class Translator:
         if topics - self._modes.keys():
             owned = self._ownership.read()
             owners = {topic: owned.get(self._flow.remote_topic(topic)) for topic in topics}
-            self._modes |= {topic: self._flow.offsets if one is None else one.offsets for topic, one in owners.items()}
+            # What nobody has chosen yet is asked for again: it may be by then.
+            self._modes |= {topic: one.offsets for topic, one in owners.items() if one is not None}
         for read in (self._next, self._uncopied, self._untold):
             read.clear()
         there = self._look_for(topics)
@@ -125,7 +127,7 @@ class Translator:
         here = dict.fromkeys(wanted, _ANY) if self._source is None else self._source.bounds(wanted)
         self._at_source |= {log: one.read(committed=self._reads_committed) for log, one in here.items()}
         self._copies.refresh()
-        if any(self._modes[topic] != "identical" for topic in topics):
+        if any(self._mode(topic) != "identical" for topic in topics):
             self._history.refresh()
         self._see_what_is_told_of_others(wanted)
 
@@ -172,6 +174,16 @@ class Translator:
     def _record(self, log: Log) -> CopyRecord | None:
         return self._copies.get(self._flow.name, self._flow.remote_topic(log[0]), log[1])
 
+    def fillers(self, topic: str, partition: int) -> list[str]:
+        """Return which other flows have copied into the copy of a partition, too, as of the last look."""
+        ids = self._ids.get(topic)
+        others = self._copies.of_others(self._flow.name, self._flow.remote_topic(topic), partition)
+        return sorted(
+            name
+            for name, one in others.items()
+            if one.is_begun and ids is not None and not differ(one.target_id, ids[1])
+        )
+
     # --- answering ---------------------------------------------------------------------------------------------------
 
     def answers(self, questions: Collection[Question]) -> list[Translated]:
@@ -215,7 +227,7 @@ class Translator:
             return Translated(None, "unknown", why)
         if self._is_identical(log):
             record = self._record(log)
-            if record is None and self._source is None and self._modes[log[0]] != "identical":
+            if record is None and self._source is None and self._mode(log[0]) != "identical":
                 return Translated(None, "unknown", self._nothing_tells(log))
             return self._by_record(log, offset, way, record or CopyRecord(None, None))
         found = self._found(log, offset, way)
@@ -225,10 +237,15 @@ class Translator:
             return self._behind(log, offset, way, found)
         return Translated(None, "unknown", self._nothing_tells(log))
 
+    def _mode(self, topic: str) -> str:
+        return self._modes.get(topic, self._flow.offsets)
+
     def _is_identical(self, log: Log) -> bool:
-        mode = self._modes[log[0]]
-        # Nobody has chosen yet, or it is not ours: what is told decides.
-        return mode == "identical" or (mode == "auto" and not len(self._history.runs(log)))
+        mode = self._mode(log[0])
+        if mode == "auto" and not self._flow.repeats and not self._history.is_behind:
+            # Nobody has chosen yet, or it is not ours: what is told decides, if it is told with the records.
+            return not len(self._history.runs(log))
+        return mode == "identical"
 
     def _checked(self, log: Log, offset: int, how: How, way: Way, why: str = "") -> Translated:
         """Return an answer, unless what stood there is deleted."""
@@ -250,12 +267,12 @@ class Translator:
             name = f"{self._flow.remote_topic(log[0])}/{log[1]}"
             why = f"{name} holds records of a topic {log[0]} that is deleted before {record.origin}"
             return Translated(None, "expired", why)
-        found = record.runs.to_target(offset) if way == "downstream" else _to_source(record.runs, offset)
+        found = record.runs.to_target(offset) if way == "downstream" else record.runs.to_source(offset)
         here, there = self._at_source[log], self._other_side(log, way)[0]
         here = here if way == "downstream" else self._at_target[log]
         if way == "upstream" and self._source is None:
             # Where the copy ends tells up to where the source is copied, and nothing else does.
-            copied = _to_source(record.runs, here.stable)
+            copied = record.runs.to_source(here.stable)
             there = Bounds(0, copied, copied)
         if found < there.stable:
             return self._checked(log, found, "record", way)
@@ -378,12 +395,3 @@ class Translator:
         if (log, position) not in self._next:
             self._next[log, position] = self._originals.first(*log, position)
         return self._next[log, position]
-
-
-def _to_source(runs: Runs, offset: int) -> int:
-    """Return the source offset of what stands at a target offset in a copy with identical offsets, or behind it."""
-    run = runs.at_target(offset)
-    following = next((one.source for one in runs.runs if one.target > offset), None)
-    found = max(offset - run.shift, 0)
-    # Behind the records of a run stand markers for which the source has no offsets.
-    return found if following is None else min(found, following)

@@ -71,6 +71,13 @@ class Runs:
         # In a gap, a run that begins behind it may begin lower than the shift of the run before would say.
         return min(translated, self.runs[index].target) if index < len(self.runs) else translated
 
+    def to_source(self, offset: int) -> int:
+        """Return the source offset of what stands at target `offset`, or behind it."""
+        index = bisect_right(self.runs, offset, key=lambda run: run.target)
+        found = max(offset - self._before(index).shift, 0)
+        # Behind the records of a run stand markers for which the source has no offsets.
+        return min(found, self.runs[index].source) if index < len(self.runs) else found
+
     def extended(self, run: Run) -> Runs:
         """Return the runs with `run` as the newest; runs that would begin at or after it are replaced."""
         kept = tuple(one for one in self.runs if one.source < run.source and one.target < run.target)

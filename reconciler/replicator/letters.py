@@ -82,6 +82,7 @@ class DeadLetters:
         if leader.error:
             raise ErrorCode(leader.error)
         ask = ProduceAsk(info.name, info.topic_id, number, letter.body, letter.header(*_NO_PRODUCER))
+        await self._wire.rest(leader.node)
         (answer,) = await self._wire.produce(leader.node, [ask], None)
         return answer
 

@@ -228,7 +228,7 @@ class Takeover:
             record = CopyRecord(None, topic_id(target))
         elif end == 0:
             # Nor on one that holds nothing yet, but for what was put aside before.
-            record = replace(record, source_id=None, target_id=topic_id(target), origin=0, runs=Runs())
+            record = replace(record, source_id=None, target_id=topic_id(target), origin=0, runs=Runs(), handed=None)
         if source.topic_id and (self._memory.source_id(place) or str(source.topic_id)) != str(source.topic_id):
             # Offsets of another topic.
             record = replace(record, aside=())
@@ -271,6 +271,12 @@ class Takeover:
         source_id, copied = topic_id(logs.source), logs.record.source_id
         if copied is not None and source_id not in (None, copied):
             return self._made_anew(logs)
+        if logs.end < logs.record.ours_from:
+            text = (
+                f"{logs.copy} ends at {logs.end}, before {logs.record.ours_from}, where it became the copy of "
+                f"{logs.name}: the target lost records that are no copies of this topic's"
+            )
+            raise Disagreement(_PARKED, "AB225", text)
         data_end = logs.markers - logs.record.runs.at_target(logs.markers).shift
         try:
             if last < data_end:
@@ -329,8 +335,10 @@ class Takeover:
             return
         else:
             wanted = replace(record, source_id=source_id or record.source_id)
+            # Runs that the target has lost would tell of the records that are written in their place.
             if (
-                wanted.runs.shift == stored.runs.shift
+                all(one.target <= logs.end for one in stored.runs.runs)
+                and wanted.runs.shift == stored.runs.shift
                 and _ids(wanted) == _ids(stored)
                 and wanted.origin == stored.origin
             ):

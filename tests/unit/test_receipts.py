@@ -73,6 +73,9 @@ class Still:
     async def topics(self, names: Collection[str]) -> dict[str, TopicInfo]:
         return {name: TopicInfo(name, None, 0, {0: Leader(1, 1, 0)}) for name in names}
 
+    async def rest(self, _node: int) -> None:
+        return
+
     async def produce(self, *_arguments: Any) -> list[ProduceAnswer]:
         return [ProduceAnswer("syncs", 0, 0, 0, None)]
 

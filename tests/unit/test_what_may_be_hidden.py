@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from reconciler.checkpoints.formats import CheckpointKey
-from reconciler.checkpoints.rounds import Rounds
 from reconciler.model.acl import Acl, Pattern
 from reconciler.model.flow import Flow
-from reconciler.model.groups import GroupRules
 from reconciler.model.selection import Selection
 from reconciler.observe.access import observe_access
 from reconciler.observe.connection import Connection
@@ -68,27 +65,3 @@ def test_to_describe_the_cluster_is_no_marker(allowed: Collection[str], level: s
     acls = (Acl("west", "replicate", "cluster", Pattern("kafka-cluster"), "DESCRIBE", False, "", ("f",)),)
     check, _ = health.permissions(WEST, acls, rights(connection(frozenset(allowed)), acls))
     assert check.level == level
-
-
-def test_groups_that_the_flow_does_not_take_are_not_asked_for() -> None:
-    """Others have written checkpoints of them, and our user may not see them: the rest of the round would not come."""
-    keys = [CheckpointKey(name, "east.orders", 0) for name in ("billing", "gone", "reports")]
-    asked: list[str] = []
-
-    class Writer:
-        def standing(self) -> list[CheckpointKey]:
-            return keys
-
-        def take_back(self, is_gone: Callable[[CheckpointKey], bool]) -> list[str]:
-            return [key.group for key in keys if is_gone(key)]
-
-    def committed(groups: Collection[str]) -> list[object]:
-        asked.extend(groups)
-        return []
-
-    rounds: Any = object.__new__(Rounds)
-    flow = Flow("f", "east", "west", Selection(("orders",)), groups=GroupRules(("billing", "gone")))
-    rounds._flow, rounds._writer, rounds._aliases = flow, Writer(), ("east", "west")
-    there = SimpleNamespace(committed=committed, partitions={"orders": 1})
-    assert rounds._take_back(there, ["billing"], [keys[0]], {}) == ["gone"]
-    assert asked == ["gone"]
