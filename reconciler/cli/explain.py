@@ -63,6 +63,9 @@ def explain(
     if acls and clients:
         message = "either --acls or --clients"
         raise typer.BadParameter(message, param_hint="--clients")
+    if topics and (acls or clients):
+        message = "topics go without --acls and --clients, which are about flows"
+        raise typer.BadParameter(message, param_hint="--topic")
     chosen = [one for one in topology.flows if flow in (None, one.name)]
     running = [one for one in chosen if one.enabled or flow is not None]
     if acls:

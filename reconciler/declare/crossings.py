@@ -39,6 +39,8 @@ def check(drafts: Sequence[Draft], aliases: Sequence[str]) -> list[Located]:
         *_taken_back_twice(enabled),
         *_written_twice(enabled),
         *_never_begun(enabled),
+        *_begun_nowhere(enabled),
+        *_nobody_taken_along(enabled),
         *_repeated_at_one_place(enabled),
     ]
 
@@ -73,6 +75,38 @@ def _never_begun(drafts: Sequence[Draft]) -> Iterator[Located]:
         elif start.timestamp > time.time() * 1000:
             message = f"expected a time that is over; {written.value} is yet to come"
             yield written.problem(codes.WRONG_VALUE, message, "use start: latest to copy what comes from now on")
+
+
+def _begun_nowhere(drafts: Sequence[Draft]) -> Iterator[Located]:
+    """Where a copy is to begin is said of topics that are taken, by some flow that this is said of."""
+    unused: dict[Place, None] = {}
+    used: set[Place] = set()
+    for draft in drafts:
+        place = draft.settings["start"].place
+        if place is None:
+            continue
+        for name, _ in draft.flow.start.offsets:
+            at = place / "offsets" / name
+            unused.setdefault(at)
+            if draft.flow.topics.matches(name):
+                used.add(at)
+    for at in unused:
+        if at not in used:
+            message = f"no flow that begins so takes a topic {at.path[-1]}: nothing would begin there"
+            yield at.problem(codes.WRONG_VALUE, message, "correct the name, or take the topic", at_key=True)
+
+
+def _nobody_taken_along(drafts: Sequence[Draft]) -> Iterator[Located]:
+    """Offsets are committed for groups that are named; MirrorMaker 2 takes all where nobody names any."""
+    named: dict[Place, bool] = {}
+    for draft in drafts:
+        place = draft.settings["groups.sync-offsets"].place
+        if place is not None and draft.flow.groups.sync_offsets:
+            named[place] = named.get(place, False) or bool(draft.flow.groups.include)
+    for place, is_somebody in named.items():
+        if not is_somebody:
+            message = "sync-offsets takes no group along, as groups.include names none"
+            yield place.problem(codes.WRONG_VALUE, message, 'name them; all are include: [".*"]')
 
 
 def _repeated_at_one_place(drafts: Sequence[Draft]) -> Iterator[Located]:

@@ -17,6 +17,10 @@ from reconciler.declare.violations import Finding
 from reconciler.model.config_rules import FIXED
 from reconciler.model.selection import ALWAYS_EXCLUDED, is_literal
 
+# Groups may have any name.
+_WITHOUT_COMMAS = frozenset({"topics", "configs"})
+# In these a comma is a part of the expression: `{2,3}` and `[,;]`.
+_QUANTIFIED = re.compile(r"\{[^}]*\}|\[[^]]*\]")
 _SAID = ", ".join(ALWAYS_EXCLUDED)
 
 
@@ -30,7 +34,7 @@ def check(source: Source) -> list[Finding]:
         for key in ("include", "exclude")
         for item in _items(place / field / key)
         if source.usable(item)
-        for finding in _check_item(item, is_taken=(field, key) == ("topics", "include"))
+        for finding in _check_item(item, field, is_taken=(field, key) == ("topics", "include"))
     ]
     return found + [finding for place in places for finding in _fixed(source, place / "configs" / "set")]
 
@@ -48,9 +52,12 @@ def _fixed(source: Source, place: Place) -> Iterator[Finding]:
         yield Finding((place / key).problem(codes.FIXED_CONFIG, message, "remove it", at_key=True), None)
 
 
-def _check_item(place: Place, is_taken: bool) -> Iterator[Finding]:
+def _check_item(place: Place, field: str, is_taken: bool) -> Iterator[Finding]:
     item = str(place.value)
-    if not is_literal(item):
+    if field in _WITHOUT_COMMAS and "," in _QUANTIFIED.sub("", item):
+        message = f"expected one name or regular expression; found {words.found(item)}: no name of these has a comma"
+        yield Finding(place.problem(codes.BAD_REGEX, message, "make each an item of its own"), place.path)
+    elif not is_literal(item):
         reason = why_bad(item)
         if reason:
             message = f"expected a regular expression of Python's re; found {words.found(item)}: {reason}"

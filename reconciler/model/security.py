@@ -71,6 +71,11 @@ class SecretRef:
                 raise EnvironmentFault(
                     Problem("AB304", where, f"environment variable {self.name} is not set", f"set {self.name}")
                 )
+            if not value:
+                # As of a secret that CI does not have; what then follows says something else.
+                raise EnvironmentFault(
+                    Problem("AB304", where, f"environment variable {self.name} is empty", f"set {self.name}")
+                )
             return value
         try:
             return Path(self.name).read_text(encoding="utf-8").rstrip("\r\n")

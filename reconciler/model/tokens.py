@@ -9,6 +9,7 @@ import base64
 import binascii
 import http.client
 import json
+import re
 import ssl
 import threading
 import time
@@ -123,7 +124,12 @@ def _ask(security: Security, oauth: OAuth, where: str) -> Token:
     else:
         return Token(text, now + life, now + _USED * life)
     remedy = "check security.oauth: token-endpoint, client-id, client-secret and scope"
-    raise _fault(where, f"{endpoint} gives client {client} no token: {reason}", remedy) from None
+    raise _fault(where, f"{_shown(endpoint)} gives client {client} no token: {reason}", remedy) from None
+
+
+def _shown(endpoint: str) -> str:
+    """Return an address without what follows the path: somebody may have put a secret there."""
+    return re.split("[?#]", endpoint, maxsplit=1)[0]
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -147,7 +153,8 @@ def _answer(request: urllib.request.Request, security: Security) -> dict[str, An
 
 
 def _no_address(where: str, endpoint: str, error: Exception) -> EnvironmentFault:
-    return _fault(where, f"{endpoint} is no address: {error}", "correct security.oauth: token-endpoint")
+    said = str(error).replace(endpoint, _shown(endpoint))
+    return _fault(where, f"{_shown(endpoint)} is no address: {said}", "correct security.oauth: token-endpoint")
 
 
 def _fault(where: str, message: str, remedy: str) -> EnvironmentFault:

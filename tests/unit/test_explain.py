@@ -130,4 +130,6 @@ def test_acls_and_clients_are_two_questions(tmp_path: Path, capsys: pytest.Captu
     file = tmp_path / "shop.yaml"
     file.write_text(CLIENTS)
     assert main(["explain", str(file), "--acls", "--clients"]) == 2
+    assert main(["explain", str(file), "--acls", "--topic", "orders"]) == 2
+    assert main(["explain", str(file), "--clients", "--topic", "orders"]) == 2
     assert "either --acls or --clients" in capsys.readouterr().err

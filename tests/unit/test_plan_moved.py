@@ -42,6 +42,13 @@ def test_each_difference_is_told_with_its_field() -> None:
     )
 
 
+def test_another_order_of_clusters_is_told() -> None:
+    made = plan()
+    (part,) = made.clusters
+    later = replace(made, clusters=(replace(part, wave=part.wave + 1),))
+    assert differences(made, later) == (f"eu-west: order: wave was {part.wave}, is {part.wave + 1}",)
+
+
 def test_what_was_done_meanwhile_is_told() -> None:
     assert differences(plan(3, "users"), plan()) == (
         "eu-west: create-topic us-east.users: was planned, and there is no need any more",

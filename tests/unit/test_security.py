@@ -45,6 +45,13 @@ def test_a_variable_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) ->
     assert "WEST_PASSWORD is not set" in problem.message
 
 
+def test_a_variable_that_is_empty_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEST_PASSWORD", "")
+    with pytest.raises(EnvironmentFault, match="AB304") as caught:
+        SecretRef.parse("env:WEST_PASSWORD").check("cluster west")
+    assert "WEST_PASSWORD is empty" in caught.value.problems[0].message
+
+
 @pytest.mark.parametrize("ending", ["", "\n", "\r\n"])
 def test_a_files_text_is_the_secret_without_its_last_line_ending(tmp_path: Path, ending: str) -> None:
     file = tmp_path / "secret"

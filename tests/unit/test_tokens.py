@@ -72,8 +72,8 @@ def of_endpoint(server: Endpoint) -> Cluster:
     return at_port(server.server_port)
 
 
-def at_port(port: int) -> Cluster:
-    url = f"http://127.0.0.1:{port}/token"
+def at_port(port: int, more: str = "") -> Cluster:
+    url = f"http://127.0.0.1:{port}/token{more}"
     oauth = OAuth(None, url, "mirror", SecretRef("env", "CLIENT_SECRET"), "kafka")
     return Cluster("east", ("b1:9092",), security=Security("SASL_SSL", "OAUTHBEARER", oauth=oauth))
 
@@ -193,6 +193,10 @@ def test_no_token_is_named_without_a_secret(endpoint: Endpoint, answer: tuple[in
     assert problem.code == "AB307"
     assert problem.message == f"http://127.0.0.1:{endpoint.server_port}/token gives client mirror no token: {said}"
     assert CLIENT_SECRET not in str(caught.value)
+    # Nor is what somebody has put behind the address.
+    with pytest.raises(EnvironmentFault) as again:
+        at_port(endpoint.server_port, f"?client_secret={CLIENT_SECRET}#x").token()
+    assert again.value.problems[0].message == problem.message
 
 
 def test_an_endpoint_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
