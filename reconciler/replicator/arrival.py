@@ -172,6 +172,8 @@ class Arrival:
     ) -> None:
         """Have the marker written that a broker has left out; where we have no transactions, none is ours.
 
+        Nothing is over in a log that has lost what was committed with the position.
+
         Args:
             channel: nothing of it is in a transaction.
             target: the remote topic.
@@ -181,12 +183,24 @@ class Arrival:
         if not self._committer.transactional_id:
             return
         place, epochs = channel.place, dict(one for one in producers if one is not None)
+        await self._refuse_lost(place, target, note)
         for found in await unended(self._target, place, target, frozenset(epochs)):
             if found.epoch >= epochs[found.producer_id]:
                 # Right after an end its marker is still on its way; under a new epoch none can be.
                 self._committer.failed(channel)
                 raise Disagreement(_OPENING, "AB220", f"a transaction in {place.remote}/{place.partition} seems open")
             await end(self._target, place, target, found, committed=found.opened_at == note.began)
+
+    async def _refuse_lost(self, place: Place, target: TopicInfo, note: Note) -> None:
+        """Refuse to go on where the target has lost records before the position, as an unclean election has it."""
+        leader = target.partitions[place.partition]
+        end = await self._target.log_end(leader.node, place.remote, place.partition, leader.epoch)
+        if end is not None and end <= note.began:
+            text = (
+                f"{place.remote}/{place.partition} ends at {end}, and a transaction whose position counts began at "
+                f"{note.began}: the target lost what was copied"
+            )
+            raise Disagreement(_PARKED, "AB225", text)
 
     async def _in_group(self, place: Place) -> Position | None:
         """Return the position that stands in the group."""

@@ -11,6 +11,7 @@ import pytest
 
 from reconciler.model.runs import CopyRecord
 from reconciler.replicator import arrival as module
+from reconciler.replicator.agreement import Disagreement
 from reconciler.replicator.arrival import Arrival
 from reconciler.replicator.memory import Change
 from reconciler.replicator.note import Note
@@ -25,6 +26,7 @@ SOURCE, TARGET = (
     for number, name in enumerate((PLACE.topic, PLACE.remote), 1)
 )
 IDS = str(SOURCE.topic_id), str(TARGET.topic_id)
+BEGAN = 1100
 
 
 class Around:
@@ -32,6 +34,7 @@ class Around:
 
     transactional_id = "mine"
     member = None
+    end = 1200
 
     def __init__(self, known: CopyRecord | None) -> None:
         self.record = known
@@ -49,6 +52,9 @@ class Around:
     def change_later(self, _place: Place, how: Change) -> None:
         self.record = how(self.record)
 
+    async def log_end(self, *_: object) -> int:
+        return self.end
+
     async def offset(self, _node: int, _topic: str, _partition: int, which: int) -> int:
         return {EARLIEST: 0, LATEST: 1000}[which]
 
@@ -61,7 +67,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Any:
         return []
 
     async def positions(*_: object) -> dict[Log, Position]:
-        return {(PLACE.remote, 0): Position(1000, str(Note(*IDS, "mine", 0, 1)))}
+        return {(PLACE.remote, 0): Position(1000, str(Note(*IDS, "mine", BEGAN, 1)))}
 
     monkeypatch.setattr(module, "fence_the_dead", nobody)
     monkeypatch.setattr(module, "unended", nobody)
@@ -84,6 +90,18 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_copy_whose_first_word_was_lost_is_known_to_have_begun(opened: Any, known: CopyRecord | None) -> None:
     record = opened(known)
     assert (record.source_id, record.target_id, record.is_begun) == (*IDS, True)
+
+
+@pytest.mark.parametrize(("end", "is_lost"), [(BEGAN + 1, False), (BEGAN, True), (0, True)])
+def test_what_was_committed_and_is_lost_is_not_gone_on_behind(
+    opened: Any, monkeypatch: pytest.MonkeyPatch, end: int, is_lost: bool
+) -> None:
+    monkeypatch.setattr(Around, "end", end)
+    if not is_lost:
+        assert opened(CopyRecord(*IDS, is_begun=True))
+        return
+    with pytest.raises(Disagreement, match=f"ends at {end}, and a transaction whose position counts began at 1100"):
+        opened(CopyRecord(*IDS, is_begun=True))
 
 
 def test_of_one_that_is_known_nothing_is_said(opened: Any) -> None:
