@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from reconciler.demo.compare import Comparison
     from reconciler.demo.story import Story
 
+# What shells make of a signal.
+_SIGNALLED = 128
 _PATTERNS = "fan-out, aggregation, active-active or xdcr"
 
 
@@ -37,9 +41,16 @@ def demo(
     def chapter(title: str) -> None:
         console.print(f"\n[bold]{title}[/]  [dim]{time.monotonic() - began:.0f} s[/]")
 
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # Whoever ends it so, or closes its terminal, leaves nothing behind: what it started would go on for ever.
+        signal.signal(number, _end)
     with Story(pattern) as story:
         _tell(story, console, chapter, seconds)
     chapter("The clusters are stopped")
+
+
+def _end(number: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(_SIGNALLED + number)
 
 
 def _tell(story: Story, console: Console, chapter: Callable[[str], None], seconds: float) -> None:
