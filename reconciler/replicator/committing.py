@@ -217,9 +217,7 @@ class Committing(ABC):
             batch = syncs.batch_of(portion, int(time.time() * 1000))
             head = batch.header(producer_id, epoch, sequence, transactional=transactional_id is not None)
             ask = ProduceAsk(info.name, info.topic_id, 0, batch.body, head)
-            # A quota of the same user may hold the broker back; a connection that is held back would count as lost.
-            await self._wire.rest(info.partitions[0].node)
-            (answer,) = await self._wire.produce(info.partitions[0].node, [ask], None, None, transactional_id)
+            answer = await self._wire.write_one(info.partitions[0].node, ask, transactional_id)
             if answer.error:
                 name = error_name(answer.error)
                 if answer.error in reasons.AUTHORIZATION:

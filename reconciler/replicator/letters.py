@@ -82,9 +82,7 @@ class DeadLetters:
         if leader.error:
             raise ErrorCode(leader.error)
         ask = ProduceAsk(info.name, info.topic_id, number, letter.body, letter.header(*_NO_PRODUCER))
-        await self._wire.rest(leader.node)
-        (answer,) = await self._wire.produce(leader.node, [ask], None)
-        return answer
+        return await self._wire.write_one(leader.node, ask)
 
     def _letter(self, channel: Channel, parcel: Parcel, reason: Reason, now: int) -> Batch:
         """Return the dead letter of a parcel's only record."""

@@ -20,7 +20,6 @@ from reconciler.replicator.split import split
 from reconciler.replicator.varint import signed
 from reconciler.replicator.wire import (
     EARLIEST,
-    ConnectionLost,
     ErrorCode,
     Leader,
     ProduceAnswer,
@@ -140,16 +139,8 @@ async def _delete(wire: Wire, place: Place, leader: Leader, before: int) -> None
 
 
 async def _write(wire: Wire, place: Place, target: TopicInfo, batch: bytes) -> ProduceAnswer:
-    node = target.partitions[place.partition].node
-    await wire.rest(node)
-    (answer,) = await wire.produce(
-        node, [ProduceAsk(place.remote, target.topic_id, place.partition, batch)], _awaited_anyway
-    )
-    return answer
-
-
-def _awaited_anyway(error: ConnectionLost) -> None:
-    """Nothing else waits for the one batch that is on its way."""
+    ask = ProduceAsk(place.remote, target.topic_id, place.partition, batch)
+    return await wire.write_one(target.partitions[place.partition].node, ask)
 
 
 def _batch(offset: int, count: int, standing: Standing) -> bytes:

@@ -155,7 +155,7 @@ class Trials:
         info = await self._topic()
         batch = Batch(0, _RECORDS - 1, _RECORDS, 0, self._stamp, self._stamp, -1, -1, -1, 0, empty_records(_RECORDS))
         ask = ProduceAsk(SCRATCH, info.topic_id, self._partition, batch.rewritten(self._producer_id, 0, sequence))
-        (answer,) = await self._wire.produce(info.partitions[self._partition].node, [ask], lambda _error: None)
+        answer = await self._wire.write_one(info.partitions[self._partition].node, ask)
         if answer.error not in (0, expect):
             raise ErrorCode(answer.error, answer.message)
         return answer

@@ -73,11 +73,8 @@ class Still:
     async def topics(self, names: Collection[str]) -> dict[str, TopicInfo]:
         return {name: TopicInfo(name, None, 0, {0: Leader(1, 1, 0)}) for name in names}
 
-    async def rest(self, _node: int) -> None:
-        return
-
-    async def produce(self, *_arguments: Any) -> list[ProduceAnswer]:
-        return [ProduceAnswer("syncs", 0, 0, 0, None)]
+    async def write_one(self, *_arguments: Any) -> ProduceAnswer:
+        return ProduceAnswer("syncs", 0, 0, 0, None)
 
 
 def through(work: Coroutine[Any, Any, object]) -> None:

@@ -200,6 +200,23 @@ class Wire(Questions):
             pending.add_callback(lambda answer: answered(answers_of(answer)))
         return Answers(self.cluster, pending)
 
+    async def write_one(self, node: int, ask: ProduceAsk, transactional_id: str | None = None) -> ProduceAnswer:
+        """Write one batch as soon as the broker may be asked, and wait for all replicas.
+
+        A quota may hold the broker back, and a connection that is held back would look like a lost one.
+
+        Args:
+            node: the broker.
+            ask: the batch.
+            transactional_id: of the producer whose transaction it is in, if it is in one.
+
+        Raises:
+            ConnectionLost: no answer: it may or may not be in the log.
+        """
+        await self.rest(node)
+        (answer,) = await self.produce(node, [ask], None, None, transactional_id)
+        return answer
+
     def throttled(self, node: int) -> float:
         """Return for how many seconds the broker wants to be left alone (a quota); 0 when it does not."""
         return self._manager.throttled(node)
