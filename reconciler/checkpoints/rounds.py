@@ -72,8 +72,6 @@ class Rounds:
         # By alias; made in the first round that needs them.
         self._groups: dict[str, Groups] = {}
         self._settled = Settled()
-        # By remote topics, as far as they were translated.
-        self._originals: dict[str, str] = {}
         # When an offset was last committed, by this process.
         self._committed_at: dict[CheckpointKey, float] = {}
         self._renew_after: float | None = None
@@ -144,7 +142,6 @@ class Rounds:
                 unknown.setdefault(one.topic, f"{one.topic}/{one.partition} of group {one.group}: {there.why}")
                 continue
             remote = self._flow.remote_topic(one.topic)
-            self._originals[remote] = one.topic
             found.append(Checkpoint(one.group, remote, one.partition, one.offset, there.offset, one.metadata))
         return found, unknown
 
@@ -155,19 +152,17 @@ class Rounds:
         """
         if not self._flow.groups.sync_offsets:
             return [], []
+        shared = self._translator.shared()
         alone: list[Checkpoint] = []
-        shared: dict[str, Problem] = {}
+        problems: dict[str, Problem] = {}
         for one in checkpoints:
-            if not (names := self._others_in(one)):
+            if not (names := shared.get((one.topic, one.partition))):
                 alone.append(one)
                 continue
             message = f"flow {' and flow '.join(names)} fills it as well: offsets of groups are not committed there"
             remedy = "let flows fill topics of their own (policy), or commit by hand: `anabranch offsets translate`"
-            shared[one.topic] = Problem("AB716", f"{self._target.where}, topic {one.topic}", message, remedy)
-        return alone, list(shared.values())
-
-    def _others_in(self, one: Checkpoint) -> list[str]:
-        return self._translator.fillers(self._originals[one.topic], one.partition)
+            problems[one.topic] = Problem("AB716", f"{self._target.where}, topic {one.topic}", message, remedy)
+        return alone, list(problems.values())
 
     def _take_back(
         self,

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable
 from types import TracebackType
 
 from reconciler.checkpoints.bounds import Asker, Topic
+from reconciler.checkpoints.fillers import fillers
 from reconciler.checkpoints.history import History
 from reconciler.checkpoints.pairing import paired
 from reconciler.checkpoints.runs import At, Behind, Between, Found, Point, Run
@@ -174,15 +175,15 @@ class Translator:
     def _record(self, log: Log) -> CopyRecord | None:
         return self._copies.get(self._flow.name, self._flow.remote_topic(log[0]), log[1])
 
-    def fillers(self, topic: str, partition: int) -> list[str]:
-        """Return which other flows have copied into the copy of a partition, too, as of the last look."""
-        ids = self._ids.get(topic)
-        others = self._copies.of_others(self._flow.name, self._flow.remote_topic(topic), partition)
-        return sorted(
-            name
-            for name, one in others.items()
-            if one.is_begun and ids is not None and not differ(one.target_id, ids[1])
-        )
+    def shared(self) -> dict[Log, list[str]]:
+        """Return the remote partitions that other flows have copied into, too, and which, as of the last look."""
+        remotes = {(self._flow.remote_topic(topic), number): self._ids.get(topic) for topic, number in self._wanted}
+        found = {
+            remote: fillers(self._copies, self._flow.name, remote, ids[1])
+            for remote, ids in remotes.items()
+            if ids is not None
+        }
+        return {remote: names for remote, names in found.items() if names}
 
     # --- answering ---------------------------------------------------------------------------------------------------
 

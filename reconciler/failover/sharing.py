@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from reconciler.checkpoints.fillers import fillers
 from reconciler.checkpoints.groups import Groups
 from reconciler.model.errors import Problem
 from reconciler.model.flow import Flow
 from reconciler.model.topology import Topology
-from reconciler.replicator.place import differ
 from reconciler.state.copies import Copies
 
 
@@ -28,15 +28,12 @@ def shared_copies(topology: Topology, flow: Flow, target: Groups) -> list[Proble
     copies = Copies(target.cluster)
     try:
         copies.refresh()
-        mine = {log: others & set(names) for log, names in copies.flows().items() if flow.name in names}
+        mine = [log for log, names in copies.flows().items() if flow.name in names]
         ids = target.ids({remote for remote, _ in mine})
         shared: dict[str, set[str]] = {}
-        for (remote, number), names in mine.items():
-            for name in names:
-                record = copies.get(name, remote, number)
-                # One that only announced a copy has copied nothing, and what was deleted since is nobody's.
-                if record is not None and record.is_begun and not differ(record.target_id, ids.get(remote)):
-                    shared.setdefault(remote, set()).add(name)
+        for log in mine:
+            if names := others.intersection(fillers(copies, flow.name, log, ids.get(log[0]))):
+                shared.setdefault(log[0], set()).update(names)
     finally:
         copies.close()
     return [

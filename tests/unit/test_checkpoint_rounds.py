@@ -79,7 +79,7 @@ class Words:
     """A translator to which all offsets are the same."""
 
     def __init__(self, *fillers: str) -> None:
-        self._fillers = list(fillers)
+        self._shared = {("east.orders", 0): list(fillers)} if fillers else {}
         self.asked: list[object] = []
 
     def refresh(self, logs: Collection[object], *, only: bool) -> None:
@@ -89,8 +89,8 @@ class Words:
     def downstream(self, _topic: str, _partition: int, offset: int) -> Translated:
         return Translated(offset, "record", "")
 
-    def fillers(self, _topic: str, _partition: int) -> list[str]:
-        return self._fillers
+    def shared(self) -> dict[tuple[str, int], list[str]]:
+        return self._shared
 
 
 def rounds_of(source: Cluster, target: Cluster, writer: Writer, words: Words) -> Any:
@@ -98,7 +98,7 @@ def rounds_of(source: Cluster, target: Cluster, writer: Writer, words: Words) ->
     made._flow, made._aliases, made._writer, made._translator = FLOW, ("east", "west"), writer, words
     made._source, made._target = Declared("east", ("e:1",)), Declared("west", ("w:1",))
     made._groups = {"east": source, "west": target}
-    made._settled, made._originals, made._committed_at, made._renew_after = Settled(), {}, {}, 1e9
+    made._settled, made._committed_at, made._renew_after = Settled(), {}, 1e9
     made._heart = SimpleNamespace(beat=lambda *_: None)
     return made
 
@@ -141,9 +141,9 @@ def test_other_flows_count_that_have_copied_into_the_topic_of_today() -> None:
         "before": CopyRecord("1", "6"),
     }
     copies = SimpleNamespace(of_others=lambda *asked: others if asked == ("f", "east.orders", 0) else {})
-    translator = translator_of(FLOW, copies=copies, ids={"orders": ("1", "7")})
-    assert translator.fillers("orders", 0) == ["same"]
-    assert translator.fillers("orders", 1) == []
+    wanted = {("orders", 0), ("orders", 1), ("gone", 0)}
+    translator = translator_of(FLOW, copies=copies, ids={"orders": ("1", "7")}, wanted=wanted)
+    assert translator.shared() == {("east.orders", 0): ["same"]}
 
 
 @pytest.mark.parametrize(
