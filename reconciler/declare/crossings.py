@@ -79,19 +79,16 @@ def _never_begun(drafts: Sequence[Draft]) -> Iterator[Located]:
 
 def _begun_nowhere(drafts: Sequence[Draft]) -> Iterator[Located]:
     """Where a copy is to begin is said of topics that are taken, by some flow that this is said of."""
-    unused: dict[Place, None] = {}
-    used: set[Place] = set()
+    taken: dict[Place, bool] = {}
     for draft in drafts:
         place = draft.settings["start"].place
         if place is None:
             continue
         for name, _ in draft.flow.start.offsets:
             at = place / "offsets" / name
-            unused.setdefault(at)
-            if draft.flow.topics.matches(name):
-                used.add(at)
-    for at in unused:
-        if at not in used:
+            taken[at] = taken.get(at, False) or draft.flow.topics.matches(name)
+    for at, is_taken in taken.items():
+        if not is_taken:
             message = f"no flow that begins so takes a topic {at.path[-1]}: nothing would begin there"
             yield at.problem(codes.WRONG_VALUE, message, "correct the name, or take the topic", at_key=True)
 

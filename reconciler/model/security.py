@@ -63,20 +63,17 @@ class SecretRef:
             where: whose secret it is, for the error.
 
         Raises:
-            EnvironmentFault: AB304, the variable is unset or the file cannot be read.
+            EnvironmentFault: AB304, the variable is unset or empty, or the file cannot be read.
         """
         if self.scheme == "env":
             value = os.environ.get(self.name)
-            if value is None:
-                raise EnvironmentFault(
-                    Problem("AB304", where, f"environment variable {self.name} is not set", f"set {self.name}")
-                )
-            if not value:
-                # As of a secret that CI does not have; what then follows says something else.
-                raise EnvironmentFault(
-                    Problem("AB304", where, f"environment variable {self.name} is empty", f"set {self.name}")
-                )
-            return value
+            if value:
+                return value
+            # An empty one is that of a secret that CI does not have; what then follows would say something else.
+            found = "is not set" if value is None else "is empty"
+            raise EnvironmentFault(
+                Problem("AB304", where, f"environment variable {self.name} {found}", f"set {self.name}")
+            )
         try:
             return Path(self.name).read_text(encoding="utf-8").rstrip("\r\n")
         except OSError as error:
