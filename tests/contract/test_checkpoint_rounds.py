@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import time
 import uuid
-from collections.abc import Callable, Collection
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 import pytest
@@ -243,10 +244,13 @@ def test_groups_inside_of_shifted_runs_go_on_at_the_same_record(
 ) -> None:
     """Where a broker wrote a marker twice, records of copies with identical offsets stand a little further back."""
     pair = Pair(source_cluster, target_cluster, "identical")
-    whole, calls = Filler.fill, itertools.count()
+    whole = Filler.fill
+    calls: defaultdict[Place, Iterator[int]] = defaultdict(itertools.count)
 
     async def sometimes_too_long(self: Filler, place: Place, info: TopicInfo, start: int, count: int) -> int:
-        overrun = 2 if next(calls) % 3 == 0 else 0
+        # By different numbers: what follows is filled so much less, and the same one again would be the same shift.
+        number = next(calls[place])
+        overrun = 2 + number % 2 if number % 3 == 0 else 0
         return await whole(self, place, info, start, count + overrun)
 
     monkeypatch.setattr(Filler, "fill", sometimes_too_long)
