@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from types import MappingProxyType
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from reconciler.model.committed import Log
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, PartitionStatus, Reason, TaskStatus, words
@@ -18,6 +20,9 @@ from reconciler.state import clients
 from reconciler.state.faults import in_words, is_refusal, unreachable
 
 _TIMEOUT = 10.0
+# A new leader may say for a moment that a log ends before records that it has.
+_SHORT_PATIENCE = 10.0
+_Key = tuple[str, str, int]
 _NOTHING: Mapping[tuple[str, str], str] = MappingProxyType({})
 
 
@@ -35,10 +40,16 @@ class Progress:
 
 
 class Goals:
-    """The source offset that each partition of each flow must reach."""
+    """The source offset that each partition of each flow must reach.
+
+    A source that loses records meanwhile, or whose topic is made anew, is to be copied up to where it ends then.
+    """
 
     def __init__(self) -> None:
-        self._ends: dict[tuple[str, str, int], int] = {}
+        self._ends: dict[_Key, int] = {}
+        self._specs: dict[str, FlowSpec] = {}
+        # Whose log was seen to end before its goal, and when first.
+        self._short: dict[_Key, float] = {}
 
     def add(self, spec: FlowSpec, places: Sequence[Place]) -> None:
         """Take the ends of `places` as they are now.
@@ -47,22 +58,8 @@ class Goals:
             Unreachable: AB310, the source does not answer.
             EnvironmentFault: AB313, it refuses to tell them.
         """
-        if not places:
-            return
-        admin, seconds = clients.make(AdminClient, spec.source), spec.source.clients.admin.patience(_TIMEOUT)
-        asked = {TopicPartition(place.topic, place.partition): OffsetSpec.latest() for place in places}
-        # Read committed: what an open transaction holds back cannot be copied yet.
-        answers = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=seconds)
-        for place, answer in answers.items():
-            try:
-                # No limit here: the request has one of its own.
-                self._ends[spec.flow.name, place.topic, place.partition] = answer.result().offset
-            except KafkaException as error:
-                if not is_refusal(error.args[0]):
-                    raise unreachable(spec.source, in_words(error.args[0])) from None
-                where = f"{spec.source.where}, {place.topic}/{place.partition}"
-                problem = Problem("AB313", where, f"its end offset is refused: {error.args[0].str()}", "grant DESCRIBE")
-                raise EnvironmentFault(problem) from None
+        self._specs[spec.flow.name] = spec
+        self._ends |= _ends(spec, [(place.topic, place.partition) for place in places])
 
     def progress(self, statuses: Iterable[TaskStatus], left_out: Mapping[tuple[str, str], str] = _NOTHING) -> Progress:
         """Compare the goals with what the tasks say.
@@ -72,6 +69,7 @@ class Goals:
             left_out: by flow and topic, why no task has it; it counts as parked.
         """
         known = {(s.flow, one.topic, one.partition): one for s, one in words(statuses, time.time())}
+        self._lower(known)
         missing = 0
         parked = []
         for key, end in self._ends.items():
@@ -84,8 +82,47 @@ class Goals:
                     parked.append((key[0], found))
         return Progress(missing, tuple(parked))
 
+    def _lower(self, known: Mapping[_Key, PartitionStatus]) -> None:
+        """Ask again for the ends of logs that tasks have seen end before their goals for some time."""
+        now = time.monotonic()
+        short = {
+            key
+            for key, end in self._ends.items()
+            if key in known and known[key].state is PartitionState.RUNNING and 0 <= known[key].end < end
+        }
+        self._short = {key: self._short.get(key, now) for key in short}
+        due = [key for key, since in self._short.items() if now - since >= _SHORT_PATIENCE]
+        for flow in {key[0] for key in due}:
+            self._short |= dict.fromkeys((key for key in due if key[0] == flow), now)
+            # Whoever does not answer is asked again then.
+            with contextlib.suppress(EnvironmentFault):
+                ends = _ends(self._specs[flow], [key[1:] for key in due if key[0] == flow])
+                self._ends |= {key: min(end, self._ends[key]) for key, end in ends.items()}
 
-def _left_out(key: tuple[str, str, int], end: int, left_out: Mapping[tuple[str, str], str]) -> PartitionStatus | None:
+
+def _ends(spec: FlowSpec, logs: Sequence[Log]) -> dict[_Key, int]:
+    """Return where logs end at a flow's source, for readers of committed records."""
+    if not logs:
+        return {}
+    found: dict[_Key, int] = {}
+    admin, seconds = clients.make(AdminClient, spec.source), spec.source.clients.admin.patience(_TIMEOUT)
+    asked = {TopicPartition(*log): OffsetSpec.latest() for log in logs}
+    # What an open transaction holds back cannot be copied yet.
+    answers = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=seconds)
+    for place, answer in answers.items():
+        try:
+            # No limit here: the request has one of its own.
+            found[spec.flow.name, place.topic, place.partition] = answer.result().offset
+        except KafkaException as error:
+            if not is_refusal(error.args[0]):
+                raise unreachable(spec.source, in_words(error.args[0])) from None
+            where = f"{spec.source.where}, {place.topic}/{place.partition}"
+            problem = Problem("AB313", where, f"its end offset is refused: {error.args[0].str()}", "grant DESCRIBE")
+            raise EnvironmentFault(problem) from None
+    return found
+
+
+def _left_out(key: _Key, end: int, left_out: Mapping[tuple[str, str], str]) -> PartitionStatus | None:
     """Return what to say of a partition that no task has; None when some task must have it."""
     flow, topic, partition = key
     why = left_out.get((flow, topic))

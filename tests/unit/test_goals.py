@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from reconciler.model.errors import AnabranchError, Problem, Unreachable
 from reconciler.model.status import PartitionState, PartitionStatus, Reason, TaskStatus
+from reconciler.replicator import goals as goals_module
 from reconciler.replicator.goals import Goals
 
 RUNNING, PARKED, OPENING = PartitionState.RUNNING, PartitionState.PARKED, PartitionState.OPENING
@@ -93,3 +97,66 @@ def test_what_another_run_has_counts_as_it_says_and_not_as_those_who_wait_for_it
     assert goals(p0=10).progress([other, waiting]).missing == 0
     assert goals(p0=11).progress([other, waiting]).missing == 1
     assert goals(p0=10).progress([waiting]).missing == 1
+
+
+class Source:
+    """A source's answers about where its logs end, and the time."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **ends: int) -> None:
+        self.ends = {("orders", int(name[1:])): end for name, end in ends.items()}
+        self.asked: list[list[tuple[str, int]]] = []
+        self.error: AnabranchError | None = None
+        self.now = 100.0
+        monkeypatch.setattr(goals_module, "_ends", self.answer)
+        monkeypatch.setattr(goals_module, "time", SimpleNamespace(time=time.time, monotonic=lambda: self.now))
+
+    def answer(self, _spec: object, logs: list[tuple[str, int]]) -> dict[tuple[str, str, int], int]:
+        self.asked.append(logs)
+        if self.error is not None:
+            raise self.error
+        return {("east-west", *log): self.ends[log] for log in logs}
+
+
+def short(number: int, position: int, end: int) -> TaskStatus:
+    return said([replace(partition(number, position), end=end)])
+
+
+def test_where_the_source_has_lost_records_its_new_end_is_the_goal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked itself, and not before some time: a new leader may be behind for a moment."""
+    source, wanted = Source(monkeypatch, p0=6), goals(p0=10)
+    wanted._specs = {"east-west": None}  # type: ignore[dict-item]
+    assert wanted.progress([short(0, 4, 5)]).missing == 1
+    source.now += 9
+    assert wanted.progress([short(0, 5, 5)]).missing == 1
+    assert source.asked == []
+    source.now += 1
+    assert wanted.progress([short(0, 5, 6)]).missing == 1
+    assert source.asked == [[("orders", 0)]]
+    assert wanted.progress([short(0, 6, 6)]).missing == 0
+
+
+def test_a_log_that_has_its_end_again_keeps_its_goal(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, wanted = Source(monkeypatch, p0=12), goals(p0=10)
+    wanted._specs = {"east-west": None}  # type: ignore[dict-item]
+    for end in (5, 10, 5):
+        assert wanted.progress([short(0, 5, end)]).missing == 1
+        source.now += 6
+    assert source.asked == []
+    source.now += 5
+    assert wanted.progress([short(0, 5, 5)]).missing == 1
+    # It is longer by now, and no more is to be reached than there was at the start.
+    assert (len(source.asked), wanted.progress([short(0, 10, 12)]).missing) == (1, 0)
+
+
+def test_a_source_that_does_not_answer_is_asked_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, wanted = Source(monkeypatch, p0=5), goals(p0=10)
+    wanted._specs = {"east-west": None}  # type: ignore[dict-item]
+    source.error = Unreachable(Problem("AB310", "east", "does not answer", ""))
+    assert wanted.progress([short(0, 5, 5)]).missing == 1
+    for _ in range(3):
+        source.now += 5
+        assert wanted.progress([short(0, 5, 5)]).missing == 1
+    assert len(source.asked) == 1
+    source.error = None
+    source.now += 5
+    assert wanted.progress([short(0, 5, 5)]).missing == 0
