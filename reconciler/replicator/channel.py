@@ -57,6 +57,7 @@ class Channel:
         reads_committed: whether records of open and aborted transactions are left out.
         filling: whether somebody fills a gap now.
         putting_aside: whether somebody puts a record aside now.
+        behind_since: when the source was first seen to end before the copy, if nothing else went wrong since (seconds).
         lost_at: when an answer was given up last (monotonic seconds).
         filled_offsets: offsets that were filled with markers in this round.
         newest_read: timestamp of the batch read last (ms), and when that was (monotonic seconds).
@@ -76,7 +77,6 @@ class Channel:
     ) -> None:
         self.place = place
         self._refused = refused
-        self.putting_aside = False
         self._form = self._whole = Form(batch_size, codec=codec)
         self._at_gap = at_gap
         self.sides: Sides | None = None
@@ -86,7 +86,7 @@ class Channel:
         self.opening = self.filled_offsets = 0
         self.retry_at = 0.0
         self.lost_at = self._answered_at = -math.inf
-        self.busy = self.filling = False
+        self.busy = self.filling = self.putting_aside = False
         self.behind_since: float | None = None
         self.newest_read = (-1, 0.0)
         self.queue = Queue()
@@ -155,8 +155,8 @@ class Channel:
         if self.state is PartitionState.PAUSED:
             return
         self.retry_at = now + self._pauses.after(state)
-        self.state = state
-        self.reason = reason
+        self.behind_since = self.behind_since if reason.code == "AB210" else None
+        self.state, self.reason = state, reason
 
     def _drop(self) -> None:
         """Forget what was read in this opening, and let no answer count for the next one."""

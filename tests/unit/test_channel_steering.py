@@ -104,3 +104,14 @@ def test_a_paused_channel_stays_paused_when_it_is_restarted() -> None:
     channel.pause()
     channel.retry_now()
     assert channel.state is PartitionState.PAUSED
+
+
+def test_patience_with_a_source_that_is_behind_counts_from_when_nothing_else_went_wrong() -> None:
+    channel = opened()
+    behind = Reason("AB210", "the source ends before its copy")
+    channel.behind_since = 5.0
+    channel.reopen(behind, 0.0)
+    channel.park(behind, 0.0)
+    assert channel.behind_since == 5.0
+    channel.reopen(OUTAGE, 0.0)
+    assert channel.behind_since is None
