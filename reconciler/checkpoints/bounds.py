@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata, OffsetSpec
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Bounds, Log
-from reconciler.model.errors import AnabranchError, EnvironmentFault, together
+from reconciler.model.errors import EnvironmentFault, together
 from reconciler.state import clients
 from reconciler.state.faults import is_refusal, no_connection, refused
 
@@ -37,6 +37,14 @@ _NO_LEADER = frozenset(
 
 _BITS = 2**64 - 1
 _Answers = Mapping[TopicPartition, Future[Any]]
+
+
+class TopicRefused(EnvironmentFault):
+    """We may not DESCRIBE or READ a topic: AB313. Others may be open to us."""
+
+
+Refusals = dict[str, TopicRefused]
+"""Why topics are closed to us, by their names."""
 
 
 class Topic(NamedTuple):
@@ -76,11 +84,12 @@ class Asker:
         longest = self._cluster.clients.admin.patience(self._seconds)
         return self._client.ask(lambda client, patience: client.list_topics(timeout=patience), seconds, longest)
 
-    def bounds(self, logs: Collection[Log]) -> dict[Log, Bounds]:
+    def bounds(self, logs: Collection[Log], refusals: Refusals | None = None) -> dict[Log, Bounds]:
         """Return the bounds of some partitions; those that are not there, or have no leader just now, are left out.
 
         Args:
             logs: topics and numbers of partitions; of a topic that is not there nobody can be asked.
+            refusals: takes why we may not DESCRIBE topics, by topic; None raises that.
 
         Raises:
             Unreachable: AB310, the cluster does not answer.
@@ -90,8 +99,8 @@ class Asker:
             return {}
         # Both are under way at the same time. Ends are asked for behind them: what is stable now is so later, too.
         under_way = self._asked(logs, OffsetSpec.earliest()), self._asked(logs, OffsetSpec.latest(), committed=True)
-        starts, stable = (self._told(answers) for answers in under_way)
-        ends = self._told(self._asked(logs, OffsetSpec.latest()))
+        starts, stable = (self._told(answers, refusals) for answers in under_way)
+        ends = self._told(self._asked(logs, OffsetSpec.latest()), refusals)
         return {
             log: Bounds(start, max(start, stable[log]), ends[log])
             for log, start in starts.items()
@@ -113,8 +122,12 @@ class Asker:
         found = self._told(self._asked(logs, OffsetSpec.for_timestamp(milliseconds)))
         return {log: offset if offset >= 0 else None for log, offset in found.items()}
 
-    def topics(self, names: Collection[str]) -> dict[str, Topic]:
+    def topics(self, names: Collection[str], refusals: Refusals | None = None) -> dict[str, Topic]:
         """Return what topics of some names are; those that are not there are left out.
+
+        Args:
+            names: of which ones.
+            refusals: as for `bounds`.
 
         Raises:
             AnabranchError: as `bounds` says.
@@ -122,12 +135,19 @@ class Asker:
         if not names:
             return {}
         answers = self._client.get().describe_topics(TopicCollection(list(names)), request_timeout=self._seconds)
-        told = {name: self._answer(name, answer, _NOT_THERE) for name, answer in answers.items()}
-        return {
-            name: Topic(_known(found.topic_id), len(found.partitions))
-            for name, found in told.items()
-            if found is not None
-        }
+        found: dict[str, Topic] = {}
+        errors: Refusals = {} if refusals is None else refusals
+        for name, answer in answers.items():
+            try:
+                told = self._answer(name, answer, _NOT_THERE)
+            except TopicRefused as error:
+                errors[name] = error
+                continue
+            if told is not None:
+                found[name] = Topic(_known(told.topic_id), len(told.partitions))
+        if errors and refusals is None:
+            raise together([errors[name] for name in sorted(errors)])
+        return found
 
     def _asked(self, logs: Collection[Log], spec: OffsetSpec, *, committed: bool = False) -> list[_Answers]:
         """Ask for an offset of each partition, and wait for nothing."""
@@ -140,20 +160,20 @@ class Asker:
             for portion in _portions(list(logs))
         ]
 
-    def _told(self, asked: Sequence[_Answers]) -> dict[Log, int]:
+    def _told(self, asked: Sequence[_Answers], refusals: Refusals | None = None) -> dict[Log, int]:
         """Wait for answers."""
         found: dict[Log, int] = {}
-        errors: dict[str, AnabranchError] = {}
+        errors: Refusals = {} if refusals is None else refusals
         for answers in asked:
             for place, answer in answers.items():
                 try:
                     told = self._answer(place.topic, answer, _NOT_THERE | _NO_LEADER)
-                except EnvironmentFault as error:
+                except TopicRefused as error:
                     errors[place.topic] = error
                     continue
                 if told is not None:
                     found[place.topic, place.partition] = int(told.offset)
-        if errors:
+        if errors and refusals is None:
             raise together([errors[topic] for topic in sorted(errors)])
         return found
 
@@ -167,7 +187,7 @@ class Asker:
         if error.code() in none:
             return None
         if is_refusal(error):
-            raise EnvironmentFault(refused(self._cluster, "DESCRIBE", f"topic {topic}")) from None
+            raise TopicRefused(refused(self._cluster, "DESCRIBE", f"topic {topic}")) from None
         if (client := self._client.client) is not None:
             client.poll(0)
         raise no_connection(self._cluster, error, tuple(self._client.reports.errors)) from None

@@ -10,6 +10,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from reconciler.checkpoints.bounds import TopicRefused
 from reconciler.checkpoints.emit import CheckpointWriter, HeartbeatWriter
 from reconciler.checkpoints.formats import Checkpoint, CheckpointKey
 from reconciler.checkpoints.groups import Groups
@@ -20,6 +21,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Committed, Move
 from reconciler.model.errors import Problem
 from reconciler.model.flow import Flow
+from reconciler.model.translation import Translated
 
 HAS_MEMBERS = "AB626"
 _OFTEN = 24 * 3600.0
@@ -66,7 +68,7 @@ class Rounds:
         self._target = target
         self._flow = flow
         self._aliases = aliases
-        self._translator = Translator(source, target, flow)
+        self._translator = Translator(source, target, flow, one_by_one=True)
         self._writer = CheckpointWriter(target, flow.source, flow.checkpoints_separator)
         self._heart = HeartbeatWriter(target, flow.source, flow.target, flow=flow.name)
         # By alias; made in the first round that needs them.
@@ -95,7 +97,7 @@ class Rounds:
         against = {name: problem for name in taken if (problem := there.against(name, kinds, may_create=True))}
         told, hidden = there.told([name for name in taken if name not in against])
         groups = [name for name in taken if name not in against and name not in hidden]
-        checkpoints, unknown = self._translated([one for one in told if self._takes(one.topic)])
+        checkpoints, unknown, closed = self._translated([one for one in told if self._takes(one.topic)])
         # Another process may have had the turn, or believe to have it; other flows write there, too.
         known, standing = self._writer.known, self._writer.refresh()
         self._settled.forget(known, standing)
@@ -115,7 +117,7 @@ class Rounds:
             taken_back=taken_back,
             committed=done,
             present=present,
-            problems=tuple(dict.fromkeys([*against.values(), *hidden.values(), *unseen, *shared, *failed])),
+            problems=tuple(dict.fromkeys([*against.values(), *hidden.values(), *unseen, *closed, *shared, *failed])),
         )
 
     def _groups_of(self, cluster: Cluster) -> Groups:
@@ -129,21 +131,30 @@ class Rounds:
     def _takes(self, topic: str) -> bool:
         return self._flow.takes(topic, self._aliases)
 
-    def _translated(self, committed: Iterable[Committed]) -> tuple[list[Checkpoint], dict[str, str]]:
-        """Return positions as checkpoints, and by topic why some have no place at the target."""
+    def _translated(
+        self, committed: Iterable[Committed]
+    ) -> tuple[list[Checkpoint], dict[str, str], Collection[Problem]]:
+        """Return positions as checkpoints, by topic why some have no place at the target, and what is closed to us."""
         found: list[Checkpoint] = []
         unknown: dict[str, str] = {}
         all_of_them = list(committed)
         # Of a topic that nobody reads any more nothing is asked: it may be gone, with the permission to ask for it.
         self._translator.refresh({(one.topic, one.partition) for one in all_of_them}, only=True)
+        topics = {one.topic for one in all_of_them}
+        closed = {topic: problem for topic, problem in self._translator.closed.items() if topic in topics}
         for one in all_of_them:
-            there = self._translator.downstream(one.topic, one.partition, one.offset)
+            try:
+                there = self._translator.downstream(one.topic, one.partition, one.offset)
+            except TopicRefused as error:
+                # It may be described, and not read where nothing else tells what stands there.
+                (closed[one.topic],) = error.problems
+                there = Translated(None, "unknown", closed[one.topic].message)
             if there.offset is None:
                 unknown.setdefault(one.topic, f"{one.topic}/{one.partition} of group {one.group}: {there.why}")
                 continue
             remote = self._flow.remote_topic(one.topic)
             found.append(Checkpoint(one.group, remote, one.partition, one.offset, there.offset, one.metadata))
-        return found, unknown
+        return found, unknown, closed.values()
 
     def _not_shared(self, checkpoints: Sequence[Checkpoint]) -> tuple[list[Checkpoint], list[Problem]]:
         """Leave out positions in copies that other flows fill, too.

@@ -10,17 +10,18 @@ Everything is as of the last `refresh`. Answers about the same topic at the same
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from types import TracebackType
 
-from reconciler.checkpoints.bounds import Asker, Topic
 from reconciler.checkpoints.fillers import fillers
+from reconciler.checkpoints.gaps import Gaps
 from reconciler.checkpoints.history import History
-from reconciler.checkpoints.pairing import paired
-from reconciler.checkpoints.runs import At, Behind, Between, Found, Point, Run
-from reconciler.checkpoints.walk import TooFar, Walker
+from reconciler.checkpoints.runs import At, Behind, Between, Found, Point
+from reconciler.checkpoints.sides import Sides
+from reconciler.checkpoints.walk import Walker
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Bounds, Log
+from reconciler.model.errors import Problem
 from reconciler.model.flow import Flow
 from reconciler.model.runs import CopyRecord
 from reconciler.model.translation import How, Question, Translated, Way
@@ -30,8 +31,6 @@ from reconciler.state.ownership import Ownership
 
 _SECONDS = 10.0
 _MOST_RECORDS = 2_000_000
-# Of a source that cannot be asked.
-_ANY = Bounds(0, 2**63 - 1, 2**63 - 1)
 
 
 class Translator:
@@ -44,6 +43,7 @@ class Translator:
         flow: which one.
         seconds: how long a cluster may be silent.
         most: how many records of one partition are read at most where nothing tells what stands in them.
+        one_by_one: whether a topic that we may not look at is `unknown` and in `closed`, and no error for all.
     """
 
     def __init__(
@@ -54,30 +54,28 @@ class Translator:
         *,
         seconds: float = _SECONDS,
         most: int = _MOST_RECORDS,
+        one_by_one: bool = False,
     ) -> None:
         self._flow = flow
         self._most = most
-        self._reads_committed = flow.isolation_level == "read_committed"
-        self._source = None if source is None else Asker(source, seconds)
-        self._target = Asker(target, seconds)
-        self._originals = None if source is None else Walker(source, committed=self._reads_committed, seconds=seconds)
+        self._has_source = source is not None
+        self._sides = Sides(source, target, flow, seconds, one_by_one=one_by_one)
+        reads_committed = flow.isolation_level == "read_committed"
+        self._originals = None if source is None else Walker(source, committed=reads_committed, seconds=seconds)
         self._remotes = Walker(target, committed=True, seconds=seconds)
+        self._gaps = Gaps(flow, self._originals, self._remotes, most)
         self._history = History(target, flow.source, seconds)
         self._copies = Copies(target)
         self._ownership = Ownership(target, seconds)
         self._wanted: set[Log] = set()
         self._modes: dict[str, str] = {}
-        # As their readers have them: `stable` is where what is copied ends.
-        self._at_source: dict[Log, Bounds] = {}
-        self._at_target: dict[Log, Bounds] = {}
-        self._ids: dict[str, tuple[str | None, str | None]] = {}
-        self._why_not: dict[str, str] = {}
         self._of_others: dict[Log, str] = {}
+        # Where copies end of which more is told.
+        self._lost_from: dict[Log, int] = {}
         # What reading has told since the last look, so that nobody reads it twice: the first record behind a position
-        # at the source, where those are that were never copied, and what could not be told.
+        # at the source, and where those are that were never copied.
         self._next: dict[tuple[Log, int], int | None] = {}
         self._uncopied: dict[tuple[Log, Way], Behind | None] = {}
-        self._untold: set[tuple[Log, Between]] = set()
 
     def __enter__(self) -> Translator:
         return self
@@ -87,7 +85,7 @@ class Translator:
 
     def close(self) -> None:
         """Close the connections."""
-        for one in (self._source, self._target, self._originals, self._remotes, self._history, self._copies):
+        for one in (self._sides, self._originals, self._remotes, self._history, self._copies):
             if one is not None:
                 one.close()
 
@@ -115,50 +113,26 @@ class Translator:
             owners = {topic: owned.get(self._flow.remote_topic(topic)) for topic in topics}
             # What nobody has chosen yet is asked for again: it may be by then.
             self._modes |= {topic: one.offsets for topic, one in owners.items() if one is not None}
-        for read in (self._next, self._uncopied, self._untold):
-            read.clear()
-        there = self._look_for(topics)
-        wanted = {log for log in logs if log[0] in there and log[1] < there[log[0]]}
-        for known in (self._at_source, self._at_target):
-            for log in logs:
-                known.pop(log, None)
-        # What is at the target before this, the syncs that are read later tell of.
-        remotes = {(self._flow.remote_topic(topic), partition): (topic, partition) for topic, partition in wanted}
-        self._at_target |= {remotes[remote]: one for remote, one in self._target.bounds(remotes).items()}
-        here = dict.fromkeys(wanted, _ANY) if self._source is None else self._source.bounds(wanted)
-        self._at_source |= {log: one.read(committed=self._reads_committed) for log, one in here.items()}
+        self._next.clear()
+        self._uncopied.clear()
+        self._gaps.look_again()
+        wanted = self._sides.look(logs)
         self._copies.refresh()
         if any(self._mode(topic) != "identical" for topic in topics):
             self._history.refresh()
+        ends = {log: end.target for log in wanted if (end := self._history.runs(log).end) is not None}
+        lost = self._sides.lost(ends)
+        for log in logs:
+            self._lost_from.pop(log, None)
+        self._lost_from |= lost
         self._see_what_is_told_of_others(wanted)
-
-    def _look_for(self, topics: Collection[str]) -> dict[str, int]:
-        """Return how many partitions topics have that are there on both sides; note why others have no answers."""
-        remotes = {topic: self._flow.remote_topic(topic) for topic in topics}
-        there = self._target.topics(set(remotes.values()))
-        here = (
-            {topic: Topic(None, there[remote].partitions) for topic, remote in remotes.items() if remote in there}
-            if self._source is None
-            else self._source.topics(topics)
-        )
-        found: dict[str, int] = {}
-        for topic, remote in remotes.items():
-            self._why_not.pop(topic, None)
-            if remote not in there:
-                self._why_not[topic] = f"there is no topic {remote} at {self._flow.target}"
-            elif topic not in here:
-                self._why_not[topic] = f"there is no topic {topic} at {self._flow.source}"
-            else:
-                self._ids[topic] = here[topic].topic_id, there[remote].topic_id
-                found[topic] = min(here[topic].partitions, there[remote].partitions)
-        return found
 
     def _see_what_is_told_of_others(self, logs: Collection[Log]) -> None:
         """Find the partitions of which nothing is told, as one side's topic was made anew under the same name."""
         for log in logs:
             self._of_others.pop(log, None)
             topic, remote = log[0], self._flow.remote_topic(log[0])
-            source_id, target_id = self._ids[topic]
+            source_id, target_id = self._sides.ids[topic]
             for told_source, told_target in self._ids_told(log):
                 if differ(told_source, source_id):
                     self._of_others[log] = f"{remote} holds records of another topic {topic}, which was made anew"
@@ -175,9 +149,16 @@ class Translator:
     def _record(self, log: Log) -> CopyRecord | None:
         return self._copies.get(self._flow.name, self._flow.remote_topic(log[0]), log[1])
 
+    @property
+    def closed(self) -> Mapping[str, Problem]:
+        """Why we may not look at topics, by their names at the source, as of the last `refresh`."""
+        return self._sides.closed
+
     def shared(self) -> dict[Log, list[str]]:
         """Return the remote partitions that other flows have copied into, too, and which, as of the last look."""
-        remotes = {(self._flow.remote_topic(topic), number): self._ids.get(topic) for topic, number in self._wanted}
+        remotes = {
+            (self._flow.remote_topic(topic), number): self._sides.ids.get(topic) for topic, number in self._wanted
+        }
         found = {
             remote: fillers(self._copies, self._flow.name, remote, ids[1])
             for remote, ids in remotes.items()
@@ -221,17 +202,20 @@ class Translator:
         if log not in self._wanted:
             self._wanted.add(log)
             self._look({log})
-        if (why := self._why_not.get(log[0]) or self._of_others.get(log)) is not None:
+        if (why := self._sides.why_not.get(log[0]) or self._of_others.get(log)) is not None:
             return Translated(None, "unknown", why)
-        if log not in self._at_source or log not in self._at_target:
+        if log not in self._sides.at_source or log not in self._sides.at_target:
             why = f"there is no partition {log[1]} of {log[0]} on both sides, or it has no leader"
             return Translated(None, "unknown", why)
         if self._is_identical(log):
             record = self._record(log)
-            if record is None and self._source is None and self._mode(log[0]) != "identical":
+            if record is None and not self._has_source and self._mode(log[0]) != "identical":
                 return Translated(None, "unknown", self._nothing_tells(log))
             return self._by_record(log, offset, way, record or CopyRecord(None, None))
         found = self._found(log, offset, way)
+        if way == "downstream" and (lost := self._lost_from.get(log)) is not None and _needed(found) > lost:
+            why = f"{self._other_side(log, way)[1]} ends at {lost}, and has lost what it held behind that"
+            return Translated(lost, "ahead", why)
         if isinstance(found, At):
             return self._checked(log, found.offset, "record", way)
         if isinstance(found, Behind):
@@ -258,8 +242,8 @@ class Translator:
 
     def _other_side(self, log: Log, way: Way) -> tuple[Bounds, str]:
         if way == "downstream":
-            return self._at_target[log], f"{self._flow.remote_topic(log[0])}/{log[1]}"
-        return self._at_source[log], f"{log[0]}/{log[1]}"
+            return self._sides.at_target[log], f"{self._flow.remote_topic(log[0])}/{log[1]}"
+        return self._sides.at_source[log], f"{log[0]}/{log[1]}"
 
     # --- identical offsets -------------------------------------------------------------------------------------------
 
@@ -269,9 +253,9 @@ class Translator:
             why = f"{name} holds records of a topic {log[0]} that is deleted before {record.origin}"
             return Translated(None, "expired", why)
         found = record.runs.to_target(offset) if way == "downstream" else record.runs.to_source(offset)
-        here, there = self._at_source[log], self._other_side(log, way)[0]
-        here = here if way == "downstream" else self._at_target[log]
-        if way == "upstream" and self._source is None:
+        here, there = self._sides.at_source[log], self._other_side(log, way)[0]
+        here = here if way == "downstream" else self._sides.at_target[log]
+        if way == "upstream" and not self._has_source:
             # Where the copy ends tells up to where the source is copied, and nothing else does.
             copied = record.runs.to_source(here.stable)
             there = Bounds(0, copied, copied)
@@ -306,11 +290,10 @@ class Translator:
             if (log, way) not in self._uncopied:
                 self._uncopied[log, way] = self._before_all(log, way)
             return self._uncopied[log, way] or found
-        if (log, found) in self._untold or (found.high is None and self._history.is_behind):
+        if found.high is None and self._history.is_behind:
             return found
-        pairs = self._read(log, found)
+        pairs = self._gaps.read(log, found, (self._sides.at_source[log].start, self._sides.at_target[log].start))
         if pairs is None:
-            self._untold.add((log, found))
             return found
         runs.fill(found, pairs)
         return look(offset)
@@ -322,44 +305,21 @@ class Translator:
 
     def _before_all(self, log: Log, way: Way) -> Behind | None:
         """Return where all are of a partition of which nothing was ever copied; None where that cannot be told."""
-        here, there = self._at_source[log], self._at_target[log]
+        here, there = self._sides.at_source[log], self._sides.at_target[log]
         remote = self._flow.remote_topic(log[0]), log[1]
-        if self._history.is_behind or not self._is_empty(self._remotes, remote, (there.start, there.stable)):
+        if self._history.is_behind or not self._remotes.is_empty(remote, (there.start, there.stable)):
             return None
         # Where its copy will begin the flow says, which matters to nobody where there is nothing.
         if way == "upstream" and (
-            self._originals is None or not self._is_empty(self._originals, log, (here.start, here.stable))
+            self._originals is None or not self._originals.is_empty(log, (here.start, here.stable))
         ):
             return None
         return Behind(here.start if way == "downstream" else here.stable, there.stable)
 
-    def _read(self, log: Log, gap: Between) -> list[Run] | None:
-        """Return what stands in a gap of what is told, by reading it on both sides; None where that cannot be told."""
-        if self._originals is None:
-            return None
-        low, high = gap.low or Point(0, 0), gap.high
-        ends = (None, None) if high is None else high
-        here = max(low.source, self._at_source[log].start), ends[0]
-        there = max(low.target, self._at_target[log].start), ends[1]
-        remote = self._flow.remote_topic(log[0]), log[1]
-        # Mostly there is nothing on one of the sides.
-        if self._is_empty(self._originals, log, here) or self._is_empty(self._remotes, remote, there):
-            return []
-        try:
-            originals = self._originals.seen(*log, *here, self._most)
-            return paired(gap, originals, self._remotes.seen(*remote, *there, self._most))
-        except TooFar:
-            return None
-
-    @staticmethod
-    def _is_empty(walker: Walker, log: Log, part: tuple[int, int | None]) -> bool:
-        begin, end = part
-        return (end is not None and begin >= end) or walker.first(*log, *part) is None
-
     def _nothing_tells(self, log: Log) -> str:
         if self._history.is_behind:
             return f"a transaction in {self._history.topic} is not ended yet; ask again"
-        without = "not known without the source: " if self._source is None else ""
+        without = "not known without the source: " if not self._has_source else ""
         if not len(self._history.runs(log)):
             return f"{without}no offset sync in {self._history.topic} tells of {log[0]}/{log[1]}"
         if without:
@@ -373,7 +333,7 @@ class Translator:
         """Return the answer for what is behind all that was copied."""
         if self._history.is_behind:
             return Translated(None, "unknown", self._nothing_tells(log))
-        here, there = self._at_source[log], self._at_target[log]
+        here, there = self._sides.at_source[log], self._sides.at_target[log]
         # Before the look at the syncs; what came since is told by them, if it is told in time.
         end = found.end if self._history.runs(log).may_repeat else max(there.stable, found.end)
         if way == "upstream":
@@ -391,8 +351,13 @@ class Translator:
         """Return the first record at the source that is not copied; None where there is none yet."""
         if self._originals is None:
             return position
-        if position >= self._at_source[log].stable:
+        if position >= self._sides.at_source[log].stable:
             return None
         if (log, position) not in self._next:
             self._next[log, position] = self._originals.first(*log, position)
         return self._next[log, position]
+
+
+def _needed(found: Found) -> int:
+    """Return where a copy ends at least of which that is true; 0 where that is not known."""
+    return found.offset + 1 if isinstance(found, At) else found.end if isinstance(found, Behind) else 0

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
+from reconciler.checkpoints.bounds import TopicRefused
 from reconciler.checkpoints.pairing import Seen
 from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault
+from reconciler.model.committed import Log
 from reconciler.state import clients
 from reconciler.state.faults import no_connection, refused, unreachable
 
@@ -81,7 +82,7 @@ class Walker:
                     deadline = time.monotonic() + self._seconds
                     yield message
                 elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                    raise EnvironmentFault(refused(self._cluster, "READ", f"topic {topic}"))
+                    raise TopicRefused(refused(self._cluster, "READ", f"topic {topic}"))
             reports = self._clients.reports
             if reports.not_let_in or (time.monotonic() > deadline and reports.errors):
                 raise no_connection(self._cluster, reports.errors[-1], tuple(reports.errors))
@@ -116,6 +117,15 @@ class Walker:
             if message.error() is None:
                 return int(message.offset() or 0)
         return None
+
+    def is_empty(self, log: Log, part: tuple[int, int | None]) -> bool:
+        """Tell whether a part of a partition, up to an offset or to the end as it is now, holds no record.
+
+        Raises:
+            AnabranchError: as `messages` says.
+        """
+        begin, end = part
+        return (end is not None and begin >= end) or self.first(*log, *part) is None
 
     def close(self) -> None:
         """Close the connection."""

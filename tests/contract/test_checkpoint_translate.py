@@ -5,20 +5,26 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import time
 import uuid
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
 from confluent_kafka import Message, Producer
 
-from reconciler.checkpoints import history
+from reconciler.checkpoints import gaps, history
+from reconciler.checkpoints.bounds import Asker, Refusals
+from reconciler.checkpoints.pairing import Seen
 from reconciler.checkpoints.translate import Translator
+from reconciler.checkpoints.walk import TooFar, Walker
 from reconciler.cli.offsets_translate import translate
 from reconciler.embedded import EmbeddedCluster, running
+from reconciler.model.committed import Bounds, Log
 from reconciler.model.names import syncs_topic
 from reconciler.model.translation import Translated, Way
 from reconciler.replicator import committing
@@ -144,6 +150,53 @@ def test_what_is_too_much_to_be_read_is_not_guessed(world: World, monkeypatch: p
         found = translator.downstream(topic, 0, 0)
     assert (found.offset, found.how) == (None, "unknown")
     assert "more than 10 records" in found.why
+
+
+def test_what_was_read_in_vain_is_not_read_again_in_each_round(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    thinned(world, monkeypatch, keep=(-1,), told=True)
+    spec, topic = world.spec, world.written["plain"].topic
+    read: list[int] = []
+
+    def slow(self: Walker, topic: str, partition: int, first: int, end: int | None, most: int) -> list[Seen]:
+        read.append(first)
+        time.sleep(0.5)
+        raise TooFar
+
+    monkeypatch.setattr(Walker, "seen", slow)
+    with Translator(spec.source, spec.target, spec.flow) as translator:
+        for _ in range(5):
+            translator.refresh()
+            assert translator.downstream(topic, 0, 0).how == "unknown"
+        assert len(read) == 1
+        # Some day it is.
+        now = time.monotonic()
+        monkeypatch.setattr(gaps, "time", SimpleNamespace(monotonic=lambda: now + 3600))
+        translator.refresh()
+        assert translator.downstream(topic, 0, 0).how == "unknown"
+    assert len(read) == 2
+
+
+def test_where_a_copy_has_lost_what_is_told_of_it_is_its_end(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after an election of a replica that was not in sync."""
+    spec, topic, remote, pairs = world.spec, world.written["plain"].topic, world.remote("plain"), world.truth("plain")
+    whole, kept = Asker.bounds, pairs[-5][1]
+
+    def less(self: Asker, logs: Collection[Log], refusals: Refusals | None = None) -> dict[Log, Bounds]:
+        return {
+            log: replace(one, stable=min(one.stable, kept), end=min(one.end, kept)) if log[0] == remote else one
+            for log, one in whole(self, logs, refusals).items()
+        }
+
+    monkeypatch.setattr(Asker, "bounds", less)
+    with Translator(spec.source, spec.target, spec.flow) as translator:
+        assert translator.downstream(topic, 0, pairs[-6][0]) == Translated(pairs[-6][1], "record")
+        for source in (pairs[-5][0], pairs[-1][0], pairs[-1][0] + 1):
+            found = translator.downstream(topic, 0, source)
+            assert (found.offset, found.how) == (kept, "ahead")
+            assert f"ends at {kept}, and has lost" in found.why
+        monkeypatch.undo()
+        translator.refresh()
+        assert translator.downstream(topic, 0, pairs[-5][0]) == Translated(kept, "record")
 
 
 def test_a_command_tells_the_same_as_text_csv_and_json(

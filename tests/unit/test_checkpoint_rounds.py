@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from reconciler.checkpoints.bounds import Refusals, Topic, TopicRefused
 from reconciler.checkpoints.formats import Checkpoint, CheckpointKey
 from reconciler.checkpoints.rounds import Rounds
+from reconciler.checkpoints.sides import Sides
 from reconciler.checkpoints.syncing import Settled
 from reconciler.checkpoints.translate import Translator
 from reconciler.model.cluster import Cluster as Declared
-from reconciler.model.committed import Committed, Move
+from reconciler.model.committed import Bounds, Committed, Log, Move
 from reconciler.model.errors import Problem
 from reconciler.model.flow import Delivery, Flow, OffsetsMode
 from reconciler.model.groups import GroupRules
@@ -27,8 +30,10 @@ FLOW = Flow("f", "east", "west", Selection(("orders",)), groups=GroupRules(("b.*
 class Cluster:
     """The groups of a cluster: what they have committed, and which of them do not tell."""
 
-    def __init__(self, committed: Mapping[str, int], topic: str, hidden: Collection[str] = ()) -> None:
-        self._committed, self._topic, self._hidden = committed, topic, hidden
+    def __init__(
+        self, committed: Mapping[str, int], topic: str, hidden: Collection[str] = (), others: Mapping[str, str] = {}
+    ) -> None:
+        self._committed, self._topic, self._hidden, self._others = committed, topic, hidden, others
         self.partitions = {topic: 1}
         self.asked: list[str] = []
         self.done: list[tuple[str, int]] = []
@@ -45,7 +50,8 @@ class Cluster:
         self.asked += groups
         found = [one for one in groups if one in self._committed and one not in self._hidden]
         wrong = {one: Problem("AB313", one, "hidden", "") for one in groups if one in self._hidden}
-        return [Committed(one, self._topic, 0, self._committed[one], "", None) for one in found], wrong
+        topics = [self._others.get(one, self._topic) for one in found]
+        return [Committed(one, topic, 0, self._committed[one]) for one, topic in zip(found, topics, strict=True)], wrong
 
     def commit(self, moves: Mapping[str, Sequence[Move]]) -> dict[Move, Problem]:
         self.done += [(one.owner, one.after) for some in moves.values() for one in some]
@@ -78,24 +84,28 @@ class Writer:
 class Words:
     """A translator to which all offsets are the same."""
 
-    def __init__(self, *fillers: str) -> None:
+    def __init__(self, *fillers: str, closed: Mapping[str, Problem] | None = None, unread: str = "") -> None:
         self._shared = {("east.orders", 0): list(fillers)} if fillers else {}
         self.asked: list[object] = []
+        self.closed = closed or {}
+        self._unread = unread
 
     def refresh(self, logs: Collection[object], *, only: bool) -> None:
         assert only
         self.asked.append(logs)
 
-    def downstream(self, _topic: str, _partition: int, offset: int) -> Translated:
-        return Translated(offset, "record", "")
+    def downstream(self, topic: str, _partition: int, offset: int) -> Translated:
+        if topic == self._unread:
+            raise TopicRefused(Problem("AB313", topic, "not READ", ""))
+        return Translated(None, "unknown", "closed") if topic in self.closed else Translated(offset, "record", "")
 
     def shared(self) -> dict[tuple[str, int], list[str]]:
         return self._shared
 
 
-def rounds_of(source: Cluster, target: Cluster, writer: Writer, words: Words) -> Any:
+def rounds_of(source: Cluster, target: Cluster, writer: Writer, words: Words, flow: Flow = FLOW) -> Any:
     made: Any = object.__new__(Rounds)
-    made._flow, made._aliases, made._writer, made._translator = FLOW, ("east", "west"), writer, words
+    made._flow, made._aliases, made._writer, made._translator = flow, ("east", "west"), writer, words
     made._source, made._target = Declared("east", ("e:1",)), Declared("west", ("w:1",))
     made._groups = {"east": source, "west": target}
     made._settled, made._committed_at, made._renew_after = Settled(), {}, 1e9
@@ -115,6 +125,88 @@ def test_a_group_that_does_not_tell_is_named_and_the_others_go_on() -> None:
     assert {key.group for key in writer.known} == {"old", "books", "reports", "billing", "bare"}
     assert "reports" not in source.asked
     assert (done.groups, done.written, done.taken_back, done.committed) == (2, 2, 1, 1)
+
+
+def test_topics_that_are_closed_to_us_are_named_and_groups_of_others_go_on() -> None:
+    """One may not be described, and another not be read, where syncs do not tell what stands in it."""
+    flow = replace(FLOW, topics=Selection((".*",)))
+    source = Cluster({"billing": 5, "books": 6, "bare": 7}, "orders", others={"books": "secret", "bare": "unread"})
+    source.partitions |= {"secret": 1, "unread": 1}
+    closed = {
+        "secret": Problem("AB313", "secret", "not DESCRIBE", ""),
+        "of-before": Problem("AB313", "of-before", "", ""),
+    }
+    writer = Writer("books")
+    writer.known |= {one.key: one for one in [Checkpoint("books", "east.secret", 0, 3, 3)]}
+    done = rounds_of(source, Cluster({}, "x"), writer, Words(closed=closed, unread="unread"), flow).round()
+    assert [one.where for one in done.problems] == ["secret", "unread"]
+    assert done.unknown == {
+        "secret": "secret/0 of group books: closed",
+        "unread": "unread/0 of group bare: not READ",
+    }
+    # What was told of it before stays.
+    assert {(key.group, key.topic) for key in writer.known} == {("billing", "east.orders"), ("books", "east.secret")}
+
+
+class Asked:
+    """An asker of which some topics are not to be described, or their partitions not."""
+
+    def __init__(self, *, no_topic: str = "", no_bounds: str = "") -> None:
+        self._no_topic, self._no_bounds = no_topic, no_bounds
+        self.end = 9
+
+    def topics(self, names: Collection[str], refusals: Refusals) -> dict[str, Topic]:
+        refusals |= {name: refusal(name) for name in names if name == self._no_topic}
+        return {name: Topic("id", 1) for name in names if name != self._no_topic}
+
+    def bounds(self, logs: Collection[Log], refusals: Refusals | None = None) -> dict[Log, Bounds]:
+        if refusals is not None:
+            refusals |= {topic: refusal(topic) for topic, _ in logs if topic == self._no_bounds}
+        return {log: Bounds(0, self.end, self.end) for log in logs if log[0] != self._no_bounds}
+
+
+def refusal(topic: str) -> TopicRefused:
+    return TopicRefused(Problem("AB313", topic, f"not DESCRIBE on {topic}", ""))
+
+
+def sides_of(source: Asked, target: Asked, *, one_by_one: bool) -> Any:
+    made: Any = Sides(Declared("east", ("e:1",)), Declared("west", ("w:1",)), FLOW, 1.0, one_by_one=one_by_one)
+    made._source, made._target = source, target
+    return made
+
+
+CLOSED = [
+    ({"no_topic": "a"}, {}),
+    ({"no_bounds": "a"}, {}),
+    ({}, {"no_topic": "east.a"}),
+    ({}, {"no_bounds": "east.a"}),
+]
+
+
+@pytest.mark.parametrize(("source", "target"), CLOSED)
+def test_a_topic_that_is_closed_on_one_side_leaves_the_others(source: dict[str, str], target: dict[str, str]) -> None:
+    logs = {("a", 0), ("b", 0), ("b", 1)}
+    sides = sides_of(Asked(**source), Asked(**target), one_by_one=True)
+    assert sides.look(logs) == {("b", 0)}
+    assert list(sides.closed) == ["a"]
+    assert sides.why_not["a"].startswith("not DESCRIBE on ")
+    assert ("b", 0) in sides.at_source
+    assert ("b", 0) in sides.at_target
+    with pytest.raises(TopicRefused, match="not DESCRIBE on"):
+        sides_of(Asked(**source), Asked(**target), one_by_one=False).look(logs)
+    # Open again.
+    sides._source, sides._target = Asked(), Asked()
+    assert sides.look(logs) == {("a", 0), ("b", 0)}
+    assert (sides.closed, sides.why_not) == ({}, {})
+
+
+def test_what_has_come_since_a_look_is_not_lost() -> None:
+    target = Asked()
+    sides = sides_of(Asked(), target, one_by_one=False)
+    sides.look({("a", 0), ("b", 0)})
+    assert sides.lost({("a", 0): 9}) == {}
+    target.end = 11
+    assert sides.lost({("a", 0): 10, ("b", 0): 12, ("c", 0): 13}) == {("b", 0): 11}
 
 
 def test_in_a_copy_that_another_flow_fills_too_nothing_is_committed() -> None:
@@ -142,7 +234,7 @@ def test_other_flows_count_that_have_copied_into_the_topic_of_today() -> None:
     }
     copies = SimpleNamespace(of_others=lambda *asked: others if asked == ("f", "east.orders", 0) else {})
     wanted = {("orders", 0), ("orders", 1), ("gone", 0)}
-    translator = translator_of(FLOW, copies=copies, ids={"orders": ("1", "7")}, wanted=wanted)
+    translator = translator_of(FLOW, copies=copies, sides=SimpleNamespace(ids={"orders": ("1", "7")}), wanted=wanted)
     assert translator.shared() == {("east.orders", 0): ["same"]}
 
 
