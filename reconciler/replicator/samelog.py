@@ -6,12 +6,14 @@ compared; where the batches are equal byte for byte nothing is decoded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from reconciler.replicator import varint
 from reconciler.replicator.batch import Batch
 from reconciler.replicator.reading import read
+from reconciler.replicator.rewrite import Kept, kept
 from reconciler.replicator.split import split
-from reconciler.replicator.wire import Record, TopicInfo, Wire, decode
+from reconciler.replicator.wire import TopicInfo, Wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +53,11 @@ def first_difference(source: Batch, target: Batch, shift: int = 0) -> Difference
     """
     if _is_copy(source, target, shift):
         return None
-    theirs = {
-        record.offset + shift: replace(record, offset=record.offset + shift) for record in decode(source.to_bytes())
-    }
-    for ours in decode(target.to_bytes()):
+    theirs = {record.offset + shift: record for record in kept(source)}
+    for ours in kept(target):
         record = theirs.get(ours.offset)
-        if record is not None and record != ours:
-            return Difference(ours.offset, _what_differs(record, ours))
+        if record is not None and record[1:] != ours[1:] and (what := _what_differs(record, ours)):
+            return Difference(ours.offset, what)
     return None
 
 
@@ -69,8 +69,8 @@ def share_records(source: Batch, target: Batch, shift: int = 0) -> bool:
     """
     if _is_copy(source, target, shift):
         return True
-    offsets = {record.offset + shift for record in decode(source.to_bytes())}
-    return any(record.offset in offsets for record in decode(target.to_bytes()))
+    offsets = {record.offset + shift for record in kept(source)}
+    return any(record.offset in offsets for record in kept(target))
 
 
 def _is_copy(source: Batch, target: Batch, shift: int) -> bool:
@@ -85,6 +85,40 @@ def _is_copy(source: Batch, target: Batch, shift: int) -> bool:
     )
 
 
-def _what_differs(source: Record, target: Record) -> str:
-    fields = ("timestamp", "key", "value", "headers")
-    return ", ".join(name for name in fields if getattr(source, name) != getattr(target, name))
+def _what_differs(source: Kept, target: Kept) -> str:
+    """Return what of two records differs, in words; nothing where only its encoding does."""
+    (key, value, headers), (our_key, our_value, our_headers) = _parts(source.rest), _parts(target.rest)
+    differs = {
+        "timestamp": source.timestamp != target.timestamp,
+        "key": key != our_key,
+        "value": value != our_value,
+        "headers": headers != our_headers,
+    }
+    return ", ".join(name for name, is_so in differs.items() if is_so)
+
+
+def _parts(rest: bytes) -> tuple[bytes | None, bytes | None, list[bytes | None]]:
+    """Return key, value, and names and values of headers, as they are: not every producer's names are UTF-8.
+
+    Raises:
+        ValueError: they are not laid out as a record's.
+    """
+    try:
+        key, at = _bytes(rest, 0)
+        value, at = _bytes(rest, at)
+        count, at = varint.read(rest, at)
+        headers: list[bytes | None] = []
+        for _ in range(2 * count):
+            part, at = _bytes(rest, at)
+            headers.append(part)
+    except IndexError:
+        message = "a record ends within a field"
+        raise ValueError(message) from None
+    return key, value, headers
+
+
+def _bytes(data: bytes, at: int) -> tuple[bytes | None, int]:
+    size, at = varint.read(data, at)
+    if at + max(size, 0) > len(data):
+        raise IndexError
+    return (None, at) if size < 0 else (bytes(data[at : at + size]), at + size)

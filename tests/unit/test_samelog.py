@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.replicator.batch import Batch
+from reconciler.replicator.rewrite import Kept, packed
 from reconciler.replicator.samelog import first_difference, share_records
 from reconciler.replicator.split import split
+from reconciler.replicator.varint import signed
 from tests.support.batches import CODECS, GZIP, LOG_APPEND_TIME, LZ4, Content, build, compacted, damaged, marked, some
 
 RECORDS = some(6)
@@ -54,9 +56,40 @@ def test_equal_records_with_a_brokers_clock_differ() -> None:
     assert (found.offset, found.what) == (0, "timestamp")
 
 
+def named(name: bytes, value: bytes = b"x") -> Kept:
+    """Return a record with one header."""
+    rest = signed(-1) + signed(1) + b"v" + signed(1) + signed(len(name)) + name + signed(len(value)) + value
+    return Kept(10, 1_000, rest)
+
+
+def test_a_header_whose_name_is_no_utf_8_is_compared_as_bytes() -> None:
+    """Producers of other languages may name them so, and brokers take it."""
+    theirs, ours = packed([named("ü".encode("latin-1"))], 0), packed([named("ü".encode("latin-1"))], GZIP)
+    assert first_difference(theirs, ours) is None
+    assert share_records(theirs, ours)
+    found = first_difference(theirs, packed([named("ä".encode("latin-1"))], 0))
+    assert found is not None
+    assert (found.offset, found.what) == (10, "headers")
+
+
+def test_records_that_are_written_in_another_way_are_the_same() -> None:
+    """A number may have more bytes than it needs."""
+    theirs, ours = named(b"n"), named(b"n")
+    longer = theirs.rest.replace(signed(1) + b"v", b"\x82\x00v", 1)
+    assert longer != ours.rest
+    assert first_difference(packed([theirs._replace(rest=longer)], 0), packed([ours], 0)) is None
+
+
+def test_what_is_cut_off_is_an_error() -> None:
+    cut = named(b"name")
+    broken = packed([cut._replace(rest=cut.rest[:-1])], 0)
+    with pytest.raises(ValueError, match="ends within a field"):
+        first_difference(broken, packed([cut], 0))
+
+
 def test_what_cannot_be_decoded_is_an_error() -> None:
     (broken,) = split(damaged(build([Content(1_000, None, b"value" * 100)], codec=GZIP)))
-    with pytest.raises(ValueError, match="cannot decode"):
+    with pytest.raises(ValueError, match="not readable as gzip"):
         first_difference(broken, batch(0, 0))
 
 
