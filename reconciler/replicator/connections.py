@@ -57,12 +57,12 @@ class Connections:
         self._wires = (beats, joins, self.ask_source, self.produce, self.ask_target)
         self.memory = Memory(self.loop, Copies(spec.target), spec.flow.name)
 
-    def bulk(self, flow: Flow) -> tuple[Wire, ...]:
-        """Return what records of a flow go over."""
+    def fetches(self, flow: Flow) -> tuple[Wire, ...]:
+        """Return what records of a flow are read over."""
         fetch = [self.fetch(committed=True)]
         if flow.isolation_level != "read_committed":
             fetch.append(self.fetch(committed=False))
-        return self.produce, *fetch
+        return tuple(fetch)
 
     def fetch(self, committed: bool, lane: int = 0) -> Wire:
         """Return what to read over. A long poll holds a connection up: who reads open transactions has his own."""

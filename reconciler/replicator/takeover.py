@@ -9,7 +9,6 @@ anything is written behind existing records, the newest of them are compared wit
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.model.errors import AnabranchError
@@ -41,6 +40,7 @@ from reconciler.replicator.wire import (
     TopicInfo,
     Wire,
 )
+from reconciler.replicator.wires import Wires
 
 # How long a source that ends before the target may be a leader that does not know its high watermark yet.
 _BEHIND_PATIENCE = 30.0
@@ -53,21 +53,6 @@ _LARGEST_PADDING = 10**9
 _PADDING_PIECE = 10**7
 
 _OPENING, _PARKED = PartitionState.OPENING, PartitionState.PARKED
-
-
-@dataclass(frozen=True, slots=True)
-class Wires:
-    """What a takeover speaks over.
-
-    Attributes:
-        source: to the source; no long poll blocks it.
-        target: to the target beside the writers'.
-        bulk: the readers' and writers', to be connected before anything is sent over them.
-    """
-
-    source: Wire
-    target: Wire
-    bulk: Sequence[Wire]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +120,7 @@ class Takeover:
         target = await self._topic(self._target, "target", place.remote, place.partition)
         if isinstance(channel, TranslatedChannel):
             assert self._aids.arrival is not None, "such channels are made with one"
-            for wire in self._wires.bulk:
-                await wire.connect()
+            await self._wires.connect(target.partitions[place.partition].node)
             await self._aids.arrival.open(channel, source, target)
             return
         leader = target.partitions[place.partition]
@@ -157,8 +141,7 @@ class Takeover:
         if lost is not None and lost.size > _FILLABLE_LOSS:
             run, lost = Run(lost.next, end - lost.next), None
         await self._remember(logs, run)
-        for wire in self._wires.bulk:
-            await wire.connect()
+        await self._wires.connect(leader.node)
         sides = Sides(source.partitions[place.partition], source.topic_id, leader, target.topic_id)
         # From here on its position is a source offset, as those are of what was put aside.
         standing = standing._replace(shift=run.shift)

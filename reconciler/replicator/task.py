@@ -37,9 +37,10 @@ from reconciler.replicator.reader import Reader
 from reconciler.replicator.recall import Recall
 from reconciler.replicator.receipts import Receipts
 from reconciler.replicator.steering import Steering
-from reconciler.replicator.takeover import Aids, Takeover, Wires
+from reconciler.replicator.takeover import Aids, Takeover
 from reconciler.replicator.translated import RepeatingChannel, TranslatedChannel
 from reconciler.replicator.wire import Job, Work
+from reconciler.replicator.wires import Wires
 from reconciler.replicator.writer import Writer
 
 _TICK = 0.05
@@ -105,7 +106,7 @@ class Task:
         self._takeover = Takeover(
             connections.loop,
             spec.flow,
-            Wires(connections.ask_source, connections.ask_target, connections.bulk(spec.flow)),
+            Wires(connections.ask_source, connections.ask_target, connections.produce, connections.fetches(spec.flow)),
             Aids(identity, filler, connections.memory, self._arrival()),
         )
         self._custody = Custody(connections.lease, assignment.task, self._channels)

@@ -26,6 +26,7 @@ from reconciler.replicator.wire.connection import LOGIN_REFUSED, BulkTlsTranspor
 from reconciler.state import tls
 
 _SHORTEST_PAUSE = 0.001
+_CUT_OFF = 10.0
 # What the kernel still holds of a connection dies with it, instead of being sent for minutes (socket(7)).
 _NO_LINGER = struct.pack("ii", 1, 0)
 
@@ -65,6 +66,7 @@ class BulkManager(KafkaConnectionManager):
 
     def __init__(self, net: Any, cluster: Cluster, settings: dict[str, object]) -> None:
         self._declared = cluster
+        self._failing_since: float | None = None
         tokens = {} if cluster.security.oauth is None else {"sasl_oauth_token_provider": _Tokens(cluster)}
         super().__init__(net, **cluster.kafka_python() | settings | tokens)
 
@@ -83,6 +85,7 @@ class BulkManager(KafkaConnectionManager):
         try:
             return super().get_connection(node_id, *arguments, **options)
         except kafka_errors.UnknownBrokerIdError:
+            self._note(is_reached=False)
             # It was away when we asked who is there, and others know that it is back; the library would ask again only
             # after minutes.
             self.cluster.request_update()
@@ -92,8 +95,39 @@ class BulkManager(KafkaConnectionManager):
         """Do what the library does, and remember what it keeps to its log."""
         conn.config[kerberos.DECLARED] = self._declared
         await super()._connect(node, conn, *arguments, **options)
+        self._note(is_reached=conn.connected)
         if self.failure is None and conn.init_future.failed():
             self.failure = conn.init_future.exception
+
+    def _note(self, *, is_reached: bool) -> None:
+        now = time.monotonic()
+        self._failing_since = None if is_reached else now if self._failing_since is None else self._failing_since
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether no broker is connected, and none of those that are known could be reached for some time.
+
+        A cluster may have come back with other brokers, or other addresses of them; the library asks those alone that
+        it knows. Kafka's own clients begin anew as well then (KIP-899).
+        """
+        since = self._failing_since
+        is_long = since is not None and time.monotonic() - since >= _CUT_OFF
+        return is_long and not any(connection.connected for connection in self._conns.values())
+
+    def is_connected(self, node: int) -> bool:
+        """Tell whether requests to a broker leave at once."""
+        connection = self._conns.get(node)
+        return connection is not None and connection.connected
+
+    def versions(self, node: int | None) -> Any:
+        """Return which versions of requests a broker knows, in the library's terms.
+
+        Of one that is not connected they are those of the broker that was asked first; None before.
+        """
+        connection = self._conns.get(node)
+        if connection is not None and connection.connected:
+            return connection.broker_version_data
+        return self.broker_version_data
 
     def throttled(self, node: int) -> float:
         """Return for how many seconds a broker wants to be left alone, 0 when it does not.

@@ -49,8 +49,8 @@ class Questions(ABC):
         """Send a request and return its answer."""
 
     @abstractmethod
-    def _version(self, request: Any, newest: int) -> int | None:
-        """Return the newest version of a request that both sides speak; None before the first connection."""
+    def _version(self, node: int | None, request: Any, newest: int) -> int | None:
+        """Return the newest version of a request that we and a broker, or any, speak; None before a connection."""
 
     @abstractmethod
     def _met(self, brokers: Iterable[int]) -> None:
@@ -216,7 +216,7 @@ class Questions(ABC):
         }
 
     async def _coordinators(self, key_type: int, _: int, keys: Sequence[str]) -> dict[str, int | Exception]:
-        many = (self._version(FindCoordinatorRequest, _FIND_COORDINATOR) or 0) >= _MANY_COORDINATORS
+        many = (self._version(None, FindCoordinatorRequest, _FIND_COORDINATOR) or 0) >= _MANY_COORDINATORS
         found: dict[str, int | Exception] = {}
         for some in [keys] if many else [[key] for key in keys]:
             find = FindCoordinatorRequest(key=some[0], key_type=key_type, coordinator_keys=list(some))

@@ -86,16 +86,19 @@ class Wire(Questions):
                 "socket_connection_setup_timeout_max_ms": self._timeout_ms,
             },
         )
-        self._versions: tuple[Any, dict[tuple[Any, int], int]] = (None, {})
+        # By broker and request: what the broker was known to speak, and what that came to.
+        self._versions: dict[tuple[int | None, Any, int], tuple[Any, int]] = {}
         self._manager.cluster.set_topics([])
         self._manager.may_send = may_send
 
     async def connect(self) -> None:
-        """Reach any broker of the cluster.
+        """Reach any broker of the cluster; where none could be reached for some time, by the declared addresses.
 
         Raises:
             ConnectionLost: none answered in time, or authentication failed.
         """
+        if self._manager.is_cut_off:
+            self._manager.forget_bootstrap()
         if not self._manager.bootstrapped:
             self._manager.failure = None
             try:
@@ -104,6 +107,18 @@ class Wire(Questions):
                 if self._manager.failure is None:
                     raise
                 raise connection_lost(self.cluster, self._manager.failure) from None
+
+    async def reach(self, node: int) -> None:
+        """Connect to one broker, so that it is known what it speaks.
+
+        Raises:
+            ConnectionLost: it cannot be reached now.
+        """
+        try:
+            pending = self._manager.get_connection(node).init_future
+        except kafka_errors.KafkaError as error:
+            raise connection_lost(self.cluster, error) from None
+        await self._answer(pending)
 
     @property
     def nodes(self) -> list[int]:
@@ -160,7 +175,12 @@ class Wire(Questions):
         self, node: int, bounds: Bounds, turn: Turn, names: dict[bytes, str], by_id: bool
     ) -> tuple[Fetched, float]:
         """Return the answer, and for how many seconds nothing of it was there; 0 where nobody can tell."""
-        version = self._version(FetchRequest, fetching.LAST_RAW if by_id else fetching.FIRST_WITH_IDS - 1)
+        newest = fetching.LAST_RAW if by_id else fetching.FIRST_WITH_IDS - 1
+        if not self._manager.bootstrapped:
+            raise ConnectionLost(_NOT_CONNECTED)
+        if not self._manager.is_connected(node):
+            await self.reach(node)
+        version = self._version(node, FetchRequest, newest)
         if version is None:
             raise ConnectionLost(_NOT_CONNECTED)
         if version < fetching.FIRST_RAW:
@@ -228,7 +248,7 @@ class Wire(Questions):
 
     def _begin_produce(self, node: int, asks: Sequence[ProduceAsk], transactional_id: str | None) -> Any:
         by_id = all(ask.topic_id is not None for ask in asks)
-        version = self._version(ProduceRequest, producing.LAST_RAW if by_id else producing.FIRST_WITH_IDS - 1)
+        version = self._version(node, ProduceRequest, producing.LAST_RAW if by_id else producing.FIRST_WITH_IDS - 1)
         if version is None:
             return Future().failure(kafka_errors.KafkaConnectionError(_NOT_CONNECTED))
         if version >= producing.FIRST_RAW:
@@ -240,17 +260,15 @@ class Wire(Questions):
         except kafka_errors.KafkaError as error:
             return Future().failure(error)
 
-    def _version(self, request: Any, newest: int) -> int | None:
-        """Return the newest version of a request that both sides speak; None before the first connection."""
-        known = self._manager.broker_version_data
+    def _version(self, node: int | None, request: Any, newest: int) -> int | None:
+        """Return the newest version of a request that we and a broker, or any, speak; None before a connection."""
+        known = self._manager.versions(node)
         if known is None:
             return None
-        if known is not self._versions[0]:
-            self._versions = known, {}
-        found = self._versions[1]
-        if (request, newest) not in found:
-            found[request, newest] = int(known.api_version(request, max_version=newest))
-        return found[request, newest]
+        found = self._versions.get((node, request, newest))
+        if found is None or found[0] is not known:
+            found = self._versions[node, request, newest] = known, int(known.api_version(request, max_version=newest))
+        return found[1]
 
     async def producer_id(self, transactional_id: str) -> int:
         """Return the producer id that belongs to `transactional_id`.
