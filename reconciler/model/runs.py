@@ -114,6 +114,8 @@ class CopyRecord:
             offset behind it, in order.
         is_begun: whether a position of it was committed, or a record written.
         handed: how its log was handed to us; None where nobody but owners of the copy ever wrote to it.
+        partitions: how many partitions the original had when a position of this one was first committed; 0 while
+            unknown, as where an older release did that.
     """
 
     source_id: str | None
@@ -123,6 +125,7 @@ class CopyRecord:
     aside: tuple[tuple[int, int], ...] = ()
     is_begun: bool = True
     handed: Handed | None = None
+    partitions: int = 0
 
     @property
     def ours_from(self) -> int:

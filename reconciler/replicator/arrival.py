@@ -90,7 +90,7 @@ class Arrival:
         channel.end = last
         lost, anew_from = None, None if self._committer.transactional_id else 0
         if committed is None:
-            position = await self._beginning(place, source.partitions[place.partition].node, (first, last))
+            position = await self._beginning(place, source, target, (first, last))
         else:
             behind, lost = await self._truncated(place, source, note, committed.offset)
             position = self._going_on(channel, note, behind, (first, last), source_id)
@@ -100,8 +100,10 @@ class Arrival:
         of_another = known is not None and differ(known.source_id, source_id)
         leads, takes = source.partitions[place.partition], target.partitions[place.partition]
         sides = Sides(leads, source.topic_id, takes, target.topic_id)
-        if known is None or of_another or not known.is_begun:
-            at_first_commit = partial(self._memory.change_later, place, partial(_begun, sides.copy_record()))
+        if known is None or of_another or not known.is_begun or not known.partitions:
+            at_first_commit = partial(
+                self._memory.change_later, place, partial(_begun, sides.copy_record(), len(source.partitions))
+            )
             if is_in_group and not of_another:
                 # The word of it was lost, and of a quiet topic there may be no commit for long.
                 at_first_commit()
@@ -260,14 +262,15 @@ class Arrival:
             raise Disagreement.refused(error, "DESCRIBE", f"topic {place.topic}", "source") from None
         return first, last
 
-    async def _beginning(self, place: Place, node: int, bounds: tuple[int, int]) -> int:
+    async def _beginning(self, place: Place, source: TopicInfo, target: TopicInfo, bounds: tuple[int, int]) -> int:
         """Return where a copy begins that never had a position, as its flow declares."""
         (first, last), start = bounds, self._flow.start
         named = start.offsets_of(place.topic)[place.partition :]
         if start.at == "latest":
-            # Of what appeared after the run's begin all is new.
-            return first if place.is_late else last
+            # Of what appeared after the run's begin, or the topic's, all is new.
+            return first if place.is_late or self._is_added(place, source, target) else last
         if start.at == "timestamp":
+            node = source.partitions[place.partition].node
             found = await self._source.offset(node, place.topic, place.partition, start.timestamp)
             # All its records are older.
             return last if found < 0 else found
@@ -280,6 +283,13 @@ class Arrival:
             )
             raise Disagreement(_PARKED, "AB227", text)
         return named[0]
+
+    def _is_added(self, place: Place, source: TopicInfo, target: TopicInfo) -> bool:
+        """Tell whether a partition was not there yet when others of its topic were begun, in whichever run."""
+        ids = topic_id(source), topic_id(target)
+        others = (self._memory.get(place._replace(partition=number)) for number in source.partitions)
+        counts = [one.partitions for one in others if one and one.partitions and (one.source_id, one.target_id) == ids]
+        return bool(counts) and place.partition >= min(counts)
 
     async def _truncated(self, place: Place, source: TopicInfo, note: Note, position: int) -> tuple[int, Reason | None]:
         """Return where to go on when the source was truncated, and what to say of that; else the position, and None."""
@@ -359,6 +369,7 @@ def _below(position: int, read: CopyRecord, known: CopyRecord | None) -> CopyRec
     return (known or read).aside_below(position)
 
 
-def _begun(now: CopyRecord, known: CopyRecord | None) -> CopyRecord:
+def _begun(now: CopyRecord, partitions: int, known: CopyRecord | None) -> CopyRecord:
     """Return what is known of a copy after its first commit; what was put aside before is remembered already."""
-    return replace(now.with_what_is_known(known), is_begun=True)
+    record = now.with_what_is_known(known)
+    return replace(record, is_begun=True, partitions=record.partitions or partitions)

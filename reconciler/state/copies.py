@@ -106,6 +106,7 @@ def _value(record: CopyRecord) -> Value:
         **({"aside": [list(one) for one in record.aside]} if record.aside else {}),
         **({} if record.is_begun else {"is_begun": False}),
         **({"handed": [record.handed.end, *record.handed.producers]} if record.handed else {}),
+        **({"partitions": record.partitions} if record.partitions else {}),
     }
 
 
@@ -113,5 +114,7 @@ def _record(value: Value) -> CopyRecord:
     runs = Runs(tuple(Run(source, shift) for source, shift in value["runs"]))
     aside = tuple((first, behind) for first, behind in value.get("aside", ()))
     handed = Handed(value["handed"][0], tuple(value["handed"][1:])) if "handed" in value else None
-    is_begun = value.get("is_begun", True)
-    return CopyRecord(value["source_id"], value["target_id"], value["origin"], runs, aside, is_begun, handed)
+    is_begun, partitions = value.get("is_begun", True), value.get("partitions", 0)
+    return CopyRecord(
+        value["source_id"], value["target_id"], value["origin"], runs, aside, is_begun, handed, partitions
+    )

@@ -13,7 +13,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.start import Start
 from reconciler.model.status import PartitionState
 from reconciler.replicator import discover
-from tests.contract.kafka import delete_records
+from tests.contract.kafka import delete_records, grow
 from tests.contract.test_task_translated import make, translated
 from tests.support.copying import SECONDS, Running, all_running, at, code, copy, fill, log_end
 from tests.support.translated import contents
@@ -87,6 +87,24 @@ def test_an_offset_outside_the_log_parks_before_anything_is_written(
     assert code(at(status, topic_name)) == "AB227"
     assert f"has offsets 10 to 100, and its copy would begin at {offset}" in str(at(status, topic_name).reason)
     assert log_end(target, f"east.{topic_name}") == 0
+
+
+def test_partitions_that_are_added_while_nothing_runs_are_copied_from_their_begin(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    make(source_cluster, target_cluster, [topic_name])
+    fill(source_cluster, topic_name, 100)
+    spec = translated(source, target, topic_name)
+    spec = replace(spec, flow=replace(spec.flow, start=Start("latest")))
+    with Running(spec) as copying:
+        copying.wait()
+    for cluster, name in ((source_cluster, topic_name), (target_cluster, f"east.{topic_name}")):
+        grow(cluster, name, 3)
+    fill(source_cluster, topic_name, 30, partitions=3)
+    # All at once: what the added ones say of themselves must not count for each other.
+    assert all_running(copy(replace(spec, run=f"{spec.run}-1")).status.partitions)
+    remote = f"east.{topic_name}"
+    assert [len(contents(target, remote, number)) for number in range(3)] == [10, 10, 10]
 
 
 def test_what_appears_after_the_latest_records_is_copied_from_its_begin(

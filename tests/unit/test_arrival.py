@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -105,8 +106,34 @@ def test_what_was_committed_and_is_lost_is_not_gone_on_behind(
 
 
 def test_of_one_that_is_known_nothing_is_said(opened: Any) -> None:
-    known = CopyRecord(*IDS, is_begun=True)
+    known = CopyRecord(*IDS, is_begun=True, partitions=3)
     assert opened(known) is known
+
+
+def test_what_an_older_release_has_begun_is_told_how_many_partitions_there_are(opened: Any) -> None:
+    known = CopyRecord(*IDS, origin=7)
+    assert opened(known) == replace(known, partitions=1)
+
+
+@pytest.mark.parametrize(
+    ("others", "is_added"),
+    [
+        ({}, False),
+        ({0: CopyRecord(*IDS, partitions=3)}, False),
+        ({0: CopyRecord(*IDS, partitions=2)}, True),
+        ({0: CopyRecord(*IDS, partitions=2), 1: CopyRecord(*IDS, partitions=3)}, True),
+        ({0: CopyRecord(*IDS)}, False),
+        ({0: CopyRecord("another", IDS[1], partitions=2)}, False),
+        ({0: CopyRecord(IDS[0], "another", partitions=2)}, False),
+    ],
+)
+def test_a_partition_is_added_that_was_not_there_when_another_was_begun(
+    others: dict[int, CopyRecord], is_added: bool
+) -> None:
+    arrival: Any = object.__new__(Arrival)
+    arrival._memory = SimpleNamespace(get=lambda place: others.get(place.partition))
+    source = replace(SOURCE, partitions=dict.fromkeys(range(3), SOURCE.partitions[0]))
+    assert arrival._is_added(PLACE._replace(partition=2), source, TARGET) is is_added
 
 
 @pytest.mark.parametrize(
