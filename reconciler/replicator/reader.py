@@ -242,7 +242,7 @@ class Reader:
                 # It lags behind, or is no replica any more; whatever is amiss with the log itself, the leader tells.
                 self.nearest.failed(channel, now)
             else:
-                channel.end_opening(*reasons.why_no_data(answer.error, answer.topic), now)
+                channel.end_opening(*reasons.why_no_data(answer.error, answer.topic, asked_at), now)
 
     def _want(self, channel: Channel) -> None:
         """Ask for what a channel wants next."""

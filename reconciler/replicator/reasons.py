@@ -18,6 +18,7 @@ from reconciler.replicator.wire import ConnectionLost, ErrorCode, NotLetIn, Prod
 
 # Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes
 OFFSET_OUT_OF_RANGE = 1
+_CORRUPT_MESSAGE = 2
 _UNKNOWN_TOPIC_OR_PARTITION = 3
 _MESSAGE_TOO_LARGE = 10
 _RECORD_LIST_TOO_LARGE = 18
@@ -163,16 +164,26 @@ def why_refused(error: ErrorCode, operation: str, resource: str, side: Side = "t
     """
     if error.code in AUTHORIZATION:
         return PartitionState.PARKED, not_allowed(operation, resource, error.name, side)
+    # What it cannot read of a request came damaged over the network, and is sent again.
+    if error.code == _CORRUPT_MESSAGE and operation != "WRITE":
+        return _damaged(f"the {side} cannot read {resource} ({error.name})")
     return PartitionState.OPENING, Reason("AB220", f"{resource}: {error}")
 
 
-def why_no_data(code: int, topic: str) -> Verdict:
-    """Return what an error in a fetch answer means for the partition."""
+def why_no_data(code: int, topic: str, offset: int) -> Verdict:
+    """Return what an error in a fetch answer means for the partition, of which an offset was asked for."""
     if code in AUTHORIZATION:
         return PartitionState.PARKED, not_allowed("READ", f"topic {topic}", error_name(code), "source")
     if code == OFFSET_OUT_OF_RANGE:
         return PartitionState.OPENING, Reason("AB220", f"source says {error_name(code)}: its log start or end moved")
+    if code == _CORRUPT_MESSAGE:
+        return _damaged(f"the source cannot read topic {topic} from offset {offset} on ({error_name(code)})")
     return PartitionState.OPENING, Reason("AB220", f"source answered {error_name(code)} for topic {topic}")
+
+
+def _damaged(found: str) -> Verdict:
+    remedy = "its log is damaged on the leader's disk; let another replica lead, or see what the broker's log says"
+    return PartitionState.PARKED, Reason("AB216", f"{found}: {remedy}")
 
 
 def no_answer(error: ConnectionLost, what: str = "") -> Reason:

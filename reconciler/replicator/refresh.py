@@ -59,6 +59,9 @@ class Refresh(Looker):
         self._translated: frozenset[str] = frozenset()
         self._first: frozenset[tuple[str, int]] | None = None
         self._has_syncs = False
+        # Originals whose copies were made, or have grown, and of which tasks were not told yet.
+        self._made: list[str] = []
+        self._grown: list[str] = []
         self._announced: dict[str, Any] = {}
         self._announced_at = 0.0
 
@@ -74,7 +77,7 @@ class Refresh(Looker):
             raise
         if self._first is None:
             self._first = frozenset((place.topic, place.partition) for place in places)
-        made, grown = self._provide(places, troubles)
+        self._provide(places, troubles)
         self._leave_out_nameless(places, troubles)
         wanted = [
             self._seen(place) for place in places if place.topic in self._known and place.topic not in self.left_out
@@ -84,10 +87,11 @@ class Refresh(Looker):
         self._shares = self._shares.extended(wanted, self._spec.flow.tasks)
         self._announce()
         # Whoever waits for them need not wait long; whoever runs is at home in the topic that was there before.
-        for topics, parked_only in ((made, False), (grown, True)):
+        for topics, parked_only in ((self._made, False), (self._grown, True)):
             if topics:
                 scopes = [Scope(self.flow, topic) for topic in topics]
                 control.restart(self._spec.target, scopes, parked_only=parked_only)
+                topics.clear()
         there = {place.topic for place in places}
         for topic in sorted(self._shares.topics.keys() - there):
             remote = self._shares.topics[topic].remote
@@ -115,19 +119,19 @@ class Refresh(Looker):
         is_late = self._first is not None and (place.topic, place.partition) not in self._first
         return place._replace(offsets=offsets, is_late=is_late)
 
-    def _provide(self, places: Sequence[Place], troubles: list[str]) -> tuple[list[str], list[str]]:
-        """Have the remote topics made; return the original topics of those that were made, and that have grown."""
+    def _provide(self, places: Sequence[Place], troubles: list[str]) -> None:
+        """Have the remote topics made; note the original topics of those that were made, and that have grown."""
         if self._reconcile is None or not places:
             self._known = {place.topic for place in places}
             self.left_out = {}
             self._translated = self._pinned(places)
-            return [], []
+            return
         try:
             growth = self._reconcile(self.flow)
         except AnabranchError as error:
             # What nobody could look at may be somebody else's: it waits.
             troubles += [f"cannot look after remote topics: {problem}" for problem in error.problems]
-            return [], []
+            return
         self._known = {place.topic for place in places}
         self.left_out, outcome = growth.left_out, growth.outcome
         self._translated = self._pinned(places) if growth.translated is None else growth.translated
@@ -136,8 +140,6 @@ class Refresh(Looker):
         troubles += [f"nothing can be done for topic {topic} now: {why}" for topic, why in growth.hindered.items()]
         troubles += [f"cannot make remote topics: {failure.problem}" for failure in outcome.failed]
         troubles += sorted({f"cannot make remote topics: {skipped.why}" for skipped in outcome.skipped})
-        made: list[str] = []
-        grown: list[str] = []
         for step in outcome.done:
             if isinstance(step, AlterConfig):
                 self._note(f"flow {self.flow}: set {', '.join(one.key for one in step.changes)} of {step.name}")
@@ -145,10 +147,9 @@ class Refresh(Looker):
                 verb = "granted" if isinstance(step, GrantAcl) else "revoked"
                 self._note(f"flow {self.flow}: {verb} {step.name}")
             elif isinstance(step, CreateTopic | AddPartitions):
-                verb, news = ("made", made) if isinstance(step, CreateTopic) else ("enlarged", grown)
+                verb, news = ("made", self._made) if isinstance(step, CreateTopic) else ("enlarged", self._grown)
                 self._note(f"flow {self.flow}: {verb} {step.name}, {step.topic.partitions} partitions")
                 news.append(step.topic.source_topic)
-        return made, grown
 
     def _pinned(self, places: Sequence[Place]) -> frozenset[str]:
         """Return the original topics whose copies were begun with translated offsets, by their owners' records.

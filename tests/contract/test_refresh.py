@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 
 import pytest
 
 from reconciler.cli.following import growing
 from reconciler.cli.planning import observe_and_plan
 from reconciler.embedded import EmbeddedCluster
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import Problem, Unreachable
 from reconciler.model.flow import Flow
+from reconciler.model.pauses import Scope
 from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.model.steps import AlterConfig
@@ -145,3 +149,23 @@ def test_without_reconciling_partitions_are_shared_out_all_the_same(
     Refresh(looked.spec, None, looked.warnings.append, looked.notes.append).look()
     assert len(looked.shares().of(0)) == 2
     assert (looked.notes, looked.warnings) == ([], [])
+
+
+def test_tasks_are_told_of_a_copy_that_was_made_when_they_can_be(
+    looked: Looked, source_cluster: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would wait for minutes, as nothing is made a second time."""
+    create(source_cluster, topic_name, 1)
+    whole, told = control.restart, []
+
+    def restart(cluster: Cluster, scopes: Sequence[Scope], *, parked_only: bool) -> None:
+        told.append((list(scopes), parked_only))
+        if len(told) == 1:
+            raise Unreachable(Problem("AB310", "west", "does not answer", "wait"))
+        whole(cluster, scopes, parked_only=parked_only)
+
+    monkeypatch.setattr(control, "restart", restart)
+    for _ in range(3):
+        looked.refresh.look()
+    scopes = [Scope(looked.spec.flow.name, topic_name)]
+    assert told == [(scopes, False), (scopes, False)]

@@ -75,10 +75,11 @@ def test_a_batch_at_another_offset_is_no_success() -> None:
         (6, OPENING, "AB220", "NOT_LEADER"),
         (74, OPENING, "AB220", "topic orders"),
         (100, OPENING, "AB220", "UNKNOWN_TOPIC_ID"),
+        (2, PARKED, "AB216", "cannot read topic orders from offset 7 on (CORRUPT_MESSAGE)"),
     ],
 )
 def test_what_a_fetch_error_means(error: int, state: PartitionState, code: str, words: str) -> None:
-    found, reason = reasons.why_no_data(error, "orders")
+    found, reason = reasons.why_no_data(error, "orders", 7)
     assert (found, reason.code) == (state, code)
     assert words in reason.text
 
@@ -102,7 +103,13 @@ def test_what_a_missing_topic_means(
 
 @pytest.mark.parametrize(
     ("error", "state", "code"),
-    [(29, PARKED, "AB213"), (31, PARKED, "AB213"), (53, PARKED, "AB213"), (15, OPENING, "AB220")],
+    [
+        (29, PARKED, "AB213"),
+        (31, PARKED, "AB213"),
+        (53, PARKED, "AB213"),
+        (15, OPENING, "AB220"),
+        (2, PARKED, "AB216"),
+    ],
 )
 def test_what_a_refused_request_means(error: int, state: PartitionState, code: str) -> None:
     found, reason = reasons.why_refused(ErrorCode(error, "why"), "READ", "topic east.orders")
