@@ -171,9 +171,18 @@ class Positions:
         )
         return Problem("AB627", where, message, "to have it begin anew, delete the copy and run `anabranch apply`")
 
-    def moved(self, before: Position, after: int) -> str:
-        """Return the note to be committed with a position that is moved."""
+    def moved(self, before: Position, after: int, source_id: str | None) -> str:
+        """Return the note to be committed with a position that is moved.
+
+        Args:
+            before: as it stands.
+            after: where to.
+            source_id: of the original of today, in whose log that is.
+        """
         note = Note.parse(before.metadata) if before.metadata else Note()
+        if differ(note.source_id, source_id):
+            # Of the topic that was there before it says nothing any more, but whose transaction is to be ended.
+            return str(note._replace(source_id=source_id, epoch=None, anew_from=0))
         # Of which leader epoch the record before another offset is nobody looked at.
         return str(note if before.offset == after else note._replace(epoch=None))
 
@@ -190,4 +199,5 @@ class Positions:
 
 def with_notes(positions: Positions, moves: Sequence[Move], found: Mapping[Log, Position]) -> list[Move]:
     """Return moves of positions, each with the note that goes with it."""
-    return [replace(move, metadata=positions.moved(found[move.log], move.after)) for move in moves]
+    ids = positions.source.ids({move.topic for move in moves}) if moves else {}
+    return [replace(move, metadata=positions.moved(found[move.log], move.after, ids.get(move.topic))) for move in moves]

@@ -11,20 +11,22 @@ from pathlib import Path
 import pytest
 
 from reconciler.checkpoints import positions as checkpoints_positions
+from reconciler.checkpoints.translate import Translator
 from reconciler.cli.main import main
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.names import lease_group
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.spec import FlowSpec
+from reconciler.model.translation import Translated
 from reconciler.replicator.note import Note
 from reconciler.replicator.place import Place
 from reconciler.state.journal import JOURNALS, Journal
 from reconciler.state.ownership import Ownership
-from tests.contract.kafka import delete_records, topic_id
+from tests.contract.kafka import create, delete, delete_records, topic_id
 from tests.contract.test_task_translated import make
 from tests.support.consumers import Said, offsets_of, places_of, rows, table
-from tests.support.copying import Running, fill
+from tests.support.copying import Running, fill, log_end
 from tests.support.translated import contents
 
 ERROR, REFUSED = 1, 4
@@ -172,6 +174,31 @@ def test_a_position_is_moved_and_copying_goes_on_there(
     scene.copy()
     originals = contents(scene.spec.source, scene.other)
     assert contents(scene.spec.target, log[0]) == originals[20:100] + originals[60:100] + originals[125:]
+
+
+def test_where_the_original_was_made_anew_a_written_position_is_one_of_the_new_log(
+    scene: Scene, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster
+) -> None:
+    """It is a way out for who is parked, as what came behind the old records is lost."""
+    fill(source_cluster, scene.other, 50)
+    scene.copy()
+    before = contents(scene.spec.target, f"east.{scene.other}")
+    delete(source_cluster, scene.other)
+    create(source_cluster, scene.other)
+    fill(source_cluster, scene.other, 70)
+    scene.copy()
+    assert contents(scene.spec.target, f"east.{scene.other}") == before
+    code, _, err = scene.run("write", "--flow", "moved", "--topic", scene.other, "--to", 60, "--yes")
+    assert code == 0, err
+    scene.copy()
+    originals = contents(scene.spec.source, scene.other)
+    assert len(originals) == 70
+    assert contents(scene.spec.target, f"east.{scene.other}") == before + originals[60:]
+    # What is told of the copy is of the new log, too.
+    with Translator(scene.spec.source, scene.spec.target, scene.spec.flow) as translator:
+        ends = log_end(scene.spec.target, f"east.{scene.other}")
+        assert translator.downstream(scene.other, 0, 70) == Translated(ends, "end")
+        assert translator.downstream(scene.other, 0, 65).offset in range(ends - 10, ends)
 
 
 def test_the_end_of_a_log_is_not_moved(scene: Scene, source_cluster: EmbeddedCluster, tmp_path: Path) -> None:
