@@ -113,7 +113,12 @@ class Arrival:
         if self._committer.transactional_id:
             # Meanwhile another channel's doubt may have led to a new epoch.
             producer = await self._committer.producer(channel)
-        note = Note(source_id, target_id, self._committer.transactional_id, note.began, note.epoch, anew_from)
+        note = note._replace(
+            source_id=source_id,
+            target_id=target_id,
+            transactional_id=self._committer.transactional_id,
+            anew_from=anew_from,
+        )
         channel.begin(sides, position, producer, note, at_first_commit)
         # What was found elsewhere comes into the group again, also when there is nothing to write.
         channel.is_new = not is_in_group
@@ -182,10 +187,10 @@ class Arrival:
             note: what is said with its position.
             producers: whose transactions are looked for, in the epoch that they have now.
         """
-        if not self._committer.transactional_id:
-            return
         place, epochs = channel.place, dict(one for one in producers if one is not None)
         await self._refuse_lost(place, target, note)
+        if not self._committer.transactional_id:
+            return
         for found in await unended(self._target, place, target, frozenset(epochs)):
             if found.epoch >= epochs[found.producer_id]:
                 # Right after an end its marker is still on its way; under a new epoch none can be.
@@ -195,12 +200,16 @@ class Arrival:
 
     async def _refuse_lost(self, place: Place, target: TopicInfo, note: Note) -> None:
         """Refuse to go on where the target has lost records before the position, as an unclean election has it."""
+        # Behind the last record of a transaction stands its marker, which may be on its way.
+        least = max(note.began + 1, note.ended or 0)
+        if not least:
+            return
         leader = target.partitions[place.partition]
         end = await self._target.log_end(leader.node, place.remote, place.partition, leader.epoch)
-        if end is not None and end <= note.began:
+        if end is not None and end < least:
             text = (
-                f"{place.remote}/{place.partition} ends at {end}, and a transaction whose position counts began at "
-                f"{note.began}: the target lost what was copied"
+                f"{place.remote}/{place.partition} ends at {end}, and what was copied before its position reached "
+                f"{least}: the target lost records"
             )
             raise Disagreement(_PARKED, "AB225", text)
 

@@ -21,6 +21,7 @@ class Note(NamedTuple):
             the commit's own leader epoch, which stays -1: consumers of the target would look for it there.
         anew_from: source offset from which on the source has other records than were copied, as long as no offset sync
             has said so; None where it has not, or one has.
+        ended: target offset behind the newest record that was written before the position; None while unknown.
     """
 
     source_id: str | None = None
@@ -29,6 +30,7 @@ class Note(NamedTuple):
     began: int = -1
     epoch: int | None = None
     anew_from: int | None = None
+    ended: int | None = None
 
     def __str__(self) -> str:
         value = {
@@ -37,7 +39,7 @@ class Note(NamedTuple):
             "producer": self.transactional_id,
             "began": self.began,
         }
-        more = {"epoch": self.epoch, "anew": self.anew_from}
+        more = {"epoch": self.epoch, "anew": self.anew_from, "ended": self.ended}
         return json.dumps(value | {name: number for name, number in more.items() if number is not None})
 
     @classmethod
@@ -46,7 +48,7 @@ class Note(NamedTuple):
         try:
             value = json.loads(text)
             began, producer = int(value.get("began", -1)), str(value.get("producer", ""))
-            numbers = _number(value.get("epoch")), _number(value.get("anew"))
+            numbers = (_number(value.get(name)) for name in ("epoch", "anew", "ended"))
             return cls(value.get("source"), value.get("target"), producer, began, *numbers)
         except (ValueError, TypeError, AttributeError):
             return cls()

@@ -159,11 +159,13 @@ class TranslatedChannel(Channel):
         What was read may be further than what was written; then the epoch may be newer than the position's, and an end
         of it below the position is one of the position's, too.
         """
-        began = self.written[0].landing if self.written else self.note.began
+        began, ended = self.note.began, self.note.ended
+        if self.written:
+            began, ended = self.written[0].landing, self.written[-1].landing + self.written[-1].records
         epoch = self.read.epoch if self.read else self.note.epoch
         # What was written has a sync, which says from where on the source is anew, or whose place tells it.
         anew_from = None if self.written else self.note.anew_from
-        return self.note._replace(began=began, epoch=epoch, anew_from=anew_from)
+        return self.note._replace(began=began, epoch=epoch, anew_from=anew_from, ended=ended)
 
     def syncs(self) -> Iterator[OffsetSync]:
         """Yield where what was written since the last commit stands."""

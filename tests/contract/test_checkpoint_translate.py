@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 import typer
-from confluent_kafka import Message, Producer
+from confluent_kafka import Producer
 
 from reconciler.checkpoints import gaps, history
 from reconciler.checkpoints.bounds import Asker, Refusals
@@ -32,7 +32,7 @@ from reconciler.replicator.fill import Filler
 from reconciler.replicator.place import Place
 from reconciler.replicator.wire import ConnectionLost, TopicInfo, commits
 from tests.contract.kafka import create, declared, delete, delete_records, names
-from tests.support.all_kinds import EAGER, KINDS, SECONDS, World, Written, ask, check, first_at
+from tests.support.all_kinds import EAGER, KINDS, SECONDS, World, Written, ask, check, first_at, thinned
 from tests.support.copying import REMOTE, Running, all_running, copy, log_end, spec_of
 from tests.support.translated import committed
 
@@ -95,22 +95,6 @@ def test_what_is_past_the_end_is_the_end_and_says_so(world: World) -> None:
         assert back.offset is not None
         assert back.offset <= source_end
         assert translator.downstream(f"{topic}-other", 0, 0).how == "unknown"
-
-
-def thinned(world: World, monkeypatch: pytest.MonkeyPatch, *, keep: Sequence[int], told: bool) -> None:
-    """Let the translation see those offset syncs of each partition that are named, without what we add or with it."""
-    name = f"{world.prefix}-syncs-{uuid.uuid4().hex[:8]}"
-    create(world.target, name, 1)
-    found: dict[bytes, list[Message]] = {}
-    for message in committed(world.spec.target, world.syncs):
-        found.setdefault(message.key() or b"", []).append(message)
-    producer = Producer(world.target.client_config() | {"log_level": "2"})
-    for messages in found.values():
-        for number in sorted({range(len(messages))[at] for at in keep if -len(messages) <= at < len(messages)}):
-            one = messages[number]
-            producer.produce(name, key=one.key(), value=one.value(), headers=one.headers() if told else None)
-    assert producer.flush(SECONDS) == 0
-    monkeypatch.setattr(history, "syncs_topic", lambda source: name)
 
 
 @pytest.mark.parametrize("told", [True, False])

@@ -9,8 +9,10 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+import pytest
 from confluent_kafka import Message, Producer
 
+from reconciler.checkpoints import history
 from reconciler.checkpoints.translate import Translator
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.names import syncs_topic
@@ -163,3 +165,19 @@ def check_paired(
                 assert (question, found.how) == (question, "end")
             else:
                 assert (question, found) == (question, Translated(expected, "record"))
+
+
+def thinned(world: World, monkeypatch: pytest.MonkeyPatch, *, keep: Sequence[int], told: bool) -> None:
+    """Let the translation see those offset syncs of each partition that are named, without what we add or with it."""
+    name = f"{world.prefix}-syncs-{uuid.uuid4().hex[:8]}"
+    create(world.target, name, 1)
+    found: dict[bytes, list[Message]] = {}
+    for message in committed(world.spec.target, world.syncs):
+        found.setdefault(message.key() or b"", []).append(message)
+    producer = Producer(world.target.client_config() | {"log_level": "2"})
+    for messages in found.values():
+        for number in sorted({range(len(messages))[at] for at in keep if -len(messages) <= at < len(messages)}):
+            one = messages[number]
+            producer.produce(name, key=one.key(), value=one.value(), headers=one.headers() if told else None)
+    assert producer.flush(SECONDS) == 0
+    monkeypatch.setattr(history, "syncs_topic", lambda source: name)

@@ -101,7 +101,27 @@ def test_what_was_committed_and_is_lost_is_not_gone_on_behind(
     if not is_lost:
         assert opened(CopyRecord(*IDS, is_begun=True))
         return
-    with pytest.raises(Disagreement, match=f"ends at {end}, and a transaction whose position counts began at 1100"):
+    with pytest.raises(Disagreement, match=f"ends at {end}, and what was copied before its position reached 1101"):
+        opened(CopyRecord(*IDS, is_begun=True))
+
+
+@pytest.mark.parametrize(("end", "is_lost"), [(1150, False), (1149, True)])
+@pytest.mark.parametrize("mine", ["mine", ""], ids=["exactly once", "at least once"])
+def test_what_is_lost_of_the_newest_records_is_noticed_too(
+    opened: Any, monkeypatch: pytest.MonkeyPatch, end: int, is_lost: bool, mine: str
+) -> None:
+    """Also where nothing is in a transaction."""
+
+    async def positions(*_: object) -> dict[Log, Position]:
+        return {(PLACE.remote, 0): Position(1000, str(Note(*IDS, mine, BEGAN if mine else -1, 1, ended=1150)))}
+
+    monkeypatch.setattr(commits, "positions", positions)
+    monkeypatch.setattr(Around, "end", end)
+    monkeypatch.setattr(Around, "transactional_id", mine)
+    if not is_lost:
+        assert opened(CopyRecord(*IDS, is_begun=True))
+        return
+    with pytest.raises(Disagreement, match=f"ends at {end}, and what was copied before its position reached 1150"):
         opened(CopyRecord(*IDS, is_begun=True))
 
 
