@@ -21,6 +21,12 @@ from reconciler.model.selection import Selection, is_literal
 
 _EVERYTHING = ".*"
 _PAIR = 2
+_ONE_WRITER = {
+    codes.WRITTEN_TWICE: (
+        "use policy default, which keeps the sources apart, exclude the topic from one flow, or offsets: auto"
+    ),
+    codes.ONE_NAME: "a copy has one original: correct a policy, or exclude one of the topics from its flow",
+}
 
 
 def check(drafts: Sequence[Draft], aliases: Sequence[str]) -> list[Located]:
@@ -218,23 +224,36 @@ def _common(one: Selection, other: Selection) -> str | None:
 def _written_twice(drafts: Sequence[Draft]) -> Iterator[Located]:
     """A remote topic has one writer, or its offsets could not follow its original's.
 
-    Where nobody demands that (`offsets: auto`) the plan decides, and says what is not copied.
+    Of originals at several sources, where nobody demands that (`offsets: auto`), the plan decides, and says what is not
+    copied. Two originals at one source never share a copy, whichever flows take them.
     """
-    writers: dict[tuple[str, str], Draft] = {}
-    clashes: dict[Place, list[str]] = {}
+    writers: dict[tuple[str, str], list[tuple[Draft, str]]] = {}
+    clashes: dict[tuple[str, Place], list[str]] = {}
     for draft in drafts:
         flow = draft.flow
-        for name in filter(flow.topics.matches, flow.topics.literals()):
+        for name in filter(flow.topics.matches, dict.fromkeys(flow.topics.literals())):
             remote = flow.remote_topic(name)
-            first = writers.setdefault((flow.target, remote), draft)
-            demanded = "identical" in (first.flow.offsets, flow.offsets)
-            if demanded and first.flow.source != flow.source:
-                clash = f"flows {first.flow.name} ({first.place.line}) and {flow.name} both write {remote}"
-                clashes.setdefault(_include(draft), []).append(f"{clash} on {flow.target}")
-    for place, messages in clashes.items():
+            before = writers.setdefault((flow.target, remote), [])
+            for code, clash in _clashes(draft, name, remote, before):
+                clashes.setdefault((code, _include(draft)), []).append(clash)
+            before.append((draft, name))
+    for (code, place), messages in clashes.items():
         more = f", and {len(messages) - 1} more such" if len(messages) > 1 else ""
-        remedy = "use policy default, which keeps the sources apart, exclude the topic from one flow, or offsets: auto"
-        yield place.problem(codes.WRITTEN_TWICE, messages[0] + more, remedy)
+        yield place.problem(code, messages[0] + more, _ONE_WRITER[code])
+
+
+def _clashes(draft: Draft, name: str, remote: str, before: Sequence[tuple[Draft, str]]) -> Iterator[tuple[str, str]]:
+    """Yield what stands against one more original of a remote topic, each with its code, at most one of a code."""
+    flow, found = draft.flow, dict[str, str]()
+    for first, original in before:
+        flows = f"flows {first.flow.name} ({first.place.line}) and {flow.name} both write {remote} on {flow.target}"
+        if first.flow.source != flow.source:
+            if "identical" in (first.flow.offsets, flow.offsets):
+                found.setdefault(codes.WRITTEN_TWICE, flows)
+        elif original != name and first is not draft:
+            # Of one flow alone `policies` tells it, with the rule.
+            found.setdefault(codes.ONE_NAME, f"{flows}, the copy of {flow.source}'s {original} and of its {name}")
+    yield from found.items()
 
 
 def _include(draft: Draft) -> Place:

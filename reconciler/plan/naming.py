@@ -1,7 +1,8 @@
 """Topics that a flow wants and that its replication policy stands against copying.
 
-Pure. A copy needs a name that Kafka takes, that no other topic of the same source has, and under which it does not
-come back to be copied again. The guardrails refuse a plan for it; a running `replicate` leaves such topics out.
+Pure. A copy needs a name that Kafka takes, that no other topic of the same source has, by whichever flow, and under
+which it does not come back to be copied again. The guardrails refuse a plan for it; a running `replicate` leaves such
+topics out.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ _SHOWN = 3
 def misnamed(topology: Topology, flow: Flow, observed: Observed) -> Mapping[str, Problem]:
     """Return, by original, what stands against copying a topic.
 
-    Of several topics that would have one name the one whose copy this topology has made keeps it, and only the others
-    are told of.
+    Of several topics that would have one name, also by several flows between the same clusters, the one whose copy this
+    topology has made keeps it, and only the others are told of.
 
     Args:
         topology: what is declared, with all flows that the copies might take further.
@@ -41,9 +42,11 @@ def misnamed(topology: Topology, flow: Flow, observed: Observed) -> Mapping[str,
         else:
             remedy = f"{_mend(flow)}, or exclude {name} from flow {flow.name}"
             found[name] = _problem("AB406", flow, _where(flow, name), why, remedy)
+    beside = _named_beside(topology, flow, observed[flow.source], takers.keys())
     for remote, names in takers.items():
-        if len(names) > 1:
-            found |= _one_name(flow, remote, names, observed[flow.target])
+        others = sorted(beside.get(remote, set()).difference(names))
+        if len(names) + len(others) > 1:
+            found |= _one_name(flow, remote, names, others, observed[flow.target])
     found |= _coming_back(topology, flow, [name for names in takers.values() for name in names])
     return found
 
@@ -62,14 +65,46 @@ def one_metric_name(wanted: Collection[str], there: Collection[str]) -> Iterator
             yield name, other
 
 
-def _one_name(flow: Flow, remote: str, names: list[str], target: ObservedCluster) -> Iterator[tuple[str, Problem]]:
+def _named_beside(
+    topology: Topology, flow: Flow, source: ObservedCluster, remotes: Collection[str]
+) -> Mapping[str, set[str]]:
+    """Return, by remote topic, the originals that other flows between the same clusters would copy to it."""
+    found: dict[str, set[str]] = {}
+    for other in topology.flows_into((flow.target,)):
+        if other.name == flow.name or other.source != flow.source:
+            continue
+        # Without rules and classes one policy gives one name to one topic alone.
+        if other.policy == flow.policy and not flow.policy.is_written_out:
+            continue
+        for name in source.names:
+            if other.takes(name, topology.aliases) and (remote := other.remote_topic(name)) in remotes:
+                found.setdefault(remote, set()).add(name)
+    return found
+
+
+def _one_name(
+    flow: Flow, remote: str, names: list[str], others: list[str], target: ObservedCluster
+) -> Iterator[tuple[str, Problem]]:
+    """Yield the problem of each of the flow's originals that share a name.
+
+    Args:
+        flow: the flow.
+        remote: the name.
+        names: originals to which the flow's policy gives it.
+        others: further originals to which other flows between the same clusters give it.
+        target: the flow's target.
+    """
     record = target.owned.get(remote)
     holder = record.source_topic if record is not None and record.source == flow.source else None
-    said = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    everybody = [*names, *others]
+    said = ", ".join(everybody[:_SHOWN]) + (f" and {len(everybody) - _SHOWN} more" if len(everybody) > _SHOWN else "")
     message = f"expected a name of its own for each copy; found {remote} for {said} of {flow.source}"
-    if holder in names:
+    if others:
+        message += f" (by other flows: {', '.join(others[:_SHOWN])})"
+    if holder in everybody:
         message += f"; it is the copy of {holder} and stays that"
-    remedy = f"{_mend(flow)} so that the names differ, or exclude all of them but one from flow {flow.name}"
+    excluded = f"exclude {', '.join(names[:_SHOWN])} from" if others else "exclude all of them but one from"
+    remedy = f"{_mend(flow)} so that the names differ, or {excluded} flow {flow.name}"
     places = {_where(flow, name) for name in names}
     where = places.pop() if len(places) == 1 else flow.policy.place
     for name in names:

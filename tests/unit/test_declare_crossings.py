@@ -263,6 +263,20 @@ def test_many_remote_topics_with_two_writers_are_one_problem(tmp_path: Path) -> 
     assert problem.message.endswith("both write x on c, and 2 more such")
 
 
+def renaming(original: str, copy: str, extra: str = "") -> str:
+    policy = f"{{type: rename, rules: [{{from: {original}, to: {copy}}}]}}"
+    return f"  - {{from: a, to: c, topics: {{include: [{original}]}}, policy: {policy}{extra}}}\n"
+
+
+@pytest.mark.parametrize("offsets", ["auto", "identical", "translated"])
+def test_two_flows_of_one_source_give_no_two_topics_one_name(tmp_path: Path, offsets: str) -> None:
+    body = f"defaults: {{offsets: {offsets}}}\nflows:\n{renaming('orders', 'x')}"
+    (problem,) = refused(tmp_path, HEAD + body + renaming("users", "x", ", name: q"))
+    assert (problem.code, place(problem, tmp_path).split(" ")[1]) == ("AB122", "(flows[1].topics.include)")
+    assert problem.message.endswith("both write x on c, the copy of a's orders and of its users")
+    assert flows(tmp_path, body + renaming("users", "y", ", name: q")) == ["a→c", "a→c"]
+
+
 def test_an_aggregation_with_prefixes_or_topics_of_their_own(tmp_path: Path) -> None:
     prefixes = "replication:\n  - aggregation: {from: [a, b], to: c}\n    topics: {include: [orders]}\n"
     assert flows(tmp_path, prefixes) == ["a→c", "b→c"]

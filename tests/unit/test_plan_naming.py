@@ -86,6 +86,39 @@ def test_a_newcomer_does_not_inherit_the_copy_of_a_topic_that_is_gone() -> None:
     assert "[AB405]" in found["us-east-eu-west"]["orders.eu"]
 
 
+def both_to_x() -> tuple[Flow, Flow]:
+    """Two flows of one source whose rules give two of its topics one name."""
+    named = [ReplicationPolicy("rename", rules=(RenameRule(f"{name}.*", "x"),)) for name in ("orders", "users")]
+    return flow(include=["orders.*"], policy=named[0]), flow(include=["users.*"], policy=named[1], name="q")
+
+
+def test_two_flows_of_one_source_are_refused_one_name_for_two_topics() -> None:
+    declared = topology(*both_to_x())
+    source = cluster(EAST, topic("orders"), topic("users"), topic("payments"))
+    with pytest.raises(Refused) as refused:
+        plan_of(declared, source, cluster(WEST))
+    assert [problem.code for problem in refused.value.problems] == ["AB408", "AB408"]
+    assert "found x for orders, users of us-east (by other flows: users)" in refused.value.problems[0].message
+    found = left_out(declared, {EAST: source, WEST: cluster(WEST)}, [WEST])
+    assert {name: list(reasons) for name, reasons in found.items()} == {
+        "us-east-eu-west": ["orders"],
+        "q": ["users"],
+    }
+    assert plan_of(declared, cluster(EAST, topic("orders"), topic("payments")), cluster(WEST)).steps
+
+
+def test_what_one_flow_copies_already_keeps_its_name_from_the_other_flow() -> None:
+    first, second = both_to_x()
+    before = cluster(EAST, topic("orders"))
+    (orders,) = desired_topics(topology(first), {EAST: before, WEST: cluster(WEST)}, [WEST])
+    west = cluster(WEST, made(orders), owned=[record(orders, topology(first))])
+    found = left_out(
+        topology(first, second), {EAST: cluster(EAST, topic("orders"), topic("users")), WEST: west}, [WEST]
+    )
+    assert {name: list(reasons) for name, reasons in found.items()} == {"q": ["users"]}
+    assert "it is the copy of orders and stays that" in found["q"]["users"]
+
+
 def test_where_nothing_is_copied_yet_all_of_one_name_are_left_out_and_the_rest_goes_on() -> None:
     declared = topology(flow(policy=RENAMING))
     found = left_out(declared, {EAST: SOURCE, WEST: cluster(WEST)}, [WEST])
