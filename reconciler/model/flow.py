@@ -118,6 +118,18 @@ class Flow:
         """Whether records may be repeated: then translated offsets take no transactions."""
         return self.delivery == "at-least-once"
 
+    @property
+    def may_begin_identical(self) -> bool:
+        """Whether a copy that is begun now may get identical offsets; those that were begun so keep them."""
+        if self.offsets != "auto":
+            return self.offsets == "identical"
+        return not self.repeats and self.start.at in ("earliest", "offsets")
+
+    @property
+    def demands_markers(self) -> bool:
+        """Whether gaps must be filled by markers in copies that may be begun; only identical offsets have gaps."""
+        return self.fill == "markers" and self.may_begin_identical
+
     def without(self, topics: Collection[str]) -> Flow:
         """Return this flow, taking none of `topics` (names on the source cluster) whatever else it takes."""
         names = tuple(name for name in topics if name not in self.topics.exclude)

@@ -35,6 +35,7 @@ PLACEHOLDER = "REPLICATOR"
 """Stands for the principal where the declaration names no user."""
 
 _MARKERS = "transaction markers that fill gaps; CLUSTER_ACTION instead before Kafka 3.8"
+_MARKERS_BEGUN = "transaction markers that fill gaps, in copies that were begun with identical offsets"
 _CLUSTER = Pattern(CLUSTER_NAME)
 _FOLLOWING: tuple[Collection[Purpose], bool] = (["apply"], True)
 _LOOK = "seeing before a copy begins whether its remote topic is ours"
@@ -170,7 +171,7 @@ def _of_copies(flow: Flow, aliases: Collection[str]) -> Iterator[_Need]:
         yield _Need("topic", pattern, ["CREATE"], "making them", ["apply"])
         yield _Need("topic", pattern, ["ALTER"], "letting them grow", ["apply"])
         yield _Need("topic", pattern, ["ALTER_CONFIGS"], "their settings", ["apply"])
-        if _may_be_identical(flow):
+        if flow.may_begin_identical:
             why = "padding, where originals have lost their beginning"
             yield _Need("topic", pattern, ["DELETE"], why, is_optional=True)
     if flow.acls:
@@ -186,10 +187,12 @@ def _of_coordinators(topology: str, flow: Flow) -> Iterator[_Need]:
     elif flow.offsets == "auto":
         begun = "copies that were begun with identical offsets"
         yield _Need("transactional-id", ids, ["WRITE"], begun, is_optional=True)
-    if _may_be_identical(flow) and flow.fill != "transactions":
-        demanded = flow.fill == "markers"
-        purposes: Sequence[Purpose] = COPYING if demanded else ["replicate"]
-        yield _Need("cluster", _CLUSTER, ["ALTER"], _MARKERS, purposes, is_optional=not demanded)
+    if flow.demands_markers:
+        yield _Need("cluster", _CLUSTER, ["ALTER"], _MARKERS)
+    elif flow.fill == "markers" and flow.offsets == "auto":
+        yield _Need("cluster", _CLUSTER, ["ALTER"], _MARKERS_BEGUN, is_optional=True)
+    elif flow.may_begin_identical and flow.fill == "auto":
+        yield _Need("cluster", _CLUSTER, ["ALTER"], _MARKERS, ["replicate"], is_optional=True)
     if _may_be_translated(flow) and not flow.repeats:
         why = "writing a transaction's marker that a broker left out (KAFKA-20734)"
         yield _Need("cluster", _CLUSTER, ["ALTER"], why, ["replicate"], is_optional=True)
@@ -210,7 +213,7 @@ def _of_topics_beside(flow: Flow) -> Iterator[_Need]:
         yield _Need("topic", Pattern(flow.dlq), ["DESCRIBE"], "looking whether the dlq is there", ["apply"])
     if _may_be_translated(flow):
         syncs, why = Pattern(syncs_topic(flow.source)), "where records with translated offsets stand"
-        is_optional = _may_be_identical(flow)
+        is_optional = flow.may_begin_identical
         yield _Need("topic", syncs, ["CREATE", "WRITE"], why, ["replicate"], is_optional)
         why = "a position that the group has lost"
         if not flow.repeats:
@@ -241,13 +244,6 @@ def _of_verifying(topology: str, flow: Flow) -> Iterator[_Need]:
         yield _Need("group", group, ["DESCRIBE"], why, ["verify"], is_optional=True)
         why = "where copies begin, when nothing else tells"
         yield _Need("topic", Pattern(syncs_topic(flow.source)), ["READ"], why, ["verify"], is_optional=True)
-
-
-def _may_be_identical(flow: Flow) -> bool:
-    """Tell whether a copy that is begun now may get identical offsets."""
-    if flow.offsets != "auto":
-        return flow.offsets == "identical"
-    return not flow.repeats and flow.start.at in ("earliest", "offsets")
 
 
 def _may_be_translated(flow: Flow) -> bool:

@@ -42,7 +42,7 @@ def impossible_demands(
                 "name another topic as dlq",
             )
         access = observed[flow.target].access
-        if flow.fill == "markers" and not access.may_write_markers:
+        if _needs_markers(flow, chosen) and not access.may_write_markers:
             target = topology.clusters[flow.target]
             hidden = "" if access.operations else " (or may not DESCRIBE the cluster, which would tell)"
             yield Problem(
@@ -52,6 +52,12 @@ def impossible_demands(
                 f"{access.marker_operation} on the cluster{hidden}",
                 f"grant {access.marker_operation} on the cluster, or let fill be auto: it takes transactions then",
             )
+
+
+def _needs_markers(flow: Flow, chosen: Collection[Choice]) -> bool:
+    """Tell whether a flow demands markers for copies that have gaps, or may get some: begun ones keep their offsets."""
+    is_begun = any(choice.flow.name == flow.name and choice.against is None for choice in chosen)
+    return flow.demands_markers or (flow.fill == "markers" and is_begun)
 
 
 def missing_permissions(

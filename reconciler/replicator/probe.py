@@ -54,7 +54,7 @@ def check(target: Cluster, flows: Sequence[Flow], warn: Callable[[str], None]) -
     flows = [flow for flow in flows if not flow.repeats]
     if not flows:
         return
-    demanding = any(flow.fill == "markers" for flow in flows)
+    demanding = any(flow.demands_markers for flow in flows)
     try:
         cluster_id = _scratch_topic(target)
     except KafkaException as error:

@@ -57,6 +57,8 @@ def required(needed: dict[str, set[str]]) -> dict[str, set[str]]:
         (", offsets: identical", IDS),
         (", fill: markers", {**IDS, "kafka-cluster": {"ALTER"}}),
         (", fill: transactions", IDS),
+        (", fill: markers, start: latest", {**IDS, SYNCS: {"CREATE", "WRITE"}}),
+        (", fill: markers, offsets: translated", {**IDS, SYNCS: {"CREATE", "WRITE"}}),
         (", offsets: translated", {**IDS, SYNCS: {"CREATE", "WRITE"}}),
         (", start: latest", {**IDS, SYNCS: {"CREATE", "WRITE"}}),
         (", delivery: at-least-once", {SYNCS: {"CREATE", "WRITE"}}),
@@ -75,6 +77,8 @@ def test_what_is_optional_depends_on_the_mode_too(tmp_path: Path) -> None:
     identical = needs(tmp_path, ", offsets: identical, fill: transactions")
     assert f"optional {SYNCS}" not in identical
     assert "optional kafka-cluster" not in identical
+    begun = needs(tmp_path, ", fill: markers, delivery: at-least-once")
+    assert begun["optional kafka-cluster"] == {"ALTER"}, "copies that were begun with identical offsets have gaps"
     repeating = needs(tmp_path, ", delivery: at-least-once, offsets: translated")
     assert {name for name in repeating if name.startswith("optional ")} == {"optional a.orders"}
 

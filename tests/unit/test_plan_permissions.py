@@ -9,8 +9,10 @@ import pytest
 from reconciler.model.access import Access, Refusal
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Refused
+from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.security import SecretRef, Security
+from reconciler.model.start import Start
 from reconciler.model.topology import Topology
 from reconciler.plan.desired import desired_topics
 from tests.unit.facts import EAST, WEST, cluster, flow, made, plan_of, record, topic, topology
@@ -79,6 +81,23 @@ def test_markers_that_are_not_allowed_are_an_error_where_they_are_demanded() -> 
     assert old[2].endswith("is not allowed CLUSTER_ACTION on the cluster")
     (planned,) = plan_of(declared, SOURCE, replace(cluster(WEST), access=ALTER)).clusters[0].flows
     assert planned.fill == "markers"
+
+
+@pytest.mark.parametrize(
+    "demanding",
+    [
+        flow(fill="markers", delivery="at-least-once"),
+        flow(fill="markers", start=Start("latest")),
+        flow(fill="markers", offsets="translated"),
+    ],
+)
+def test_markers_are_demanded_only_where_a_copy_may_have_gaps(demanding: Flow) -> None:
+    """What has offsets of its own has none, unless copies were begun with identical offsets before."""
+    declared = topology(demanding)
+    assert plan_of(declared, SOURCE, cluster(WEST)).steps
+    if demanding.offsets == "auto":
+        ((code, *_),) = problems(declared, SOURCE, applied(None))
+        assert code == "AB362"
 
 
 def test_a_topic_for_dead_letters_must_be_there_and_be_no_copy() -> None:
