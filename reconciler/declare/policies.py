@@ -15,6 +15,7 @@ from reconciler.declare.settings import policy_place
 from reconciler.model import policy_class
 from reconciler.model.flow import Flow
 from reconciler.model.policy_class import PolicyFault
+from reconciler.model.selection import is_internal, is_literal
 
 # What each type of policy needs, and what goes with it alone.
 _NEEDED = {"rename": "rules", "class": "class"}
@@ -32,6 +33,7 @@ def check(drafts: Sequence[Draft]) -> list[Located]:
 def _of_draft(draft: Draft) -> Iterator[Located]:
     broken = [*_without_its_type(draft), *_incomplete(draft), *_unusable_class(draft)]
     yield from broken
+    yield from _never_taken(draft)
     if not broken:
         yield from _bad_names(draft)
         yield from _one_name(draft)
@@ -74,6 +76,15 @@ def _unusable_class(draft: Draft) -> Iterator[Located]:
                 "that names a class; docs/reference/policies.md shows one"
             )
             yield _place(draft).problem(codes.BAD_POLICY_CLASS, f"expected a policy class; {fault}", remedy)
+
+
+def _never_taken(draft: Draft) -> Iterator[Located]:
+    """Yield topics that are internal under the flow's separator; `selections` finds those that are under any."""
+    written = draft.settings["topics.include"]
+    for index, item in enumerate(draft.flow.topics.include):
+        if is_literal(item) and draft.flow.policy.never_copies(item) and not is_internal(item) and written.place:
+            message = f"internal topics are never replicated; found {item}, in which MirrorMaker 2 keeps its state"
+            yield (written.place / index).problem(codes.NEVER_REPLICATED, message, "remove it")
 
 
 def _bad_names(draft: Draft) -> Iterator[Located]:

@@ -180,4 +180,6 @@ class Flow:
             topic: a name on the source cluster.
             aliases: the clusters of the topology.
         """
-        return self.topics.matches(topic) and self.target not in self.policy.hops(topic, aliases)
+        if not self.topics.matches(topic) or self.policy.never_copies(topic):
+            return False
+        return self.target not in self.policy.hops(topic, aliases)

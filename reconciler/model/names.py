@@ -31,9 +31,13 @@ PROBE_NAMES = ("internal", "probe")
 """Topology and flow in whose names the probe speaks."""
 
 
+SYNCS_PREFIX = "mm2-offset-syncs"
+"""What the name of a topic of offset syncs begins with."""
+
+
 def syncs_topic(source: str) -> str:
     """Return the topic at a target that holds the offset syncs of copies from `source`: MirrorMaker 2's name."""
-    return f"mm2-offset-syncs.{source}.internal"
+    return f"{SYNCS_PREFIX}.{source}.internal"
 
 
 DEFAULT_SEPARATOR = "."

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from reconciler.model.names import CHECKPOINTS_SUFFIX, SYNCS_PREFIX
+
 LONGEST_NAME = 249
 """Kafka's limit for topic names (`Topic.MAX_NAME_LENGTH`)."""
 
@@ -35,6 +37,17 @@ def name_fault(name: str) -> str | None:
 def is_heartbeats(topic: str, separator: str) -> bool:
     """Tell whether a topic holds heartbeats, of its own cluster or of another one."""
     return topic == HEARTBEATS or topic.endswith(separator + HEARTBEATS)
+
+
+def is_mirrors_own(topic: str, separator: str) -> bool:
+    """Tell whether a topic holds what MirrorMaker 2 keeps, or we do in its format: checkpoints, or offset syncs.
+
+    Under most separators these names are internal to everybody; `_` makes them `a_checkpoints_internal`.
+    """
+    # With the prefix of its source even a topic of this bare name would become one of checkpoints.
+    if f"{separator}{topic}".endswith(separator.join(("", *CHECKPOINTS_SUFFIX))):
+        return True
+    return topic.startswith(f"{SYNCS_PREFIX}{separator}") and topic.endswith(f"{separator}internal")
 
 
 def metric_name(topic: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from reconciler.model import policy_class
-from reconciler.model.naming import is_heartbeats, name_fault
+from reconciler.model.naming import is_heartbeats, is_mirrors_own, name_fault
 from reconciler.model.policy_class import Options, PolicyFault
 from reconciler.model.renames import RenameRule
 from reconciler.model.selection import ALWAYS_EXCLUDED
@@ -104,9 +104,14 @@ class ReplicationPolicy:
         if wrong:
             return f"{topic} of {source_alias} would be called {_shortened(remote)}: its name {wrong}"
         # Under the other kinds only an internal topic has an internal copy, and none is taken.
-        if self.is_written_out and any(re.fullmatch(pattern, remote) for pattern in ALWAYS_EXCLUDED):
+        is_internal = self.never_copies(remote) or any(re.fullmatch(pattern, remote) for pattern in ALWAYS_EXCLUDED)
+        if self.is_written_out and is_internal:
             return f"{topic} of {source_alias} would be called {remote}: that is the name of an internal topic"
         return None
+
+    def never_copies(self, topic: str) -> bool:
+        """Tell whether a topic is one of MirrorMaker 2's own, by its separator: no flow takes one."""
+        return is_mirrors_own(topic, self.separator)
 
     def original(self, source_alias: str, remote: str) -> str | None:
         """Return which topic of `source_alias` the name `remote` says it is the copy of; None where it does not say."""

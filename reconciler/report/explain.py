@@ -82,6 +82,8 @@ def explained_text(told: Sequence[ExplainedFlow]) -> Text:
 def _fate(flow: Flow, topic: str, aliases: Sequence[str]) -> Fate:
     hops = list(flow.policy.hops(topic, aliases))
     against = flow.topics.against(topic)
+    if against is None and flow.policy.never_copies(topic):
+        against = f"never taken: MirrorMaker 2 keeps its state under such names (separator {flow.policy.separator})"
     if against is None and flow.target in hops:
         against = f"it came through {flow.target}"
     against = against or flow.nameless(topic)

@@ -232,3 +232,11 @@ def test_a_class_without_upstream_cannot_join_clusters_both_ways(
 )
 def test_names_that_end_are_taken(tmp_path: Path, body: str) -> None:
     assert load(tmp_path, HEAD + body).flows
+
+
+def test_what_is_internal_under_the_separator_is_never_replicated(tmp_path: Path) -> None:
+    body = "policy: {separator: _}\n" + taking("orders", "a_checkpoints_internal")
+    where, code, message, _ = problem(tmp_path, body)
+    assert (where.split(" ")[1], code) == ("(flows[0].topics.include[1])", "AB118")
+    assert "found a_checkpoints_internal" in message
+    assert load(tmp_path, HEAD + taking("a_checkpoints_internal")).flows

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.flow import Flow
+from reconciler.model.policy import PolicyKind, ReplicationPolicy
+from reconciler.model.renames import RenameRule
 from reconciler.model.selection import Selection, is_literal
 
 topic_names = st.from_regex(r"[A-Za-z0-9._-]{1,20}", fullmatch=True)
@@ -98,6 +100,27 @@ ALIASES = ("us-east", "eu-west", "ap")
 def test_a_flow_sends_nothing_back_to_its_target(topic: str, taken: bool) -> None:
     flow = Flow("us-east-eu-west", "us-east", "eu-west", Selection((".*",)))
     assert flow.takes(topic, ALIASES) is taken
+
+
+@pytest.mark.parametrize(
+    ("topic", "taken"),
+    [
+        ("a_checkpoints_internal", False),
+        ("mm2-offset-syncs_a_internal", False),
+        ("mm2-offset-syncs_internal", False),
+        ("checkpoints_internal", False),
+        ("orders_internal", True),
+        ("xcheckpoints_internal", True),
+        ("a_checkpoints_internals", True),
+    ],
+)
+@pytest.mark.parametrize("kind", ["default", "identity", "rename"])
+def test_what_mirror_maker_keeps_is_not_taken_under_any_separator(kind: PolicyKind, topic: str, taken: bool) -> None:
+    under = Flow("f", "us-east", "eu-west", Selection((".*",)), ReplicationPolicy(kind, "_"))
+    assert under.takes(topic, ALIASES) is taken
+    assert Flow("f", "us-east", "eu-west", Selection((".*",))).takes(topic, ALIASES)
+    renamed = ReplicationPolicy("rename", "_", (RenameRule("orders", topic),))
+    assert (renamed.fault("us-east", "orders") is None) is taken
 
 
 def test_a_flow_names_its_remote_topics_after_its_source() -> None:
