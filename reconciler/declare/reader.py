@@ -28,6 +28,10 @@ _START = Mark(1, 1)
 # What the parser quotes: tokens and single characters say something, anything longer may be a secret.
 _QUOTED = re.compile(r"'(?P<said>\\?.|<[a-z ]+>)'|'[^']*'|\"[^\"]*\"")
 
+# What YAML takes for the end of a line, and so of a comment, and few editors show as one; and what turns the order
+# of the text around it on a screen: with either a reviewer would read something else than is meant.
+_MISLEADING = re.compile(r"\r(?!\n)|[\u0085\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
 
 class Reading(NamedTuple):
     """What came of one file: no document where the problems make its content unsure."""
@@ -68,6 +72,8 @@ def parse(name: str, text: str) -> Reading:
         name: what messages call the file.
         text: its content.
     """
+    if misleading := _MISLEADING.search(text):
+        return Reading(None, [_control_character(name, text, misleading.start())])
     builder = TreeBuilder(name)
     try:
         for event in YAML(typ="safe", pure=True).parse(text):
