@@ -133,6 +133,8 @@ def _at_source(flow: Flow, aliases: Collection[str]) -> Iterator[_Need]:
         yield _Need("group", pattern, ["DESCRIBE"], "what groups have committed", ["replicate"])
     if flow.acls:
         yield _Need("cluster", _CLUSTER, ["DESCRIBE"], "the ACLs of originals, which copies follow", *_FOLLOWING)
+        why = "whether a cluster without ACLs has an authorizer"
+        yield _Need("cluster", _CLUSTER, ["DESCRIBE_CONFIGS"], why, *_FOLLOWING)
 
 
 def _of_groups_at_target(topology: str, flow: Flow) -> Iterator[_Need]:
@@ -218,6 +220,8 @@ def _of_topics_beside(flow: Flow) -> Iterator[_Need]:
         why = "a position that the group has lost"
         if not flow.repeats:
             yield _Need("topic", syncs, ["READ"], why, ["replicate"], is_optional=True)
+        why = "keeping what an older release has made from being compacted at once"
+        yield _Need("topic", syncs, ["DESCRIBE_CONFIGS", "ALTER_CONFIGS"], why, ["replicate"], is_optional=True)
     if not flow.repeats:
         why = "trying once what the target can"
         ids = Pattern(transactional_prefix(*PROBE_NAMES), prefixed=True)

@@ -73,14 +73,17 @@ def test_what_is_optional_depends_on_the_mode_too(tmp_path: Path) -> None:
     auto = needs(tmp_path, "")
     assert auto["optional a.orders"] == {"DESCRIBE_CONFIGS", "DELETE"}
     assert auto["optional kafka-cluster"] == {"ALTER"}
-    assert auto[f"optional {SYNCS}"] == {"CREATE", "READ", "WRITE"}
+    assert auto[f"optional {SYNCS}"] == {"CREATE", "READ", "WRITE", "ALTER_CONFIGS"}
     identical = needs(tmp_path, ", offsets: identical, fill: transactions")
     assert f"optional {SYNCS}" not in identical
     assert "optional kafka-cluster" not in identical
     begun = needs(tmp_path, ", fill: markers, delivery: at-least-once")
     assert begun["optional kafka-cluster"] == {"ALTER"}, "copies that were begun with identical offsets have gaps"
     repeating = needs(tmp_path, ", delivery: at-least-once, offsets: translated")
-    assert {name for name in repeating if name.startswith("optional ")} == {"optional a.orders"}
+    assert {name for name in repeating if name.startswith("optional ")} == {
+        "optional a.orders",
+        f"optional {SYNCS}",
+    }
 
 
 def test_applying_makes_and_changes_and_looks_but_copies_nothing(tmp_path: Path) -> None:
@@ -93,7 +96,7 @@ def test_applying_makes_and_changes_and_looks_but_copies_nothing(tmp_path: Path)
         **{name: {"CREATE", "DESCRIBE"} for name in JOURNALS if "owned" not in name},
     }
     originals = {"orders": {"READ", "DESCRIBE_CONFIGS"}}
-    assert needs(tmp_path, "", "a", "apply") == originals | {"optional kafka-cluster": {"DESCRIBE"}}
+    assert needs(tmp_path, "", "a", "apply") == originals | {"optional kafka-cluster": {"DESCRIBE", "DESCRIBE_CONFIGS"}}
     assert needs(tmp_path, ", acls: false", "a", "apply") == originals
     assert needs(tmp_path, "", "a") == {"orders": {"READ"}, "optional orders": {"DESCRIBE_CONFIGS"}}
 
