@@ -91,6 +91,11 @@ def _unknown_keys(violation: Violation) -> Iterator[Finding]:
 def _unknown_key(violation: Violation, key: str) -> Finding:
     parent, known = violation.place, violation.known
     place = parent / key
+    is_hidden = _may_be_secret(place)
+    if not known and is_hidden:
+        message = "expected another name; found one that is not shown: it may be part of a secret"
+        remedy = "correct the name, or put quotes around a value with a comma"
+        return Finding(place.problem(codes.WRONG_VALUE, message, remedy, at_key=True, hide_key=True), place.path)
     if not known:
         names = violation.schema.get("propertyNames", {})
         expected = names.get("title", "a name of letters, digits, _ and -")
@@ -107,7 +112,7 @@ def _unknown_key(violation: Violation, key: str) -> Finding:
         message = f"{key} is declared elsewhere: by {field}"
         return _at_key(place, codes.UNKNOWN_KEY, message, f"remove it, and use {field}")
     meant = words.closest(key, known)
-    if words.holds_secrets(parent.path) or _is_beside_secrets(violation):
+    if is_hidden:
         # In braces, an unquoted value with a comma ends as a key: it may be half of a password.
         message = f"expected one of {words.either(known)}; found another key, not shown: it may be part of a secret"
         remedy = f"did you mean {meant}?" if meant else "remove it, or put quotes around a value with a comma"
@@ -125,10 +130,21 @@ def _unknown_key(violation: Violation, key: str) -> Finding:
     return Finding(located, (*parent.path, meant) if meant else None)
 
 
-def _is_beside_secrets(violation: Violation) -> bool:
-    """Tell whether somebody has written credentials among the settings of clients."""
-    is_one = words.is_of_clients(violation.place.path)
-    return is_one and any(key.startswith(("sasl.", "ssl.")) for key in violation.keys)
+def _may_be_secret(place: Place) -> bool:
+    """Tell whether a value, or its key, may be a secret or a part of one: under `security`, or beside credentials."""
+    # Names of clusters and data centres say nothing of what stands there.
+    named = 2 if place.path[:1] in (("clusters",), ("datacenters",)) else 0
+    beside = Place(place.document, place.path[:-1]).value if len(place.path) > named else None
+    steps = [step for step in place.path[named:-1] if isinstance(step, str)]
+    keys = [*steps, *(beside if isinstance(beside, dict) else ())]
+    return words.holds_secrets(place.path) or words.names_credentials(keys)
+
+
+def _found(place: Place) -> str:
+    """Say what a value is; of what may be a secret only its kind, as of addresses with a user in them."""
+    value = place.value
+    is_address = "bootstrap" in place.path and isinstance(value, str) and "@" in value
+    return words.found(value, secret=is_address or _may_be_secret(place))
 
 
 @cache
@@ -163,7 +179,8 @@ def _kind_of_pattern(place: Place) -> Iterator[Finding]:
         # The misspelt key is told by itself, and names the kinds.
         return
     else:
-        message = f"expected one of {_KINDS_SAID}; found {words.either(keys, 'and') if keys else 'nothing'}"
+        said = "other keys" if words.names_credentials(keys) else words.either(keys, "and") if keys else "nothing"
+        message = f"expected one of {_KINDS_SAID}; found {said}"
         yield _finding(place, codes.MISSING, message, 'for example: active-active: ["us-east", "eu-west"]')
 
 
@@ -175,7 +192,7 @@ def _alternatives(violation: Violation) -> Iterator[Finding]:
             for other in nested:
                 yield from translate(other)
             return
-    message = f"expected a list or text; found {words.found(violation.place.value)}"
+    message = f"expected a list or text; found {_found(violation.place)}"
     yield _finding(violation.place, codes.WRONG_VALUE, message, _example(violation))
 
 
@@ -184,7 +201,9 @@ def _repeated(violation: Violation) -> Iterator[Finding]:
     for index, item in enumerate(items):
         first = items.index(item)
         if first < index:
-            message = f"expected each once; found {words.found(item)} as item {first} and again as item {index}"
+            message = (
+                f"expected each once; found {_found(violation.place / index)} as item {first} and again as item {index}"
+            )
             yield _finding(violation.place / index, codes.DUPLICATE, message, "remove one of them")
 
 
@@ -213,8 +232,7 @@ def _not_one_of(violation: Violation) -> Iterator[Finding]:
     place, value, allowed = violation.place, violation.place.value, violation.schema["enum"]
     remedy = f"use {words.either(allowed)}"
     meant = words.closest(value, allowed) if isinstance(value, str) else None
-    said = words.found(value, secret=words.holds_secrets(place.path))
-    message = f"expected {words.either(allowed)}; found {said}"
+    message = f"expected {words.either(allowed)}; found {_found(place)}"
     yield _finding(place, codes.WRONG_VALUE, message, f"did you mean {meant}?" if meant else remedy)
 
 
@@ -237,7 +255,7 @@ def _wrong_value(violation: Violation) -> Iterator[Finding]:
             expected = f"at most {schema['maxLength']} characters"
     if words.is_reference(path):
         code = codes.BAD_REFERENCE
-    said = words.found(violation.place.value, secret=words.holds_secrets(path))
+    said = _found(violation.place)
     yield _finding(violation.place, code, f"expected {expected}; found {said}", _example(violation))
 
 

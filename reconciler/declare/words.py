@@ -6,6 +6,7 @@ Pure text; the checks of this room call it.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
@@ -49,6 +50,17 @@ _ELSEWHERE = {
 }
 
 _REFERENCES = frozenset(("password", "ca", "certificate", "key", "key-password", "client-secret", "token", "keytab"))
+# What somebody writes who means `security` and does not know that it is a mapping of its own.
+_CREDENTIALS = _REFERENCES | {
+    *("username", "protocol", "mechanism", "oauth", "kerberos"),
+    *("security.protocol", "sasl.mechanism", "sasl.jaas.config", "sasl.username", "sasl.password"),
+    *("ssl.truststore.location", "ssl.truststore.password", "ssl.keystore.location", "ssl.keystore.password"),
+    *("ssl.key.password",),
+}
+_CREDENTIAL = re.compile(
+    r"^(sasl|ssl)[._-]|pass(word|wd|phrase)|secret|token|credential|api[._-]?key|jaas", re.IGNORECASE
+)
+_WITH_PASSWORD = re.compile(r":.*@", re.DOTALL)
 _STORES = frozenset(("truststore", "truststore-password", "keystore", "keystore-password", "key-store", "trust-store"))
 
 
@@ -81,6 +93,8 @@ def declared_elsewhere(path: JsonPath, key: str) -> str | None:
     """Return which field says what somebody means by `key` in the mapping at `path`; None where there is none."""
     if kind(path) in _WITH_CLIENTS and key in (*_ROLES, "overrides"):
         return "`clients` of a cluster, or of defaults"
+    if kind(path) in _WITH_CLIENTS and key in _CREDENTIALS:
+        return "`security` of a cluster"
     if not is_of_clients(path):
         return None
     return next((field for start, field in _ELSEWHERE.items() if key == start or key.startswith(f"{start}.")), None)
@@ -99,6 +113,11 @@ def is_reference(path: JsonPath) -> bool:
 def holds_secrets(path: JsonPath) -> bool:
     """Tell whether a value at `path` may be a secret, or a secret in the wrong place."""
     return "security" in path
+
+
+def names_credentials(keys: Iterable[str]) -> bool:
+    """Tell whether one of a mapping's keys says that a secret was written there, so that any of it may be a part."""
+    return any(key in _CREDENTIALS or _CREDENTIAL.search(key) for key in keys)
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:
@@ -121,7 +140,8 @@ def found(value: Value, *, secret: bool = False) -> str:
         case int() | float():
             return "a number" if secret else str(value)
         case str():
-            return "text" if secret else f"'{_shortened(value)}'"
+            # As in user:password@host:9092.
+            return "text" if secret or _WITH_PASSWORD.search(value) else f"'{_shortened(value)}'"
         case list():
             return f"a list of {len(value)}" if value else "an empty list"
         case dict():

@@ -57,6 +57,43 @@ def test_no_message_repeats_a_secret(tmp_path: Path, fields: str, layout: str) -
         assert SECRET not in str(problem)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "clusters: {{a: {{bootstrap: 'h:1', password: ab,{}}}}}\n",
+        "clusters: {{a: {{bootstrap: 'h:1', sasl.jaas.config: ab,{}}}}}\n",
+        "clusters: {{a: {{bootstrap: 'h:1', ssl.my.own: ab,{}}}}}\n",
+        "clusters: {{a: {{bootstrap: 'h:1', key_password: ab,{}}}}}\n",
+        "clusters: {{a: {{bootstrap: 'h:1', client-secret: {}}}}}\n",
+        "clusters: {{a: {{bootstrap: 'h:1', password: {{x: {}}}}}}}\n",
+        "clusters: {{a: {{bootstrap: 'h:1', rack: [{}], token: x}}}}\n",
+        "clusters: {{a: {{bootstrap: 'h:1', clients: {{admin: {{sasl.password: ab,{}}}}}}}}}\n",
+        "clusters: {{a: {{bootstrap: 'u:{}@h:1'}}}}\n",
+        "clusters: {{a: {{bootstrap: ['u@{}:1:2']}}}}\n",
+        "clusters: {{a: {{bootstrap: ['u:{0}@h:1', 'u:{0}@h:1']}}}}\n",
+        "clusters: {{a: {{bootstrap: 'h:1'}}}}\ndefaults: {{password: ab,{}}}\n",
+        "clusters: {{a: {{bootstrap: 'h:1'}}}}\nreplication: [{{password: ab,{}}}]\n",
+        "clusters: {{a: {{bootstrap: 'h:1'}}}}\npassword: ab\n{}: x\n",
+        "clusters: {{a: {{bootstrap: 'h:1'}}}}\npolicy: {{type: class, class: c, options: {{password: [{}]}}}}\n",
+    ],
+)
+def test_no_message_repeats_a_secret_that_stands_elsewhere(tmp_path: Path, text: str) -> None:
+    problems = refused(tmp_path, "version: 1\nname: s\n" + text.format(SECRET))
+    assert problems
+    for problem in problems:
+        assert SECRET not in str(problem)
+
+
+def test_a_cluster_may_be_called_after_secrets(tmp_path: Path) -> None:
+    (problem,) = refused(tmp_path, "version: 1\nname: s\nclusters: {tokens: {bootstrap: 'h:1', bogus: 1}}\n")
+    assert problem.message.endswith("found bogus")
+
+
+def test_credentials_beside_security_are_told_where_they_belong(tmp_path: Path) -> None:
+    (problem,) = refused(tmp_path, "version: 1\nname: s\nclusters: {a: {bootstrap: 'h:1', password: 'env:PW'}}\n")
+    assert (problem.code, problem.message) == ("AB103", "password is declared elsewhere: by `security` of a cluster")
+
+
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     secret=st.text(st.sampled_from("QXZ0489é*&!|>%@`'\"#:,{}[]-?~^=<\\"), min_size=8),
