@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Iterator
 
 from reconciler.model.acl import ALL, Pattern
 from reconciler.model.flow import Flow
-from reconciler.model.naming import HEARTBEATS
 from reconciler.model.renames import GROUP
 from reconciler.model.selection import is_literal
 
@@ -66,9 +65,8 @@ def _copies_of(flow: Flow, original: Pattern) -> Iterator[Pattern]:
         yield Pattern(f"{flow.source}{policy.separator}{begin}", prefixed=True)
     else:
         yield original
-        if HEARTBEATS.startswith(begin):
-            # They have the prefix whatever the policy.
-            yield Pattern(f"{flow.source}{policy.separator}{HEARTBEATS}")
+        # Heartbeats have the prefix whatever the policy, and a prefix may go on with anything: z.orders, z.heartbeats.
+        yield Pattern(f"{flow.source}{policy.separator}{begin}", prefixed=True)
     for rule in policy.rules:
         if not is_literal(rule.pattern) or (rule.pattern.startswith(begin) and flow.topics.matches(rule.pattern)):
             fixed, *groups = GROUP.split(rule.replacement)

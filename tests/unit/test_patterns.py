@@ -68,8 +68,8 @@ def flow(include: tuple[str, ...], policy: ReplicationPolicy, exclude: tuple[str
         ("default", ("orders", "users.*"), "a.orders, a.users* (prefixed)"),
         ("default", (".*",), "a.* (prefixed)"),
         ("default", ("orders", "orders-tmp", "b.orders"), "a.orders"),
-        ("identity", ("orders", "users.*"), "orders, users* (prefixed)"),
-        ("identity", ("he.*",), "he* (prefixed), a.heartbeats"),
+        ("identity", ("orders", "users.*"), "orders, users* (prefixed), a.users* (prefixed)"),
+        ("identity", ("he.*",), "he* (prefixed), a.he* (prefixed)"),
         ("identity", ("heartbeats",), "a.heartbeats"),
         ("identity", (".*",), "* (all)"),
     ],
@@ -83,7 +83,7 @@ def test_copies_are_covered_under_their_own_names(kind: PolicyKind, include: tup
     ("otherwise", "include", "expected"),
     [
         ("default", ("orders.*",), "a.orders* (prefixed), dc1-* (prefixed), all-users"),
-        ("identity", ("orders.*",), "orders* (prefixed), dc1-* (prefixed), all-users"),
+        ("identity", ("orders.*",), "orders* (prefixed), a.orders* (prefixed), dc1-* (prefixed), all-users"),
         ("default", ("users", "orders.eu"), "all-users, dc1-eu"),
     ],
 )
@@ -91,6 +91,17 @@ def test_copies_of_renamed_topics_are_covered(otherwise: Otherwise, include: tup
     rules = (RenameRule(r"orders\.(.*)", r"dc1-\1"), RenameRule("other", "unused"), RenameRule("use.*", "all-users"))
     one = flow(include, ReplicationPolicy("rename", rules=rules, otherwise=otherwise))
     assert ", ".join(map(str, copies(one, ALIASES))) == expected
+
+
+@pytest.mark.parametrize("policy", [ReplicationPolicy("identity"), ReplicationPolicy("rename", otherwise="identity")])
+@pytest.mark.parametrize("item", [r"z\..*", "z.*", "h.*", ".*", "z.heartbeats"])
+@given(name=st.text("hz.", min_size=1, max_size=4))
+def test_copies_of_heartbeats_are_covered_under_their_prefix(policy: ReplicationPolicy, item: str, name: str) -> None:
+    one = flow((item,), policy)
+    for topic in (name, f"{name}.heartbeats", "z.heartbeats"):
+        if one.takes(topic, ALIASES):
+            covering = [pattern for pattern in copies(one, ALIASES) if pattern.covers(Pattern(one.remote_topic(topic)))]
+            assert covering, topic
 
 
 def test_a_rule_that_begins_with_a_group_may_give_any_name() -> None:
