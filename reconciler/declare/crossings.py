@@ -38,7 +38,7 @@ def check(drafts: Sequence[Draft], aliases: Sequence[str]) -> list[Located]:
     """
     enabled = [draft for draft in drafts if draft.flow.enabled]
     return [
-        *_ambiguous_aliases(enabled),
+        *_ambiguous_aliases(enabled, aliases),
         *_cycles(enabled, aliases),
         *_coming_back(enabled, aliases),
         *_taken_twice(enabled),
@@ -51,19 +51,26 @@ def check(drafts: Sequence[Draft], aliases: Sequence[str]) -> list[Located]:
     ]
 
 
-def _ambiguous_aliases(drafts: Sequence[Draft]) -> Iterator[Located]:
+def _ambiguous_aliases(drafts: Sequence[Draft], aliases: Sequence[str]) -> Iterator[Located]:
     """A name such as us-east-orders must say which part of it is the alias."""
     told: set[tuple[Place, str]] = set()
     for draft in drafts:
         policy, alias = draft.flow.policy, draft.flow.source
         place = draft.settings["policy.separator"].place
-        if policy.prefixes and policy.separator in alias and place and (place, alias) not in told:
-            told.add((place, alias))
-            message = (
-                f"separator {policy.separator} is a part of the alias {alias}: "
-                f"{alias}{policy.separator}orders would not say where it came from"
-            )
-            yield place.problem(codes.AMBIGUOUS_ALIAS, message, "choose another separator, or rename the cluster")
+        if not policy.prefixes or place is None or (place, alias) in told:
+            continue
+        longer = next((other for other in aliases if other.startswith(f"{alias}{policy.separator}")), None)
+        if policy.separator in alias:
+            found = f"separator {policy.separator} is a part of the alias {alias}"
+            name = f"{alias}{policy.separator}orders"
+        elif longer is not None:
+            found = f"the alias {longer} begins with {alias} and the separator {policy.separator}"
+            name = f"{longer}{policy.separator}orders"
+        else:
+            continue
+        told.add((place, alias))
+        message = f"{found}: {name} would not say where it came from"
+        yield place.problem(codes.AMBIGUOUS_ALIAS, message, "choose another separator, or rename the cluster")
 
 
 def _never_begun(drafts: Sequence[Draft]) -> Iterator[Located]:

@@ -202,6 +202,17 @@ def test_an_alias_must_not_contain_the_separator(tmp_path: Path) -> None:
     assert "us-east-orders would not say where it came from" in problem.message
 
 
+def test_no_alias_must_begin_with_another_one_and_the_separator(tmp_path: Path) -> None:
+    """A topic east-orders of us would be us-east-orders on hub, and would never go on to us-east."""
+    clusters = "{us: {bootstrap: 'a:1'}, hub: {bootstrap: 'b:1'}, us-east: {bootstrap: 'c:1'}}"
+    text = f"version: 1\nname: s\nclusters: {clusters}\n"
+    ways = "flows: [{from: us, to: hub}, {from: hub, to: us-east}]\n"
+    (problem,) = refused(tmp_path, f"{text}policy: {{separator: '-'}}\n{ways}")
+    assert (problem.code, place(problem, tmp_path)) == ("AB115", "0.yaml:4:21 (policy.separator)")
+    assert "the alias us-east begins with us and the separator -: us-east-orders would not say" in problem.message
+    assert len(load(tmp_path, f"{text}policy: {{separator: _}}\n{ways}").flows) == 2
+
+
 def test_the_separator_says_nothing_under_identity(tmp_path: Path) -> None:
     body = "policy: {type: identity, separator: 'a'}\nflows: [{from: a, to: b}]\n"
     assert flows(tmp_path, body) == ["a→b"]
