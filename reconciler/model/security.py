@@ -6,6 +6,7 @@ that moment, lives in the returned mapping alone, and is never part of a `repr`,
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 from collections.abc import Mapping
@@ -23,6 +24,8 @@ MECHANISMS: tuple[str, ...] = get_args(Mechanism)
 PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 _ENV = "env:"
+# More than line breaks and marks before what a file holds.
+_BEGIN = 1024
 _REFERENCE = re.compile(r"env:(?P<env>[A-Za-z_][A-Za-z0-9_]*)|file:(?P<file>/\S+)")
 
 
@@ -63,7 +66,7 @@ class SecretRef:
             where: whose secret it is, for the error.
 
         Raises:
-            EnvironmentFault: AB304, the variable is unset or empty, or the file cannot be read.
+            EnvironmentFault: AB304, the variable is unset, the file cannot be read, or either is empty.
         """
         if self.scheme == "env":
             value = os.environ.get(self.name)
@@ -75,27 +78,37 @@ class SecretRef:
                 Problem("AB304", where, f"environment variable {self.name} {found}", f"set {self.name}")
             )
         try:
-            return Path(self.name).read_text(encoding="utf-8").rstrip("\r\n")
+            # Editors of Windows put a mark before text, which is no part of a secret.
+            secret = Path(self.name).read_text(encoding="utf-8-sig").rstrip("\r\n")
         except OSError as error:
-            reason = error.strerror
+            raise self._unreadable(where, error.strerror) from None
         except UnicodeDecodeError:
-            reason = "it is not UTF-8 text"
-        raise self._unreadable(where, reason)
+            raise self._unreadable(where, "it is not UTF-8 text") from None
+        if not secret:
+            raise self._empty(where)
+        return secret
 
     def check(self, where: str) -> None:
-        """Make sure that there is something; a file may hold anything.
+        """Make sure that there is something; a file may hold anything but nothing.
 
         Raises:
-            EnvironmentFault: AB304, the variable is unset or the file cannot be read.
+            EnvironmentFault: AB304, the variable is unset, the file cannot be read, or either is empty.
         """
         if self.scheme == "env":
             self.resolve(where)
             return
         try:
-            with Path(self.name).open("rb"):
-                pass
+            with Path(self.name).open("rb") as file:
+                begin = file.read(_BEGIN)
         except OSError as error:
             raise self._unreadable(where, error.strerror) from None
+        if not begin.removeprefix(codecs.BOM_UTF8).strip(b"\r\n"):
+            raise self._empty(where)
+
+    def _empty(self, where: str) -> EnvironmentFault:
+        return EnvironmentFault(
+            Problem("AB304", where, f"{self.name} is empty", "write there what it is to hold, or correct the path")
+        )
 
     def _unreadable(self, where: str, reason: str | None) -> EnvironmentFault:
         return EnvironmentFault(
@@ -320,9 +333,12 @@ def _settings(security: Security, where: str, client: int) -> dict[str, Any]:
     for name, names in _TABLE.items():
         value = security.username_at(where) if name == "username" else getattr(security, name)
         if isinstance(value, SecretRef):
-            # The clients read files of certificates by themselves; here they are only made sure of.
-            found = value.resolve(where)
-            value = value.name if name in _FILES else found
+            if name in _FILES:
+                # The clients read files of certificates by themselves, and take any comments in them.
+                value.check(where)
+                value = value.name
+            else:
+                value = value.resolve(where)
         if value is not None:
             settings[names[client]] = value
     return settings

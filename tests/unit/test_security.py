@@ -77,6 +77,32 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     assert str(file) in problem.message
 
 
+@pytest.mark.parametrize("content", [b"", b"\n", b"\r\n", b"\xef\xbb\xbf\n"])
+def test_a_file_with_nothing_in_it_is_named(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "secret"
+    file.write_bytes(content)
+    reference = SecretRef.parse(f"file:{file}")
+    for look in (reference.resolve, reference.check):
+        with pytest.raises(EnvironmentFault, match="AB304") as caught:
+            look("cluster west")
+        assert caught.value.problems[0].message == f"{file} is empty"
+
+
+def test_a_mark_before_the_text_is_no_part_of_a_secret(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_bytes(b"\xef\xbb\xbfhunter2\r\n")
+    reference = SecretRef.parse(f"file:{file}")
+    reference.check("cluster west")
+    assert reference.resolve("cluster west") == "hunter2"
+
+
+def test_files_of_certificates_may_have_comments_in_any_encoding(tmp_path: Path) -> None:
+    bundle = tmp_path / "ca.pem"
+    bundle.write_bytes(b"# Autorit\xe9 de certification\n-----BEGIN CERTIFICATE-----\n")
+    cluster = of(Security("SSL", ca=SecretRef("file", str(bundle))))
+    assert cluster.librdkafka()["ssl.ca.location"] == cluster.kafka_python()["ssl_cafile"] == str(bundle)
+
+
 def test_both_clients_get_the_same_security(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEST_PASSWORD", PASSWORD)
     cluster = secured(SecretRef.parse("env:WEST_PASSWORD"))

@@ -217,11 +217,14 @@ def test_a_kept_token_is_read_each_time(tmp_path: Path) -> None:
     assert (token.text, token.expires) == (web_token(expires), expires)
 
 
-@pytest.mark.parametrize(("text", "said"), [("", "is empty"), (web_token(1.0), "has expired")])
-def test_a_kept_token_that_nobody_keeps_fresh_is_named(tmp_path: Path, text: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "said", "code"),
+    [("", "is empty", "AB304"), (" \n", "is empty", "AB307"), (web_token(1.0), "has expired", "AB307")],
+)
+def test_a_kept_token_that_nobody_keeps_fresh_is_named(tmp_path: Path, text: str, said: str, code: str) -> None:
     file = tmp_path / "token"
     file.write_text(text)
     with pytest.raises(EnvironmentFault, match=said) as caught:
         kept_in(file).token()
-    assert caught.value.problems[0].code == "AB307"
+    assert caught.value.problems[0].code == code
     assert str(file) in str(caught.value)
