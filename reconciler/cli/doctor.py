@@ -33,6 +33,9 @@ def doctor(
     """Look at this machine and the clusters, and say what stands against replicating. Changes nothing."""
     from reconciler.report.health import checks_json, checks_text
 
+    if clusters and not files:
+        message = "it goes with topology files; without any, this machine alone is looked at"
+        raise typer.BadParameter(message, param_hint="--clusters")
     checks = list(_of_machine())
     if files:
         topology = load_topology(files)

@@ -38,6 +38,10 @@ def init(
     """Write a first topology file; what no flag says is asked on a terminal. No cluster is connected to."""
     from reconciler.declare.first import write_first
 
+    if str(file) == "-":
+        # To every other command it is standard input.
+        message = "expected a file; found -, and nothing is written to standard output"
+        raise typer.BadParameter(message, param_hint="FILE")
     asks = sys.stdin.isatty()
     told = _told(cluster or ()) if cluster or not asks else _ask_clusters()
     if len(told) < _FEWEST:

@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 _SPEAK_EVERY = 5.0
 _SHOWN_PARTITIONS = 20
 
+_LedgerFormat = Annotated[
+    Literal["json", "parquet"] | None,
+    typer.Option("--ledger-format", help="How these files are written; json by default."),
+]
+
 
 def replicate(
     files: Files,
@@ -56,7 +61,7 @@ def replicate(
             help="Keep the ledgers as files, at DIR/FLOW/RUN: a row for each run of records.",
         ),
     ] = None,
-    ledger_format: Annotated[Literal["json", "parquet"], typer.Option(help="How these files are written.")] = "json",
+    ledger_format: _LedgerFormat = None,
     reconcile: Annotated[
         bool,
         typer.Option(
@@ -70,11 +75,11 @@ def replicate(
     from reconciler.cli.gate import Gate
     from reconciler.replicator.drive import Drive, Ending, Outcome, Watcher, Wishes, new_run
 
-    state = made_state_dir(state_dir)
+    state, ledgers = made_state_dir(state_dir), _ledger_files(ledger, ledger_format)
     gate = Gate(files, clusters, waits=not until_caught_up)
     _check_flows(gate)
     spark_of(gate.topology, gate.targets)
-    ledgers, say = _ledger_files(ledger, ledger_format), partial(stderr_console().print, style="dim")
+    say = partial(stderr_console().print, style="dim")
 
     def drive(passed: Passed) -> Outcome:
         (topology, targets, flows), run = passed, new_run()
@@ -176,10 +181,13 @@ def _made(folder: Path, hint: str) -> Path:
     return folder
 
 
-def _ledger_files(folder: Path | None, output: Literal["json", "parquet"]) -> LedgerFiles | None:
+def _ledger_files(folder: Path | None, output: Literal["json", "parquet"] | None) -> LedgerFiles | None:
     from reconciler.replicator.session import LedgerFiles
 
-    return None if folder is None else LedgerFiles(_made(folder, "--ledger"), output)
+    if folder is None and output is not None:
+        message = "it goes with --ledger, which says where the files are written"
+        raise typer.BadParameter(message, param_hint="--ledger-format")
+    return None if folder is None else LedgerFiles(_made(folder, "--ledger"), output or "json")
 
 
 def warn(text: str) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sized
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from reconciler.cli.common import Files, TextOrJson, load_topology, print_json
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem
 from reconciler.model.topology import Topology
 
 
@@ -21,11 +22,16 @@ def validate(
 ) -> None:
     """Check topology files and show all problems.
 
-    Nothing is connected to.
+    Nothing is connected to. As JSON, problems are on standard output as well.
     """
-    topology = load_topology(files)
-    if resolve:
-        _resolve_secrets(topology)
+    try:
+        topology = load_topology(files)
+        if resolve:
+            _resolve_secrets(topology)
+    except AnabranchError as error:
+        if output == "json":
+            print_json({"valid": False, "problems": [asdict(problem) for problem in error.problems]})
+        raise
     if output == "json":
         print_json(_summary(topology))
     else:
@@ -57,6 +63,7 @@ def _summary(topology: Topology) -> dict[str, object]:
     return {
         "name": topology.name,
         "valid": True,
+        "problems": [],
         "digest": topology.digest,
         "clusters": [{"alias": c.alias, "datacenter": c.datacenter} for c in topology.clusters.values()],
         "flows": [

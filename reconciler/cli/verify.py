@@ -61,9 +61,9 @@ def verify(
     from reconciler.verify.drive import Options, Verify, Watcher
     from reconciler.verify.survey import Wanted
 
+    named = _named(topics)
     topology = load_topology(files)
     chosen = _chosen_flows(topology, chosen_targets(topology, clusters), flow)
-    named = tuple(name.strip() for item in topics or () for name in item.split(",") if name.strip())
     wanted = Wanted(named, tuple(target or ()), _moment(from_timestamp))
     spark, rate = spark_of(topology, [one.target for one in chosen]), _rate(quota)
     flows, unseen = _answering(topology, chosen)
@@ -80,6 +80,16 @@ def verify(
     print_problems(found.notices, severity="warning")
     _print(found, output)
     _end(found)
+
+
+def _named(topics: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the originals that `--topics` names, none where it is not given."""
+    named = tuple(name.strip() for item in topics or () for name in item.split(",") if name.strip())
+    if topics and not named:
+        # An empty variable of a pipeline must not pass for "every topic".
+        message = "it names no topic; leave it out to compare all"
+        raise typer.BadParameter(message, param_hint="--topics")
+    return named
 
 
 def _folder(state_dir: Path | None, topology: Topology) -> Path:

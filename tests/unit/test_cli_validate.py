@@ -148,6 +148,43 @@ def test_json(here: pytest.CaptureFixture[str]) -> None:
     }
 
 
+def test_problems_of_invalid_files_are_json_too(here: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    result = run(here, "validate", "--format", "json", str(BROKEN / "unknown-cluster.yaml"))
+    value = json.loads(result.stdout)
+    assert (result.code, value["valid"]) == (1, False)
+    (problem,) = value["problems"]
+    assert problem["code"] == "AB105"
+    assert problem["where"].endswith("unknown-cluster.yaml:9:44 (replication[0].fan-out.to[1])")
+    assert set(problem) == {"code", "where", "message", "remedy"}
+    assert "[AB105]" in result.stderr
+    path = tmp_path / "secure.yaml"
+    path.write_text(SECURE, encoding="utf-8")
+    result = run(here, "validate", "--resolve", "--format", "json", str(path))
+    assert "/no/pw" in [one["message"] for one in json.loads(result.stdout)["problems"]][-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["doctor", "--clusters", "nope"], "goes with topology files"),
+        (["verify", "FILE", "--topics", ""], "names no topic"),
+        (["verify", "FILE", "--topics", " , "], "names no topic"),
+        (["replicate", "FILE", "--ledger-format", "parquet"], "goes with --ledger"),
+        (["init", "-", "--cluster", "a=h:1", "--cluster", "b=h:2"], "expected a file"),
+    ],
+)
+def test_options_that_would_do_nothing_are_errors(
+    here: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    file = str(examples()["fan-out"])
+    result = run(here, *(file if one == "FILE" else one for one in arguments))
+    assert (result.code, result.stdout) == (2, "")
+    assert said in result.stderr
+    assert not (tmp_path / "-").exists()
+
+
 def test_every_problem_of_every_file_is_told(here: pytest.CaptureFixture[str]) -> None:
     result = run(here, "validate", *(str(BROKEN / f"{name}.yaml") for name in ("tabs", "not-a-mapping", "bad-regex")))
     assert result.code == 1
