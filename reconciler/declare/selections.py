@@ -21,6 +21,8 @@ from reconciler.model.selection import ALWAYS_EXCLUDED, is_literal
 _WITHOUT_COMMAS = frozenset({"topics", "configs"})
 # In these a comma is a part of the expression: `{2,3}` and `[,;]`.
 _QUANTIFIED = re.compile(r"\{[^}]*\}|\[[^]]*\]")
+# Settings of topics whose values are no whole numbers.
+_WITH_DOT = ("min.cleanable.dirty.ratio",)
 _SAID = ", ".join(ALWAYS_EXCLUDED)
 
 
@@ -34,9 +36,9 @@ def check(source: Source) -> list[Finding]:
         for key in ("include", "exclude")
         for item in _items(place / field / key)
         if source.usable(item)
-        for finding in _check_item(item, field, is_taken=(field, key) == ("topics", "include"))
+        for finding in _check_item(item, field, key)
     ]
-    return found + [finding for place in places for finding in _fixed(source, place / "configs" / "set")]
+    return found + [finding for place in places for finding in _of_set(source, place / "configs" / "set")]
 
 
 def _items(place: Place) -> Iterator[Place]:
@@ -45,14 +47,21 @@ def _items(place: Place) -> Iterator[Place]:
         yield from (place / index for index in range(len(items)))
 
 
-def _fixed(source: Source, place: Place) -> Iterator[Finding]:
+def _of_set(source: Source, place: Place) -> Iterator[Finding]:
     named = place.value if isinstance(place.value, dict) and source.usable(place) else {}
+    for key, value in named.items():
+        if isinstance(value, float) and not value.is_integer() and key not in _WITH_DOT:
+            message = f"expected a whole number; found {words.found(value)}"
+            yield Finding(
+                (place / key).problem(codes.WRONG_VALUE, message, f"only {words.either(_WITH_DOT)} takes another one"),
+                None,
+            )
     for key in FIXED.intersection(named):
         message = f"{key} decides whether batches pass unchanged and stay: no flow can set it"
         yield Finding((place / key).problem(codes.FIXED_CONFIG, message, "remove it", at_key=True), None)
 
 
-def _check_item(place: Place, field: str, is_taken: bool) -> Iterator[Finding]:
+def _check_item(place: Place, field: str, key: str) -> Iterator[Finding]:
     item = str(place.value)
     if field in _WITHOUT_COMMAS and "," in _QUANTIFIED.sub("", item):
         message = f"expected one name or regular expression; found {words.found(item)}: no name of these has a comma"
@@ -63,7 +72,10 @@ def _check_item(place: Place, field: str, is_taken: bool) -> Iterator[Finding]:
             message = f"expected a regular expression of Python's re; found {words.found(item)}: {reason}"
             remedy = "correct the expression, or write a plain name"
             yield Finding(place.problem(codes.BAD_REGEX, message, remedy), place.path)
-    elif is_taken and any(re.fullmatch(pattern, item) for pattern in ALWAYS_EXCLUDED):
+    elif (field, key) == ("configs", "include") and item in FIXED:
+        message = f"{item} decides whether batches pass unchanged and stay: no copy gets its original's"
+        yield Finding(place.problem(codes.FIXED_CONFIG, message, "remove it"), None)
+    elif (field, key) == ("topics", "include") and any(re.fullmatch(pattern, item) for pattern in ALWAYS_EXCLUDED):
         message = f"internal topics are never replicated; found {item}, excluded always are {_SAID}"
         yield Finding(place.problem(codes.NEVER_REPLICATED, message, "remove it"), None)
 

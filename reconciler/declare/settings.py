@@ -170,7 +170,7 @@ def _texts(values: Mapping[str, Value]) -> tuple[tuple[str, str], ...]:
         if isinstance(value, bool):
             return str(value).lower()
         # 4.0 is a whole number to JSON Schema.
-        return str(int(value)) if isinstance(value, float) else str(value)
+        return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
     return tuple((key, text(one)) for key, one in sorted(values.items()))
 

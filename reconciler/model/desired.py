@@ -5,13 +5,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Context, Decimal
 from typing import Literal
 
 from reconciler.model.access import PADDING_OPERATIONS, TOPIC_OPERATIONS
 from reconciler.model.binding import Binding
 from reconciler.model.ownership import OwnedTopic
+
+_NUMBER = re.compile(r"[-+]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][-+]?[0-9]{1,2})?")
+_EXACT = Context(prec=100)
 
 Reason = Literal["source", "source-default", "identical-offsets", "declared", "kept"]
 """Why a remote topic has a setting: it is set on the original topic; it is what the source's brokers default to, which
@@ -139,8 +144,27 @@ class WholeAcl:
 
 
 def canonical(value: str) -> str:
-    """Return a configuration value in one spelling: Kafka's lists, such as `compact,delete`, have no order."""
-    return ",".join(sorted(item.strip() for item in value.split(",")))
+    """Return a configuration value in one spelling, as brokers answer with another one than they were given.
+
+    They read a value as its setting's type and write that: of 0.50 comes 0.5, of TRUE true, of +7 7. Lists, such as
+    `compact,delete`, have no order.
+    """
+    return ",".join(sorted(_spelled(item.strip()) for item in value.split(",")))
+
+
+def same_configs(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Tell whether two topics have the same settings, however their values are written."""
+    return one.keys() == other.keys() and all(canonical(one[key]) == canonical(other[key]) for key in one)
+
+
+def _spelled(item: str) -> str:
+    if item.lower() in ("true", "false"):
+        return item.lower()
+    if _NUMBER.fullmatch(item) is None:
+        return item
+    # Exact: a float would take the largest numbers for one.
+    number = Decimal(item)
+    return format(number.normalize(_EXACT), "f") if number else "0"
 
 
 def _is_number(value: str) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from deepdiff import DeepDiff
 
-from reconciler.model.desired import DesiredTopic
+from reconciler.model.desired import DesiredTopic, canonical
 from reconciler.model.observed import ObservedTopic
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.steps import ChangeReason, ConfigChange
@@ -49,8 +49,9 @@ def config_changes(
 
 def obsolete_keys(topic: DesiredTopic, found: ObservedTopic, record: OwnedTopic) -> frozenset[str]:
     """Return the settings that stand as we left them and that nothing asks for any longer."""
-    last = record.configs
-    return frozenset(key for key in last if key not in topic.configs and found.configs.get(key) == last[key])
+    last, now = record.configs, found.configs
+    unasked = (key for key in last if key not in topic.configs and key in now)
+    return frozenset(key for key in unasked if canonical(now[key]) == canonical(last[key]))
 
 
 def _differing(before: Mapping[str, Configs], after: Mapping[str, Configs]) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby
 
-from reconciler.model.desired import DesiredTopic
+from reconciler.model.desired import DesiredTopic, same_configs
 from reconciler.model.errors import Problem
 from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.ownership import OwnedTopic
@@ -152,7 +152,7 @@ def is_ours(existing: ObservedTopic, record: OwnedTopic | None, topology: str) -
         return False
     if record.is_confirmed:
         return record.topic_id == existing.topic_id
-    return existing.partitions == record.partitions and record.configs == existing.configs
+    return existing.partitions == record.partitions and same_configs(record.configs, existing.configs)
 
 
 def _where(topology: Topology, topic: DesiredTopic) -> str:

@@ -63,6 +63,19 @@ def test_after_an_apply_the_plan_is_empty(
     assert (found["retention.ms"], found["cleanup.policy"]) == ("86400000", "delete,compact")
 
 
+def test_settings_that_brokers_spell_in_another_way_are_set_once(
+    way: Way, file: Path, source_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    create(source_cluster, topic_name, 1)
+    declared = "{min.cleanable.dirty.ratio: '0.50', preallocate: 'FALSE', segment.jitter.ms: '+7'}"
+    file.write_text(file.read_text().replace("defaults:\n", f"defaults:\n  configs: {{set: {declared}}}\n"))
+    assert way.apply(file).is_complete
+    found = topic_configs(source_cluster, f"north.{topic_name}")
+    written = (found["min.cleanable.dirty.ratio"], found["preallocate"], found["segment.jitter.ms"])
+    assert written == ("0.5", "false", "7")
+    assert plan_of(load((file,))).changes_nothing
+
+
 def test_what_was_made_is_recorded_and_the_declaration_in_force(
     way: Way, file: Path, source_cluster: EmbeddedCluster, topic_name: str
 ) -> None:

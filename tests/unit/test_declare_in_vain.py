@@ -63,3 +63,18 @@ def test_a_list_in_one_item_is_none(tmp_path: Path, field: str, item: str, is_wr
     (problem,) = refused(tmp_path, body)
     assert problem.message.endswith(f"found '{item}': no name of these has a comma")
     assert problem.remedy == "make each an item of its own"
+
+
+@pytest.mark.parametrize("item", ["compression.type", "message.timestamp.type", "unclean.leader.election.enable"])
+def test_what_no_copy_has_from_its_original_is_not_included(tmp_path: Path, item: str) -> None:
+    (problem,) = refused(tmp_path, flow(f"configs: {{include: [min.insync.replicas, {item}]}}"))
+    assert problem.code == "AB124"
+    assert problem.where.endswith("(flows[0].configs.include[1])")
+    assert load(tmp_path, flow(f"configs: {{exclude: [{item}]}}")).flows
+
+
+def test_numbers_with_a_dot_are_taken_where_a_setting_has_some(tmp_path: Path) -> None:
+    (one,) = load(tmp_path, flow("configs: {set: {min.cleanable.dirty.ratio: 0.50, retention.ms: 7.0}}")).flows
+    assert one.configs.set == (("min.cleanable.dirty.ratio", "0.5"), ("retention.ms", "7"))
+    (problem,) = refused(tmp_path, flow("configs: {set: {retention.ms: 0.5}}"))
+    assert (problem.code, problem.message) == ("AB104", "expected a whole number; found 0.5")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.model.desired import DesiredTopic, Setting
+import pytest
+
+from reconciler.model.desired import DesiredTopic, Setting, same_configs
 from reconciler.model.steps import ConfigChange
 from reconciler.plan.differences import config_changes
 from tests.unit.facts import EAST, WEST, made, record, topology
@@ -78,6 +80,31 @@ def test_a_larger_limit_at_the_target_stays() -> None:
 
 def test_the_order_of_a_list_is_no_difference() -> None:
     assert changes(dict(WANTED.configs) | {"cleanup.policy": "delete,compact"}) == ()
+
+
+@pytest.mark.parametrize(
+    ("declared", "answered", "is_same"),
+    [
+        ("0.50", "0.5", True),
+        ("1e-05", "1.0E-5", True),
+        ("1", "1.0", True),
+        ("0", "-0.0", True),
+        ("TRUE", "true", True),
+        ("+7", "7", True),
+        ("Delete , COMPACT", "COMPACT,Delete", True),
+        ("9223372036854775807", "9223372036854775806", False),
+        ("0.5", "0.51", False),
+        ("true", "1", False),
+        ("CreateTime", "createtime", False),
+        ("1:0", "1:00", False),
+    ],
+)
+def test_values_are_compared_as_brokers_read_them(declared: str, answered: str, is_same: bool) -> None:
+    """They answer with the value in their own spelling, which no plan must take for another one."""
+    assert Setting("segment.jitter.ms", declared, "declared").accepts(answered) is is_same
+    assert same_configs({"x": declared}, {"x": answered}) is is_same
+    now, last = (dict(WANTED.configs) | {"segment.bytes": value} for value in (answered, declared))
+    assert bool(changes(now, last)) is is_same, "what nothing asks for is taken away where it stands as we left it"
 
 
 def test_a_topic_whose_every_value_differs_is_still_compared_key_by_key() -> None:
