@@ -54,19 +54,34 @@ class PulumiProvisioner:
         self._progress = _Once(progress)
         self._may_change = may_change
         self._command = Command(_variables(topology))
+        self._planned: tuple[str, ...] = ()
+
+    def prepare(self, plan: Plan) -> None:
+        """Make sure that Pulumi can carry a plan out at all, and that its project is there.
+
+        Raises:
+            Refused: AB440, only a part of a data centre would be applied.
+            AnabranchError: AB304, AB306 or AB372.
+        """
+        self._check(_parts(plan))
+        ensure(self._project)
+        self._planned = tuple(cluster.alias for cluster in plan.clusters)
 
     def apply(self, plan: Plan) -> Outcome:
         """Carry out as much of the plan as can be, one data centre after the other, and tell what became of every step.
 
+        Args:
+            plan: one of its own, or a wave of the one that was prepared.
+
         Raises:
-            Refused: AB440, only a part of a data centre would be applied; nothing was changed.
-            Locked: AB503, somebody else updates the first stack; nothing was changed but topics of our own state.
-            AnabranchError: AB304, AB306, AB371 or AB372, likewise.
+            Refused: AB407, something has changed since the plan was made; AB441, Pulumi would do something else;
+                nothing was changed but topics of our own state.
+            Locked: AB503, somebody else updates the first stack; likewise.
+            AnabranchError: AB371, likewise, or what `prepare` raises.
         """
-        busy = dict.fromkeys(cluster.datacenter for cluster in plan.clusters if cluster.steps)
-        parts = {name: tuple(one for one in plan.clusters if one.datacenter == name) for name in busy}
-        self._check(parts)
-        ensure(self._project)
+        if not {cluster.alias for cluster in plan.clusters} <= set(self._planned):
+            self.prepare(plan)
+        parts = _parts(plan)
         outcome = Outcome()
         for name, clusters in parts.items():
             self._carry_out(name, clusters, plan, outcome)
@@ -107,7 +122,9 @@ class PulumiProvisioner:
             AnabranchError: nothing came of it, nor of any before.
         """
         works = [Work(self._topology, plan, cluster, self._progress, self._may_change) for cluster in clusters]
-        setting = Setting(self._topology, plan, self._files, self._project, self._command, self._may_change)
+        setting = Setting(
+            self._topology, plan, self._planned, self._files, self._project, self._command, self._may_change
+        )
         work_here = DataCenterWork(setting, name, works, self._progress)
         try:
             work_here.run()
@@ -134,6 +151,12 @@ class _Once:
         if id(step) not in self._told:
             self._told.add(id(step))
             self._progress(step)
+
+
+def _parts(plan: Plan) -> dict[str, tuple[ClusterPlan, ...]]:
+    """Return the clusters of each data centre in which there is something to do."""
+    busy = dict.fromkeys(cluster.datacenter for cluster in plan.clusters if cluster.steps)
+    return {name: tuple(one for one in plan.clusters if one.datacenter == name) for name in busy}
 
 
 def _deletes(step: Step) -> bool:

@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pulumi.automation import OpType
@@ -15,6 +15,8 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem, Refused
 from reconciler.model.steps import (
     AclChange,
+    AddPartitions,
+    AlterConfig,
     ClusterPlan,
     CreateInternalTopic,
     CreateTopic,
@@ -28,8 +30,7 @@ from reconciler.model.steps import (
 from reconciler.model.topology import Topology
 from reconciler.observe.record import write_observed
 from reconciler.observe.topology import observe
-from reconciler.plan.build import build_plan
-from reconciler.plan.whole import whole_acls, whole_topics
+from reconciler.plan.ahead import build_plan_ahead
 from reconciler.provision.grants import Grants
 from reconciler.provision.work import MayChange, Progress, Work
 from reconciler.state.ownership import INTERNAL_TOPICS
@@ -40,11 +41,13 @@ from stacks.names import acl_name, name_of, topic_name
 from stacks.program import clusters_in
 from stacks.stack import Stack
 from stacks.state import Settled, Wanted, settle
+from stacks.view import upstream, view_of
 
 LEAST_PARALLEL, MOST_PARALLEL = 16, 64
 """Resources at a time: the provider waits a second for each topic that it makes, and 300 topics took 46 s with Pulumi's
 own choice and 31 s with 64."""
 
+_OF_TOPICS = (CreateTopic, AddPartitions, AlterConfig, RecordOwnership)
 _AGAIN = "run apply again and read the new plan"
 _NOT_REACHED = "Pulumi had ended before it came to it"
 
@@ -55,7 +58,8 @@ class Setting:
 
     Attributes:
         topology: the declaration.
-        plan: all of it.
+        plan: what is carried out: all of a plan, or a wave of it.
+        planned: aliases of the clusters that all of the plan is for.
         files: that declare it.
         project: folder of the Pulumi project.
         command: runs Pulumi.
@@ -64,6 +68,7 @@ class Setting:
 
     topology: Topology
     plan: Plan
+    planned: Sequence[str]
     files: Sequence[Path]
     project: Path
     command: Command
@@ -135,21 +140,27 @@ class DataCenterWork:
     def _look_again(self) -> Wanted:
         """Observe the data centre whole, and make sure that what it asks for now is what the plan says.
 
+        What is before it is observed too: the plan may copy on what it makes there, whoever of the two comes first.
+
         Raises:
             Refused: AB407, something has changed since the plan was made.
         """
-        topology, targets = self._setting.topology, clusters_in(self._setting.topology, self._name)
-        self._observed = observe(topology, targets, resting_may_be_away=True)
-        now = build_plan(topology, self._observed, targets, tuple(INTERNAL_TOPICS))
-        planned = {one.alias: _lasting(one) for one in self._setting.plan.clusters}
-        for cluster in now.clusters:
-            if _lasting(cluster) != planned.get(cluster.alias, ()):
-                where = topology.clusters[cluster.alias].where
+        topology, here = self._setting.topology, clusters_in(self._setting.topology, self._name)
+        planned = {one.alias: _lasting(one) for one in self._setting.plan.clusters if one.alias in here}
+        before = upstream(topology, planned, self._setting.planned)
+        self._observed = observe(topology, tuple({*here, *before}), resting_may_be_away=True)
+        self._answering = tuple(alias for alias in before if not self._observed[alias].is_away)
+        now = build_plan_ahead(topology, self._observed, self._answering, tuple(INTERNAL_TOPICS))
+        found = {one.alias: _lasting(one) for one in now.clusters}
+        for alias, steps in planned.items():
+            if not _is_as_planned(found.get(alias, ()), steps):
+                where = topology.clusters[alias].where
                 raise Refused(Problem("AB407", where, "has changed since the plan was made", _AGAIN))
+        view = view_of(topology, self._observed, here, now)
         revocations = [step for work in self._works for step in work.of(RevokeAcl) if not step.is_kept]
         return Wanted(
-            topics=whole_topics(topology, self._observed, targets),
-            acls=whole_acls(topology, self._observed, targets),
+            topics=view.topics,
+            acls=view.acls,
             revoked=[(step.cluster, step.binding) for step in revocations],
             observed=self._observed,
         )
@@ -166,7 +177,7 @@ class DataCenterWork:
         settled = settle(deployment, wanted)
         if settled.is_changed:
             stack.put_state(version, settled.deployment)
-        Handover(str(record), tuple(sorted(settled.imported))).write(path)
+        Handover(str(record), self._answering, tuple(sorted(settled.imported))).write(path)
         parallel = max(LEAST_PARALLEL, min(MOST_PARALLEL, len(wanted.topics) + len(wanted.acls)))
         return _Ready(stack, settled, record, path, parallel)
 
@@ -224,7 +235,7 @@ class DataCenterWork:
         events = self._up(ready, later)
         done, failures = events.done - later, dict(events.failures)
         if later and not failures and self.lost is None:
-            Handover(str(ready.record)).write(ready.path)
+            Handover(str(ready.record), self._answering).write(ready.path)
             events = self._up(ready, frozenset())
             done |= events.done
             failures |= events.failures
@@ -303,6 +314,17 @@ def resource_of(step: Step) -> str:
 def _lasting(cluster: ClusterPlan) -> tuple[Step, ...]:
     """Return the steps that are left when our own topics are there."""
     return tuple(step for step in cluster.steps if not isinstance(step, CreateInternalTopic))
+
+
+def _is_as_planned(found: Sequence[Step], planned: Sequence[Step]) -> bool:
+    """Tell whether steps are those of the plan; an original that was not there then, and had no id, has one now."""
+
+    def then(step: Step, before: Step) -> Step:
+        if isinstance(step, _OF_TOPICS) and isinstance(before, _OF_TOPICS) and not before.topic.source_topic_id:
+            return replace(step, topic=replace(step.topic, source_topic_id=""))
+        return step
+
+    return len(found) == len(planned) and all(then(step, old) == old for step, old in zip(found, planned, strict=True))
 
 
 def _secrets(clusters: Iterable[Cluster]) -> Iterator[str]:

@@ -21,11 +21,13 @@ class Handover:
 
     Attributes:
         observed: path of the record of what was observed; nothing else may be declared.
+        planned: aliases of the targets that the plan is for, as far as this data centre's part rests on them.
         imported: names of the topics' resources that stand already and are not in the stack; they are declared as they
             stand, as Pulumi imports nothing that differs.
     """
 
     observed: str
+    planned: tuple[str, ...]
     imported: tuple[str, ...] = ()
 
     def write(self, path: Path) -> None:
@@ -39,7 +41,7 @@ class Handover:
         if path is None:
             return None
         value = json.loads(Path(path).read_text(encoding="utf-8"))
-        return cls(value["observed"], tuple(value["imported"]))
+        return cls(value["observed"], tuple(value["planned"]), tuple(value["imported"]))
 
 
 def handed_over_in(path: Path) -> Mapping[str, str]:

@@ -23,12 +23,15 @@ from reconciler.model.errors import AnabranchError, DeclaredInputError, Problem
 from reconciler.model.topology import Topology
 from reconciler.observe.record import read_observed
 from reconciler.observe.topology import observe
+from reconciler.plan.ahead import build_plan_ahead
 from reconciler.plan.offsets import Observed
 from reconciler.plan.whole import as_it_stands, whole_acls, whole_topics
+from reconciler.state.ownership import INTERNAL_TOPICS
 from stacks.handover import Handover
 from stacks.names import name_of
 from stacks.providers import provider_for
 from stacks.resources import declare
+from stacks.view import View, view_of
 
 OBSERVED_FOLDER = Path("stacks/observed")
 
@@ -62,15 +65,24 @@ def _declare(topology: Topology, datacenter: str, root: Path) -> None:
         raise _no_such_datacenter(topology, datacenter)
     handover = Handover.received()
     observed = _observed(topology, targets, root / OBSERVED_FOLDER / f"{datacenter}.json", handover)
-    topics, acls = whole_topics(topology, observed, targets), whole_acls(topology, observed, targets)
+    view = _view(topology, observed, targets, handover)
     imported = handover.imported if handover else ()
     declare(
-        [_importable(topic, observed) if name_of(topic) in imported else topic for topic in topics],
-        acls,
+        [_importable(topic, observed) if name_of(topic) in imported else topic for topic in view.topics],
+        view.acls,
         {alias: provider_for(topology.clusters[alias]) for alias in targets},
         imported,
     )
-    pulumi.export("topics", {alias: [topic.name for topic in topics if topic.cluster == alias] for alias in targets})
+    names = {alias: [topic.name for topic in view.topics if topic.cluster == alias] for alias in targets}
+    pulumi.export("topics", names)
+
+
+def _view(topology: Topology, observed: Observed, targets: tuple[str, ...], handover: Handover | None) -> View:
+    """Return what is to be declared: what the plan sees that is carried out, else what the clusters ask for now."""
+    if handover is None:
+        return View(whole_topics(topology, observed, targets), whole_acls(topology, observed, targets))
+    plan = build_plan_ahead(topology, observed, handover.planned, tuple(INTERNAL_TOPICS))
+    return view_of(topology, observed, targets, plan)
 
 
 def _observed(topology: Topology, targets: tuple[str, ...], path: Path, handover: Handover | None) -> Observed:

@@ -70,6 +70,7 @@ def carry_out(
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task(doing, total=len(plan.steps))
         provisioner = (by or Provisioning(())).make(topology, lambda _: progress.advance(bar), locks.check)
+        provisioner.prepare(plan)
         outcome = in_waves(topology, plan, gate, provisioner.apply, locks.interrupts)
     if not outcome.is_complete and outcome.stopped is None:
         outcome.stopped = locks.interrupts.problem

@@ -53,6 +53,11 @@ def build_plan_ahead(
     return plan
 
 
+def rests_on(observed: Observed, plan: Plan, alias: str) -> dict[str, ObservedCluster]:
+    """Return what a plan's part for one target rests on: this cluster as it is, the others as they will be."""
+    return {**_ahead(observed, plan), alias: observed[alias]}
+
+
 def _each(
     topology: Topology, ahead: Observed, observed: Observed, targets: Collection[str], internal_topics: Collection[str]
 ) -> Plan:

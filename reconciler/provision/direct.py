@@ -39,6 +39,9 @@ class DirectProvisioner:
         self._progress = progress
         self._may_change = may_change
 
+    def prepare(self, plan: Plan) -> None:
+        """Do nothing: whatever is planned can be asked of a cluster."""
+
     def apply(self, plan: Plan) -> Outcome:
         """Carry out as much of the plan as can be, and tell what became of every step.
 

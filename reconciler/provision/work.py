@@ -39,8 +39,18 @@ Kind = TypeVar("Kind", bound=Step)
 class Provisioner(Protocol):
     """Carries plans out."""
 
+    def prepare(self, plan: Plan) -> None:
+        """Make sure that a plan can be carried out at all, before the first wave of it is.
+
+        Raises:
+            AnabranchError: it cannot; nothing was changed.
+        """
+
     def apply(self, plan: Plan) -> Outcome:
         """Carry out as much of the plan as can be, and tell what became of every step.
+
+        Args:
+            plan: all of what was prepared, or a wave of it.
 
         Raises:
             AnabranchError: nothing was changed, or nothing but topics of our own state.

@@ -287,6 +287,41 @@ def test_each_data_centre_has_a_stack_of_its_own(
     assert held(way) == [f"south/north.{topic_name}"]
 
 
+TWO_HOPS = """\
+version: 1
+name: {name}
+clusters:
+  west: {{bootstrap: ["{source}"], datacenter: %s}}
+  north: {{bootstrap: ["{source}"], datacenter: dc1}}
+  south: {{bootstrap: ["{target}"], datacenter: dc2}}
+flows:
+  - {{from: north, to: south, topics: {{include: ["{topic}.*"]}}}}
+  - {{from: south, to: west, topics: {{include: ["north.{topic}.*"]}}}}
+"""
+
+
+@pytest.mark.parametrize("place", ["dc2", "dc3"])
+def test_a_topic_crosses_two_hops_in_one_apply(
+    way: Way,
+    tmp_path: Path,
+    source_cluster: EmbeddedCluster,
+    target_cluster: EmbeddedCluster,
+    topic_name: str,
+    place: str,
+) -> None:
+    create(source_cluster, topic_name, 3, {"retention.ms": "77000"})
+    file = write(tmp_path, source_cluster, target_cluster, topic_name, TWO_HOPS % place)
+    outcome = way.apply(file)
+    assert outcome.is_complete
+    assert sorted(outcome.in_force) == ["south", "west"]
+    far = f"south.north.{topic_name}"
+    assert partitions(source_cluster, far) == 3
+    assert topic_configs(source_cluster, far)["retention.ms"] == "77000"
+    assert f"west/{far}" in held(way, stack=place)
+    assert f"south/north.{topic_name}" in held(way)
+    assert plan_of(load((file,))).changes_nothing
+
+
 def test_an_older_pulumi_writes_its_events_to_a_file(
     way: Way, file: Path, source_cluster: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -144,7 +144,7 @@ def test_what_an_apply_hands_over_is_all_that_counts(root: Path, monkeypatch: py
     owned = [record(one, declaration(root)) for one in (orders, users)]
     observed = {EAST: SOURCE, WEST: cluster(WEST, *standing, owned=owned)}
     (path,) = write_observed(root / "elsewhere", declaration(root), observed, [WEST])
-    Handover(str(path), ("eu-west/us-east.orders",)).write(root / "handover.json")
+    Handover(str(path), (WEST,), ("eu-west/us-east.orders",)).write(root / "handover.json")
     for name, value in handed_over_in(root / "handover.json").items():
         monkeypatch.setenv(name, value)
 
