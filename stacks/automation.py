@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reconciler.model.errors import AnabranchError, Problem, Refused
-from reconciler.model.outcome import Outcome
+from reconciler.model.outcome import Failure, Outcome
 from reconciler.model.removals import Removal
 from reconciler.model.steps import ClusterPlan, CreateInternalTopic, Plan, RevokeAcl, Step
 from reconciler.model.topology import Topology
@@ -121,23 +121,29 @@ class PulumiProvisioner:
         Raises:
             AnabranchError: nothing came of it, nor of any before.
         """
-        works = [Work(self._topology, plan, cluster, self._progress, self._may_change) for cluster in clusters]
         setting = Setting(
             self._topology, plan, self._planned, self._files, self._project, self._command, self._may_change
         )
-        work_here = DataCenterWork(setting, name, works, self._progress)
+        works: list[Work] = []
+        lost: Problem | None = None
         try:
+            works += [Work(self._topology, plan, one, self._progress, self._may_change) for one in clusters]
+            work_here = DataCenterWork(setting, name, works, self._progress)
             work_here.run()
+            lost = work_here.lost
         except AnabranchError as error:
-            if not any(_has_changed(part) for part in (outcome, *(work.outcome for work in works))):
+            if not any(_tells(part) for part in (outcome, *(work.outcome for work in works))):
                 raise
             for work in works:
                 work.fail(work.open, error.problems[0])
+            if not works:
+                outcome.failed += [Failure(step, error.problems[0]) for one in clusters for step in one.steps]
+            outcome.not_in_force += error.problems[1:]
         for work in works:
             outcome.add(work.outcome)
-        if work_here.lost is not None and not any(work.outcome.failed for work in works):
+        if lost is not None and not any(work.outcome.failed for work in works):
             # Whatever it was, it is about none of the steps, and the stack is not what it should be.
-            outcome.not_in_force.append(work_here.lost)
+            outcome.not_in_force.append(lost)
 
 
 class _Once:
@@ -163,8 +169,10 @@ def _deletes(step: Step) -> bool:
     return isinstance(step, Removal) or (isinstance(step, RevokeAcl) and (step.is_foreign or step.with_topic))
 
 
-def _has_changed(part: Outcome) -> bool:
-    return any(not isinstance(step, CreateInternalTopic) for step in part.done)
+def _tells(part: Outcome) -> bool:
+    """Tell whether an outcome holds what nobody would hear of if an error took its place."""
+    is_changed = any(not isinstance(step, CreateInternalTopic) for step in part.done)
+    return is_changed or bool(part.failed or part.skipped or part.not_in_force)
 
 
 def _variables(topology: Topology) -> frozenset[str]:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from reconciler.cli.common import stderr_console
 from reconciler.cli.interrupts import Interrupts
 from reconciler.cli.watching import Lookout
-from reconciler.model.errors import Problem
-from reconciler.model.outcome import Outcome, Skipped
+from reconciler.model.errors import AnabranchError, Problem
+from reconciler.model.outcome import Failure, Outcome, Skipped
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
 
@@ -83,11 +83,11 @@ def _one_after_the_other(
     for number, part in enumerate(parts, 1):
         aliases = [cluster.alias for cluster in part.clusters]
         stderr_console().print(f"wave {number} of {len(parts)}: {', '.join(aliases)}")
-        outcome.add(apply(part))
+        _add(part, apply, outcome)
         if number == len(parts):
             break
         why = None if outcome.is_complete else f"wave {number} was not completed"
-        if why is None and not part.changes_nothing and (problem := stands_against(aliases)):
+        if why is None and not part.changes_nothing and (problem := _what_stands_against(aliases, stands_against)):
             outcome.stopped = replace(problem, where=f"wave {number} ({', '.join(aliases)})")
             why = "the wave before is not well" if problem.code == _NOT_WELL else problem.message
         if why is not None:
@@ -95,6 +95,32 @@ def _one_after_the_other(
             outcome.skipped += [Skipped(step, why) for step in rest]
             break
     return outcome
+
+
+def _what_stands_against(
+    aliases: Sequence[str], stands_against: Callable[[Sequence[str]], Problem | None]
+) -> Problem | None:
+    """Return why the next wave must not be begun; that nobody could look is a reason."""
+    try:
+        return stands_against(aliases)
+    except AnabranchError as error:
+        return error.problems[0]
+
+
+def _add(part: Plan, apply: Callable[[Plan], Outcome], outcome: Outcome) -> None:
+    """Carry one wave out, and add what became of it to what became of those before.
+
+    Raises:
+        AnabranchError: it was not begun, and nothing was to be told of those before.
+    """
+    try:
+        outcome.add(apply(part))
+    except AnabranchError as error:
+        if not (outcome.done or outcome.failed or outcome.skipped or outcome.in_force or outcome.not_in_force):
+            raise
+        # Raised it would say that nothing was changed, and hide what was.
+        outcome.failed += [Failure(step, error.problems[0]) for step in part.steps]
+        outcome.not_in_force += error.problems[1:] if part.steps else error.problems
 
 
 def _objections(

@@ -14,7 +14,7 @@ from reconciler.model.declaration import digest_into
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.flow import Flow
 from reconciler.model.groups import GroupRules, LastLook
-from reconciler.model.outcome import Outcome, Skipped
+from reconciler.model.outcome import Failure, Outcome, Skipped
 from reconciler.model.selection import Selection
 from reconciler.model.status import Metrics, PartitionState, PartitionStatus, Reason, TaskStatus
 from reconciler.model.steps import ClusterPlan, CreateInternalTopic, Plan
@@ -176,6 +176,45 @@ def test_a_wave_that_was_not_completed_ends_it(monkeypatch: pytest.MonkeyPatch) 
     outcome = in_waves(TOPOLOGY, plan, Gate(30, 0.1), scene.apply)
     assert (scene.applied, outcome.stopped) == ([[PARIS]], None)
     assert [one.why for one in outcome.skipped] == ["it broke", "wave 1 was not completed"]
+
+
+def test_an_error_in_a_later_wave_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = EnvironmentFault([Problem("AB371", "dc", "no", ""), Problem("AB371", "dc", "not at all", "")])
+
+    class Failing(Scene):
+        def apply(self, plan: Plan) -> Outcome:
+            if plan.clusters[0].alias == OSLO:
+                raise broken
+            return super().apply(plan)
+
+    scene = Failing(monkeypatch, task())
+    plan = plan_for(OSLO, PARIS, ROME)
+    outcome = in_waves(TOPOLOGY, plan, Gate(30, 0), scene.apply)
+    steps = {one.alias: one.steps for one in plan.clusters}
+    assert (outcome.done, outcome.in_force) == ([*steps[PARIS]], [PARIS])
+    assert outcome.failed == [Failure(step, broken.problems[0]) for step in steps[OSLO]]
+    assert outcome.not_in_force == [broken.problems[1]]
+    assert outcome.skipped == [Skipped(step, "wave 2 was not completed") for step in steps[ROME]]
+    # Where nothing was done before, an error says so best.
+    monkeypatch.setattr(Scene, "apply", lambda self, part: Outcome())
+    with pytest.raises(EnvironmentFault):
+        in_waves(TOPOLOGY, plan, None, scene.apply)
+
+
+def test_who_cannot_look_begins_no_later_wave(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(monkeypatch, task())
+    looks = iter([Look(NOW, FLOWS, (task(),), {})])
+
+    def look(_: Lookout) -> Look:
+        for one in looks:
+            return one
+        raise EnvironmentFault(HIDDEN)
+
+    monkeypatch.setattr(Lookout, "look", look)
+    outcome = in_waves(TOPOLOGY, plan_for(OSLO, PARIS), Gate(30, 0), scene.apply)
+    assert (scene.applied, outcome.in_force) == ([[PARIS]], [PARIS])
+    assert outcome.stopped is not None
+    assert outcome.stopped.code == HIDDEN.code
 
 
 def test_later_waves_wait_for_groups_that_nobody_looks_at(monkeypatch: pytest.MonkeyPatch) -> None:
