@@ -6,7 +6,6 @@ the program lies beside it; anywhere else it is the one of the installed package
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from reconciler.declare.resources import locate
@@ -18,7 +17,7 @@ DEFAULT_NAME = "pulumi"
 """The folder that a project is made in where none is named."""
 
 _MARK = "stacks.program"
-_IGNORED = "stacks/observed/\n"
+_IGNORED = "stacks/observed/"
 
 
 def default_folder(folder: Path) -> Path:
@@ -28,8 +27,7 @@ def default_folder(folder: Path) -> Path:
 
 def is_ours(folder: Path) -> bool:
     """Tell whether a folder holds a Pulumi project that runs Anabranch's program."""
-    start = folder / START_FILE
-    return (folder / PROJECT_FILE).exists() and start.exists() and _MARK in start.read_text(encoding="utf-8")
+    return (folder / PROJECT_FILE).exists() and _starts_ours(folder / START_FILE)
 
 
 def ensure(folder: Path) -> bool:
@@ -40,17 +38,39 @@ def ensure(folder: Path) -> bool:
     """
     if is_ours(folder):
         return False
-    if (folder / PROJECT_FILE).exists() or (folder / START_FILE).exists():
+    start = folder / START_FILE
+    # A start file of ours alone was left by somebody who was killed before the project was whole.
+    if (folder / PROJECT_FILE).exists() or (start.exists() and not _starts_ours(start)):
         message = "holds a Pulumi project that does not run Anabranch's program"
         raise DeclaredInputError(Problem("AB372", str(folder), message, "name another folder with --pulumi-dir"))
     try:
-        (folder / START_FILE).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(locate(START_FILE), folder / START_FILE)
-        shutil.copy(locate(PROJECT_FILE), folder / PROJECT_FILE)
-        (folder / ".gitignore").write_text(_IGNORED, encoding="utf-8")
+        start.parent.mkdir(parents=True, exist_ok=True)
+        _put(start, locate(START_FILE).read_text(encoding="utf-8"))
+        _ignore(folder / ".gitignore")
+        # By this one a project is told, so it comes last.
+        _put(folder / PROJECT_FILE, locate(PROJECT_FILE).read_text(encoding="utf-8"))
     except OSError as error:
         problem = Problem(
             "AB372", str(folder), f"cannot be written: {error.strerror}", "name another with --pulumi-dir"
         )
         raise DeclaredInputError(problem) from None
     return True
+
+
+def _starts_ours(start: Path) -> bool:
+    return start.exists() and _MARK in start.read_text(encoding="utf-8")
+
+
+def _ignore(path: Path) -> None:
+    """Let git ignore what is observed, beside what it ignores already."""
+    there = path.read_text(encoding="utf-8") if path.exists() else ""
+    if _IGNORED not in there.splitlines():
+        gap = "" if there.endswith("\n") or not there else "\n"
+        _put(path, f"{there}{gap}{_IGNORED}\n")
+
+
+def _put(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    new = path.with_name(f"{path.name}.new")
+    new.write_text(text, encoding="utf-8")
+    new.replace(path)

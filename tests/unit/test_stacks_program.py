@@ -310,6 +310,37 @@ def test_a_project_that_apply_has_made_runs_the_same_program(tmp_path: Path, mon
     assert started == [tmp_path / "pulumi"]
 
 
+def test_what_git_ignores_already_stays(tmp_path: Path) -> None:
+    ignored = tmp_path / ".gitignore"
+    ignored.write_text("secrets/\n.env")
+    assert project.ensure(tmp_path)
+    assert ignored.read_text() == "secrets/\n.env\nstacks/observed/\n"
+    (tmp_path / "Pulumi.yaml").unlink()
+    assert project.ensure(tmp_path)
+    assert ignored.read_text() == "secrets/\n.env\nstacks/observed/\n"
+
+
+def test_a_project_that_was_half_made_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put = project._put
+
+    def killed(path: Path, text: str) -> None:
+        if path.name == when:
+            raise KeyboardInterrupt
+        put(path, text)
+
+    for when in ("__main__.py", ".gitignore", "Pulumi.yaml"):
+        monkeypatch.setattr(project, "_put", killed)
+        with pytest.raises(KeyboardInterrupt):
+            project.ensure(tmp_path / when)
+        monkeypatch.setattr(project, "_put", put)
+        assert project.ensure(tmp_path / when)
+        assert project.is_ours(tmp_path / when)
+    (tmp_path / "else" / "stacks").mkdir(parents=True)
+    (tmp_path / "else" / "stacks" / "__main__.py").write_text("print('of somebody else')")
+    with pytest.raises(DeclaredInputError, match="AB372"):
+        project.ensure(tmp_path / "else")
+
+
 def test_where_the_project_is(tmp_path: Path) -> None:
     assert project.default_folder(ROOT) == ROOT
     assert project.default_folder(tmp_path) == tmp_path / "pulumi"
