@@ -40,7 +40,7 @@ from stacks.handover import Handover, handed_over_in
 from stacks.names import acl_name, name_of, topic_name
 from stacks.program import clusters_in
 from stacks.stack import Stack
-from stacks.state import Settled, Wanted, settle
+from stacks.state import Settled, Wanted, settle, stranger
 from stacks.view import upstream, view_of
 
 LEAST_PARALLEL, MOST_PARALLEL = 16, 64
@@ -49,6 +49,10 @@ own choice and 31 s with 64."""
 
 _OF_TOPICS = (CreateTopic, AddPartitions, AlterConfig, RecordOwnership)
 _AGAIN = "run apply again and read the new plan"
+_APART = (
+    "give this topology a project of its own: another folder (--pulumi-dir) with another `name` in its Pulumi.yaml; or "
+    "another backend, or --provisioner direct"
+)
 _NOT_REACHED = "Pulumi had ended before it came to it"
 
 
@@ -166,14 +170,21 @@ class DataCenterWork:
         )
 
     def _prepare(self, wanted: Wanted, folder: Path) -> _Ready:
-        """Select the stack, tell it where it is and what there is, and write down what the program must go by."""
+        """Select the stack, tell it where it is and what there is, and write down what the program must go by.
+
+        Raises:
+            Refused: AB442, the stack is another topology's.
+        """
         topology = self._setting.topology
         (record,) = write_observed(folder, topology, self._observed, clusters_in(topology, self._name))
         path = folder / "handover.json"
         secrets = frozenset(_secrets(topology.clusters.values()))
         stack = Stack(self._setting.command, self._setting.project, self._name, handed_over_in(path), secrets)
-        stack.configure({"topology": self._files(), "datacenter": self._name})
         version, deployment = stack.state()
+        if (other := stranger(deployment, topology.name, self._observed)) is not None:
+            message = f"holds what topology {other} declares, and Pulumi would forget that, or delete it"
+            raise Refused(Problem("AB442", f"Pulumi stack {self._name}", message, _APART))
+        stack.configure({"topology": self._files(), "datacenter": self._name})
         settled = settle(deployment, wanted)
         if settled.is_changed:
             stack.put_state(version, settled.deployment)

@@ -31,6 +31,7 @@ from stacks.handover import Handover
 from stacks.names import name_of
 from stacks.providers import provider_for
 from stacks.resources import declare
+from stacks.state import TOPOLOGY_OUTPUT
 from stacks.view import View, view_of
 
 OBSERVED_FOLDER = Path("stacks/observed")
@@ -75,6 +76,8 @@ def _declare(topology: Topology, datacenter: str, root: Path) -> None:
     )
     names = {alias: [topic.name for topic in view.topics if topic.cluster == alias] for alias in targets}
     pulumi.export("topics", names)
+    # By this the next apply knows whose stack it is.
+    pulumi.export(TOPOLOGY_OUTPUT, topology.name)
 
 
 def _view(topology: Topology, observed: Observed, targets: tuple[str, ...], handover: Handover | None) -> View:

@@ -25,7 +25,11 @@ from reconciler.model.binding import Binding
 from reconciler.model.desired import WholeAcl, WholeTopic
 from reconciler.plan.offsets import Observed
 from reconciler.plan.whole import as_it_stands
-from stacks.names import ACL_TYPE, TOPIC_TYPE, acl_name, name_in, name_of
+from stacks.names import ACL_TYPE, TOPIC_TYPE, acl_name, name_in, name_of, topic_name
+
+STACK_TYPE = "pulumi:pulumi:Stack"
+TOPOLOGY_OUTPUT = "topology"
+"""The stack's output that names its topology; stacks of earlier releases have none."""
 
 Deployment = Mapping[str, Any]
 """What `pulumi stack export` gives under `deployment`."""
@@ -82,6 +86,32 @@ class Wanted:
     def _stands(self, alias: str, one: Binding) -> bool:
         acls = self.observed[alias].acls
         return one in acls.bindings if acls.sight in ("seen", "unsure", "off") else True
+
+
+def stranger(deployment: Deployment, topology: str, observed: Observed) -> str | None:
+    """Return the other topology that a stack belongs to; None where it is this one's, or nobody's yet.
+
+    A stack that does not say it belongs to whoever has its topics and ACLs on record, as an `up` does not say it before
+    its end.
+    """
+    resources = deployment.get("resources") or []
+    for one in resources:
+        if one["type"] == STACK_TYPE and (said := (one.get("outputs") or {}).get(TOPOLOGY_OUTPUT)):
+            return None if said == topology else str(said)
+    owners = _owners(observed)
+    found = {owner for one in resources if _is_of_ours(one) for owner in owners.get(name_in(one["urn"]), ())}
+    return min(found) if found and topology not in found else None
+
+
+def _owners(observed: Observed) -> dict[str, set[str]]:
+    """Return the topologies that have a topic or an ACL on record, by the name of its resource."""
+    found: dict[str, set[str]] = {}
+    for alias, cluster in observed.items():
+        for name, record in cluster.owned.items():
+            found.setdefault(topic_name(alias, name), set()).add(record.topology)
+        for acl in cluster.acls.owned:
+            found.setdefault(acl_name(alias, acl.binding), set()).add(acl.topology)
+    return found
 
 
 def settle(deployment: Deployment, wanted: Wanted) -> Settled:

@@ -16,6 +16,7 @@ from reconciler.model.steps import CreateInternalTopic, Step
 from reconciler.provision.direct import DirectProvisioner
 from stacks.automation import PulumiProvisioner
 from stacks.names import TOPIC_TYPE, name_in
+from stacks.state import STACK_TYPE
 from tests.contract.kafka import (
     create,
     grow,
@@ -320,6 +321,40 @@ def test_a_topic_crosses_two_hops_in_one_apply(
     assert f"west/{far}" in held(way, stack=place)
     assert f"south/north.{topic_name}" in held(way)
     assert plan_of(load((file,))).changes_nothing
+
+
+def test_the_stack_of_another_topology_is_left_alone(
+    way: Way, file: Path, source_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    create(source_cluster, topic_name)
+    assert way.apply(file).is_complete
+    other = file.with_name("other.yaml")
+    other.write_text(
+        file.read_text()
+        .replace("name: ", "name: other-", 1)
+        .replace("to: south}", 'to: south, policy: {type: default, separator: "-other-"}}')
+    )
+    before = fake_pulumi.saved(way.home, STACK)
+    with pytest.raises(Refused, match="AB442") as raised:
+        way.apply(other)
+    assert load((file,)).name in raised.value.problems[0].message
+    assert f"north-other-{topic_name}" not in names(source_cluster)
+    # An earlier release did not write down whose it is, and an up that was killed did not come to it.
+    state = fake_pulumi.saved(way.home, STACK)
+    for one in state["deployment"]["resources"]:
+        if one["type"] == STACK_TYPE:
+            del one["outputs"]["topology"]
+    (way.home / f"{STACK}.json").write_text(json.dumps(state))
+    with pytest.raises(Refused, match="AB442"):
+        way.apply(other)
+    settings = (way.project / "stacks" / f"Pulumi.{STACK}.yaml").read_text()
+    assert "other.yaml" not in settings
+    create(source_cluster, f"{topic_name}-more")
+    assert way.apply(file).is_complete
+    after = fake_pulumi.saved(way.home, STACK)["deployment"]["resources"]
+    assert [one for one in before["deployment"]["resources"] if one not in after] == [
+        one for one in before["deployment"]["resources"] if one["type"] == STACK_TYPE
+    ]
 
 
 def test_an_older_pulumi_writes_its_events_to_a_file(

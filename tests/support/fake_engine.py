@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pulumi.runtime import get_root_resource
 from pulumi.runtime.proto import events_pb2, events_pb2_grpc
 from ruamel.yaml import YAML
 
@@ -25,6 +26,7 @@ from tests.support.fake_kafka import Cluster, Refused
 from tests.support.fake_pulumi import HOME, settings_file
 
 TOPIC, ACL, PROVIDER = "kafka:index/topic:Topic", "kafka:index/acl:Acl", "pulumi:providers:kafka"
+STACK = "pulumi:pulumi:Stack"
 STOP_SECONDS = 30
 
 
@@ -87,6 +89,8 @@ class Update:
                     self._step(one)
             if not self.stopped.is_set():
                 self._delete_what_is_gone({one.urn for one in declared})
+            if not (self.planning or self.is_broken or self.stopped.is_set()):
+                self._register(declared)
         self.log.tell(summaryEvent={"resourceChanges": self.counts})
         self.log.close()
         if self.stopped.is_set():
@@ -104,6 +108,15 @@ class Update:
         self.providers = {one.urn: one.inputs for one in found if one.type == PROVIDER}
         # Providers come first, as resources refer to them.
         return sorted(found, key=lambda one: (one.type in (TOPIC, ACL), one.name))
+
+    def _register(self, declared: list[Declared]) -> None:
+        """Keep what the program exports, with the stack itself: that comes last."""
+        stack: Any = get_root_resource()
+        urns = {one.urn for one in declared if one.type == STACK}
+        for resource in self.resources:
+            if resource["urn"] in urns:
+                resource["outputs"] = dict(stack.outputs)
+        self._save()
 
     def _step(self, one: Declared) -> None:
         old = next((resource for resource in self.resources if resource["urn"] == one.urn), None)

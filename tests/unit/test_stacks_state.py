@@ -7,16 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.model.acl import Pattern
-from reconciler.model.binding import Binding, ObservedBindings
+from reconciler.model.binding import Binding, ObservedBindings, OwnedBinding
 from reconciler.model.desired import WholeAcl, WholeTopic
 from reconciler.model.observed import ObservedCluster
+from reconciler.model.ownership import OwnedTopic
 from stacks.names import ACL_TYPE, TOPIC_TYPE, acl_name, name_in, name_of, type_in
-from stacks.state import Settled, Wanted, settle
+from stacks.state import STACK_TYPE, Settled, Wanted, settle, stranger
 from tests.unit.facts import WEST, cluster, topic
 
 URN = "urn:pulumi:dc2::anabranch::anabranch:index:Flow$"
 PROVIDER = {"urn": "urn:pulumi:dc2::anabranch::pulumi:providers:kafka::eu-west", "type": "pulumi:providers:kafka"}
 CONFIG = {"retention.ms": "5"}
+RECORD = OwnedTopic("east.orders", "id", "payments", "d", "east-west", "east", "orders", "", 3, "identical", {})
 READ = Binding("topic", Pattern("east.orders"), "User:alice", "READ")
 
 
@@ -122,6 +124,29 @@ def test_acls_of_a_cluster_that_does_not_show_them_are_kept() -> None:
     acl = WholeAcl(WEST, READ, "east-west")
     there = replace(cluster(WEST), acls=ObservedBindings("hidden"))
     assert kept(settled([entry(acl)], acls=[acl], there=there)) == [acl_name(WEST, READ)]
+
+
+def test_whose_a_stack_is() -> None:
+    acl = WholeAcl(WEST, READ, "east-west")
+    resources = [PROVIDER, entry(whole("east.orders")), entry(acl)]
+    stack = {"urn": "urn:pulumi:dc2::anabranch::pulumi:pulumi:Stack::anabranch-dc2", "type": STACK_TYPE}
+
+    def found(said: str | None, topics: Sequence[str], acls: Sequence[str], ours: str = "payments") -> str | None:
+        owned = [replace(RECORD, topology=one) for one in topics]
+        bindings = tuple(OwnedBinding(READ, one, "east-west") for one in acls)
+        there = replace(cluster(WEST, owned=owned), acls=ObservedBindings("seen", owned=bindings))
+        outputs = {"topology": said} if said else {"topics": "of an earlier release"}
+        return stranger({"resources": [*resources, {**stack, "outputs": outputs}]}, ours, {WEST: there})
+
+    assert found("payments", ["orders"], ["orders"]) is None
+    assert found("orders", ["payments"], ["payments"]) == "orders"
+    # Where the stack does not say it, records do.
+    assert found(None, [], []) is None
+    assert found(None, ["orders"], []) == "orders"
+    assert found(None, [], ["orders"]) == "orders"
+    assert found(None, [], ["orders", "payments"]) is None
+    assert found(None, ["orders"], ["payments"]) is None
+    assert stranger({}, "payments", {WEST: cluster(WEST)}) is None
 
 
 def test_an_empty_stack_has_no_resources_at_all() -> None:
