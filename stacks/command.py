@@ -10,7 +10,9 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Callable, Collection, Mapping
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from pulumi import automation
@@ -22,6 +24,9 @@ OnOutput = Callable[[str], Any]
 
 HIDDEN_PREFIX = "KAFKA_"
 """Variables that the Kafka provider falls back to."""
+
+_HEED_SECONDS = 0.2
+"""How long a running command may go on when it must end."""
 
 _INSTALL = "install it (https://www.pulumi.com/docs/install/), or use --provisioner direct"
 _COLOURS = re.compile(r"<\{%.*?%\}>|\x1b\[[0-9;]*m")
@@ -51,6 +56,9 @@ class Command(automation.PulumiCommand):
     def __init__(self, kept: Collection[str] = ()) -> None:
         self._kept = frozenset(kept)
         self._running: subprocess.Popen[str] | None = None
+        self._is_interrupted = False
+        self._must_end: Callable[[], bool] = _never
+        self._lock = threading.Lock()
         self.last = automation.CommandResult("", "", 0)
         try:
             super().__init__()
@@ -88,12 +96,16 @@ class Command(automation.PulumiCommand):
             env=environment,
             encoding="utf-8",
             errors="replace",
+            # A terminal's Ctrl-C must not reach it beside ours: at the second one it leaves its work where it is.
+            start_new_session=True,
         ) as process:
+            self._is_interrupted = False
             self._running = process
             try:
-                stdout, stderr = process.communicate()
+                stdout, stderr = self._end_of(process)
             except BaseException:
-                # It hears Ctrl-C itself, ends what is under way and writes its state: nobody leaves before it.
+                # Somebody does not wait: it ends what is under way and writes its state, and nobody leaves before it.
+                process.send_signal(signal.SIGINT)
                 process.communicate()
                 raise
             finally:
@@ -107,10 +119,31 @@ class Command(automation.PulumiCommand):
             raise create_command_error(self.last)
         return self.last
 
+    @contextmanager
+    def heeding(self, must_end: Callable[[], bool]) -> Iterator[None]:
+        """Ask, while commands run, whether they must end, and interrupt those that must."""
+        self._must_end = must_end
+        try:
+            yield
+        finally:
+            self._must_end = _never
+
     def interrupt(self) -> None:
-        """Let a running command end what is under way, and begin nothing else."""
-        if (process := self._running) is not None:
+        """Let a running command end what is under way, and begin nothing else; said once, however often it is asked."""
+        with self._lock:
+            process, was_interrupted = self._running, self._is_interrupted
+            self._is_interrupted = True
+        if process is not None and not was_interrupted:
             process.send_signal(signal.SIGINT)
+
+    def _end_of(self, process: subprocess.Popen[str]) -> tuple[str, str]:
+        """Wait for the end of a command; return what it wrote."""
+        while True:
+            try:
+                return process.communicate(timeout=_HEED_SECONDS)
+            except subprocess.TimeoutExpired:
+                if self._must_end():
+                    self.interrupt()
 
     def _environment(self) -> dict[str, str]:
         return {
@@ -118,6 +151,10 @@ class Command(automation.PulumiCommand):
             for key, value in os.environ.items()
             if not key.upper().startswith(HIDDEN_PREFIX) or key in self._kept
         }
+
+
+def _never() -> bool:
+    return False
 
 
 def failure(

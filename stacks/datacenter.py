@@ -134,7 +134,10 @@ class DataCenterWork:
         wanted = self._look_again()
         with tempfile.TemporaryDirectory(prefix="anabranch-") as folder:
             ready = self._prepare(wanted, Path(folder))
-            self._refuse_surprises(ready.stack.preview(ready.parallel).planned, wanted)
+            planned = self._preview(ready)
+            if planned is None:
+                return
+            self._refuse_surprises(planned, wanted)
             if not self._intend():
                 return
             done, failures = self._bring_up(ready)
@@ -198,6 +201,21 @@ class DataCenterWork:
         paths = [os.path.relpath(path.resolve(), root) for path in self._setting.files]
         return paths[0] if len(paths) == 1 else json.dumps(paths)
 
+    def _preview(self, ready: _Ready) -> Mapping[str, OpType] | None:
+        """Return what Pulumi would do; None where it was stopped, as nothing may be changed any more.
+
+        Raises:
+            AnabranchError: Pulumi cannot tell.
+        """
+        try:
+            with self._setting.command.heeding(self._must_end):
+                return ready.stack.preview(ready.parallel).planned
+        except AnabranchError:
+            if self.lost is None:
+                raise
+            self._skip_all(self.lost.message)
+            return None
+
     def _refuse_surprises(self, planned: Mapping[str, OpType], wanted: Wanted) -> None:
         """Make sure that Pulumi would do nothing that no step says.
 
@@ -255,10 +273,12 @@ class DataCenterWork:
     def _up(self, ready: _Ready, later: frozenset[str]) -> Events:
         events = Events(lambda name: None if name in later else self._heard(name))
         try:
-            ready.stack.up(ready.parallel, events)
+            with self._setting.command.heeding(self._must_end):
+                ready.stack.up(ready.parallel, events)
         except AnabranchError as error:
-            # After the first run, or with something done, the outcome tells.
-            if not events.done and not events.failures and not ready.settled.changing - later:
+            # After the first run, with something done, or where we stopped it, the outcome tells.
+            is_told = events.done or events.failures or ready.settled.changing - later
+            if not is_told and self.lost is None:
                 raise
             self.lost = self.lost or error.problems[0]
         else:
@@ -270,12 +290,17 @@ class DataCenterWork:
         """Tell of steps that Pulumi has done, and stop it when nothing may be changed any more."""
         for step in self._steps.get(name, ()):
             self._progress(step)
+        if self._must_end():
+            self._setting.command.interrupt()
+
+    def _must_end(self) -> bool:
+        """Tell whether nothing may be changed any more."""
         try:
             for work in self._busy if self.lost is None else ():
                 self._setting.may_change(work.cluster.alias)
         except AnabranchError as error:
             self.lost = error.problems[0]
-            self._setting.command.interrupt()
+        return self.lost is not None
 
     def _failed(self, stack: Stack, name: str, words: str) -> Problem:
         cluster = self._setting.topology.clusters[name.partition("/")[0]]

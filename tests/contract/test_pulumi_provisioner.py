@@ -181,6 +181,25 @@ def test_pulumi_is_stopped_when_the_lock_is_lost(
     assert outcome.in_force == []
 
 
+def test_pulumi_is_stopped_between_two_events(
+    way: Way, file: Path, source_cluster: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for end in ("a", "b"):
+        create(source_cluster, f"{topic_name}-{end}")
+    monkeypatch.setenv("FAKE_PULUMI_WAIT", f"south/north.{topic_name}-a")
+    asked = AnabranchError(Problem("AB504", "", "was interrupted (SIGTERM)", ""))
+
+    def may_change(alias: str) -> None:
+        # Nothing happens after the first topic: nobody but us can end the waiting.
+        if f"north.{topic_name}-a" in names(source_cluster):
+            raise asked
+
+    outcome = way.apply(file, may_change=may_change)
+    assert f"north.{topic_name}-b" in {one.step.name for one in outcome.skipped}
+    assert f"north.{topic_name}-b" not in names(source_cluster)
+    assert (outcome.not_in_force, outcome.in_force) == ([asked.problems[0]], [])
+
+
 def test_a_stack_that_somebody_else_updates(
     way: Way, file: Path, source_cluster: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

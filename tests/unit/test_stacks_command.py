@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +13,66 @@ from pulumi.automation import EngineEvent, OpType
 from pulumi.automation.errors import create_command_error
 
 from reconciler.model.errors import AnabranchError, Locked
-from stacks.command import failure, plain
+from stacks.command import Command, failure, plain
 from stacks.events import Events, Expected
 from stacks.names import ACL_TYPE, TOPIC_TYPE
+
+COMMAND = """\
+#!{python}
+import os, signal, sys, time
+if sys.argv[1:] == ["version"]:
+    print("v3.272.0")
+    sys.exit()
+heard = []
+signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+open("{ready}", "w").close()
+while not heard:
+    time.sleep(0.01)
+time.sleep(1)
+print(len(heard), os.getsid(0) == os.getpid())
+"""
+
+
+@pytest.fixture
+def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A `pulumi` on PATH that waits for Ctrl-C, and says how often it heard it; the file is there when it listens."""
+    path, ready = tmp_path / "pulumi", tmp_path / "ready"
+    path.write_text(COMMAND.format(python=sys.executable, ready=ready))
+    path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    return ready
+
+
+def test_a_command_that_must_end_is_told_once(ready: Path, tmp_path: Path) -> None:
+    command = Command()
+    asked: list[bool] = []
+
+    def must_end() -> bool:
+        asked.append(ready.exists())
+        if ready.exists():
+            # The next event asks too.
+            command.interrupt()
+        return ready.exists()
+
+    with command.heeding(must_end):
+        assert command.run(["up"], str(tmp_path), {}).stdout == "1 True"
+    assert asked.count(True) > 1
+
+
+def test_whoever_leaves_waits_for_the_command(ready: Path, tmp_path: Path) -> None:
+    command = Command()
+
+    def leave() -> bool:
+        if ready.exists():
+            raise SystemExit(130)
+        return False
+
+    with pytest.raises(SystemExit), command.heeding(leave):
+        command.run(["up"], str(tmp_path), {})
+    ready.unlink()
+    with command.heeding(ready.exists):
+        assert command.run(["up"], str(tmp_path), {}).stdout == "1 True"
+
 
 URN = "urn:pulumi:dc2::anabranch::anabranch:index:Flow$"
 TOPIC = f"{URN}{TOPIC_TYPE}::west/east.orders"
