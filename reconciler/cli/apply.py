@@ -67,6 +67,7 @@ def apply(
         message = "it is needed where there is no terminal to ask on; `anabranch plan` shows what would be done"
         raise typer.BadParameter(message, param_hint="--yes")
     planning = _Planning(topology, targets, _scope(target, allowed, reviewed), allowed)
+    by.check_part(planning.scope.topics)
     with Locks(topology, targets, wait) as locks:
         plan = planning.shown(output, yes) if reviewed is None else planning.checked(reviewed)
         if locks.take_rest(plan):

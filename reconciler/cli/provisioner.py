@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from reconciler.cli.common import stderr_console
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.errors import EnvironmentFault, Problem, Refused
 from reconciler.model.steps import Step
 from reconciler.model.topology import Topology
 
@@ -56,6 +56,16 @@ class Provisioning:
     files: Sequence[Path]
     project: Path | None = None
 
+    def check_part(self, topics: Collection[str]) -> None:
+        """Make sure that a plan for some remote topics alone can be carried out.
+
+        Raises:
+            Refused: AB440, a stack is applied whole.
+        """
+        if topics and self.project is not None:
+            message = f"are applied whole, and --target names {', '.join(topics)} alone"
+            raise Refused(Problem("AB440", "Pulumi stacks", message, "use --provisioner direct"))
+
     def make(
         self, topology: Topology, progress: Callable[[Step], None], may_change: Callable[[str], None]
     ) -> Provisioner:
@@ -98,6 +108,9 @@ def provisioning(choice: Choice, folder: Path | None, files: Sequence[Path]) -> 
     is_there = shutil.which("pulumi") is not None
     if choice == "auto":
         if not is_ours(project):
+            if folder is not None:
+                message = "no project of Anabranch is there; --provisioner pulumi makes one"
+                raise typer.BadParameter(message, param_hint="--pulumi-dir")
             return Provisioning(files)
         if not is_there:
             stderr_console().print(f"directly: a Pulumi project is in {project}, and no pulumi on PATH", style="dim")

@@ -86,6 +86,9 @@ def test_auto_takes_pulumi_where_its_command_and_a_project_are(
     command = ("apply", topology, "--yes", "--provisioner", "auto", "--pulumi-dir", folder)
     create(source_cluster, topic_name)
     applied = anabranch(*command)
+    assert (applied.code, "--provisioner pulumi makes one" in applied.stderr, ups(folder)) == (USAGE, True, 0)
+    monkeypatch.chdir(folder.parent)
+    applied = anabranch(*command[:-2])
     assert (applied.code, applied.stderr, ups(folder)) == (0, "", 0), "there is no project"
 
     project.ensure(folder)
@@ -102,6 +105,17 @@ def test_auto_takes_pulumi_where_its_command_and_a_project_are(
     assert applied.code == 0
     assert applied.stderr == f"directly: a Pulumi project is in {folder}, and no pulumi on PATH\n"
     assert ups(folder) == 2
+
+
+def test_some_topics_alone_are_refused(
+    topology: Path, folder: Path, source_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    create(source_cluster, topic_name)
+    part = ("apply", topology, "--yes", "--target", f"us-east.{topic_name}")
+    refused = anabranch(*part, "--provisioner", "pulumi", "--pulumi-dir", folder)
+    assert (refused.code, "[AB440]" in refused.stderr, "use --provisioner direct" in refused.stderr) == (4, True, True)
+    assert not folder.exists()
+    assert anabranch(*part, "--provisioner", "direct").code == 0
 
 
 def test_a_refusal_of_pulumi_is_one_problem_and_exit_code_1(
