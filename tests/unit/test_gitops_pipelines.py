@@ -117,6 +117,15 @@ def test_two_applies_never_run_at_once_and_none_is_dropped() -> None:
     assert gitlab_job("apply")["interruptible"] is False
 
 
+def test_no_provisioner_is_taken_that_nobody_asked_for() -> None:
+    # A committed project and a runner that has Pulumi would be enough for `auto`.
+    assert job_of(APPLY_YML)["env"]["ANABRANCH_PROVISIONER"] == "direct"
+    assert gitlab_job("apply")["variables"] == {"ANABRANCH_PROVISIONER": "direct"}
+    for path in (APPLY_YML, GITLAB):
+        (line,) = (line for line in path.read_text().splitlines() if "ANABRANCH_PROVISIONER" in line)
+        assert "# yours" in line
+
+
 def test_two_runs_of_one_pull_request_do_not_write_at_once() -> None:
     assert loaded(PLAN_YML)["concurrency"] == {
         "group": "anabranch-plan-${{ github.event.pull_request.number }}",
