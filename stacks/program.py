@@ -21,7 +21,7 @@ from reconciler.declare import load
 from reconciler.model.desired import WholeTopic
 from reconciler.model.errors import AnabranchError, DeclaredInputError, Problem
 from reconciler.model.topology import Topology
-from reconciler.observe.record import read_observed
+from reconciler.observe.record import OLDEST_SECONDS, read_observed
 from reconciler.observe.topology import observe
 from reconciler.plan.ahead import build_plan_ahead
 from reconciler.plan.offsets import Observed
@@ -92,10 +92,13 @@ def _observed(topology: Topology, targets: tuple[str, ...], path: Path, handover
     """Return what the plan has seen, and without a plan what there is now.
 
     Raises:
-        DeclaredInputError: AB181, what was handed over is not about this declaration.
+        DeclaredInputError: AB181, what was handed over is not about this declaration, or a record is too old.
     """
     needed = {*targets, *(flow.source for flow in topology.flows_into(targets))}
-    recorded = read_observed(Path(handover.observed) if handover else path, topology, needed)
+    if handover is None:
+        recorded = read_observed(path, topology, needed, OLDEST_SECONDS)
+    else:
+        recorded = read_observed(Path(handover.observed), topology, needed)
     if recorded is None and handover is not None:
         message = "was written for another declaration than the files that this stack reads"
         raise DeclaredInputError(Problem("AB181", handover.observed, message, "correct anabranch:topology"))

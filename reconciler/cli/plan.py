@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,7 @@ from reconciler.cli.planning import (
     print_plan,
 )
 from reconciler.cli.targeting import Topics
+from reconciler.model.topology import Topology
 
 
 def plan(
@@ -39,7 +41,9 @@ def plan(
     ] = None,
     observed_folder: Annotated[
         Path | None,
-        typer.Option("--write-observed", metavar="DIR", help="Write what was observed there, for the Pulumi program."),
+        typer.Option(
+            "--write-observed", metavar="DIR", help="Write what was observed there, for a preview with Pulumi."
+        ),
     ] = None,
 ) -> None:
     """Show what apply would do: the live clusters against the declaration. Changes nothing."""
@@ -48,11 +52,13 @@ def plan(
     topology = load_topology(files)
     targets, allowed = changed_clusters(topology, clusters), allowances(allow_delete)
     scope = Scope(tuple(target or ()), frozenset(allowed or ()))
-    planned, observed = observe_and_plan(topology, targets, scope)
+    # The program declares data centres whole, so each is looked at whole where its record is asked for.
+    whole = _data_centres_of(topology, targets) if observed_folder is not None else ()
+    planned, observed = observe_and_plan(topology, targets, scope, whole)
     if observed_folder is not None:
         from reconciler.observe.record import write_observed
 
-        for path in write_observed(observed_folder, topology, observed, targets):
+        for path in write_observed(observed_folder, topology, observed, whole):
             stderr_console().print(f"wrote {path}", style="dim")
     if out is not None:
         from reconciler.report.plan_file import write_plan
@@ -67,3 +73,9 @@ def plan(
     check_deletions(planned, observed, allowed or {})
     if detailed_exitcode and not planned.changes_nothing:
         raise typer.Exit(DIFFERENT)
+
+
+def _data_centres_of(topology: Topology, targets: Collection[str]) -> tuple[str, ...]:
+    """Return the aliases of all clusters in the data centres of targets."""
+    places = {topology.clusters[alias].datacenter for alias in targets}
+    return tuple(alias for alias, cluster in topology.clusters.items() if cluster.datacenter in places)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -79,9 +79,15 @@ class Scope:
 
 
 def observe_and_plan(
-    topology: Topology, targets: Sequence[str], scope: Scope | None = None
+    topology: Topology, targets: Sequence[str], scope: Scope | None = None, also: Collection[str] = ()
 ) -> tuple[Plan, dict[str, ObservedCluster]]:
     """Look at the clusters and return what would be done, and what it rests on.
+
+    Args:
+        topology: what is declared.
+        targets: aliases of the targets that are planned for.
+        scope: of what the plan is; by default of all.
+        also: aliases of clusters that are looked at as targets are, and not planned for.
 
     Raises:
         typer.BadParameter: the scope names a topic that is not known.
@@ -97,7 +103,7 @@ def observe_and_plan(
     from reconciler.state.ownership import INTERNAL_TOPICS
 
     with stderr_console().status("looking at the clusters"):
-        observed = observe(topology, targets, resting_may_be_away=True)
+        observed = observe(topology, {*targets, *also}, resting_may_be_away=True)
     scope = scope or Scope()
     part = topology
     if scope.topics:

@@ -7,6 +7,8 @@ topics, never a secret; they belong to one moment and are not committed.
 from __future__ import annotations
 
 import json
+import math
+import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -14,7 +16,9 @@ from reconciler.model.errors import DeclaredInputError, Problem
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.topology import Topology
 
-FORMAT = 6
+FORMAT = 7
+OLDEST_SECONDS = 3600.0
+"""How old a record may be that somebody previews by. What was granted since would look as if nothing asked for it."""
 
 
 def write_observed(
@@ -38,6 +42,7 @@ def write_observed(
         value = {
             "format": FORMAT,
             "digest": topology.digest,
+            "time": time.time(),
             "clusters": {alias: observed[alias].to_json() for alias in sorted(observed)},
         }
         try:
@@ -50,16 +55,19 @@ def write_observed(
     return tuple(written)
 
 
-def read_observed(path: Path, topology: Topology, aliases: Collection[str]) -> dict[str, ObservedCluster] | None:
+def read_observed(
+    path: Path, topology: Topology, aliases: Collection[str], oldest: float = math.inf
+) -> dict[str, ObservedCluster] | None:
     """Return what was written down, or None when there is nothing for this declaration and these clusters.
 
     Args:
         path: one data centre's file.
         topology: the declaration; a file that was written for another one does not count.
         aliases: the clusters that are needed.
+        oldest: how many seconds ago it may have been written.
 
     Raises:
-        DeclaredInputError: AB181, the file is there and cannot be read.
+        DeclaredInputError: AB181, the file is there and cannot be read, or is too old.
     """
     if not path.exists():
         return None
@@ -67,8 +75,16 @@ def read_observed(path: Path, topology: Topology, aliases: Collection[str]) -> d
         value = json.loads(path.read_text(encoding="utf-8"))
         if value["format"] != FORMAT or value["digest"] != topology.digest:
             return None
+        age = abs(time.time() - value["time"])
         clusters = {alias: ObservedCluster.from_json(one) for alias, one in value["clusters"].items()}
     except (OSError, ValueError, KeyError, TypeError) as error:
         problem = Problem("AB181", str(path), f"is no record of observed clusters: {error}", "delete it and plan again")
         raise DeclaredInputError(problem) from None
-    return clusters if clusters.keys() >= set(aliases) else None
+    if not clusters.keys() >= set(aliases):
+        return None
+    if age > oldest:
+        message = f"was observed {age / 60:.0f} minutes ago; {oldest / 60:.0f} are allowed, as clusters change"
+        raise DeclaredInputError(
+            Problem("AB181", str(path), message, "write it anew, or delete it to observe them now")
+        )
+    return clusters

@@ -88,6 +88,18 @@ def test_what_was_observed_is_written_down_for_pulumi(
     assert seen["us-east"].topics[topic_name].partitions == 3
 
 
+def test_a_data_centre_is_observed_whole_also_where_none_is_declared(
+    topology: Path, tmp_path: Path, source_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    create(source_cluster, topic_name)
+    topology.write_text(topology.read_text().replace(", datacenter: dc1", "").replace(", datacenter: dc2", ""))
+    folder = tmp_path / "observed"
+    ended = anabranch("plan", topology, "--write-observed", folder)
+    assert (ended.code, ended.stderr) == (0, f"wrote {folder / 'default.json'}\n")
+    assert read_observed(folder / "default.json", load((topology,)), ["us-east", "eu-west"]) is not None
+    assert anabranch("plan", topology).stdout == ended.stdout
+
+
 def test_without_a_terminal_apply_needs_yes(
     topology: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
 ) -> None:

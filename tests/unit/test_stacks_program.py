@@ -266,6 +266,32 @@ def test_a_data_centre_that_was_not_observed_whole_is_not_written_down(tmp_path:
     assert write_observed(folder, declaration(root), observed, [WEST]) == ()
 
 
+def test_a_record_counts_for_an_hour(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = root / program.OBSERVED_FOLDER / "dc2.json"
+    value = json.loads(path.read_text())
+    for ago in (3500, -3500):
+        path.write_text(json.dumps({**value, "time": value["time"] - ago}))
+        assert len(run(lambda: program.run(root))[TOPIC]) == 2
+    for ago in (3700, -3700):
+        path.write_text(json.dumps({**value, "time": value["time"] - ago}))
+        message = failure(root)
+        assert "AB181" in message
+        assert "minutes ago; 60 are allowed" in message
+    # What an apply hands over is of this moment, whatever clocks say.
+    Handover(str(path), (WEST,)).write(root / "handover.json")
+    for name, text in handed_over_in(root / "handover.json").items():
+        monkeypatch.setenv(name, text)
+    assert len(run(lambda: program.run(root))[TOPIC]) == 2
+
+
+def test_a_record_of_an_earlier_release_does_not_count(root: Path) -> None:
+    path = root / program.OBSERVED_FOLDER / "dc2.json"
+    value = json.loads(path.read_text())
+    del value["time"]
+    path.write_text(json.dumps({**value, "format": 6}))
+    assert read_observed(path, declaration(root), [EAST, WEST]) is None
+
+
 @pytest.mark.parametrize("missing", [EAST, WEST])
 def test_a_record_without_a_cluster_that_is_needed_does_not_count(root: Path, missing: str) -> None:
     path = root / program.OBSERVED_FOLDER / "dc2.json"
