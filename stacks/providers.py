@@ -23,6 +23,9 @@ PROTOCOL_VERSION = "2.7.0"
 DEPRECATED = frozenset({"ca_cert_file", "client_cert_file", "client_key_file"})
 """Fields that cannot be set without a warning. They count only where TLS is on and their successor is empty."""
 
+_PKCS8_ENCRYPTED = "-----BEGIN ENCRYPTED PRIVATE KEY-----"
+"""The provider decrypts the older form alone, whose header says `Proc-Type: 4,ENCRYPTED`."""
+
 _MECHANISMS = {"SCRAM-SHA-256": "scram-sha256", "SCRAM-SHA-512": "scram-sha512", "OAUTHBEARER": "oauthbearer"}
 
 _UNSET: dict[str, Any] = {
@@ -44,8 +47,13 @@ def check_login(cluster: Cluster) -> None:
     """Make sure that the provider can log in as a cluster declares.
 
     Raises:
-        EnvironmentFault: AB306, it has no such login.
+        EnvironmentFault: AB304 the key cannot be had, AB306 it has no such login.
     """
+    key = cluster.security.key
+    if key is not None and _PKCS8_ENCRYPTED in key.resolve(cluster.where):
+        message = "the Pulumi provider cannot decrypt a key in this form (PKCS#8, BEGIN ENCRYPTED PRIVATE KEY)"
+        remedy = "keep the key without a password where only Anabranch can read it, or use --provisioner direct"
+        raise EnvironmentFault(Problem("AB306", cluster.where, message, remedy))
     oauth = cluster.security.oauth
     if oauth is not None and oauth.token is not None:
         message = "the Pulumi provider cannot log in with a token that is kept in a file or variable"

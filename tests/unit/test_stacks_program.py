@@ -30,7 +30,7 @@ from reconciler.observe.record import read_observed, write_observed
 from reconciler.plan.desired import desired_topics
 from stacks import program, project
 from stacks.handover import Handover, handed_over_in
-from stacks.providers import DEPRECATED, provider_for
+from stacks.providers import DEPRECATED, check_login, provider_for
 from tests.support.declared import SECRET, Declared, declared_by
 from tests.unit.facts import EAST, WEST, cluster, record, topic
 
@@ -404,6 +404,21 @@ def test_a_provider_gets_what_the_cluster_declares(tmp_path: Path, monkeypatch: 
     assert (inputs["saslMechanism"], inputs["saslTokenUrl"]) == ("oauthbearer", "https://login.example/token")
     assert (inputs["saslUsername"], inputs["saslPassword"]) == ("mirror", PASSWORD)
     assert json.loads(inputs["saslOauthScopes"]) == ["kafka", "more"]
+
+
+def test_a_key_that_a_provider_cannot_decrypt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = tmp_path / "key"
+    monkeypatch.setenv("KEY_PASSWORD", PASSWORD)
+    security = Security(
+        "SSL", key=SecretRef("file", str(key)), key_password=SecretRef("env", "KEY_PASSWORD"), certificate=None
+    )
+    one = Cluster(WEST, ("b1:9092",), security=security)
+    key.write_text("-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIHs\n-----END ENCRYPTED PRIVATE KEY-----\n")
+    with pytest.raises(EnvironmentFault, match=r"PKCS#8.*--provisioner direct.*AB306"):
+        check_login(one)
+    for header in ("PRIVATE KEY", "RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n"):
+        key.write_text(f"-----BEGIN {header}")
+        check_login(one)
 
 
 @pytest.mark.parametrize(
