@@ -37,7 +37,7 @@ from reconciler.state.ownership import INTERNAL_TOPICS
 from stacks.command import Command
 from stacks.events import Events, Expected
 from stacks.handover import Handover, handed_over_in
-from stacks.names import acl_name, name_of, topic_name
+from stacks.names import acl_name, topic_name
 from stacks.program import clusters_in
 from stacks.stack import Stack
 from stacks.state import Settled, Wanted, settle, stranger
@@ -137,7 +137,7 @@ class DataCenterWork:
             planned = self._preview(ready)
             if planned is None:
                 return
-            self._refuse_surprises(planned, wanted)
+            self._refuse_surprises(planned, wanted, ready.settled.changing)
             if not self._intend():
                 return
             done, failures = self._bring_up(ready)
@@ -216,15 +216,18 @@ class DataCenterWork:
             self._skip_all(self.lost.message)
             return None
 
-    def _refuse_surprises(self, planned: Mapping[str, OpType], wanted: Wanted) -> None:
+    def _refuse_surprises(self, planned: Mapping[str, OpType], wanted: Wanted, changing: frozenset[str]) -> None:
         """Make sure that Pulumi would do nothing that no step says.
 
         Raises:
             Refused: AB441, it would.
         """
-        created = [topic_name(step.cluster, step.name) for work in self._works for step in work.of(CreateTopic)]
-        revoked = [acl_name(alias, binding) for alias, binding in wanted.revoked]
-        expected = Expected(created, [name_of(acl) for acl in wanted.acls], revoked)
+        expected = Expected(
+            created=self._resources_of(CreateTopic),
+            changed=self._resources_of(AddPartitions) | self._resources_of(AlterConfig) | changing,
+            acls=self._resources_of(GrantAcl) | wanted.standing_acls(),
+            revoked=frozenset(acl_name(alias, binding) for alias, binding in wanted.revoked),
+        )
         problems = [
             Problem(
                 "AB441",
@@ -236,6 +239,10 @@ class DataCenterWork:
         ]
         if problems:
             raise Refused(problems)
+
+    def _resources_of(self, kind: type[Step]) -> frozenset[str]:
+        """Return the names of the resources that steps of a kind are about."""
+        return frozenset(resource_of(step) for work in self._works for step in work.of(kind))
 
     def _intend(self) -> bool:
         """Record what is about to be ours; where that fails, or nothing may be changed, Pulumi is not let loose."""

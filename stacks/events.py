@@ -20,8 +20,8 @@ LAST_EVENT_SECONDS = 5.0
 _LOOKS = frozenset({OpType.READ, OpType.READ_REPLACEMENT, OpType.REFRESH})
 """Operations that change nothing and prove nothing."""
 
-_HARMLESS = frozenset({*_LOOKS, OpType.SAME, OpType.UPDATE, OpType.IMPORT})
-"""What may happen to a resource that is declared, whether or not the plan has a step for it."""
+_HARMLESS = frozenset({*_LOOKS, OpType.SAME, OpType.IMPORT})
+"""What may happen to a resource that is declared, whether or not the plan has a step for it: it stays as it stands."""
 
 
 class Events:
@@ -84,11 +84,13 @@ class Expected:
 
     Attributes:
         created: names of the topics that the plan makes.
-        acls: names of the ACLs that are declared.
+        changed: names of the topics that it lets grow or sets anew.
+        acls: names of the ACLs that it grants, and of those that stand: to make one again changes nothing.
         revoked: names of the ACLs that the plan revokes.
     """
 
     created: Collection[str]
+    changed: Collection[str]
     acls: Collection[str]
     revoked: Collection[str]
 
@@ -101,6 +103,8 @@ class Expected:
             return True
         if op is OpType.CREATE:
             return name in self.created or name in self.acls
+        if op is OpType.UPDATE:
+            return name in self.changed
         return op is OpType.DELETE and name in self.revoked
 
 

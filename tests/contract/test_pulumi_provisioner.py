@@ -248,9 +248,13 @@ def test_what_no_step_says_is_refused(way: Way, file: Path, source_cluster: Embe
     state = json.loads(path.read_text())
     (entry,) = [one for one in state["deployment"]["resources"] if one["type"] == TOPIC_TYPE]
     # The state says one thing of what was declared, and another of what came of it.
+    create(source_cluster, f"{topic_name}-more")
+    entry["inputs"]["config"]["retention.ms"] = "1"
+    path.write_text(json.dumps(state))
+    with pytest.raises(Refused, match="Pulumi would update it, and no step of the plan says so"):
+        way.apply(file)
     entry["inputs"]["partitions"] = 9
     path.write_text(json.dumps(state))
-    create(source_cluster, f"{topic_name}-more")
     with pytest.raises(Refused, match="Pulumi would replace it, and no step of the plan says so") as raised:
         way.apply(file)
     assert [(p.code, p.where) for p in raised.value.problems] == [

@@ -176,13 +176,17 @@ def test_what_a_preview_shows() -> None:
 
 @pytest.mark.parametrize("op", [OpType.DELETE, OpType.REPLACE, OpType.CREATE_REPLACEMENT, OpType.DELETE_REPLACED])
 def test_nothing_is_deleted_or_replaced_that_no_step_revokes(op: OpType) -> None:
-    expected = Expected(created=["new"], acls=["granted"], revoked=["revoked"])
+    expected = Expected(created=["new"], changed=["grown"], acls=["granted"], revoked=["revoked"])
     assert expected.surprises({"topic": op, "granted": op, "new": op}) == {"topic": op, "granted": op, "new": op}
     assert expected.surprises({"revoked": OpType.DELETE}) == {}
 
 
 def test_what_is_planned_or_harmless_is_no_surprise() -> None:
-    expected = Expected(created=["new"], acls=["granted"], revoked=["revoked"])
-    fine = {"new": OpType.CREATE, "granted": OpType.CREATE, "a": OpType.SAME, "b": OpType.UPDATE, "c": OpType.IMPORT}
-    assert expected.surprises(fine) == {}
-    assert expected.surprises({"other": OpType.CREATE}) == {"other": OpType.CREATE}
+    expected = Expected(created=["new"], changed=["grown"], acls=["granted"], revoked=["revoked"])
+    fine = {"new": OpType.CREATE, "granted": OpType.CREATE, "a": OpType.SAME, "c": OpType.IMPORT}
+    assert expected.surprises({**fine, "grown": OpType.UPDATE}) == {}
+    for op in (OpType.CREATE, OpType.UPDATE):
+        assert expected.surprises({"other": op}) == {"other": op}
+    for name in ("new", "granted", "revoked"):
+        assert expected.surprises({name: OpType.UPDATE}) == {name: OpType.UPDATE}
+    assert expected.surprises({"grown": OpType.CREATE}) == {"grown": OpType.CREATE}
