@@ -148,12 +148,12 @@ def not_begun(found: Iterable[Crossing], originals: Mapping[str, int]) -> list[C
     ]
 
 
-def before(one: Carried, known: Mapping[str, Cut]) -> Carried:
+def before(one: Carried, known: Iterable[Cut]) -> Carried:
     """Return where a position of the source goes on: at the end of what was copied at most.
 
     What stands behind that others wrote, and nobody has read it who comes from the source.
     """
-    cut = next((cut for cut in known.values() if cut.remote == one.to_topic), None)
+    cut = next((cut for cut in known if cut.remote == one.to_topic), None)
     if cut is None or one.to_offset is None or one.partition >= len(cut.ends):
         return one
     return replace(one, to_offset=min(one.to_offset, cut.ends[one.partition][1]))

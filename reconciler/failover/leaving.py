@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 
 from reconciler.checkpoints.groups import Groups
 from reconciler.checkpoints.heartbeats import LastLooks
-from reconciler.failover import carry, cuts
-from reconciler.failover.diverged import Part, about
+from reconciler.failover import carry, cuts, placing, waiting
 from reconciler.failover.ending import Ending
 from reconciler.failover.objections import is_returning
 from reconciler.failover.settling import Settling
@@ -143,16 +142,7 @@ class Leaving:
         # Topics and partitions may have come since anybody looked.
         self._source.refresh()
         found += cuts.not_begun(found, self._source.partitions)
-        ends = self._source.bounds({(one.topic, one.partition) for one in found})
-        ended = [
-            replace(one, source_end=ends[one.topic, one.partition].stable)
-            if (one.topic, one.partition) in ends
-            else one
-            for one in found
-        ]
-        parts = {one: part for one in ended if (part := _uncopied(one)) is not None}
-        counts = about(self._source.cluster, list(parts.values()))
-        return [replace(one, waiting=_waiting(one, parts, counts)) for one in ended]
+        return waiting.counted(self._source, found)
 
     def carried(self, found: Iterable[Crossing]) -> list[Carried]:
         """Return where groups go on.
@@ -160,15 +150,22 @@ class Leaving:
         Raises:
             AnabranchError: a cluster does not answer, or something there is refused.
         """
-        some, state = self._carried(found), self.state
-        some = some if state is None else [cuts.before(one, state.cuts) for one in some]
-        further = {(one.group, one.topic, one.partition) for one in carry.further(some) if self._stays(one, state)}
+        states = self._states()
+        known = [cut for state in states for cut in state.cuts.values()]
+        some = [cuts.before(one, known) for one in self._carried(found)]
+        further = {(one.group, one.topic, one.partition) for one in carry.further(some) if self._stays(one, states)}
         why = f"left as it is: it stands further at {self._flow.target}"
         return [replace(one, why=why) if (one.group, one.topic, one.partition) in further else one for one in some]
 
-    def _stays(self, one: Carried, state: FailedOver | None) -> bool:
+    def _states(self) -> list[FailedOver]:
+        """Return the flows between the two clusters that are on record: groups read copies of several."""
+        pair = self._flow.source, self._flow.target
+        names = {flow.name for flow in self._topology.flows if (flow.source, flow.target) == pair}
+        return [state for name, state in self._failovers.current().items() if name in names]
+
+    def _stays(self, one: Carried, states: Iterable[FailedOver]) -> bool:
         """Tell whether a group is not to be taken back: it may have read on, or checkpoints alone tell of it."""
-        return self._source is None or (state is not None and one.group in state.moved)
+        return self._source is None or any(placing.may_have_read_on(one, state.moved) for state in states)
 
     def _carried(self, found: Iterable[Crossing]) -> list[Carried]:
         if self._source is None:
@@ -301,7 +298,7 @@ class Leaving:
             EnvironmentFault: AB707, it is not, or some of it could not be asked; nothing was changed.
         """
         deadline = time.monotonic() + patience
-        while left := _left(self.crossings()):
+        while left := waiting.left(self.crossings()):
             beat()
             if time.monotonic() > deadline:
                 remedy = "stop who writes at the source, see that `replicate` runs, or go without --until-caught-up"
@@ -316,16 +313,16 @@ class Leaving:
         Raises:
             EnvironmentFault: AB707, something was, or some of it could not be asked; nobody was moved by this.
         """
-        if left := _left(self.crossings()):
+        if left := waiting.left(self.crossings()):
             remedy = (
                 "go without --until-caught-up and leave that behind; `anabranch failback` calls it off or takes back"
             )
             raise EnvironmentFault(self._not_caught_up(left, "the flow has ended, and", "nobody was moved", remedy))
 
     def _not_caught_up(self, left: Sequence[Crossing], when: str, then: str, remedy: str) -> Problem:
-        waiting = sum(one.waiting or 0 for one in left)
+        count = sum(one.waiting or 0 for one in left)
         unknown = ", ".join(f"{one.topic}/{one.partition}" for one in left if one.waiting is None)
-        found = [f"{waiting:,} records are not copied"] if waiting else []
+        found = [f"{count:,} records are not copied"] if count else []
         found += [f"nobody could ask {unknown}: it has no leader, is gone, or is hidden from us"] if unknown else []
         where = f"{self._target.cluster.where}, flow {self._flow.name}"
         return Problem("AB707", where, f"{when} {'; '.join(found)}: {then}", remedy)
@@ -355,14 +352,12 @@ class Leaving:
         Raises:
             EnvironmentFault: AB311, the target does not take it that they were moved.
         """
-        some = list(found)
-        stays = [one for one in some if self._stays(one, state)]
-        moves = carry.moves_of([one for one in some if not self._stays(one, state)])
-        moves |= carry.moves_of(stays, only_forward=True)
-        wrong = self._target.commit(moves)
-        refused = {move.owner for move in wrong}
-        self._failovers.put_moved(state, moves.keys() - refused - state.moved)
-        done = sum(map(len, moves.values())) - len(wrong)
+        some, states = list(found), self._states()
+        stays = [one for one in some if self._stays(one, states)]
+        exact = [one for one in some if not self._stays(one, states)]
+        done, wrong = placing.commit(
+            self._target, (exact, stays), state.moved, lambda known: self._failovers.put_moved(state, known)
+        )
         return Moved(done, tuple(dict.fromkeys(wrong.values())), tuple(carry.further(stays)))
 
 
@@ -375,23 +370,3 @@ def _source(cluster: Cluster) -> Groups:
             "on where their last checkpoints tell"
         )
         raise Unreachable([replace(problem, remedy=remedy) for problem in error.problems]) from None
-
-
-def _left(found: Iterable[Crossing]) -> list[Crossing]:
-    """Return what is not known to be copied; what nobody could ask may be anything."""
-    return [one for one in found if one.waiting != 0]
-
-
-def _uncopied(one: Crossing) -> Part | None:
-    """Return what of an original was not copied; None where there is nothing."""
-    first = max(one.copied, 0)
-    if one.source_end is None or one.source_end <= first:
-        return None
-    return Part(one.topic, one.partition, first, one.source_end)
-
-
-def _waiting(one: Crossing, parts: dict[Crossing, Part], counts: dict[Part, int]) -> int | None:
-    if one in parts:
-        return counts[parts[one]]
-    # Of an original that is gone nobody knows.
-    return None if one.source_end is None else 0

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from reconciler.model.placed import Placed
+
 Phase = Literal["ending", "over", "returning"]
 """`ending`: the flow is to end, nobody was moved yet; `over`: everybody is at the target; `returning`: what came there
 is copied back. In none of them the flow runs."""
@@ -66,7 +68,8 @@ class FailedOver:
         since: when failover began, in seconds since 1970.
         by: who asked for it.
         cuts: by original; empty while the flow is ending.
-        moved: groups whose positions were committed at the target: they may have read on there.
+        moved: by group, which positions the failover has committed at the target: it may have read on there.
+        returned: by group, which positions the failback has committed at the source.
     """
 
     flow: str
@@ -74,7 +77,8 @@ class FailedOver:
     since: float
     by: str
     cuts: Mapping[str, Cut] = field(default_factory=dict)
-    moved: frozenset[str] = frozenset()
+    moved: Mapping[str, Placed] = field(default_factory=dict)
+    returned: Mapping[str, Placed] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ what `plan --write-observed` leaves for the Pulumi program.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from reconciler.model.access import Access
@@ -15,6 +15,7 @@ from reconciler.model.binding import ObservedBindings
 from reconciler.model.declaration import InForce
 from reconciler.model.failover import Cut, FailedOver
 from reconciler.model.ownership import OwnedTopic
+from reconciler.model.placed import Placed
 
 EFFECTIVE_KEYS = ("cleanup.policy", "max.message.bytes", "retention.bytes", "retention.ms")
 """Keys whose value in force decides which records a topic keeps and takes."""
@@ -151,9 +152,7 @@ class ObservedCluster:
             "topic_keys": sorted(self.topic_keys),
             "timestamp_keys": list(self.timestamp_keys),
             "topics": {name: self.topics[name].to_json() for name in sorted(self.topics)},
-            "failed_over": {
-                name: asdict(state) | {"moved": sorted(state.moved)} for name, state in sorted(self.failed_over.items())
-            },
+            "failed_over": {name: _failover_json(self.failed_over[name]) for name in sorted(self.failed_over)},
             "owned": {name: asdict(self.owned[name]) for name in sorted(self.owned)},
             "access": self.access.to_json(),
             "acls": self.acls.to_json(),
@@ -184,6 +183,13 @@ class ObservedCluster:
         )
 
 
+def _failover_json(state: FailedOver) -> dict[str, Any]:
+    return asdict(replace(state, moved={}, returned={})) | {
+        way: {group: placed.to_json() for group, placed in sorted(groups.items())}
+        for way, groups in (("moved", state.moved), ("returned", state.returned))
+    }
+
+
 def _failed_over(data: Mapping[str, Any]) -> FailedOver:
     cuts = {
         topic: Cut(
@@ -191,4 +197,11 @@ def _failed_over(data: Mapping[str, Any]) -> FailedOver:
         )
         for topic, cut in data["cuts"].items()
     }
-    return FailedOver(**{**data, "cuts": cuts, "moved": frozenset(data["moved"])})
+    moved, returned = (_placed(data.get(way, {})) for way in ("moved", "returned"))
+    return FailedOver(**{**data, "cuts": cuts, "moved": moved, "returned": returned})
+
+
+def _placed(data: Mapping[str, Any] | Iterable[str]) -> dict[str, Placed]:
+    # Older releases named groups and no more.
+    told: Mapping[str, Any] = data if isinstance(data, Mapping) else {group: {} for group in data}
+    return {group: Placed.from_json(one) for group, one in told.items()}

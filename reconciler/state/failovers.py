@@ -1,23 +1,24 @@
 """Which flows of a topology are failed over, kept in the journal `anabranch-owned.internal` of their target.
 
 One record for each flow, one for each of its copies, which says where that ended, and one for each group that was
-moved.
+moved, on either way.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import Problem, Refused
 from reconciler.model.failover import Cut, FailedOver
+from reconciler.model.placed import Placed
 from reconciler.state.faults import unreachable
 from reconciler.state.journal import OWNED, Follower, Journal, Value
 
-_FLOW, _CUT, _MOVED = "failover", "failover-cut", "failover-moved"
+_FLOW, _CUT, _MOVED, _RETURNED = "failover", "failover-cut", "failover-moved", "failover-returned"
 _PAUSE = 0.05
 
 
@@ -93,23 +94,42 @@ class Failovers:
         state = {"phase": one.phase, "since": one.since, "by": one.by}
         self._written = self._journal.write(f"{_FLOW}/{self._topology}/{one.flow}", self._of(_FLOW, one.flow) | state)
 
-    def put_moved(self, one: FailedOver, groups: Collection[str]) -> None:
-        """Store that groups of a flow were moved, and wait until it is stored; errors are those of `put`."""
+    def put_moved(self, one: FailedOver, groups: Mapping[str, Placed]) -> None:
+        """Store which positions of groups a failover has committed, and wait until it is stored.
+
+        Errors are those of `put`. What is said of a group here replaces what was said of it before.
+        """
+        self._put_placed(_MOVED, one, groups)
+
+    def put_returned(self, one: FailedOver, groups: Mapping[str, Placed]) -> None:
+        """Store which positions of groups a failback has committed, as `put_moved` does it of a failover."""
+        self._put_placed(_RETURNED, one, groups)
+
+    def _put_placed(self, kind: str, one: FailedOver, groups: Mapping[str, Placed]) -> None:
         if groups:
-            since = {"since": one.since}
-            of = self._of(_MOVED, one.flow)
-            written = {self._key_moved(one, group): of | {"group": group} | since for group in sorted(groups)}
+            of = self._of(kind, one.flow) | {"since": one.since}
+            written = {
+                self._key_of_group(kind, one, group): of | {"group": group} | placed.to_json()
+                for group, placed in sorted(groups.items())
+            }
             self._written = self._journal.write_all(written)
 
-    def _key_moved(self, one: FailedOver, group: str) -> str:
-        return f"{_MOVED}/{self._topology}/{one.flow}/{group}"
+    def forget_returned(self, one: FailedOver) -> None:
+        """Take away what is said of a failback that is broken off, and wait until it is; errors are those of `put`."""
+        if one.returned:
+            keys = [self._key_of_group(_RETURNED, one, group) for group in sorted(one.returned)]
+            self._written = self._journal.write_all(dict.fromkeys(keys))
+
+    def _key_of_group(self, kind: str, one: FailedOver, group: str) -> str:
+        return f"{kind}/{self._topology}/{one.flow}/{group}"
 
     def forget(self, one: FailedOver) -> None:
         """Take the state of a flow away, and wait until it is; errors are those of `put`."""
         # The flow's record goes first: without it cuts mean nothing.
         self._written = self._journal.write(f"{_FLOW}/{self._topology}/{one.flow}", None)
         keys = [f"{_CUT}/{self._topology}/{one.flow}/{cut.remote}" for cut in one.cuts.values()]
-        keys += [self._key_moved(one, group) for group in sorted(one.moved)]
+        keys += [self._key_of_group(_MOVED, one, group) for group in sorted(one.moved)]
+        keys += [self._key_of_group(_RETURNED, one, group) for group in sorted(one.returned)]
         if keys:
             self._written = self._journal.write_all(dict.fromkeys(keys))
 
@@ -144,17 +164,26 @@ def failed_over(topology: str, values: Iterable[Mapping[str, Any]]) -> dict[str,
         if one.get("kind") == _FLOW
     }
     cuts: dict[str, dict[str, Cut]] = {name: {} for name in found}
-    moved: dict[str, set[str]] = {name: set() for name in found}
+    placed: dict[str, dict[str, dict[str, Placed]]] = {name: {_MOVED: {}, _RETURNED: {}} for name in found}
     for one in ours:
+        if one.get("kind") not in (_CUT, _MOVED, _RETURNED) or one["flow"] not in found:
+            continue
         # One of another failover was left by somebody who died while taking it away.
-        if one.get("kind") == _CUT and one["flow"] in found and one["since"] == found[one["flow"]].since:
+        if one["since"] != found[one["flow"]].since:
+            continue
+        if one["kind"] == _CUT:
             ends = tuple((source, target) for source, target in one["ends"])
             notes = tuple(one.get("notes", ()))
             cut = Cut(one["topic"], one["remote"], one["mode"], ends, one["handed"], one["anew"], notes)
             cuts[one["flow"]][one["topic"]] = cut
-        elif one.get("kind") == _MOVED and one["flow"] in found and one["since"] == found[one["flow"]].since:
-            moved[one["flow"]].add(one["group"])
+        else:
+            placed[one["flow"]][one["kind"]][one["group"]] = Placed.from_json(one)
     return {
-        name: replace(state, cuts=cuts[name] if state.phase != "ending" else {}, moved=frozenset(moved[name]))
+        name: replace(
+            state,
+            cuts=cuts[name] if state.phase != "ending" else {},
+            moved=placed[name][_MOVED],
+            returned=placed[name][_RETURNED],
+        )
         for name, state in found.items()
     }

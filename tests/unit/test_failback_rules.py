@@ -35,7 +35,7 @@ def carried(to_topic: str, partition: int, to_offset: int | None) -> Carried:
     ],
 )
 def test_nobody_from_the_source_goes_on_behind_what_others_wrote(told: Carried, expected: int | None) -> None:
-    assert before(told, {"orders": CUT}) == replace(told, to_offset=expected)
+    assert before(told, [CUT]) == replace(told, to_offset=expected)
 
 
 def test_what_others_wrote_counts_for_nothing_as_copied() -> None:

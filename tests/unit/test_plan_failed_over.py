@@ -16,6 +16,7 @@ from reconciler.model.declaration import digest_into
 from reconciler.model.errors import Refused
 from reconciler.model.failover import Cut, FailedOver
 from reconciler.model.observed import ObservedCluster
+from reconciler.model.placed import Placed
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.steps import AclChange, GrantAcl, Plan, RevokeAcl
 from reconciler.model.topology import Topology
@@ -162,9 +163,20 @@ def test_nothing_is_adopted_for_it_and_a_provisioner_of_whole_topics_leaves_them
 
 def test_a_record_is_written_down_and_read_again() -> None:
     cut = Cut("orders", f"{EAST}.orders", "translated", ((3, 4), (0, 0)), notes=("a note", ""))
-    for state in (OVER, replace(OVER, cuts={"orders": cut}, moved=frozenset({"billing", "audit"}))):
+    put = Placed(frozenset({("orders", 0), ("orders", 2)}), {("orders", 1): None, ("payments", 0): 7})
+    moved, returned = {"billing": put, "audit": Placed(is_whole=True)}, {"billing": Placed()}
+    for state in (OVER, replace(OVER, cuts={"orders": cut}, moved=moved, returned=returned)):
         seen = on_record(cluster(WEST), state)
         assert ObservedCluster.from_json(json.loads(json.dumps(seen.to_json()))) == seen
+
+
+def test_a_record_that_an_older_release_wrote_down_is_read() -> None:
+    written = on_record(cluster(WEST)).to_json()
+    del written["failed_over"][FLOW]["returned"]
+    written["failed_over"][FLOW]["moved"] = ["audit", "billing"]
+    (state,) = ObservedCluster.from_json(json.loads(json.dumps(written))).failed_over.values()
+    assert state.moved == {"audit": Placed(is_whole=True), "billing": Placed(is_whole=True)}
+    assert state.returned == {}
 
 
 def test_under_another_name_it_would_be_no_longer_failed_over() -> None:
