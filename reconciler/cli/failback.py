@@ -32,7 +32,7 @@ from reconciler.cli.failover import (
 from reconciler.cli.failover_acls import acl_plan, carry_acls_out
 from reconciler.cli.locking import Locks
 from reconciler.cli.offsets_options import check_patterns
-from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem
+from reconciler.model.errors import AnabranchError, DeclaredInputError, EnvironmentFault, Problem
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
 
@@ -173,9 +173,11 @@ def _carry_out(
         for name in coming.rebuild(plan, kept):
             console.print(f"{name} was made anew at {plan.source}", style="dim")
         now, problems = _brought_back(topology, coming, (plan, acls), locks)
+        # Groups read on where they are put: behind that nothing comes that might fail.
+        problems += _uncrossed(coming, now)
         found = coming.carried(now)
         done, refused = coming.move(now, found)
-        problems += [*refused, *untold(found, plan.source), *coming.uncrossed(now)]
+        problems += [*refused, *untold(found, plan.source)]
         coming.end()
     if output == "json":
         print_json(_json(plan, acls, done, problems))
@@ -186,6 +188,18 @@ def _carry_out(
     if problems:
         print_problems(dict.fromkeys(problems))
         raise typer.Exit(1)
+
+
+def _uncrossed(coming: Coming, plan: FailbackPlan) -> list[Problem]:
+    """Return what never crosses; where that cannot be told, why: everything is back, and everybody is to be, too."""
+    try:
+        return coming.uncrossed(plan)
+    except AnabranchError as error:
+        message = "whether anything was written there meanwhile that never crosses is not known"
+        return [
+            replace(one, message=f"{one.message}: {message}", remedy=f"{one.remedy}; `anabranch verify` tells it")
+            for one in error.problems
+        ]
 
 
 def _brought_back(

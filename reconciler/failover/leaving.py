@@ -230,7 +230,9 @@ class Leaving:
         """
         state = self.state or FailedOver(self._flow.name, "ending", time.time(), user())
         if state.phase == "returning":
-            state = replace(state, phase="over")
+            # The next failback takes groups to where they are by then, be that forward or back.
+            self._failovers.forget_returned(state)
+            state = replace(state, phase="over", returned={})
         self._failovers.put(state)
         return state
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from shlex import quote
 
 from reconciler.checkpoints.groups import Groups
-from reconciler.failover import backward, carry, objections, told
+from reconciler.failover import backward, carry, objections, placing, told
 from reconciler.failover.carry import Path
 from reconciler.failover.crossed import Crossed, by_way
 from reconciler.failover.cuts import TRANSLATED
@@ -208,10 +208,19 @@ class Coming:
         if grown := sorted(log for log, end in self._meanwhile.ends(wanted).items() if end > kept.get(log, 0)):
             raise Refused([exported_too_early(self._source, log) for log in grown])
         for cut in wanted:
+            self._forget_returned(cut.topic)
             made_anew(self._source.cluster, self._topology.name, cut.topic)
             state = self.state
             self._failovers.put(replace(state, cuts={**state.cuts, cut.topic: replace(cut, anew="made")}))
         return [cut.topic for cut in wanted]
+
+    def _forget_returned(self, topic: str) -> None:
+        """Forget who was put where in an original that is made anew: there its offsets are others."""
+        state = self.state
+        known = {group: placed.without(topic) for group, placed in state.returned.items()}
+        self._failovers.put_returned(
+            state, {group: placed for group, placed in known.items() if placed != state.returned[group]}
+        )
 
     def ends(self, plan: FailbackPlan) -> dict[Log, int]:
         """Return where originals end that are to be made anew."""
@@ -336,22 +345,25 @@ class Coming:
     def move(self, plan: FailbackPlan, found: Iterable[Carried]) -> tuple[int, list[Problem]]:
         """Commit positions at the source; return how many, and why others were not.
 
-        Who has read on at the source meanwhile, or stood further when the copy was cut, is not taken back.
+        Who has read on at the source meanwhile, or stood further when the copy was cut, is not taken back; nor is who
+        was put there by a failback that died, as it may have read on.
         """
+        state = self.state
         rebuilt = {one.remote for one in plan.topics if one.is_rebuilt}
         ends = {(cut.remote, number): end for cut in plan.cuts.values() for number, (_, end) in enumerate(cut.ends)}
 
         def is_new(one: Carried) -> bool:
             log = one.topic, one.partition
-            return one.topic in rebuilt or (log in ends and one.offset > ends[log])
+            is_behind = one.topic in rebuilt or (log in ends and one.offset > ends[log])
+            return is_behind and not placing.may_have_read_on(one, state.returned)
 
         some = list(found)
-        moves: dict[str, list[Move]] = carry.moves_of([one for one in some if is_new(one)])
-        for group, old in carry.moves_of([one for one in some if not is_new(one)], only_forward=True).items():
-            moves.setdefault(group, []).extend(old)
-        wrong = self._source.commit(moves)
-        refused = [_refused(self._source.cluster.alias, move, problem) for move, problem in wrong.items()]
-        return sum(map(len, moves.values())) - len(wrong), refused
+        exact = [one for one in some if is_new(one)]
+        forward = [one for one in some if not is_new(one)]
+        done, wrong = placing.commit(
+            self._source, (exact, forward), state.returned, lambda known: self._failovers.put_returned(state, known)
+        )
+        return done, [_refused(self._source.cluster.alias, move, problem) for move, problem in wrong.items()]
 
     def end(self) -> None:
         """Say that the flow is not failed over any more: it goes on.

@@ -53,6 +53,11 @@ class Placed:
             self, done=self.done | known, begun={log: old for log, old in self.begun.items() if log not in over}
         )
 
+    def without(self, topic: str) -> Placed:
+        """Return it without a topic that is made anew: what was committed there was for another one."""
+        begun = {log: old for log, old in self.begun.items() if log[0] != topic}
+        return replace(self, done=frozenset(log for log in self.done if log[0] != topic), begun=begun)
+
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON types."""
         done: dict[str, list[int]] = {}

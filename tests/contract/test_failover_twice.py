@@ -115,22 +115,27 @@ def test_a_failover_that_dies_is_finished_by_the_next(make: MakePair, offsets: s
 @pytest.mark.parametrize("offsets", MOSTLY_TRANSLATED)
 def test_a_failback_that_dies_is_finished_by_the_next(make: MakePair, offsets: str, monkeypatch: Patch) -> None:
     pair = make(offsets)
-    group, log = pair.group("a"), (pair.topic, 0)
-    leave_behind(pair.east, group, {log: 40})
+    group, eager, log = pair.group("a"), pair.group("eager"), (pair.topic, 0)
+    for one in (group, eager):
+        leave_behind(pair.east, one, {log: 40})
     assert pair.over("--yes").code == 0
     write(pair.west, pair.topic, named("new", 50))
     end = log_end(declared("west", pair.west), pair.topic)
-    leave_behind(pair.west, group, {log: end - 21})
+    for one in (group, eager):
+        leave_behind(pair.west, one, {log: end - 21})
 
     at_east = log_end(declared("east", pair.east), pair.topic)
     steps = ((Coming, "begin"), (failback, "_copy_back"), (Coming, "hand_back"), (Coming, "move"))
     for where, step in steps:
         dies(monkeypatch, where, step, lambda: pair.back("--yes"), after=True)
         assert pair.phase == "returning", step
+    # Who is put there may read on at once.
+    leave_behind(pair.east, eager, {log: (read_on := offsets_of(pair.east, eager)[log] + 5)})
     refused = pair.over("--yes")
     assert (refused.code, "[AB701]" in refused.err, pair.phase) == (4, True, "returning"), refused
     back = pair.back("--yes")
     assert (back.code, pair.phase) == (0, None), back
+    assert offsets_of(pair.east, eager)[log] == read_on
     # However often it was begun, everything came back once.
     assert read_from(pair.east, pair.topic, at_east) == named("new", 50)
     assert read_from(pair.east, pair.topic, offsets_of(pair.east, group)[log]) == named("new", 50)[30:]
