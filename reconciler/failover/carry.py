@@ -15,7 +15,7 @@ from reconciler.checkpoints.translate import Translator
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Bounds, Committed, Log, Move
 from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem
-from reconciler.model.failover import Carried
+from reconciler.model.failover import Carried, Crossing
 from reconciler.model.flow import Flow
 from reconciler.model.ownership import copies_of
 from reconciler.model.selection import any_matches, is_literal
@@ -101,6 +101,22 @@ def logical(flow: Flow, topology: Topology, ways: Paths, topics: Iterable[str]) 
     return {*topics, *others}
 
 
+def copied(flow: Flow, ways: Paths, found: Iterable[Crossing], there: Collection[str]) -> set[str]:
+    """Return the originals of a flow that have copies.
+
+    Args:
+        flow: which one.
+        ways: from its source.
+        found: its partitions, those of topics without a copy as well.
+        there: topics of its target: what is on record may be gone.
+    """
+    return {
+        one.topic
+        for one in found
+        if any(path.flow.name == flow.name and path.to_topic in there for path in ways.get(one.topic, ()))
+    }
+
+
 def groups_that_read(here: Groups, topics: Collection[str], chosen: Sequence[str] | None, flow: Flow) -> list[str]:
     """Return the groups to be moved: those that are chosen, and have a position in one of some topics.
 
@@ -138,6 +154,20 @@ def not_moved(here: Groups, topics: Collection[str], chosen: Sequence[str] | Non
         if not committed or any(one.topic in topics for one in committed):
             verb = "reads" if committed else "may read"
             yield f"group {name} {verb} the flow's topics and is not moved: it {problem.message}; {problem.remedy}"
+
+
+def left_behind(here: Groups, topics: Collection[str], chosen: Sequence[str] | None, flow: Flow) -> Iterator[str]:
+    """Yield in words which topics have no copy, and who reads them; errors are those of `groups_that_read`."""
+    if not topics:
+        return
+    groups = groups_that_read(here, topics, chosen, flow)
+    readers: dict[str, set[str]] = {topic: set() for topic in topics}
+    for one in here.committed(groups):
+        if one.topic in readers:
+            readers[one.topic].add(one.group)
+    for topic, names in sorted(readers.items()):
+        who = f": group{'s' if len(names) > 1 else ''} {', '.join(sorted(names))} cannot go on there" if names else ""
+        yield f"topic {topic} has no copy at {flow.target}, and stays behind{who}"
 
 
 def carried(

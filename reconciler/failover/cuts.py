@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from reconciler.checkpoints.groups import Groups
@@ -145,6 +145,26 @@ def not_begun(found: Iterable[Crossing], originals: Mapping[str, int]) -> list[C
         replace(last, partition=number, copied=-1, remote_end=0)
         for topic, last in most.items()
         for number in range(last.partition + 1, originals.get(topic, 0))
+    ]
+
+
+def without_copy(
+    flow: Flow, aliases: Collection[str], found: Iterable[Crossing], originals: Mapping[str, int]
+) -> list[Crossing]:
+    """Return the partitions of originals that have no copy at all: made since anybody looked, or left out.
+
+    Args:
+        flow: which flow.
+        aliases: the clusters of the topology.
+        found: of the copies.
+        originals: how many partitions topics of the source have.
+    """
+    copied = {one.topic for one in found}
+    return [
+        Crossing(topic, flow.remote_topic(topic), number, flow.offsets, -1, 0)
+        for topic, count in sorted(originals.items())
+        if topic not in copied and flow.takes(topic, aliases)
+        for number in range(count)
     ]
 
 

@@ -141,7 +141,8 @@ class Leaving:
             return found
         # Topics and partitions may have come since anybody looked.
         self._source.refresh()
-        found += cuts.not_begun(found, self._source.partitions)
+        missing = cuts.without_copy(self._flow, self._topology.aliases, found, self._source.partitions)
+        found += [*cuts.not_begun(found, self._source.partitions), *missing]
         return waiting.counted(self._source, found)
 
     def carried(self, found: Iterable[Crossing]) -> list[Carried]:
@@ -184,7 +185,10 @@ class Leaving:
 
     def _read(self, found: Iterable[Crossing], ways: carry.Paths) -> set[str]:
         """Return the topics of the source whose readers move."""
-        return carry.logical(self._flow, self._topology, ways, {one.topic for one in found})
+        return carry.logical(self._flow, self._topology, ways, self._copied(found, ways))
+
+    def _copied(self, found: Iterable[Crossing], ways: carry.Paths) -> set[str]:
+        return carry.copied(self._flow, ways, found, self._target.partitions)
 
     def _notices(self, found: Sequence[Crossing]) -> Iterable[str]:
         source, target = self._flow.source, self._flow.target
@@ -194,8 +198,11 @@ class Leaving:
                 yield f"nobody tells how far {log} was copied: all of its original counts as not copied"
         if self._source is not None:
             yield f"stop the consumers at {source} first: what they commit later is not taken along"
-            topics = self._read(found, carry.paths(self._topology, self._source, self._target))
-            yield from carry.not_moved(self._source, topics, self._wishes.groups, self._flow)
+            ways = carry.paths(self._topology, self._source, self._target)
+            topics, groups = self._read(found, ways), self._wishes.groups
+            yield from carry.not_moved(self._source, topics, groups, self._flow)
+            without = {one.topic for one in found} - self._copied(found, ways)
+            yield from carry.left_behind(self._source, without, groups, self._flow)
             return
         yield f"{source} is taken for gone: what was not copied cannot be counted"
         if not self._has_checkpoints:

@@ -87,9 +87,9 @@ class Crossing:
 
     Attributes:
         topic: the original.
-        remote: its copy.
+        remote: its copy, be it there or not.
         partition: of both.
-        mode: of its offsets, `identical` or `translated`.
+        mode: of its offsets, `identical` or `translated`; `auto` where there is no copy that would tell.
         copied: the source offset that comes next; -1 where nothing was copied yet.
         remote_end: the end of the copy's log.
         source_end: the end of the original's log; None where the source cannot be asked.

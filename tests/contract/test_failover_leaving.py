@@ -17,7 +17,7 @@ from reconciler.model.committed import Bounds, Log
 from reconciler.model.names import lease_group
 from reconciler.model.status import TaskStatus
 from reconciler.state.status import StatusWriter
-from tests.contract.kafka import declared, grow
+from tests.contract.kafka import create, declared, grow
 from tests.support.consumers import join_share_group, leave_behind, member_of, offsets_of
 from tests.support.failing_over import MakePair, Pair, ends_of, read_from, write
 
@@ -62,6 +62,24 @@ def test_partitions_of_an_original_that_no_copy_has_are_not_copied(pair: Pair) -
     # Without the option it stays behind, and no cut tells of a partition that the copy does not have.
     assert pair.over("--yes").code == 0
     assert ends_of(pair) == ((100, 100), (100, 100))
+
+
+def test_a_topic_that_has_no_copy_yet_is_not_copied(pair: Pair) -> None:
+    late, group, only = pair.other("late"), pair.group("a"), pair.group("only")
+    create(pair.east, late, 1)
+    write(pair.east, late, ["in a new topic"])
+    leave_behind(pair.east, group, {(pair.topic, 0): 40, (late, 0): 1})
+    leave_behind(pair.east, only, {(late, 0): 0})
+    said = pair.over("--yes", "--until-caught-up", "--patience", 1)
+    assert (said.code, "1 records are not copied" in said.err, pair.phase) == (1, True, None), said
+    shown = pair.over("--dry-run", "--format", "json").json["plan"]
+    found = {(one["topic"], one["partition"]): (one["copied"], one["waiting"]) for one in shown["partitions"]}
+    assert found == {(pair.topic, 0): (100, 0), (pair.topic, 1): (100, 0), (late, 0): (-1, 1)}
+    notice = f"topic {late} has no copy at west, and stays behind: groups {group}, {only} cannot go on there"
+    assert notice in shown["notices"]
+    # Without the option it stays behind, and so does who reads it there.
+    assert pair.over("--yes").code == 0
+    assert (offsets_of(pair.west, group), offsets_of(pair.west, only)) == ({(pair.topic, 0): 40}, {})
 
 
 def test_a_flow_that_was_asked_to_end_does_not_catch_up_any_more(pair: Pair) -> None:

@@ -54,6 +54,21 @@ def test_groups_that_keep_state_elsewhere_are_named_where_they_may_read_the_flow
     assert named({}, {}) == []
 
 
+def test_readers_of_topics_without_a_copy_are_named() -> None:
+    class Here(FakeGroups):
+        def chosen(self, _names: Sequence[str]) -> tuple[list[str], list[str]]:
+            return sorted(self._committed), []
+
+    here = cast("Groups", Here({}, {"a": "orders-new", "b": "orders-new", "c": "orders", "d": "orders-late"}))
+    topics = {"orders-new", "orders-late", "orders-idle"}
+    assert list(carry.left_behind(here, topics, None, FLOW)) == [
+        "topic orders-idle has no copy at west, and stays behind",
+        "topic orders-late has no copy at west, and stays behind: group d cannot go on there",
+        "topic orders-new has no copy at west, and stays behind: groups a, b cannot go on there",
+    ]
+    assert list(carry.left_behind(here, set(), None, FLOW)) == []
+
+
 class Told:
     """What stands at the target: one copy, and one checkpoint."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -124,6 +125,15 @@ def test_behind_a_cut_nothing_was_copied() -> None:
     found = [Crossing("orders", "east.orders", number, "identical", 110, 110) for number in range(3)]
     assert [cuts.as_cut(one, cut).copied for one in found] == [100, 90, -1]
     assert cuts.as_cut(found[0], None).copied == -1
+
+
+def test_topics_that_no_copy_has_are_not_begun() -> None:
+    flow = replace(FLOW, topics=Selection(("orders.*", "east.orders")))
+    found = [Crossing("orders", "east.orders", 0, "translated", 110, 110)]
+    originals = {"orders": 3, "orders-new": 2, "invoices": 1, "west.orders": 1, "orders.internal": 1}
+    missing = cuts.without_copy(flow, ("east", "west"), found, originals)
+    assert missing == [Crossing("orders-new", "east.orders-new", number, "translated", -1, 0) for number in range(2)]
+    assert cuts.without_copy(flow, ("east", "west"), found, {"orders": 1}) == []
 
 
 def test_partitions_that_no_copy_has_are_not_begun() -> None:
