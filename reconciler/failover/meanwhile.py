@@ -215,7 +215,7 @@ def _behind(topic: str, froms: Iterable[int], ends: Mapping[Log, Bounds]) -> Ite
 def exported_too_early(groups: Groups, log: Log) -> Problem:
     """Return the problem that an original has grown since its records were exported."""
     where = f"{groups.cluster.where}, topic {log[0]}, partition {log[1]}"
-    message = "it was written to after its records were exported: nothing was deleted"
+    message = "it was written to after its records were exported: it was not deleted"
     return Problem("AB712", where, message, "stop who writes there, and run failback again, exporting elsewhere")
 
 

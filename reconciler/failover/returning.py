@@ -11,7 +11,6 @@ from shlex import quote
 
 from reconciler.checkpoints.groups import Groups
 from reconciler.failover import backward, carry, objections, placing, told
-from reconciler.failover.carry import Path
 from reconciler.failover.crossed import Crossed, by_way
 from reconciler.failover.cuts import TRANSLATED
 from reconciler.failover.diverged import Part, by_topic
@@ -20,9 +19,10 @@ from reconciler.failover.lost import lowered
 from reconciler.failover.meanwhile import Meanwhile, exported_too_early
 from reconciler.failover.rebuild import made_anew
 from reconciler.failover.sameness import Sameness, beside
+from reconciler.failover.ways_back import ways_back
 from reconciler.model.committed import Log, Move
 from reconciler.model.errors import DeclaredInputError, Problem, Refused
-from reconciler.model.failover import Carried, Cut, FailbackPlan, FailedOver, Returning
+from reconciler.model.failover import Carried, Cut, FailbackPlan, FailedOver
 from reconciler.model.flow import Flow
 from reconciler.model.names import lease_group
 from reconciler.model.spec import FlowSpec
@@ -205,14 +205,19 @@ class Coming:
             AnabranchError: a cluster does not answer, or refuses.
         """
         wanted = [cut for topic, cut in self.state.cuts.items() if cut.anew == "wanted" and topic in plan.cuts]
-        if grown := sorted(log for log, end in self._meanwhile.ends(wanted).items() if end > kept.get(log, 0)):
-            raise Refused([exported_too_early(self._source, log) for log in grown])
+        self._check_grown(wanted, kept)
         for cut in wanted:
+            # Making others anew may take long.
+            self._check_grown([cut], kept)
             self._forget_returned(cut.topic)
             made_anew(self._source.cluster, self._topology.name, cut.topic)
             state = self.state
             self._failovers.put(replace(state, cuts={**state.cuts, cut.topic: replace(cut, anew="made")}))
         return [cut.topic for cut in wanted]
+
+    def _check_grown(self, cuts: Iterable[Cut], kept: Mapping[Log, int]) -> None:
+        if grown := sorted(log for log, end in self._meanwhile.ends(cuts).items() if end > kept.get(log, 0)):
+            raise Refused([exported_too_early(self._source, log) for log in grown])
 
     def _forget_returned(self, topic: str) -> None:
         """Forget who was put where in an original that is made anew: there its offsets are others."""
@@ -318,29 +323,13 @@ class Coming:
         Raises:
             AnabranchError: a cluster does not answer, or something there is refused.
         """
-        ways: dict[str, list[Path]] = dict(carry.paths(self._topology, self._target, self._source))
+        ways: carry.Paths = carry.paths(self._topology, self._target, self._source)
         remotes = {cut.remote for cut in plan.cuts.values()}
         read = carry.logical(self._flow, self._topology, ways, remotes)
         groups = carry.groups_that_read(self._target, read, self._wishes.groups, self._flow)
         if plan.state.phase == "returning":
-            for one in plan.topics:
-                cut = plan.cuts[one.topic]
-                if one.is_rebuilt or (one.is_new and cut.mode == TRANSLATED):
-                    ways[cut.remote] = [self._path_back(cut, one), *ways.get(cut.remote, ())]
+            ways = ways_back(ways, plan, self._flow, self._target)
         return carry.carried(self._topology, self._target, self._source, self._target.committed(groups), ways)
-
-    def _path_back(self, cut: Cut, one: Returning) -> Path:
-        """Return how positions get back that are in what came to a copy after it was cut."""
-        way = backward.way_of(cut, one.is_rebuilt)
-        ends = self._meanwhile.bounds(self._target, [(cut.remote, cut)])
-        # Where nothing came the flow itself tells.
-        begins = {
-            number: 0 if one.is_rebuilt else end
-            for number, (_, end) in enumerate(cut.ends)
-            if one.is_rebuilt or ends[cut.remote, number].end > end
-        }
-        flow = backward.backward(self._flow, way, [cut])
-        return Path(flow, "downstream", cut.remote, cut.topic, begins)
 
     def move(self, plan: FailbackPlan, found: Iterable[Carried]) -> tuple[int, list[Problem]]:
         """Commit positions at the source; return how many, and why others were not.

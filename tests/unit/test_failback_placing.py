@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
 import pytest
 
+from reconciler.checkpoints.groups import Groups
 from reconciler.cli import failback
 from reconciler.failover import leaving, returning
+from reconciler.failover.carry import Path
+from reconciler.failover.meanwhile import Meanwhile
 from reconciler.failover.returning import Coming, Wishes
+from reconciler.failover.ways_back import ways_back
 from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Move
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.committed import Bounds, Log, Move
+from reconciler.model.errors import EnvironmentFault, Problem, Refused
 from reconciler.model.failover import Carried, Cut, FailbackPlan, FailedOver, Returning
 from reconciler.model.flow import Flow
 from reconciler.model.placed import Placed
@@ -119,8 +123,69 @@ def test_what_was_committed_in_an_original_that_is_made_anew_is_forgotten(
 
 
 class Ends:
-    def ends(self, _cuts: object) -> dict[tuple[str, int], int]:
-        return {}
+    """Where originals end."""
+
+    def __init__(self, ends: Mapping[str, int] | None = None) -> None:
+        self.now = dict(ends or {})
+
+    def ends(self, cuts: Iterable[Cut]) -> dict[Log, int]:
+        return {(cut.topic, 0): self.now[cut.topic] for cut in cuts if cut.topic in self.now}
+
+
+def test_an_original_that_grows_while_others_are_made_anew_is_not_deleted(
+    monkeypatch: pytest.MonkeyPatch, sides: dict[str, Side]
+) -> None:
+    cuts = {name: replace(CUT, topic=name, remote=f"east.{name}", anew="wanted") for name in ("orders", "payments")}
+    records, made = over(monkeypatch, replace(STATE, cuts=cuts)), list[str]()
+    ends, coming = Ends(dict.fromkeys(cuts, 7)), Coming(TOPOLOGY, FLOW, Wishes())
+    monkeypatch.setattr(coming, "_meanwhile", ends)
+
+    def make(_cluster: Cluster, _topology: str, topic: str) -> None:
+        made.append(topic)
+        ends.now |= {"orders": 0, "payments": 8}
+
+    monkeypatch.setattr(returning, "made_anew", make)
+    with pytest.raises(Refused, match=r"topic payments.*it was not deleted.*\[AB712\]"):
+        coming.rebuild(replace(PLAN, cuts=cuts), {(name, 0): 7 for name in cuts})
+    assert (made, {name: cut.anew for name, cut in records.state.cuts.items()}) == (
+        ["orders"],
+        {"orders": "made", "payments": "wanted"},
+    )
+
+
+def test_groups_go_back_along_one_flow_for_each_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    cuts = {
+        name: Cut(name, f"east.{name}", "translated", ((100, 90), (50, 40))) for name in ("orders", "payments", "idle")
+    }
+    cuts["anew"] = Cut("anew", "east.anew", "translated", ((100, 90),), anew="made")
+    cuts["same"] = Cut("same", "east.same", "identical", ((100, 100),))
+    topics = tuple(
+        replace(
+            TOPIC,
+            topic=name,
+            remote=cut.remote,
+            mode=cut.mode,
+            is_new=name != "idle",
+            is_rebuilt=cut.anew == "made",
+        )
+        for name, cut in cuts.items()
+    )
+    # Nothing came to the second partitions.
+    there = {(cut.remote, number): Bounds(0, end, end) for cut in cuts.values() for number, end in enumerate((120, 40))}
+    monkeypatch.setattr(Meanwhile, "bounds", lambda *_: there)
+    usual = {cut.remote: [Path(FLOW, "upstream", cut.topic, cut.topic)] for cut in cuts.values()}
+    found = ways_back(usual, replace(PLAN, topics=topics, cuts=cuts), FLOW, cast("Groups", None))
+    back = {name: found[f"east.{name}"][:-1] for name in cuts}
+    assert [found[remote][-1:] for remote in usual] == list(usual.values())
+    assert (back["idle"], back["same"]) == ([], [])
+    (orders,), (payments,), (anew,) = back["orders"], back["payments"], back["anew"]
+    assert orders.flow == payments.flow != anew.flow
+    assert (orders.begins, payments.begins, anew.begins) == ({0: 90}, {0: 90}, {0: 0})
+    assert (orders.original, orders.to_topic, orders.flow.remote_topic("east.orders")) == (
+        "east.orders",
+        "orders",
+        "orders",
+    )
 
 
 def test_a_failback_that_is_broken_off_has_put_nobody_anywhere(
