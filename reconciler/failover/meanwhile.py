@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from reconciler.checkpoints.groups import Groups
 from reconciler.failover import told
+from reconciler.failover.cuts import TRANSLATED
 from reconciler.failover.diverged import Part, about, counted
 from reconciler.model.committed import Bounds, Log
 from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem
@@ -102,7 +103,7 @@ class Meanwhile:
 
         Args:
             cuts: by original.
-            parted: originals that have diverged, though their ends do not tell it.
+            parted: originals that have diverged whatever stands behind their cuts.
 
         Raises:
             EnvironmentFault: AB630, a partition has no leader; AB706, a transaction is open; AB313, READ is refused.
@@ -118,15 +119,18 @@ class Meanwhile:
         for topic, cut in sorted(cuts.items()):
             came = [part for part in new if part.topic == cut.remote]
             stayed = [part for part in behind if part.topic == topic]
+            records = sum(behind_counts[part] for part in stayed)
+            # Ends of transactions, and what was deleted, are in the way of the same offsets alone.
+            is_in_the_way = bool(records or (stayed and cut.mode != TRANSLATED))
             yield Returning(
                 topic,
                 cut.remote,
                 cut.mode,
                 len(cut.ends),
                 sum(new_counts[part] for part in came),
-                sum(behind_counts[part] for part in stayed),
+                records,
                 bool(came),
-                bool(came and (stayed or topic in parted)),
+                bool(came and (is_in_the_way or topic in parted)),
                 bool(cut.anew) or topic in self._wanted,
             )
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import Problem
-from reconciler.model.failover import FailbackPlan
+from reconciler.model.failover import FailbackPlan, Returning
 
 
 def against_wishes(plan: FailbackPlan, rebuild: Collection[str]) -> Iterator[Problem]:
@@ -54,12 +54,23 @@ def diverged(plan: FailbackPlan, cluster: str) -> Iterator[Problem]:
     """
     for one in plan.topics:
         if one.is_diverged and not one.is_rebuilt:
-            message = (
-                f"it has {one.diverged:,} records that never crossed, and its copy {one.remote} has {one.new:,} new "
-                "ones: the two have diverged"
-            )
             remedy = f"--rebuild {one.topic} makes it anew as the copy is, after its records are exported"
-            yield Problem("AB705", f"{cluster}, topic {one.topic}", message, remedy)
+            if not one.diverged and one.mode != "translated":
+                remedy = f"--rebuild {one.topic} makes it anew as the copy is: no record that never crossed is dropped"
+            yield Problem("AB705", f"{cluster}, topic {one.topic}", _parted(one), remedy)
+
+
+def _parted(one: Returning) -> str:
+    """Say why an original and its copy cannot become one without the original being made anew."""
+    came = f"its copy {one.remote} has {one.new:,} new {'ones' if one.diverged else 'records'}"
+    if not one.new:
+        came = f"behind the cut of its copy {one.remote} are ends of transactions, or records that were deleted"
+    if one.diverged:
+        return f"it has {one.diverged:,} records that never crossed, and {came}: the two have diverged"
+    if one.mode == "translated":
+        return f"what it holds is not what was copied, and {came}: the two have diverged"
+    stands = "ends of transactions, or records that were deleted, alone stand behind what was copied of it"
+    return f"{stands}, and {came}: these would get offsets that are taken"
 
 
 def is_returning(flow: str, cluster: Cluster) -> Problem:

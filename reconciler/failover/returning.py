@@ -125,7 +125,7 @@ class Coming:
         same = {topic: cut for topic, cut in cuts.items() if topic not in others}
         whole = lowered(self._flow, self._source, self._target, same, self._wishes.rebuild)
         cuts, mixed = self._crossed.checked(cuts | whole.cuts)
-        topics = tuple(self._meanwhile.topics(cuts, whole.parted))
+        topics = tuple(self._meanwhile.topics(cuts, whole.parted | others))
         notice = f"stop who writes and reads at {self._flow.target} first: what they do later is not taken along"
         names = self._flow.name, self._flow.source, self._flow.target
         notices = notice, *left_out, *notes, *whole.notices, *mixed

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from reconciler.cli import failback
 from reconciler.failover.returning import Coming
@@ -40,6 +42,50 @@ def behind_the_export(patch: pytest.MonkeyPatch, pair: Pair, *arguments: object)
     with patch.context() as inner:
         inner.setattr(failback, "_exported", and_then)
         return pair.back("--yes", *arguments)
+
+
+def abort(pair: Pair) -> None:
+    """Leave nothing but an aborted transaction behind what was copied of the original's first partition."""
+    producer = Producer(pair.east.client_config() | {"transactional.id": f"{pair.topic}-aborts", "log_level": "2"})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    producer.produce(pair.topic, b"aborted", partition=0)
+    producer.flush(60)
+    producer.abort_transaction(60)
+    deadline = time.monotonic() + 60
+    while log_end(declared("east", pair.east), pair.topic) < 102:
+        assert time.monotonic() < deadline, "the transaction does not end"
+        time.sleep(0.05)
+
+
+def test_what_holds_no_record_is_in_nobodys_way(make: MakePair) -> None:
+    pair = make("translated")
+    abort(pair)
+    assert pair.over("--yes").code == 0
+    end = log_end(declared("west", pair.west), pair.topic)
+    write(pair.west, pair.topic, named("new", 5))
+    back = pair.back("--yes", "--format", "json")
+    assert (back.code, pair.phase, back.json["problems"]) == (0, None, []), back
+    assert read_from(pair.east, pair.topic, 100) == named("new", 5)
+    write(pair.east, pair.topic, ["more"])
+    pair.copy()
+    assert read_from(pair.west, pair.topic, end) == [*named("new", 5), "more"]
+
+
+def test_what_holds_no_record_is_in_the_way_of_the_same_offsets(make: MakePair, tmp_path: Path) -> None:
+    pair = make("auto")
+    abort(pair)
+    assert pair.over("--yes").code == 0
+    write(pair.west, pair.topic, named("new", 5))
+    refused = pair.back("--yes")
+    assert (refused.code, "[AB705]" in refused.err, "no record that never crossed is dropped" in refused.err) == (
+        4,
+        True,
+        True,
+    ), refused
+    # Nothing is dropped: nobody has to say where that would be kept.
+    assert pair.back("--yes", "--rebuild", pair.topic).code == 0
+    assert read_from(pair.east, pair.topic, 100) == named("new", 5)
 
 
 def test_what_is_written_at_any_moment_is_neither_dropped_nor_mixed(

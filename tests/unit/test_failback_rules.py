@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
+from reconciler.checkpoints.groups import Groups
+from reconciler.failover import meanwhile
 from reconciler.failover.cuts import as_cut, before
+from reconciler.failover.meanwhile import Meanwhile
 from reconciler.failover.objections import against_wishes, diverged
 from reconciler.failover.sameness import beside
+from reconciler.model.committed import Bounds, Log
 from reconciler.model.failover import Anew, Carried, Crossing, Cut, FailbackPlan, FailedOver, Returning
 from reconciler.model.flow import Flow
 from reconciler.model.policy import ReplicationPolicy
@@ -74,9 +80,59 @@ def test_only_what_has_a_reason_is_made_anew(
 def test_what_has_diverged_is_refused_until_it_is_named() -> None:
     (problem,) = diverged(plan(CUT, is_diverged=True), "cluster east")
     assert (problem.code, problem.where) == ("AB705", "cluster east, topic orders")
-    assert "7 records that never crossed, and its copy east.orders has 5 new ones" in problem.message
+    assert "7 records that never crossed, and its copy east.orders has 5 new ones: the" in problem.message
     assert list(diverged(plan(CUT, is_diverged=True, is_rebuilt=True), "cluster east")) == []
     assert list(diverged(plan(CUT), "cluster east")) == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "count", "new", "said", "remedy"),
+    [
+        ("identical", 7, 0, "it has 7 records that never crossed, and behind the cut of its copy", "are exported"),
+        (
+            "identical",
+            0,
+            5,
+            "stand behind what was copied of it, and its copy east.orders has 5 new records",
+            "no record",
+        ),
+        ("translated", 0, 5, "is not what was copied, and its copy east.orders has 5 new records: the two", "exported"),
+    ],
+)
+def test_what_is_refused_says_why(mode: str, count: int, new: int, said: str, remedy: str) -> None:
+    looked = plan(CUT, is_diverged=True)
+    topics = (replace(looked.topics[0], mode=mode, diverged=count, new=new),)
+    (problem,) = diverged(replace(looked, topics=topics), "cluster east")
+    assert (problem.code, said in problem.message, remedy in problem.remedy) == ("AB705", True, True), problem
+
+
+@pytest.mark.parametrize("mode", ["identical", "translated"])
+@pytest.mark.parametrize(
+    ("bounds", "records"),
+    [(Bounds(0, 101, 101), 0), (Bounds(110, 110, 110), 0), (Bounds(0, 110, 110), 7), (Bounds(0, 100, 100), 0)],
+    ids=["an end of a transaction", "deleted", "records", "nothing"],
+)
+def test_what_holds_no_record_is_in_the_way_of_the_same_offsets_alone(
+    monkeypatch: pytest.MonkeyPatch, mode: str, bounds: Bounds, records: int
+) -> None:
+    class Side:
+        def __init__(self, bounds: Bounds) -> None:
+            self._bounds = bounds
+            self.cluster = None
+
+        def bounds(self, logs: Collection[Log]) -> dict[Log, Bounds]:
+            return dict.fromkeys(logs, self._bounds)
+
+    monkeypatch.setattr(meanwhile, "about", lambda _cluster, parts: dict.fromkeys(parts, 5))
+    monkeypatch.setattr(meanwhile, "counted", lambda _cluster, parts: dict.fromkeys(parts, records))
+    looking = Meanwhile(cast("Groups", Side(bounds)), cast("Groups", Side(Bounds(0, 105, 105))), ())
+    cuts = {"orders": Cut("orders", "east.orders", mode, ((100, 100),))}
+    (found,) = looking.topics(cuts)
+    is_in_the_way = records > 0 or (mode == "identical" and bounds.end > 100)
+    assert (found.new, found.diverged, found.is_new, found.is_diverged) == (5, records, True, is_in_the_way)
+    # One that was made anew, or lost nobody knows what, has nothing in common with its copy.
+    (found,) = looking.topics(cuts, {"orders"})
+    assert found.is_diverged
 
 
 def test_topics_that_are_called_as_copies_and_are_none_are_told() -> None:
