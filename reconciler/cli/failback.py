@@ -159,9 +159,7 @@ def _carry_out(
         locks.check(plan.target)
         coming.check_same(plan)
         if plan.state.phase == "ending":
-            # Nobody was moved, and nobody may write to the copies yet.
-            coming.end()
-            console.print(f"the failover of flow {plan.flow} is called off: nobody was moved, and it goes on")
+            _call_off(topology, coming, plans, locks, output)
             return
         locks.interrupts.change()
         kept = coming.ends(plan)
@@ -190,6 +188,28 @@ def _carry_out(
         raise typer.Exit(1)
 
 
+def _call_off(
+    topology: Topology, coming: Coming, plans: tuple[FailbackPlan, Plan], locks: Locks, output: TextOrJson
+) -> None:
+    """End a failover that has only begun: nobody was moved.
+
+    Raises:
+        typer.Exit: 1, an ACL that changed with it could not be turned back.
+    """
+    plan, acls = plans
+    locks.interrupts.change()
+    # Older releases change ACLs as soon as a failover has begun.
+    problems = carry_acls_out(topology, acls, locks.check)
+    coming.end()
+    if output == "json":
+        print_json(_json(plan, acls, 0, problems))
+    said = f"the failover of flow {plan.flow} is called off: nobody was moved, and it goes on"
+    stderr_console().print(said)
+    if problems:
+        print_problems(dict.fromkeys(problems))
+        raise typer.Exit(1)
+
+
 def _uncrossed(coming: Coming, plan: FailbackPlan) -> list[Problem]:
     """Return what never crosses; where that cannot be told, why: everything is back, and everybody is to be, too."""
     try:
@@ -212,21 +232,26 @@ def _brought_back(
     """
     plan, acls = plans
     problems: list[Problem] | None = None
-    for _ in range(_MOST_TURNS):
+    turns = 0
+    while True:
         locks.check(plan.target)
         # What comes meanwhile may come to topics to which nothing had come before.
         now = coming.look()
         coming.check_divergence(now)
         coming.begin(now)
         left = coming.not_back(now)
-        if left:
-            _copy_back(topology, coming, now)
-        elif problems is None:
+        is_back = not left
+        if is_back and problems is None:
             # Who may not write any more leaves nothing behind.
             problems = carry_acls_out(topology, acls, locks.check)
-        elif not (left := coming.hand_back(now)):
+            continue
+        if problems is not None and is_back and not (left := coming.hand_back(now)):
             return now, problems
-    raise EnvironmentFault(_still_written(plan, left))
+        if turns == _MOST_TURNS:
+            raise EnvironmentFault(_still_written(plan, left))
+        turns += 1
+        if not is_back:
+            _copy_back(topology, coming, now)
 
 
 def _exported(topology: Topology, dropped: Mapping[Part, int], plan: FailbackPlan, export: _Export) -> None:

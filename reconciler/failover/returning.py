@@ -106,6 +106,9 @@ class Coming:
         wrong = objections.left_out_in_vain(plan, self._wishes.leave_out, self._source.partitions)
         if problems := [*objections.against_wishes(plan, self._wishes.rebuild), *wrong]:
             raise DeclaredInputError(problems)
+        if plan.state.phase == "ending":
+            # Nobody was moved, and nobody may write to the copies: it is called off.
+            return replace(plan, notices=())
         dropped = by_topic(self.dropped(plan))
         ours = Ownership(self._target.cluster).read()
         return replace(

@@ -17,7 +17,7 @@ from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.steps import GrantAcl, Notice, RevokeAcl
 from reconciler.model.topology import Topology
-from reconciler.plan.failed_over import resolved
+from reconciler.plan.failed_over import opened
 from reconciler.plan.offsets import Choice, Observed
 from reconciler.plan.own import own_notices, own_steps
 
@@ -55,7 +55,7 @@ def acl_steps(
     target = observed[alias]
     if target.acls.sight not in ("seen", "unsure") or _may_not_alter(target):
         return ()
-    whole = resolved(topology, observed)
+    whole = opened(topology, observed)
     steps = (*_followed_steps(whole, observed, chosen, alias), *own_steps(whole, target))
     # Whom we followed, and who is the replicator now, or the other way round, keeps what both are allowed.
     granted = {step.binding for step in steps if isinstance(step, GrantAcl)}
@@ -112,7 +112,7 @@ def wanted_bindings(
     topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str
 ) -> dict[Binding, str]:
     """Return the ACLs that a target's copies should have, each with the name of the first flow that asks for it."""
-    target, topology = observed[alias], resolved(topology, observed)
+    target, topology = observed[alias], opened(topology, observed)
     ours = topology.clusters[alias].replicators
     found: dict[Binding, str] = {}
     for flow in _following(topology, alias):

@@ -69,7 +69,7 @@ def build_plan(
                 datacenter=topology.clusters[alias].datacenter,
                 steps=(
                     *(_steps(topics, observed[alias], internal_topics) if flows else ()),
-                    *_granted(topology, observed, chosen, alias),
+                    *_granted(declared, observed, chosen, alias),
                 ),
                 flows=tuple(
                     planned_flow(flow, [choice for choice in chosen if choice.flow == flow], observed[alias].access)

@@ -34,6 +34,26 @@ def resolved(topology: Topology, observed: Observed) -> Topology:
     return replace(topology, flows=flows)
 
 
+def opened(topology: Topology, observed: Observed) -> Topology:
+    """Return the topology in which each flow is failed over to whose copies others may write.
+
+    A failover that has only begun cuts them later, or is called off: as long as they are not cut it changes no ACL.
+
+    Args:
+        topology: what is declared, not what `resolved` returned.
+        observed: targets.
+    """
+    flows = tuple(
+        replace(flow, failed_over=True)
+        if (target := observed.get(flow.target))
+        and flow.name in target.failed_over
+        and target.failed_over[flow.name].phase != "ending"
+        else flow
+        for flow in topology.flows
+    )
+    return replace(topology, flows=flows)
+
+
 def running(topology: Topology) -> Topology:
     """Return a resolved topology in which no flow is enabled that is failed over: nothing is made for it."""
     flows = tuple(replace(flow, enabled=False) if flow.failed_over else flow for flow in topology.flows)

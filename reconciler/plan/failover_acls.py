@@ -16,7 +16,7 @@ from reconciler.model.observed import ObservedCluster
 from reconciler.model.steps import AclChange, ClusterPlan, GrantAcl, Notice, Plan, RevokeAcl
 from reconciler.model.topology import Topology
 from reconciler.plan.bindings import wanted_bindings
-from reconciler.plan.failed_over import resolved
+from reconciler.plan.failed_over import opened
 from reconciler.plan.offsets import Observed, choices
 from reconciler.plan.own import own_bindings
 
@@ -74,7 +74,7 @@ def _standing(
     target = observed[moved.target]
     on_record: dict[str, FailedOver] = {name: one for name, one in target.failed_over.items() if name != moved.name}
     seen = {**observed, target.alias: replace(target, failed_over=on_record)}
-    return resolved(replace(topology, flows=flows), seen), seen
+    return opened(replace(topology, flows=flows), seen), seen
 
 
 def _wanted(topology: Topology, observed: Observed, moved: Flow, role: Role) -> dict[Binding, str]:

@@ -56,6 +56,9 @@ def failback_lines(plan: FailbackPlan) -> Iterator[Text]:
     """Yield what a failback would do."""
     yield Text(f"failback of flow {plan.flow}: everybody goes from {plan.target} back to {plan.source}", style="bold")
     yield Text(f"  {plan.state.by} failed it over: {_PHASES[plan.state.phase]}", "dim")
+    if plan.state.phase == "ending":
+        yield Text(f"  the failover is called off: everybody stays at {plan.source}, and the flow goes on")
+        return
     yield Text("")
     rows = [
         [one.remote, f"{one.new:,}", one.topic, f"{one.diverged:,}", _becomes(plan, one)]

@@ -333,8 +333,11 @@ def test_a_failover_that_has_moved_nobody_is_called_off(make: MakePair) -> None:
         late = pair.over("--yes", "--patience", 2)
         assert (late.code, "[AB702]" in late.err, pair.phase) == (1, True, "ending"), late
     assert offsets_of(pair.west, group) == {}
-    back = pair.back("--yes")
+    shown = pair.back("--dry-run", "--format", "json").json
+    assert (shown["plan"]["phase"], shown["plan"]["groups"], shown["plan"]["notices"]) == ("ending", [], []), shown
+    back = pair.back("--yes", "--format", "json")
     assert (back.code, "called off" in back.err, pair.phase) == (0, True, None), back
+    assert (back.json["committed"], back.json["problems"]) == (0, []), back
 
 
 def test_records_that_wait_are_waited_for(make: MakePair) -> None:

@@ -252,6 +252,23 @@ def test_who_may_write_originals_may_write_copies(operation: str, permission: Pe
     assert followed(topology(), on_record(seen(cluster(WEST))), given) == found, "its record suffices"
 
 
+def test_a_failover_that_has_only_begun_changes_no_acl() -> None:
+    given, begun = acl(), replace(OVER, phase="ending")
+    assert followed(topology(), on_record(seen(cluster(WEST)), begun), given) == []
+    # What an older release has granted by then goes again.
+    written = acl(f"{EAST}.orders")
+    granted = seen(cluster(WEST), written, owned=[OwnedBinding(written, topology().name, FLOW)])
+    assert followed(topology(), on_record(granted, begun), given) == [f"- {written}"]
+    assert followed(topology(flow(failed_over=True)), on_record(granted, begun), given) == [], "its file suffices"
+
+    declared, source = secured(flow()), cluster(EAST, topic("orders"))
+    target = after_apply(declared, source)
+    assert acls(plan_of(declared, source, on_record(target, begun))) == []
+    assert acls(plan_of(declared, source, on_record(target))) != []
+    called_off = failover_acl_plan(declared, {EAST: source, WEST: on_record(target, begun)}, FLOW, failed_over=False)
+    assert acls(called_off) == []
+
+
 def test_a_prefix_stays_one_unless_it_covers_copies_that_are_to_stay_copies() -> None:
     over, other = flow(include=["orders"], name="one", failed_over=True), flow(include=["users"], name="two")
     everything = acl("*")

@@ -1,0 +1,111 @@
+"""How often a failback copies back what comes meanwhile, and what it does when a failover has only begun."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import typer
+
+from reconciler.cli import failback
+from reconciler.cli.locking import Locks
+from reconciler.failover.returning import Coming
+from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.failover import FailbackPlan, FailedOver
+from reconciler.model.steps import Plan
+from reconciler.model.topology import Topology
+from reconciler.report.failover import failback_lines
+
+TOPOLOGY = Topology("shop", {}, ())
+ACLS = Plan("shop", "digest", ())
+LOG = ("east.orders", 0)
+
+
+class Writes:
+    """A flow to whose copy somebody writes while it is copied back, so many times.
+
+    Args:
+        times: how often before it is copied back.
+        late: how often right before it is handed over.
+    """
+
+    def __init__(self, times: int, late: int = 0) -> None:
+        self._times = times
+        self._late = late
+        self.ended = 0
+
+    def look(self) -> FailbackPlan:
+        return cast("FailbackPlan", None)
+
+    def check_divergence(self, _plan: FailbackPlan) -> None: ...
+
+    def begin(self, _plan: FailbackPlan) -> None: ...
+
+    def not_back(self, _plan: FailbackPlan) -> list[tuple[str, int]]:
+        return [LOG] if self._times else []
+
+    def copy_back(self, *_arguments: object) -> None:
+        self._times -= 1
+
+    def hand_back(self, _plan: FailbackPlan) -> list[tuple[str, int]]:
+        if not self._late:
+            return []
+        self._late -= 1
+        return [LOG]
+
+    def end(self) -> None:
+        self.ended += 1
+
+
+def locks() -> Locks:
+    unheld: Any = SimpleNamespace(check=lambda _alias: None, interrupts=SimpleNamespace(change=lambda: None))
+    return cast("Locks", unheld)
+
+
+def plan(phase: Any = "returning") -> FailbackPlan:
+    return FailbackPlan("over", "east", "west", FailedOver("over", phase, 1.0, "ops"), (), ())
+
+
+@pytest.mark.parametrize(
+    ("times", "late", "is_back"),
+    [(0, 0, True), (6, 0, True), (5, 1, True), (7, 0, False), (6, 1, False), (0, 7, False)],
+)
+def test_what_comes_meanwhile_is_copied_back_in_six_turns(
+    monkeypatch: pytest.MonkeyPatch, times: int, late: int, *, is_back: bool
+) -> None:
+    writes, changed = Writes(times, late), list[Plan]()
+    monkeypatch.setattr(failback, "_copy_back", writes.copy_back)
+
+    def carry_out(_topology: Topology, acls: Plan, _check: object) -> list[Problem]:
+        changed.append(acls)
+        return []
+
+    monkeypatch.setattr(failback, "carry_acls_out", carry_out)
+    found = None
+    with nullcontext() if is_back else pytest.raises(EnvironmentFault, match=r"after 6 turns.*\[AB709\]"):
+        found = failback._brought_back(TOPOLOGY, cast("Coming", writes), (plan(), ACLS), locks())
+    # ACLs change once, when all that had come by then is back; that is no turn.
+    assert (found, changed) == ((None, []) if is_back else None, [ACLS] if times < 7 else [])
+
+
+@pytest.mark.parametrize("problems", [[], [Problem("AB313", "topic east.orders", "refused", "grant it")]])
+def test_a_failover_that_has_only_begun_is_called_off(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], problems: list[Problem]
+) -> None:
+    writes, printed = Writes(0), list[dict[str, Any]]()
+    monkeypatch.setattr(failback, "carry_acls_out", lambda *_: problems)
+    monkeypatch.setattr(failback, "print_json", printed.append)
+    with pytest.raises(typer.Exit) if problems else nullcontext():
+        failback._call_off(TOPOLOGY, cast("Coming", writes), (plan("ending"), ACLS), locks(), "json")
+    (said,) = printed
+    assert (writes.ended, said["committed"], said["dryRun"], said["plan"]["phase"]) == (1, 0, False, "ending")
+    assert [one["code"] for one in said["problems"]] == [one.code for one in problems]
+    assert "called off" in capsys.readouterr().err
+
+
+def test_what_is_called_off_is_told_without_groups() -> None:
+    lines = [line.plain for line in failback_lines(plan("ending"))]
+    assert lines[-1] == "  the failover is called off: everybody stays at east, and the flow goes on"
+    assert not any("group" in line for line in lines)
