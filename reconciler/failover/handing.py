@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from reconciler.failover.portions import in_portions
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Log
 from reconciler.model.errors import EnvironmentFault, Problem
@@ -83,24 +84,14 @@ def stands(cluster: Cluster, logs: Collection[Log], seconds: float = _SECONDS) -
     wire = Wire(loop, cluster, "anabranch-failover", seconds)
 
     async def ask(log: Log) -> None:
-        topic, partition = log
-        info = (await wire.topics([topic]))[topic]
-        leader = info.leader_of(partition)
-        producers = await wire.producers(leader.node, topic, partition)
-        end = await wire.log_end(leader.node, topic, partition, leader.epoch)
-        if end is None:
-            raise ErrorCode(5)
-        ids = tuple(sorted(one.producer_id for one in producers))
-        topic_id = None if info.topic_id is None else str(info.topic_id)
-        found[log] = Stand(topic_id, end, ids, any(one.open_transaction for one in producers), leader.epoch)
+        try:
+            found[log] = await _stand(wire, log)
+        except ErrorCode as error:
+            raise _fault(cluster, log, error.code) from None
 
     async def ask_all() -> None:
         await wire.connect()
-        for log in sorted(logs):
-            try:
-                await ask(log)
-            except ErrorCode as error:
-                raise _fault(cluster, log, error.code) from None
+        await in_portions(loop, sorted(logs), ask)
 
     try:
         if logs:
@@ -111,6 +102,19 @@ def stands(cluster: Cluster, logs: Collection[Log], seconds: float = _SECONDS) -
         wire.close()
         loop.close()
     return found
+
+
+async def _stand(wire: Wire, log: Log) -> Stand:
+    topic, partition = log
+    info = (await wire.topics([topic]))[topic]
+    leader = info.leader_of(partition)
+    producers = await wire.producers(leader.node, topic, partition)
+    end = await wire.log_end(leader.node, topic, partition, leader.epoch)
+    if end is None:
+        raise ErrorCode(5)
+    ids = tuple(sorted(one.producer_id for one in producers))
+    topic_id = None if info.topic_id is None else str(info.topic_id)
+    return Stand(topic_id, end, ids, any(one.open_transaction for one in producers), leader.epoch)
 
 
 def _fault(cluster: Cluster, log: Log, code: int) -> EnvironmentFault:

@@ -15,6 +15,7 @@ from reconciler.checkpoints.translate import Translator
 from reconciler.failover.alike import Alike, Pair
 from reconciler.failover.cuts import TRANSLATED, remembered
 from reconciler.failover.meanwhile import Meanwhile
+from reconciler.failover.portions import in_portions
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Log
 from reconciler.model.errors import EnvironmentFault, Problem
@@ -145,17 +146,20 @@ def truncated(cluster: Cluster, reads: Mapping[Log, ReadUpto], seconds: float = 
     loop = Loop()
     wire = Wire(loop, cluster, "anabranch-failover", seconds)
 
+    async def ask(log: Log) -> None:
+        (topic, partition), read = log, reads[log]
+        info = (await wire.topics([topic]))[topic]
+        try:
+            info.leader_of(partition)
+            end = await truncated_at(wire, info, partition, read.offset, read)
+        except (Disagreement, ErrorCode) as error:
+            raise _untold(cluster, topic, partition, str(error)) from None
+        if end is not None:
+            found[log] = end
+
     async def ask_all() -> None:
         await wire.connect()
-        for (topic, partition), read in sorted(reads.items()):
-            info = (await wire.topics([topic]))[topic]
-            try:
-                info.leader_of(partition)
-                end = await truncated_at(wire, info, partition, read.offset, read)
-            except (Disagreement, ErrorCode) as error:
-                raise _untold(cluster, topic, partition, str(error)) from None
-            if end is not None:
-                found[topic, partition] = end
+        await in_portions(loop, sorted(reads), ask)
 
     try:
         loop.run(ask_all)

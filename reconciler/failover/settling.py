@@ -7,8 +7,8 @@ what was written last may stand at a partition's leader alone: others see it onc
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import partial
 
+from reconciler.failover.portions import in_portions
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Log
 from reconciler.model.errors import EnvironmentFault
@@ -28,8 +28,6 @@ from reconciler.replicator.wire.transactions import settle, unfinished
 from reconciler.state.faults import refused
 
 _SECONDS = 10.0
-_AT_ONCE = 500
-_PAUSE = 0.005
 # Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes
 _UNSTABLE_OFFSET_COMMIT = 88
 _TOPIC_AUTHORIZATION_FAILED, _GROUP_AUTHORIZATION_FAILED = 29, 30
@@ -68,13 +66,7 @@ class Settling:
             await self._wire.connect()
             await self._end_transactions()
             await self._positions(translated)
-            some = sorted(logs)
-            for first in range(0, len(some), _AT_ONCE):
-                jobs = [self._loop.spawn(partial(self._end, log)) for log in some[first : first + _AT_ONCE]]
-                while not all(job.is_done for job in jobs):
-                    await self._loop.sleep(_PAUSE)
-                for job in jobs:
-                    job.raise_failure()
+            await in_portions(self._loop, sorted(logs), self._end)
 
         try:
             self._loop.run(look)
