@@ -295,7 +295,11 @@ def _place(to: str) -> _Place:
         else:
             # A time that names no zone is one of UTC.
             told = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-            return _Place(time=int(told.timestamp() * 1000))
+            if (time := int(told.timestamp() * 1000)) < 0:
+                # Kafka takes -1 for the latest offset, and others near it for the like.
+                message = f"expected a time since 1970; found {to}"
+                raise typer.BadParameter(message, param_hint="--to")
+            return _Place(time=time)
     message = f"expected {_TO}, such as 41093 or timestamp:2026-11-01T00:00:00Z; found {to}"
     raise typer.BadParameter(message, param_hint="--to")
 

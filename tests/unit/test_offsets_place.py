@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import cast
 
 import pytest
+import typer
 
 from reconciler.checkpoints.groups import Groups
 from reconciler.cli.offsets_write import _place
@@ -68,3 +70,15 @@ def test_one_that_loses_its_leader_before_its_time_is_asked_for_is_not_taken_for
 
 def test_what_is_not_there_stands_at_0_to_be_told_so() -> None:
     assert asked("latest", Fake({}, {}), [("gone", 0), ("orders", 7)]) == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "time", ["1969-12-31T23:59:59.999Z", "1969-12-31T23:59:59.998", "1970-01-01T00:59:59.997+01:00", "0001-01-02"]
+)
+def test_no_time_is_one_of_the_numbers_that_mean_an_end_to_kafka(time: str) -> None:
+    with pytest.raises(typer.BadParameter, match=f"expected a time since 1970; found timestamp:{re.escape(time)}"):
+        _place(f"timestamp:{time}")
+
+
+def test_the_first_time_of_all_is_one() -> None:
+    assert _place("timestamp:1970-01-01T00:00:00Z").time == 0
