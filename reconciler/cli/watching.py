@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _OPTION = "--watch"
 _DEFAULT_SECONDS = 2.0
+# How long a target that was there at the last look may take to say that it still is.
+_PATIENCE = 5.0
 
 # A day; what is not finite is refused by a bound as well.
 _LONGEST_SECONDS = 86_400.0
@@ -126,7 +128,7 @@ class Lookout:
                 continue
             reader = self._readers.pop(alias, None) or StatusReader(clusters[alias])
             try:
-                statuses += reader.current()
+                statuses += reader.current(_PATIENCE)
             except AnabranchError as error:
                 reader.close()
                 failures[alias] = error

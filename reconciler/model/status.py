@@ -2,6 +2,7 @@
 
 Tasks make them, the `state` room carries them as JSON, `report` prints them. The JSON leaves out what has its usual
 value, and a reader ignores what it does not know: tasks and readers of neighbouring releases understand each other.
+A state that it does not know it takes for `opening`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ class PartitionState(StrEnum):
     PARKED = "parked"  # cannot go on by itself; tried again with growing pauses
     PAUSED = "paused"  # somebody asked for it; stays so until somebody resumes it
     WAITING = "waiting"  # not granted to this run: another one copies it, or the lease is not there yet
+
+
+_STATES = frozenset(PartitionState)
 
 
 @dataclass(frozen=True)
@@ -147,7 +151,8 @@ class PartitionStatus:
             KeyError, TypeError, ValueError: the value is of another shape.
         """
         known = _known(cls, value)
-        known["state"] = PartitionState(value["state"])
+        _check(known, topic=str, partition=int, remote=str, position=int, end=int)
+        known["state"] = _state(value["state"])
         reason = value.get("reason")
         known["reason"] = Reason(reason["code"], reason["text"]) if reason else None
         known["metrics"] = Metrics.from_json(value["metrics"]) if value.get("metrics") else NO_METRICS
@@ -261,6 +266,7 @@ class TaskStatus:
             KeyError, TypeError, ValueError: the value is of another shape.
         """
         known = _known(cls, value)
+        _check(known, flow=str, run=str, task=int, tasks=int, time=(int, float))
         known["partitions"] = tuple(PartitionStatus.from_json(row) for row in value["partitions"])
         known["latency"] = _histogram(value["latency"]) if value.get("latency") else None
         return cls(**known)
@@ -283,6 +289,19 @@ def words(statuses: Iterable[TaskStatus], now: float) -> list[tuple[TaskStatus, 
 def _known(kind: type[Any], value: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of `kind` that `value` has; another release may say more."""
     return {field.name: value[field.name] for field in fields(kind) if field.name in value}
+
+
+def _check(known: Mapping[str, Any], **kinds: type | tuple[type, ...]) -> None:
+    """Make sure of the types by which words are told apart and put in order; raises KeyError and TypeError."""
+    for name, kind in kinds.items():
+        if not isinstance(known[name], kind):
+            message = f"{name} is {known[name]!r}"
+            raise TypeError(message)
+
+
+def _state(name: str) -> PartitionState:
+    """Return a state by its name; one of a newer release is not taken for well."""
+    return PartitionState(name) if name in _STATES else PartitionState.OPENING
 
 
 def _histogram_json(histogram: Histogram) -> dict[str, Any]:

@@ -31,8 +31,8 @@ from reconciler.replicator.care import Care
 from reconciler.replicator.goals import Goals
 from reconciler.replicator.refresh import Reconcile, Refresh
 from reconciler.replicator.session import LedgerFiles, Session
-from reconciler.state import control
-from reconciler.state.journal import CONTROL, COPIES, STATUS, Journal, check_allowed
+from reconciler.state import allowed, control
+from reconciler.state.journal import CONTROL, COPIES, STATUS, Journal
 from reconciler.state.status import StatusReader, forget_old
 
 _TICK = 0.2
@@ -99,7 +99,7 @@ def prepare(target: Cluster, flows: Sequence[Flow], warn: Callable[[str], None])
     journals = (STATUS, CONTROL, COPIES)
     for journal in journals:
         Journal(target, journal, timeout=5.0).ensure()
-    check_allowed(target, journals)
+    allowed.check(target, journals)
     forget_old(target, [flow.name for flow in flows])
     control.forget_old(target)
     dlq.check(target, flows)

@@ -6,19 +6,20 @@ reads or writes these topics.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import NewTopic
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.names import CONTROL_TOPIC, COPIES_TOPIC, OWNED_TOPIC, STATUS_TOPIC
 from reconciler.state import clients
+from reconciler.state.encoding import decoded, encoded
 from reconciler.state.faults import is_refusal, no_connection, refused, unreachable
 
 Value = dict[str, Any]
@@ -59,38 +60,6 @@ def not_allowed(cluster: Cluster, topic: str, operations: str) -> Problem:
     """Return the problem that a user may not do what is needed with a journal's topic."""
     found = refused(cluster, operations, f"topic {topic}")
     return replace(found, code="AB311", where=f"{cluster.where}, topic {topic}")
-
-
-def check_allowed(cluster: Cluster, topics: Collection[JournalTopic], seconds: float = 10.0) -> None:
-    """Make sure that we may read and write journals: what is only posted would be lost without a word.
-
-    Raises:
-        EnvironmentFault: AB311, with everything that is refused.
-        Unreachable: AB310, the cluster does not answer.
-    """
-    names = [topic.name for topic in topics]
-    # The client must outlive its futures.
-    reports = clients.Reports()
-    admin = clients.make(AdminClient, cluster, reports=reports)
-    described = admin.describe_topics(
-        TopicCollection(names), include_authorized_operations=True, request_timeout=seconds
-    )
-    problems: list[Problem] = []
-    for name in names:
-        try:
-            operations = described[name].result().authorized_operations
-        except KafkaException as error:
-            if not is_refusal(error.args[0]):
-                admin.poll(0)
-                raise no_connection(cluster, error.args[0], tuple(reports.errors)) from None
-            problems.append(not_allowed(cluster, name, "READ and WRITE"))
-            continue
-        # What the cluster does not tell counts as allowed.
-        allowed = {"READ", "WRITE"} if operations is None else {operation.name for operation in operations}
-        if lacking := [operation for operation in ("READ", "WRITE") if operation not in allowed]:
-            problems.append(not_allowed(cluster, name, " and ".join(lacking)))
-    if problems:
-        raise EnvironmentFault(problems)
 
 
 class Journal:
@@ -158,7 +127,7 @@ class Journal:
         Raises:
             EnvironmentFault: AB311, the cluster did not take one of them.
         """
-        return self.store([(key.encode(), _encoded(value)) for key, value in values.items()])
+        return self.store([(key.encode(), encoded(value)) for key, value in values.items()])
 
     def store(self, records: Collection[tuple[bytes, bytes | None]], headers: Headers = ()) -> int:
         """Write records as they are and wait until all are stored; return the offset behind the last, 0 for none.
@@ -206,7 +175,7 @@ class Journal:
         So is what a producer at its end does not take; the next value has another one.
         """
         try:
-            self._post(self._producer.get(), key.encode(), _encoded(value), None)
+            self._post(self._producer.get(), key.encode(), encoded(value), None)
         except (KafkaException, SystemError):
             self._producer.close()
 
@@ -263,10 +232,6 @@ class Journal:
         )
 
 
-def _encoded(value: Value | None) -> bytes | None:
-    return None if value is None else json.dumps(value, separators=(",", ":")).encode()
-
-
 class Follower:
     """Reads a journal from its start, then whatever is appended.
 
@@ -310,18 +275,11 @@ class Follower:
         place = TopicPartition(self._topic.name, 0)
         consumer = self._clients.get()
 
-        def bounds(patience: float) -> tuple[int, int] | None:
-            try:
-                found: tuple[int, int] = consumer.get_watermark_offsets(place, timeout=patience)
-            except KafkaException as error:
-                if error.args[0].code() in (KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART):
-                    return None
-                raise
-            return found
-
-        known = clients.ask(self._cluster, consumer, self._clients.reports, bounds, self._timeout)
+        known = clients.ask(
+            self._cluster, consumer, self._clients.reports, partial(self._bounds, consumer), self._timeout
+        )
         if known is None:
-            self._check_missing(consumer)
+            self._check_missing(consumer, self._timeout)
             return values
         start, end = known
         consumer.assign([TopicPartition(self._topic.name, 0, start)])
@@ -356,14 +314,61 @@ class Follower:
             self._assigned = consumer
         yield from self._read(consumer, timeout)
 
+    def arrived(self, patience: float = 0.0) -> Iterator[tuple[str, Value | None]]:
+        """Yield all that has come since, however much that is, without waiting for more.
+
+        Args:
+            patience: seconds that the cluster may take to tell where the topic ends, up to where all is read then. With
+                0 nobody is asked: of a cluster that is away just nothing comes.
+
+        Raises:
+            Unreachable: AB310, it does not tell, or cannot be read to there; or what `faults.no_connection` returns.
+            EnvironmentFault: AB311, reading is refused.
+        """
+        deadline = time.monotonic() + self._timeout
+        # Some hundreds come at once, and whoever looks once a minute has thousands to read.
+        while (some := list(self.poll(0.0))) and time.monotonic() < deadline:
+            yield from some
+        yield from some
+        if not patience:
+            return
+        consumer = self._clients.get()
+        try:
+            known = self._bounds(consumer, patience)
+            # A client forgets who leads a topic when its brokers go away, too.
+            if known is None and self._check_missing(consumer, patience):
+                known = self._bounds(consumer, patience)
+                if known is None:
+                    raise unreachable(self._cluster, f"{self._topic.name} has no leader")
+        except KafkaException as error:
+            raise no_connection(self._cluster, error.args[0], tuple(self._clients.reports.errors)) from None
+        deadline = time.monotonic() + patience
+        while known is not None and max(known[0], self.next_offset) < known[1]:
+            if some := list(self.poll(_CATCH_UP_PAUSE)):
+                deadline = time.monotonic() + patience
+                yield from some
+            elif time.monotonic() > deadline:
+                raise unreachable(self._cluster, f"{self._topic.name} cannot be read to its end")
+
+    def _bounds(self, consumer: Consumer, patience: float) -> tuple[int, int] | None:
+        """Return where the topic begins and ends; None where it does not exist. Raises KafkaException."""
+        try:
+            found: tuple[int, int] = consumer.get_watermark_offsets(
+                TopicPartition(self._topic.name, 0), timeout=patience
+            )
+        except KafkaException as error:
+            if error.args[0].code() in (KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART):
+                return None
+            raise
+        return found
+
     def _read(self, consumer: Consumer, timeout: float) -> Iterator[tuple[str, Value | None]]:
         for message in consumer.consume(num_messages=500, timeout=timeout):
             error = message.error()
             if error is None:
                 self.next_offset = (message.offset() or 0) + 1
-                key = (message.key() or b"").decode()
-                data = message.value()
-                yield key, None if data is None else json.loads(data)
+                if (said := decoded(message)) is not None:
+                    yield said
             elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 raise self._refused()
 
@@ -371,14 +376,19 @@ class Follower:
         """Close the connection."""
         self._clients.close()
 
-    def _check_missing(self, consumer: Consumer) -> None:
-        """Tell a topic that does not exist from one that this user may not see: both have no partitions."""
+    def _check_missing(self, consumer: Consumer, patience: float) -> bool:
+        """Tell a topic that does not exist from one that this user may not see: both have no partitions.
+
+        Returns:
+            Whether it does exist.
+        """
         try:
-            found = consumer.list_topics(self._topic.name, timeout=self._timeout).topics[self._topic.name]
+            found = consumer.list_topics(self._topic.name, timeout=patience).topics[self._topic.name]
         except KafkaException as error:
             raise no_connection(self._cluster, error.args[0], tuple(self._clients.reports.errors)) from None
         if found.error is not None and found.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise self._refused()
+        return found.error is None
 
     def _refused(self) -> EnvironmentFault:
         return EnvironmentFault(not_allowed(self._cluster, self._topic.name, "READ"))

@@ -17,6 +17,9 @@ from reconciler.model.status import STALE_SECONDS, TaskStatus
 from reconciler.state.declarations import Declarations
 from reconciler.state.status import StatusReader
 
+# Silence counts only of a cluster that answers.
+_PATIENCE = 10.0
+
 
 def still_copied(
     cluster: Cluster, topology: str, steps: Collection[DeleteTopic], declared: str | None
@@ -82,7 +85,7 @@ class Words:
         now = time.monotonic()
         said = {
             (word.task, word.run): word
-            for word in self._reader.current()
+            for word in self._reader.current(_PATIENCE)
             if word.flow == self._flow and not word.stopped and _copies(word)
         }
         before = self._heard

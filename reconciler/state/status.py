@@ -7,6 +7,7 @@ own, and a page is posted only when there is news on it: most of thousands of pa
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -107,8 +108,12 @@ class StatusReader:
         self._follower: Follower | None = None
         self._heard = _Heard()
 
-    def current(self) -> list[TaskStatus]:
+    def current(self, patience: float = 0.0) -> list[TaskStatus]:
         """Return the newest status of each task of each run, in the order of flows, tasks and runs.
+
+        Args:
+            patience: seconds that the cluster may take, behind the first look, to tell that it is there and that this
+                is all. With 0 it is not asked: one that goes away just says nothing new.
 
         Raises:
             Unreachable: AB310, the cluster does not answer.
@@ -119,7 +124,7 @@ class StatusReader:
             for key, newest in self._follower.catch_up().items():
                 self._heard.take(key, newest)
         else:
-            for key, value in self._follower.poll(0.0):
+            for key, value in self._follower.arrived(patience):
                 self._heard.take(key, value)
         return self._heard.words()
 
@@ -144,10 +149,13 @@ class _Heard:
         if value is None:
             self._heads.pop(key, None)
             self._pages.pop(key, None)
-        elif "of" in value:
-            self._pages[key] = tuple(map(PartitionStatus.from_json, value["partitions"]))
-        else:
-            self._heads[key] = TaskStatus.from_json(value), value.get("pages", 0)
+            return
+        # A release that says it otherwise is not understood, and must not hide what all others say.
+        with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
+            if "of" in value:
+                self._pages[key] = tuple(map(PartitionStatus.from_json, value["partitions"]))
+            else:
+                self._heads[key] = TaskStatus.from_json(value), int(value.get("pages", 0))
 
     def words(self) -> list[TaskStatus]:
         """Return the newest word of each task, in the order of their keys."""
@@ -195,10 +203,14 @@ def forget_old(cluster: Cluster, flows: Iterable[str]) -> None:
         EnvironmentFault: AB311, reading or writing is refused.
     """
     journal = Journal(cluster, STATUS)
-    names = set(flows)
-    horizon = time.time() - _FORGET_SECONDS
+    names, horizon = tuple(flows), time.time() - _FORGET_SECONDS
+
+    def is_old(value: Value) -> bool:
+        said_at = value.get("time")
+        return value.get("flow") in names and isinstance(said_at, int | float) and said_at < horizon
+
     found = journal.read()
-    old = [key for key, value in found.items() if value.get("flow") in names and value["time"] < horizon]
+    old = [key for key, value in found.items() if is_old(value)]
     # Pages first: without their word nobody would know them for old.
     pages = [key for key, value in found.items() if value.get("of") in old]
     if old:

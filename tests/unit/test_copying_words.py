@@ -26,7 +26,7 @@ class Said:
         self.words: list[TaskStatus] = []
         self.now = 1000.0
 
-    def current(self) -> list[TaskStatus]:
+    def current(self, _patience: float) -> list[TaskStatus]:
         return self.words
 
     def close(self) -> None: ...

@@ -45,14 +45,19 @@ class FakeReader:
     """A status topic in which every flow goes on by 10 offsets from look to look."""
 
     made: ClassVar[list[FakeReader]] = []
+    gone: ClassVar[set[str]] = set()
 
     def __init__(self, cluster: Cluster) -> None:
         self._flow = {"west": "east-west", "east": "west-east"}[cluster.alias]
         self._position = 0
+        self._cluster = cluster
         self.closed = False
         self.made.append(self)
 
-    def current(self) -> list[TaskStatus]:
+    def current(self, patience: float) -> list[TaskStatus]:
+        assert patience > 0, "else a target that goes away would never be named"
+        if self._cluster.alias in self.gone:
+            raise unreachable(self._cluster, "gone")
         self._position += 10
         return [said(self._flow, self._position)]
 
@@ -109,6 +114,7 @@ class World:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     FakeReader.made.clear()
+    FakeReader.gone.clear()
     return World(monkeypatch)
 
 
@@ -207,6 +213,20 @@ def test_a_watched_target_that_comes_back_is_seen(world: World, file: str, capsy
     assert "unreachable" not in third
     assert "east → west" in third
     assert told.err.count("AB310") == 1, "said when it begins, not at every look"
+
+
+def test_a_watched_target_that_goes_away_is_named(world: World, file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def goes_away() -> None:
+        FakeReader.gone.add("west")
+        world.down = {"west"}
+
+    world.between, world.looks = goes_away, 3
+    assert main(["status", file, "--watch", "--format", "json"]) == 0
+    told = capsys.readouterr()
+    looks = [json.loads(line) for line in told.out.splitlines()]
+    assert [look["unreachable"] for look in looks] == [[], ["west"], ["west"]]
+    assert [one["name"] for one in looks[1]["flows"]] == ["west-east"], "old figures are nobody's state"
+    assert told.err.count("AB310") == 1
 
 
 def test_a_terminal_is_refreshed_in_place() -> None:
