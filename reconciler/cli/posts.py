@@ -27,9 +27,10 @@ class Post:
 
     def __init__(self, cluster: Cluster, topology: str) -> None:
         self._cluster = cluster
+        self._topology = topology
         self._declarations = Declarations(cluster, topology)
         self._failovers = Failovers(cluster, topology)
-        self._writer = StatusWriter(cluster)
+        self._writer = StatusWriter(cluster, topology=topology)
         self._words: dict[str, TaskStatus] = {}
         self._has_topic = False
         self._told: dict[Problem, float] = {}
@@ -53,12 +54,12 @@ class Post:
         # Asked once a minute at most: a reader that follows would have to take in every word of every task meanwhile.
         reader = StatusReader(self._cluster)
         try:
-            words = [one for one in reader.current() if one.flow in names and one.is_live(now)]
+            words = [one for one in reader.current() if one.flow in names and one.is_of(self._topology)]
         except AnabranchError:
             return []
         finally:
             reader.close()
-        others = [one for one in words if not one.is_held and one.digest != digest]
+        others = [one for one in words if one.is_live(now) and not one.is_held and one.digest != digest]
         told = (f"run {one.run} copies flow {one.flow} with digest {one.digest or 'unknown'}" for one in others)
         return list(dict.fromkeys(told))
 

@@ -14,8 +14,8 @@ def restart(files: Files, flow: FlowName = None, topic: Topics = None) -> None:
     """Try parked partitions again at once; those named by --topic also when they run."""
     from reconciler.state import control
 
-    def tell(cluster: Cluster, scopes: Sequence[Scope]) -> int:
-        return control.restart(cluster, scopes, parked_only=not topic)
+    def tell(cluster: Cluster, topology: str, scopes: Sequence[Scope]) -> int:
+        return control.restart(cluster, topology, scopes, parked_only=not topic)
 
     done = "restarted" if topic else "restarted what is parked of"
     words = Words(done, "no run is live: there is nothing to restart of {what}")

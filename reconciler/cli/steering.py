@@ -27,8 +27,8 @@ Topics = Annotated[
     ),
 ]
 
-Tell = Callable[[Cluster, Sequence[Scope]], int]
-"""Tells scopes of the flows into a cluster; returns the place in its control topic that tasks must have heard."""
+Tell = Callable[[Cluster, str, Sequence[Scope]], int]
+"""Tells scopes of a topology's flows into a cluster; returns where in its control topic tasks must have heard it."""
 
 # A task hears within a second; one that is between two rounds needs some more.
 _PATIENCE = 15.0
@@ -65,17 +65,26 @@ def steer(topology: Topology, flow: str | None, topics: Sequence[str] | None, te
     flows = _flows(topology, flow)
     targets = {one.target: topology.clusters[one.target] for one in flows}
     readers = {alias: StatusReader(cluster) for alias, cluster in targets.items()}
-    statuses = {alias: reader.current() for alias, reader in readers.items()}
+
+    def heard() -> dict[str, list[TaskStatus]]:
+        # Flows of several topologies may have one name.
+        return {
+            alias: [word for word in reader.current() if word.is_of(topology.name)] for alias, reader in readers.items()
+        }
+
+    statuses = heard()
     meant = _meant(topology, flows, topics or (), statuses)
     marks = {
-        alias: tell(targets[alias], [scope for one in meant if one.target == alias for scope in meant[one]])
+        alias: tell(
+            targets[alias], topology.name, [scope for one in meant if one.target == alias for scope in meant[one]]
+        )
         for alias in {one.target for one in meant}
     }
     deadline = time.monotonic() + _PATIENCE
     missing = [one for one in meant if _deaf(one, statuses[one.target], marks[one.target])]
     while missing and time.monotonic() < deadline:
         time.sleep(_TICK)
-        statuses = {alias: reader.current() for alias, reader in readers.items()}
+        statuses = heard()
         missing = [one for one in meant if _deaf(one, statuses[one.target], marks[one.target])]
     for one, scopes in meant.items():
         console = stdout_console()
@@ -102,8 +111,8 @@ def _live(flow: Flow, statuses: Iterable[TaskStatus]) -> list[TaskStatus]:
 
 
 def _deaf(flow: Flow, statuses: Iterable[TaskStatus], mark: int) -> list[TaskStatus]:
-    """Return the running tasks that have not yet listened up to `mark`."""
-    return [status for status in _live(flow, statuses) if status.heard < mark]
+    """Return the running tasks that have not yet listened up to `mark`, or do not understand what is told by now."""
+    return [status for status in _live(flow, statuses) if status.heard < mark or not status.topology]
 
 
 # --- what is meant ---------------------------------------------------------------------------------------------------

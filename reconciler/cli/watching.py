@@ -128,7 +128,7 @@ class Lookout:
                 continue
             reader = self._readers.pop(alias, None) or StatusReader(clusters[alias])
             try:
-                statuses += reader.current(_PATIENCE)
+                statuses += [word for word in reader.current(_PATIENCE) if word.is_of(self._topology.name)]
             except AnabranchError as error:
                 reader.close()
                 failures[alias] = error

@@ -187,6 +187,7 @@ class TaskStatus:
         digest: of the declaration that its process has; empty in words of releases that knew none.
         failing: why its process cannot keep the flow's tasks alive, in a word of that process; None when it can.
         starting: whether its process is about to begin the flow's tasks, in a word of that process.
+        topology: name of the topology whose flow it is; empty in words of releases that did not say it.
     """
 
     flow: str
@@ -208,6 +209,7 @@ class TaskStatus:
     digest: str = ""
     failing: str | None = None
     starting: bool = False
+    topology: str = ""
 
     @classmethod
     def of_process(
@@ -246,6 +248,10 @@ class TaskStatus:
     def is_held(self) -> bool:
         """Whether this is the word of a process that runs no task of the flow: it must not, or cannot."""
         return self.tasks == 0
+
+    def is_of(self, topology: str) -> bool:
+        """Whether it may be of a topology: flows of several may have one name, and older releases do not say whose."""
+        return self.topology in ("", topology)
 
     def is_live(self, now: float) -> bool:
         """Tell whether the task runs at `now` (seconds since 1970): it spoke lately, and not its last word."""

@@ -127,11 +127,11 @@ class Care:
             if word is None or word.since != since:
                 word = self._words[flow] = _Word(said, since, said.time)
             word.said = said
-            self._post(spec.target, said)
+            self._post(spec, said)
 
-    def _post(self, target: Cluster, word: TaskStatus) -> None:
+    def _post(self, spec: FlowSpec, word: TaskStatus) -> None:
         try:
-            self._writers.setdefault(target, StatusWriter(target)).post(word)
+            self._writers.setdefault(spec.target, StatusWriter(spec.target, topology=spec.topology)).post(word)
         except AnabranchError:
             # It is said again in a second.
             return

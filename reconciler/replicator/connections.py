@@ -37,8 +37,8 @@ class Connections:
         self._source = spec.source
         self._client = f"anabranch-{spec.flow.name}-{task}"
         writes = spec.target.clients.producer
-        self.listener = Listener(spec.target, spec.run, spec.flow.name)
-        self.status = StatusWriter(spec.target, spec.digest)
+        self.listener = Listener(spec.target, spec.run, spec.flow.name, spec.topology)
+        self.status = StatusWriter(spec.target, spec.digest, spec.topology)
         self.totals = Totals()
         self.meters = Meters()
         # How far each source's log was read in earlier rounds: identical offsets store no position that could say it.

@@ -345,8 +345,8 @@ class Drive:
         for alias, target in self._targets.items():
             reader = self._readers.setdefault(alias, StatusReader(target))
             try:
-                now = time.time()
-                statuses += [one for one in reader.current() if one.run == self._run or one.is_live(now)]
+                said = [one for one in reader.current() if one.is_of(self._specs[0].topology)]
+                statuses += [one for one in said if one.run == self._run or one.is_live(time.time())]
             except AnabranchError:
                 continue
         return statuses

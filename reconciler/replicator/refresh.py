@@ -90,7 +90,7 @@ class Refresh(Looker):
         for topics, parked_only in ((self._made, False), (self._grown, True)):
             if topics:
                 scopes = [Scope(self.flow, topic) for topic in topics]
-                control.restart(self._spec.target, scopes, parked_only=parked_only)
+                control.restart(self._spec.target, self._spec.topology, scopes, parked_only=parked_only)
                 topics.clear()
         there = {place.topic for place in places}
         for topic in sorted(self._shares.topics.keys() - there):

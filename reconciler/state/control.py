@@ -1,8 +1,9 @@
 """The control topic: what running tasks are told, heard within a second.
 
 `replicate` writes to its own run: to stop, and which partitions each task has (its shares). People write to a flow:
-pauses stay in force for every later run, a restart is heard by those who listen and by nobody later. Everything lies in
-one compacted topic on the target, so a task that starts late still hears what concerns it.
+pauses stay in force for every later run, a restart is heard by those who listen and by nobody later. Flows of several
+topologies may have one name, so what people write names the topology, too. Everything lies in one compacted topic on
+the target, so a task that starts late still hears what concerns it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.pauses import Pauses, Scope
@@ -87,8 +89,8 @@ def announced(cluster: Cluster, run: str, flow: str) -> Value | None:
     return None if value is None else value["shares"]
 
 
-def pause(cluster: Cluster, scopes: Iterable[Scope]) -> int:
-    """Pause partitions until they are resumed, in this run and all later ones.
+def pause(cluster: Cluster, topology: str, scopes: Iterable[Scope]) -> int:
+    """Pause partitions of a topology's flows until they are resumed, in this run and all later ones.
 
     Returns:
         The place in the control topic that a task must have listened to.
@@ -96,24 +98,26 @@ def pause(cluster: Cluster, scopes: Iterable[Scope]) -> int:
     Raises:
         EnvironmentFault: AB310 or AB311, the command is not stored.
     """
-    return _set_paused(cluster, scopes, paused=True)
+    return _set_paused(cluster, topology, scopes, paused=True)
 
 
-def resume(cluster: Cluster, scopes: Iterable[Scope]) -> int:
+def resume(cluster: Cluster, topology: str, scopes: Iterable[Scope]) -> int:
     """Let paused partitions go on; returns and raises as `pause` does."""
-    return _set_paused(cluster, scopes, paused=False)
+    return _set_paused(cluster, topology, scopes, paused=False)
 
 
-def restart(cluster: Cluster, scopes: Iterable[Scope], parked_only: bool) -> int:
+def restart(cluster: Cluster, topology: str, scopes: Iterable[Scope], parked_only: bool) -> int:
     """Have partitions tried again at once by the tasks that run now; returns and raises as `pause` does.
 
     Args:
         cluster: the target.
+        topology: name of the topology whose flows these are.
         scopes: which partitions.
         parked_only: whether those that run are left alone.
     """
     told: dict[str, Value | None] = {
-        _key("restart", scope): _value(Command.RESTART, scope) | {"parked-only": parked_only} for scope in scopes
+        _key("restart", topology, scope): _value(Command.RESTART, scope) | {"parked-only": parked_only}
+        for scope in scopes
     }
     return _journal(cluster).write_all(told)
 
@@ -139,6 +143,7 @@ class Listener:
         cluster: the target cluster.
         run: the run to listen for.
         flow: the flow to listen for.
+        topology: name of its topology.
 
     Attributes:
         stopped: whether the run was told to stop.
@@ -149,10 +154,13 @@ class Listener:
         Unreachable: AB310, the cluster does not answer.
     """
 
-    def __init__(self, cluster: Cluster, run: str, flow: str) -> None:
+    def __init__(self, cluster: Cluster, run: str, flow: str, topology: str) -> None:
         self._run = run
         self._shares = _shares_key(run, flow)
         self._flow = flow
+        self._topology = topology
+        # Rules by whose they are: of any topology, as older releases told them, and of ours alone.
+        self._rules = {"": Pauses(), topology: Pauses()}
         self._restarts: list[Restart] = []
         self.stopped = False
         self.pauses = Pauses()
@@ -185,31 +193,34 @@ class Listener:
         if key == self._run:
             self.stopped = _is(value, Command.STOP)
         elif key == self._shares:
-            self.shares = None if value is None else value["shares"]
-        elif (scope := _scope("pause", key)) is not None and scope.flow == self._flow:
-            self.pauses = self.pauses.changed({scope: None if value is None else _is(value, Command.PAUSE)})
-        elif (scope := _scope("restart", key)) is not None and scope.flow == self._flow and value is not None:
-            self._restarts.append(Restart(scope, bool(value.get("parked-only"))))
-        else:
+            self.shares = None if value is None else value.get("shares")
+        elif (told := _told(key)) is None or told.scope.flow != self._flow or told.topology not in self._rules:
             return False
+        elif told.kind == "pause":
+            change = {told.scope: None if value is None else _is(value, Command.PAUSE)}
+            self._rules[told.topology] = self._rules[told.topology].changed(change)
+            self.pauses = self._rules[""].changed(self._rules[self._topology].rules)
+        elif value is not None:
+            self._restarts.append(Restart(told.scope, bool(value.get("parked-only"))))
         return True
 
 
-def _set_paused(cluster: Cluster, scopes: Iterable[Scope], paused: bool) -> int:
+def _set_paused(cluster: Cluster, topology: str, scopes: Iterable[Scope], paused: bool) -> int:
     journal = _journal(cluster)
-    rules = {
-        scope: _is(value, Command.PAUSE)
-        for key, value in journal.read().items()
-        if (scope := _scope("pause", key)) is not None
-    }
-    pauses = Pauses(rules)
+    rules: dict[str, dict[Scope, bool]] = {"": {}, topology: {}}
+    for key, value in journal.read().items():
+        if (one := _told(key)) is not None and one.kind == "pause" and one.topology in rules:
+            rules[one.topology][one.scope] = _is(value, Command.PAUSE)
+    pauses = Pauses({**rules[""], **rules[topology]})
     told: dict[str, Value | None] = {}
     for scope in scopes:
         changes = pauses.changes(scope, paused)
         pauses = pauses.changed(changes)
         for changed, rule in changes.items():
-            command = Command.PAUSE if rule else Command.RESUME
-            told[_key("pause", changed)] = None if rule is None else _value(command, changed)
+            # A rule of any topology stays for the others; what the wider one says holds here all the same.
+            said = paused if rule is None and changed in rules[""] else rule
+            command = Command.PAUSE if said else Command.RESUME
+            told[_key("pause", topology, changed)] = None if said is None else _value(command, changed)
     return journal.write_all(told)
 
 
@@ -233,16 +244,27 @@ def _shares_key(run: str, flow: str) -> str:
     return f"shares/{run}/{flow}"
 
 
-def _key(kind: str, scope: Scope) -> str:
-    parts = (kind, scope.flow, scope.topic, scope.partition)
-    # Neither flows nor topics have a slash in their names.
+def _key(kind: str, topology: str, scope: Scope) -> str:
+    parts = (f"{kind}@{topology}", scope.flow, scope.topic, scope.partition)
+    # Neither topologies nor flows nor topics have a slash in their names.
     return "/".join(str(part) for part in parts if part is not None)
 
 
-def _scope(kind: str, key: str) -> Scope | None:
-    """Return what `_key` was made from; None for other kinds of keys."""
+class _Told(NamedTuple):
+    """What a key of people's commands says: `pause` or `restart`, of which topology ("" for any), and what of it."""
+
+    kind: str
+    topology: str
+    scope: Scope
+
+
+def _told(key: str) -> _Told | None:
+    """Return what `_key` was made from; None for other kinds of keys. Older releases named no topology."""
     first, *parts = key.split("/")
-    if first != kind or not parts:
+    kind, _, topology = first.partition("@")
+    if kind not in ("pause", "restart") or not 1 <= len(parts) <= len(("flow", "topic", "partition")):
         return None
     flow, topic, partition = [*parts, None, None][:3]
-    return None if flow is None else Scope(flow, topic, None if partition is None else int(partition))
+    if flow is None or not (partition is None or partition.isdecimal()):
+        return None
+    return _Told(kind, topology, Scope(flow, topic, None if partition is None else int(partition)))

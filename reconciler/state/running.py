@@ -43,7 +43,8 @@ def still_copied(
     live = _live(cluster)
     found = {}
     for step in steps:
-        word = next((word for word in live if _may_copy(word, step, history, declared)), None)
+        ours = (word for word in live if _has(word, step) or _is_of(word, topology, history))
+        word = next((word for word in ours if _may_copy(word, step, declared)), None)
         if word is not None:
             found[step.name] = _problem(cluster, step, word)
     return found
@@ -57,7 +58,7 @@ def copying(cluster: Cluster, topology: str, flow: str) -> list[TaskStatus]:
         EnvironmentFault: AB311, reading is refused: nobody could tell.
     """
     history = _history(cluster, topology)
-    return [word for word in _live(cluster) if word.flow == flow and _is_of(word, history)]
+    return [word for word in _live(cluster) if word.flow == flow and _is_of(word, topology, history)]
 
 
 class Words:
@@ -95,7 +96,7 @@ class Words:
         }
         live = [word for word, until in self._heard.values() if now < until]
         history = _history(self._cluster, self._topology) if live else None
-        return [word for word in live if history is not None and _is_of(word, history)]
+        return [word for word in live if history is not None and _is_of(word, self._topology, history)]
 
     def close(self) -> None:
         """Close the connection."""
@@ -117,9 +118,9 @@ def _copies(word: TaskStatus) -> bool:
     return word.starting or not (word.is_held and word.waiting)
 
 
-def _is_of(word: TaskStatus, history: History) -> bool:
+def _is_of(word: TaskStatus, topology: str, history: History) -> bool:
     # Flows of several topologies may have one name. Nobody runs with a digest that never was in force, where one is.
-    return not word.digest or history.standing(word.digest) is not Standing.NEWER
+    return word.is_of(topology) and (not word.digest or history.standing(word.digest) is not Standing.NEWER)
 
 
 def _history(cluster: Cluster, topology: str) -> History:
@@ -130,12 +131,12 @@ def _history(cluster: Cluster, topology: str) -> History:
         declarations.close()
 
 
-def _may_copy(word: TaskStatus, step: DeleteTopic, history: History, declared: str | None) -> bool:
-    if any(one.remote == step.name for one in word.partitions):
-        return True
-    if word.flow != step.flow or (declared is not None and word.digest == declared):
-        return False
-    return _is_of(word, history)
+def _has(word: TaskStatus, step: DeleteTopic) -> bool:
+    return any(one.remote == step.name for one in word.partitions)
+
+
+def _may_copy(word: TaskStatus, step: DeleteTopic, declared: str | None) -> bool:
+    return _has(word, step) or (word.flow == step.flow and (declared is None or word.digest != declared))
 
 
 def _problem(cluster: Cluster, step: DeleteTopic, word: TaskStatus) -> Problem:

@@ -62,11 +62,13 @@ class StatusWriter:
     Args:
         cluster: the target.
         digest: of the declaration that its process has, where words do not say it themselves.
+        topology: name of the topology of its process, likewise.
     """
 
-    def __init__(self, cluster: Cluster, digest: str = "") -> None:
+    def __init__(self, cluster: Cluster, digest: str = "", topology: str = "") -> None:
         self._journal = Journal(cluster, STATUS)
         self._digest = digest
+        self._topology = topology
         self._pages: dict[str, _Pages] = {}
 
     def post(self, status: TaskStatus) -> None:
@@ -76,7 +78,8 @@ class StatusWriter:
         for number, page in self._pages.setdefault(key, _Pages()).news(pages, time.monotonic()).items():
             said = None if page is None else {"of": key, "partitions": [row.to_json() for row in page]}
             self._journal.post(_page_key(key, number), said)
-        word = replace(status, digest=self._digest or status.digest, partitions=() if pages else rows)
+        digest, topology = self._digest or status.digest, self._topology or status.topology
+        word = replace(status, digest=digest, topology=topology, partitions=() if pages else rows)
         # Behind its pages: whoever reads it has read them.
         self._journal.post(key, word.to_json() | ({"pages": len(pages)} if pages else {}))
 

@@ -17,6 +17,7 @@ from reconciler.state.journal import CONTROL, Journal
 from tests.contract.kafka import declared
 
 SECONDS = 60.0
+SHOP, AUDIT = "shop", "audit"
 Ears = Callable[..., Listener]
 
 
@@ -32,8 +33,8 @@ def listen(cluster: Cluster) -> Iterator[Ears]:
     """Open ears that are closed with the test."""
     opened: list[Listener] = []
 
-    def ear(run: str, flow: str = "east-west") -> Listener:
-        opened.append(Listener(cluster, run, flow))
+    def ear(run: str, flow: str = "east-west", topology: str = SHOP) -> Listener:
+        opened.append(Listener(cluster, run, flow, topology))
         return opened[-1]
 
     yield ear
@@ -78,7 +79,7 @@ def test_shares_are_for_one_flow_of_one_run_until_they_are_withdrawn(
 def test_a_pause_holds_for_those_who_listen_now_and_later(cluster: Cluster, listen: Ears, topic_name: str) -> None:
     flow = topic_name[:100]
     now, other = listen("now", flow), listen("now", f"{flow}-other")
-    heard = control.pause(cluster, [Scope(flow, "orders"), Scope(flow, "users", 1)])
+    heard = control.pause(cluster, SHOP, [Scope(flow, "orders"), Scope(flow, "users", 1)])
     until(now, lambda: now.heard >= heard)
     until(other, lambda: other.heard >= heard)
     for ear in (now, listen("later", flow)):
@@ -86,18 +87,18 @@ def test_a_pause_holds_for_those_who_listen_now_and_later(cluster: Cluster, list
         assert found == [True, True, False]
     assert not other.pauses.rules
 
-    heard = control.resume(cluster, [Scope(flow)])
+    heard = control.resume(cluster, SHOP, [Scope(flow)])
     until(now, lambda: now.heard >= heard)
     assert now.pauses.rules == listen("later", flow).pauses.rules == {}
 
 
 def test_a_narrower_command_leaves_the_rest_as_it_was(cluster: Cluster, listen: Ears, topic_name: str) -> None:
     flow = topic_name[:100]
-    control.pause(cluster, [Scope(flow)])
-    control.resume(cluster, [Scope(flow, "orders", 0)])
+    control.pause(cluster, SHOP, [Scope(flow)])
+    control.resume(cluster, SHOP, [Scope(flow, "orders", 0)])
     pauses = listen("run", flow).pauses
     assert (pauses.hold(flow, "orders", 0), pauses.hold(flow, "orders", 1)) == (False, True)
-    control.resume(cluster, [Scope(flow)])
+    control.resume(cluster, SHOP, [Scope(flow)])
     assert listen("run", flow).pauses.rules == {}
 
 
@@ -107,10 +108,48 @@ def test_a_restart_is_heard_once_and_never_by_those_who_begin_later(
     flow = topic_name[:100]
     ear = listen("run", flow)
     scope = Scope(flow, "orders", 3)
-    heard = control.restart(cluster, [scope], parked_only=True)
+    heard = control.restart(cluster, SHOP, [scope], parked_only=True)
     until(ear, lambda: ear.heard >= heard)
     assert ear.take_restarts() == [Restart(scope, parked_only=True)]
     assert ear.take_restarts() == listen("run", flow).take_restarts() == []
+
+
+def test_a_flow_of_the_same_name_in_another_topology_is_left_alone(
+    cluster: Cluster, listen: Ears, topic_name: str
+) -> None:
+    flow = topic_name[:100]
+    ours, theirs = listen("run", flow), listen("other", flow, AUDIT)
+    control.pause(cluster, SHOP, [Scope(flow)])
+    heard = control.restart(cluster, SHOP, [Scope(flow)], parked_only=True)
+    until(ours, lambda: ours.heard >= heard)
+    until(theirs, lambda: theirs.heard >= heard)
+    assert (ours.pauses.hold(flow, "orders", 0), theirs.pauses.hold(flow, "orders", 0)) == (True, False)
+    assert (len(ours.take_restarts()), theirs.take_restarts()) == (1, [])
+    control.pause(cluster, AUDIT, [Scope(flow)])
+    control.resume(cluster, SHOP, [Scope(flow)])
+    assert not listen("later", flow).pauses.rules
+    assert listen("later", flow, AUDIT).pauses.hold(flow, "orders", 0)
+
+
+def test_what_an_older_release_paused_holds_until_each_topology_resumes_it(
+    cluster: Cluster, listen: Ears, topic_name: str
+) -> None:
+    flow, paused = topic_name[:100], {"command": "pause", "time": time.time()}
+    Journal(cluster, CONTROL).write_all(
+        {f"pause/{flow}": paused, f"pause/{flow}/users": paused, f"pause/{flow}/users/first": paused}
+    )
+    ear = listen("run", flow)
+    assert ear.pauses.hold(flow, "orders", 0)
+    heard = control.resume(cluster, SHOP, [Scope(flow)])
+    until(ear, lambda: ear.heard >= heard)
+    for pauses in (ear.pauses, listen("later", flow).pauses):
+        assert [pauses.hold(flow, topic, 0) for topic in ("orders", "users")] == [False, False]
+    assert listen("later", flow, AUDIT).pauses.hold(flow, "users", 0)
+    control.pause(cluster, SHOP, [Scope(flow, "users")])
+    assert listen("later", flow).pauses.hold(flow, "users", 0)
+    old = Journal(cluster, CONTROL).write(f"restart/{flow}/orders", {"command": "restart", "time": time.time()})
+    until(ear, lambda: ear.heard >= old)
+    assert [restart.scope for restart in ear.take_restarts()] == [Scope(flow, "orders")]
 
 
 def test_the_shares_of_runs_that_died_are_forgotten(

@@ -174,4 +174,4 @@ def test_a_journal_that_may_not_be_written_is_refused(secured: EmbeddedCluster) 
 def test_a_listener_needs_to_read(secured: EmbeddedCluster) -> None:
     Journal(as_user("west", secured, "admin"), CONTROL).ensure()
     with pytest.raises(EnvironmentFault):
-        Listener(as_user("west", secured, "stranger"), "run", "east-west")
+        Listener(as_user("west", secured, "stranger"), "run", "east-west", "tests")

@@ -50,7 +50,7 @@ def test_a_paused_partition_stands_still_and_goes_on_when_resumed(
     spec = flow_of(source, target, topic_name)
     with Running(spec) as running:
         running.wait()
-        paused = told(running, control.pause(target, [Scope(spec.flow.name, topic_name, 0)]))
+        paused = told(running, control.pause(target, spec.topology, [Scope(spec.flow.name, topic_name, 0)]))
         assert states(paused) == [PAUSED, RUNNING]
         fill(source_cluster, topic_name, 100, 2)
         running.wait(lambda status: at(status, topic_name, 1).position == 100)
@@ -62,7 +62,7 @@ def test_a_paused_partition_stands_still_and_goes_on_when_resumed(
     again = flow_of(source, target, topic_name)
     with Running(again) as running:
         running.wait(lambda status: states(status) == [PAUSED, RUNNING])
-        heard = control.resume(target, [Scope(spec.flow.name)])
+        heard = control.resume(target, spec.topology, [Scope(spec.flow.name)])
         resumed = running.wait(lambda status: status.heard >= heard and at(status, topic_name, 0).position == 100)
         assert states(resumed) == [RUNNING, RUNNING]
     assert identical(spec, topic_name) == 200
@@ -78,10 +78,10 @@ def test_what_is_in_flight_at_a_pause_is_answered(
         running.wait()
         for _ in range(3):
             fill(source_cluster, topic_name, 10_000)
-            told(running, control.pause(target, [Scope(spec.flow.name)]))
+            told(running, control.pause(target, spec.topology, [Scope(spec.flow.name)]))
             # The position that is told is the log end: no answer was given up.
             running.wait(lambda status: at(status, topic_name).position == log_end(target, f"east.{topic_name}"))
-            told(running, control.resume(target, [Scope(spec.flow.name)]))
+            told(running, control.resume(target, spec.topology, [Scope(spec.flow.name)]))
         running.settled_again()
         running.stop()
         # Going on after a pause is an opening of its own.
@@ -104,8 +104,10 @@ def test_a_restart_ends_a_long_wait_at_once(
     with Running(spec) as running:
         running.wait(lambda status: code(at(status, topic_name)) == "AB214")
         create(target_cluster, f"east.{topic_name}", 1, REMOTE)
-        control.restart(target, [Scope("another-flow"), Scope(spec.flow.name, "another-topic")], parked_only=False)
-        heard = control.restart(target, [Scope(spec.flow.name)], parked_only=True)
+        control.restart(
+            target, spec.topology, [Scope("another-flow"), Scope(spec.flow.name, "another-topic")], parked_only=False
+        )
+        heard = control.restart(target, spec.topology, [Scope(spec.flow.name)], parked_only=True)
         status = running.wait(lambda status: status.heard >= heard and states(status) == [RUNNING])
         assert at(status, topic_name).reason is None
         running.settled_again()
@@ -148,7 +150,7 @@ def test_a_new_partition_of_a_paused_flow_is_paused(
     create(target_cluster, f"east.{topic_name}", 2, REMOTE)
     fill(source_cluster, topic_name, 10, 2)
     spec = flow_of(source, target, topic_name)
-    control.pause(target, [Scope(spec.flow.name, topic_name)])
+    control.pause(target, spec.topology, [Scope(spec.flow.name, topic_name)])
     with Running(spec, places=[]) as running:
         assert running.wait(lambda status: True).waiting == "no topic matches yet"
         announce(spec, Shares().extended(discover.matching(spec), 1))

@@ -176,7 +176,7 @@ def test_a_record_too_large_parks_its_partition_until_the_limit_is_raised(
         assert len(contents(target, remote)) == before
         assert contents(target, remote, 1) == contents(source, topic_name, 1)
         set_config(target_cluster, remote, "max.message.bytes", "4000000")
-        heard = control.restart(target, [Scope(spec.flow.name)], parked_only=True)
+        heard = control.restart(target, spec.topology, [Scope(spec.flow.name)], parked_only=True)
         # Only then: a partition that is still parked counts as settled.
         copying.wait(lambda status: status.heard >= heard and all_running(status.partitions))
         copying.settled_again()

@@ -94,7 +94,7 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
 
     whole: Callable[..., TaskStatus] = TaskStatus.of_process
     monkeypatch.setattr(TaskStatus, "of_process", of_process)
-    monkeypatch.setattr(care, "StatusWriter", lambda _cluster: made.topic)
+    monkeypatch.setattr(care, "StatusWriter", lambda _cluster, topology: made.topic)
     made.go_on(10)
     assert made.spark.replaced == []
     return made

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import typer
 
@@ -74,9 +76,8 @@ def test_a_task_confirms_by_having_listened_that_far(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("time.time", lambda: 100.0)
 
     def said(task: int, heard: int, flow: str = "east-west", stopped: bool = False, time: float = 99.0) -> TaskStatus:
-        return TaskStatus(
-            flow, "east", "west", "run", task, 4, time, stopped, None, 0, 0, 0.0, 0.0, partitions=(), heard=heard
-        )
+        said = TaskStatus(flow, "east", "west", "run", task, 4, time, stopped, None, 0, 0, 0.0, 0.0, partitions=())
+        return replace(said, heard=heard, topology="tests")
 
     statuses = [
         said(0, 7),
@@ -87,3 +88,5 @@ def test_a_task_confirms_by_having_listened_that_far(monkeypatch: pytest.MonkeyP
     ]
     assert [status.task for status in _deaf(FLOW, statuses, 7)] == [1]
     assert _deaf(FLOW, statuses, 6) == []
+    older = replace(said(0, 9), topology="")
+    assert _deaf(FLOW, [older], 7) == [older], "an older release hears it and does not understand"

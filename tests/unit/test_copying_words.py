@@ -71,3 +71,9 @@ def test_last_words_other_flows_and_who_waits_count_for_nothing(said: Said) -> N
     starts = replace(waits, run="three", starting=True)
     said.words = [replace(ALONE, stopped=True), replace(ALONE, flow="another"), waits, starts]
     assert words().current() == [starts]
+
+
+def test_words_of_another_topology_count_for_nothing(said: Said) -> None:
+    ours = replace(ALONE, topology="topology")
+    said.words = [replace(ALONE, topology="another", run="theirs"), ours, replace(ALONE, run="older")]
+    assert words().current() == [ours, replace(ALONE, run="older")]

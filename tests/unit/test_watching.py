@@ -6,6 +6,7 @@ import io
 import json
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -46,6 +47,7 @@ class FakeReader:
 
     made: ClassVar[list[FakeReader]] = []
     gone: ClassVar[set[str]] = set()
+    topology: ClassVar[str] = "both"
 
     def __init__(self, cluster: Cluster) -> None:
         self._flow = {"west": "east-west", "east": "west-east"}[cluster.alias]
@@ -59,7 +61,8 @@ class FakeReader:
         if self._cluster.alias in self.gone:
             raise unreachable(self._cluster, "gone")
         self._position += 10
-        return [said(self._flow, self._position)]
+        ours = replace(said(self._flow, self._position), topology=self.topology)
+        return [ours, replace(said(self._flow, 7), topology="another", run="theirs")]
 
     def close(self) -> None:
         self.closed = True
@@ -160,6 +163,16 @@ def test_only_one_flow_and_topic(world: World, file: str, capsys: pytest.Capture
 def test_a_flow_that_is_not_declared(world: World, file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lag", file, "--flow", "north-south"]) == 2
     assert "there are east-west, west-east" in " ".join(capsys.readouterr().err.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("topology", ["both", ""])
+def test_flows_of_the_same_names_in_another_topology_are_not_told(
+    world: World, file: str, topology: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(FakeReader, "topology", topology)
+    assert main(["status", file, "--format", "json"]) == 0
+    for one in json.loads(capsys.readouterr().out)["flows"]:
+        assert (one["lag"], one["tasks"], len(one["runs"])) == (40, 1, 0)
 
 
 @pytest.mark.parametrize("command", ["status", "lag"])
