@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from reconciler.model.status import PartitionState
 from reconciler.replicator.channel import Channel
+from reconciler.replicator.place import Place
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, Wire, stable_ends
 
 _EVERY = 5.0
 # While there is nobody to ask for.
 _AGAIN = 0.5
+_HELD = (PartitionState.PAUSED, PartitionState.PARKED)
 
 
 class Ends:
@@ -29,6 +31,8 @@ class Ends:
         self._channels = channels
         self._next = 0.0
         self._is_looking = False
+        # Who leads a partition, as far as that was asked here: other than its opening knows, or without one.
+        self._leaders: dict[Place, int] = {}
 
     def is_due(self, now: float) -> bool:
         """Tell whether it is time to look again."""
@@ -38,30 +42,60 @@ class Ends:
         return bool(self._idle())
 
     async def look(self, now: float) -> None:
-        """Ask each broker once; one that does not answer changes nothing."""
+        """Ask each leader once, also those that have become it; who does not answer changes nothing."""
         self._next = now + _EVERY
         self._is_looking = True
         try:
-            for node, channels in self._idle().items():
-                await self._ask(node, channels)
+            untold = await self._ask_leaders(self._idle())
+            if untold:
+                await self._find_leaders(untold)
+                await self._ask_leaders(untold)
         finally:
             self._is_looking = False
 
-    def _idle(self) -> dict[int, list[Channel]]:
-        """Return, by broker, the channels that were open once and are not read now."""
-        found: dict[int, list[Channel]] = {}
-        for channel in self._channels:
-            if channel.state is not PartitionState.RUNNING and channel.sides is not None:
-                found.setdefault(channel.sides.source.node, []).append(channel)
-        return found
+    def _idle(self) -> list[Channel]:
+        """Return the channels that are not read now, and were open once or are not going to be."""
+        idle = (channel for channel in self._channels if channel.state is not PartitionState.RUNNING)
+        return [channel for channel in idle if channel.sides is not None or channel.state in _HELD]
 
-    async def _ask(self, node: int, channels: Sequence[Channel]) -> None:
+    async def _ask_leaders(self, channels: Iterable[Channel]) -> list[Channel]:
+        """Ask those who lead as far as known; return the channels of which that told nothing."""
+        found: dict[tuple[int, bool], list[Channel]] = {}
+        untold: list[Channel] = []
+        for channel in channels:
+            node = self._leaders.get(channel.place, -1 if channel.sides is None else channel.sides.source.node)
+            if node < 0:
+                untold.append(channel)
+            else:
+                found.setdefault((node, channel.reads_committed), []).append(channel)
+        for (node, committed), asked in found.items():
+            untold += await self._ask(node, committed, asked)
+        return untold
+
+    async def _ask(self, node: int, committed: bool, channels: Sequence[Channel]) -> list[Channel]:
+        """Ask a broker; return the channels of which it told nothing."""
         places = {(channel.place.topic, channel.place.partition): channel for channel in channels}
         try:
-            ends = await stable_ends(self._wire, node, list(places))
+            ends = await stable_ends(self._wire, node, list(places), committed)
         except (ConnectionLost, ErrorCode):
-            return
+            return list(channels)
         for place, end in ends.items():
             # Whoever began to read meanwhile knows better.
             if places[place].state is not PartitionState.RUNNING:
                 places[place].end = end
+        return [channel for place, channel in places.items() if place not in ends]
+
+    async def _find_leaders(self, channels: Collection[Channel]) -> None:
+        """Ask who leads some partitions now."""
+        for channel in channels:
+            self._leaders.pop(channel.place, None)
+        try:
+            topics = await self._wire.topics({channel.place.topic for channel in channels})
+        except ConnectionLost:
+            return
+        for channel in channels:
+            place = channel.place
+            try:
+                self._leaders[place] = topics[place.topic].leader_of(place.partition).node
+            except (ErrorCode, KeyError):
+                continue

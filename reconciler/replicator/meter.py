@@ -19,6 +19,7 @@ from reconciler.replicator.batch import Batch
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.place import Place
+from reconciler.replicator.translated import TranslatedChannel
 
 # The window is these many slots, the newest of which is being filled.
 _SLOT_SECONDS = 5
@@ -112,6 +113,8 @@ class Meter:
         self._window = Window()
         self._copied = -1
         self._next: tuple[int, int] = (-1, -1)
+        # Position and end as told last: a channel of the next round knows neither before it is opened, if it ever is.
+        self._stood = (-1, -1)
         # What the channels of this round and of those before have counted: openings that ended, and offsets filled.
         self._channel: Callable[[], Channel | None] = lambda: None
         self._counted = (0, 0)
@@ -146,14 +149,22 @@ class Meter:
             now: likewise.
             monotonic: likewise.
         """
-        bare = channel.status()
+        bare = self._standing(channel)
         seen = (bare, channel.opening, channel.filled_offsets, channel.newest_read, channel.shift, self.records)
         is_still = bare.lag == 0 and self._window.is_empty(now) and self._channel() is channel
         if is_still and self._said is not None and self._said[1] == seen:
             return self._said[0]
-        said = replace(bare, metrics=self.metrics(channel, now, monotonic))
+        said = replace(bare, metrics=self._metrics(channel, bare, now, monotonic))
         self._said = (said, seen) if is_still else None
         return said
+
+    def _standing(self, channel: Channel) -> PartitionStatus:
+        """Return where a channel stands, as far as this or an earlier round knows."""
+        bare = channel.status()
+        position, end = self._stood
+        self._stood = bare.position if bare.position >= 0 else position, bare.end if bare.end >= 0 else end
+        position, end = self._stood
+        return bare if (bare.position, bare.end) == self._stood else replace(bare, position=position, end=end)
 
     def metrics(self, channel: Channel, now: float, monotonic: float) -> Metrics:
         """Return all there is to say of a channel.
@@ -163,6 +174,9 @@ class Meter:
             now: for the ages.
             monotonic: the same moment on the channel's clock.
         """
+        return self._metrics(channel, self._standing(channel), now, monotonic)
+
+    def _metrics(self, channel: Channel, bare: PartitionStatus, now: float, monotonic: float) -> Metrics:
         if self._channel() is not channel:
             self._channel, self._before = weakref.ref(channel), self._counted
         retries, fills = self._before[0] + channel.opening, self._before[1] + channel.filled_offsets
@@ -173,23 +187,21 @@ class Meter:
             bytes=self.bytes,
             latency=self._window.latency(now),
             record_age=_since(newest, now - (monotonic - read_at)) if newest >= 0 else None,
-            lag_seconds=self._behind(channel, now),
+            lag_seconds=self._behind(channel, bare, now),
             fills=fills,
             retries=retries,
             shifted=channel.shift,
         )
 
-    def _behind(self, channel: Channel, now: float) -> float | None:
+    def _behind(self, channel: Channel, bare: PartitionStatus, now: float) -> float | None:
         """Return how old the oldest record is that is not copied yet, as well as headers tell."""
-        if channel.position < 0 or channel.end < 0:
-            return None
-        if channel.position >= channel.end:
-            return 0.0
+        if not bare.lag:
+            return None if bare.lag is None else 0.0
         oldest = _oldest(channel)
         if oldest is not None:
-            self._next = (channel.position, oldest)
+            self._next = (bare.position, oldest)
         at, timestamp = self._next
-        if at != channel.position:
+        if at != bare.position:
             # It was not read yet; what was copied last stands before it, and is the older one of the two.
             timestamp = self._copied
         return _since(timestamp, now) / 1_000 if timestamp >= 0 else None
@@ -222,7 +234,9 @@ class Meters:
 
 
 def _oldest(channel: Channel) -> int | None:
-    """Return the timestamp of the first record that was read and is not copied."""
+    """Return the timestamp of the first record that was read and is not copied, for good."""
+    if isinstance(channel, TranslatedChannel) and channel.written:
+        return channel.written[0].oldest
     if channel.in_flight:
         return channel.in_flight[0].oldest
     return next((item.first_timestamp for item in channel.queue if isinstance(item, Batch)), None)

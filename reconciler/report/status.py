@@ -77,6 +77,7 @@ class FlowSummary:
         bytes_per_second: likewise.
         records: copied since its tasks' processes began.
         lag: offsets still to copy, or None while no position is known.
+        unknown: of how many partitions it is not known: these are not in `lag`.
         lag_seconds: age of the oldest record still to copy, or None while none is known.
         latency: of what its tasks copied in the last half minute; None when that was nothing.
         parked: how many partitions are.
@@ -103,6 +104,7 @@ class FlowSummary:
     bytes_per_second: float
     records: int
     lag: int | None
+    unknown: int
     lag_seconds: float | None
     latency: Latency | None
     parked: int
@@ -184,6 +186,7 @@ def _summary(flow: Flow, said: Sequence[TaskStatus], now: float, in_force: InFor
         bytes_per_second=sum(task.bytes_per_second for task in live),
         records=sum(task.records for task in tasks),
         lag=sum(lags) if lags else None,
+        unknown=len(partitions) - len(lags),
         lag_seconds=max((p.metrics.lag_seconds for p in partitions if p.metrics.lag_seconds is not None), default=None),
         latency=histogram.summary() if histogram else None,
         parked=sum(partition.state is PartitionState.PARKED for partition in partitions),
@@ -297,7 +300,8 @@ def _lag(summary: FlowSummary) -> str:
     if summary.lag is None:
         return "lag unknown"
     age = "" if summary.lag_seconds is None else f", {seconds(summary.lag_seconds)}"
-    return f"lag {summary.lag:,} records{age}"
+    unknown = f", of {summary.unknown:,} partitions unknown" if summary.unknown else ""
+    return f"lag {summary.lag:,} records{age}{unknown}"
 
 
 def _partition_line(partition: PartitionStatus) -> Text:

@@ -39,6 +39,7 @@ def _flow(summary: FlowSummary) -> dict[str, Any]:
         "bytesPerSecond": summary.bytes_per_second,
         "records": summary.records,
         "lag": summary.lag,
+        "lagUnknown": summary.unknown,
         "lagSeconds": summary.lag_seconds,
         "latencyMs": _latency(summary.latency),
         "parked": summary.parked,

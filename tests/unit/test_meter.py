@@ -12,8 +12,10 @@ from reconciler.model.latency import Latency
 from reconciler.model.status import Metrics
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.meter import Meter, Meters, Window
+from reconciler.replicator.note import Note
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.place import Place, Standing
+from reconciler.replicator.translated import TranslatedChannel
 from tests.support.batches import DELETE_HORIZON, Content, build, marked
 from tests.support.channels import OUTAGE, PLACE, SIDES, feed, opened, send_all
 
@@ -58,6 +60,18 @@ def test_it_counts_what_was_written() -> None:
     found = told(meter)
     assert (found.records, found.bytes) == (4, 400)
     assert found.latency == Latency(records=4, min=10, avg=18, p50=20, p99=20, max=20)
+
+
+def test_what_an_open_transaction_holds_is_still_to_be_copied() -> None:
+    channel = TranslatedChannel(PLACE, lambda _: None)
+    channel.begin(SIDES, 100, (77, 0), Note())
+    channel.position, channel.end = 200, 200
+    channel.written = [parcel(100, NOW_MS - 9_000)]
+    meter = Meter()
+    assert (channel.status().lag, told(meter, channel).lag_seconds) == (100, 9.0)
+    channel.remember(200)
+    channel.settled()
+    assert (channel.status().lag, told(meter, channel).lag_seconds) == (0, 0.0)
 
 
 def test_latencies_are_forgotten_after_half_a_minute_and_counts_are_not() -> None:

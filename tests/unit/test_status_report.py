@@ -77,6 +77,16 @@ def test_the_tasks_of_a_flow_are_added_up() -> None:
     assert one.troubled == ()
 
 
+def test_it_says_of_how_many_partitions_the_lag_is_not_known() -> None:
+    words = (
+        said(partition(0, 5, 9), partition(1, -1, 100, PARKED, TOO_LARGE), partition(2, -1, -1, OPENING)),
+        said(task=1),
+    )
+    assert "   lag 4 records, of 2 partitions unknown   " in lines(*words)[0]
+    assert status_json([summary(*words)], NOW)["flows"][0]["lagUnknown"] == 2
+    assert "unknown" not in lines(said(partition(0, 5, 9)), said(task=1))[0]
+
+
 def test_flows_keep_their_order_and_their_own_words() -> None:
     made = summarise([flow("a-b"), flow("c-d")], [said(partition(0, 1, 5), flow="c-d")], NOW)
     assert [(one.name, one.state, one.lag) for one in made] == [("a-b", "not running", None), ("c-d", "running", 4)]

@@ -12,11 +12,19 @@ from kafka.protocol.consumer.offsets import ListOffsetsRequest
 from reconciler.replicator.wire.requests import LATEST, Wire
 from reconciler.replicator.wire.values import by_topic
 
-_READ_COMMITTED = 1
+_READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 
 
-async def stable_ends(wire: Wire, node: int, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
+async def stable_ends(
+    wire: Wire, node: int, partitions: Sequence[tuple[str, int]], committed: bool = True
+) -> dict[tuple[str, int], int]:
     """Return the last stable offset of each partition that the broker leads; others are left out.
+
+    Args:
+        wire: to its cluster.
+        node: the broker.
+        partitions: topics and numbers.
+        committed: False for the high watermark instead, where whoever reads open transactions stops.
 
     Raises:
         ConnectionLost: no answer.
@@ -32,7 +40,8 @@ async def stable_ends(wire: Wire, node: int, partitions: Sequence[tuple[str, int
         )
         for topic, numbers in by_topic(partitions).items()
     ]
-    request = ListOffsetsRequest(replica_id=-1, isolation_level=_READ_COMMITTED, topics=asked, min_version=2)
+    level = _READ_COMMITTED if committed else _READ_UNCOMMITTED
+    request = ListOffsetsRequest(replica_id=-1, isolation_level=level, topics=asked, min_version=2)
     answer = await wire.ask(request, node)
     return {
         (topic.name, found.partition_index): int(found.offset)
