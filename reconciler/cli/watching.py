@@ -79,7 +79,8 @@ class Look:
         failures: by alias, why a target was not.
         in_force: by alias, which declaration is in force there, where one is and was asked for.
         failed_over: by alias, which flows are on record there as failed over, where that was asked for.
-        last_looks: by flow, when its groups were last looked at, where somebody has and it was asked for.
+        last_looks: by flow, when its groups were last looked at, where somebody has and it was asked for; None where
+            that cannot be read.
         unheard: by alias, why that cannot be read there.
     """
 
@@ -89,7 +90,7 @@ class Look:
     failures: dict[str, AnabranchError]
     in_force: dict[str, InForce] = field(default_factory=dict)
     failed_over: dict[str, dict[str, FailedOver]] = field(default_factory=dict)
-    last_looks: dict[str, LastLook] = field(default_factory=dict)
+    last_looks: dict[str, LastLook | None] = field(default_factory=dict)
     unheard: dict[str, AnabranchError] = field(default_factory=dict)
 
 
@@ -141,11 +142,11 @@ class Lookout:
         now = time.time()
         return Look(now, flows, tuple(newest_runs(statuses, now)), failures, in_force, failed_over, last_looks, unheard)
 
-    def _last_looks(self, flows: Sequence[Flow]) -> tuple[dict[str, LastLook], dict[str, AnabranchError]]:
+    def _last_looks(self, flows: Sequence[Flow]) -> tuple[dict[str, LastLook | None], dict[str, AnabranchError]]:
         """Return when groups of flows were last looked at, and by target why that cannot be read."""
         from reconciler.checkpoints.heartbeats import LastLooks
 
-        found: dict[str, LastLook] = {}
+        found: dict[str, LastLook | None] = {}
         unheard: dict[str, AnabranchError] = {}
         taking = [flow for flow in flows if flow.groups.include]
         for alias in dict.fromkeys(flow.target for flow in taking):
@@ -154,6 +155,7 @@ class Lookout:
                 heard = asked.current()
             except AnabranchError as error:
                 unheard[alias] = error
+                found |= {flow.name: None for flow in taking if flow.target == alias}
                 continue
             found |= {flow.name: heard[flow.name] for flow in taking if flow.target == alias and flow.name in heard}
         return found, unheard

@@ -188,6 +188,7 @@ class TaskStatus:
         failing: why its process cannot keep the flow's tasks alive, in a word of that process; None when it can.
         starting: whether its process is about to begin the flow's tasks, in a word of that process.
         topology: name of the topology whose flow it is; empty in words of releases that did not say it.
+        since: when its process began with the flow, in seconds since 1970; 0 where it does not say.
     """
 
     flow: str
@@ -210,6 +211,7 @@ class TaskStatus:
     failing: str | None = None
     starting: bool = False
     topology: str = ""
+    since: float = 0.0
 
     @classmethod
     def of_process(

@@ -40,6 +40,7 @@ class Connections:
         self.listener = Listener(spec.target, spec.run, spec.flow.name, spec.topology)
         self.status = StatusWriter(spec.target, spec.digest, spec.topology)
         self.totals = Totals()
+        self.since = time.time()
         self.meters = Meters()
         # How far each source's log was read in earlier rounds: identical offsets store no position that could say it.
         self.read: dict[Place, ReadUpto] = {}

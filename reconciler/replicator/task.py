@@ -324,6 +324,7 @@ class Task:
             partitions=tuple(reasons.with_user(self._with.meters.status(c), *sides) for c in self._channels),
             latency=self._with.meters.latency(),
             heard=self._with.listener.heard,
+            since=self._with.since,
         )
 
 

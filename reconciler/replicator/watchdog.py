@@ -41,7 +41,12 @@ class Watchdog:
             statuses: the newest words of a run's tasks.
             now: monotonic seconds.
         """
-        for status in statuses:
+        words = list(statuses)
+        # A word says how many tasks there are: those that never spoke are expected as after a start.
+        expected = {(word.flow, task) for word in words if not word.stopped for task in range(word.tasks)}
+        for key in expected - {(word.flow, word.task) for word in words} - self._heard.keys():
+            self._heard[key] = _NEVER, now + _START
+        for status in words:
             key = status.flow, status.task
             known = self._heard.get(key)
             if known is None or known[0] != status.time:
@@ -55,6 +60,9 @@ class Watchdog:
         return found
 
     def begun(self, flow: str, now: float) -> None:
-        """Take note that the tasks of a flow were begun at `now`: the first there is, and those that are known."""
+        """Take note that the tasks of a flow were begun at `now`: the first there is, and those that are known.
+
+        How many there are the first word tells: a flow may have fewer than it asks for.
+        """
         for key in {(flow, 0), *(key for key in self._heard if key[0] == flow)}:
             self._heard[key] = self._heard.get(key, (_NEVER, 0.0))[0], now + _START

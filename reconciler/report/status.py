@@ -42,6 +42,8 @@ _PARTITION_STYLES = {
     PartitionState.PAUSED: "yellow",
     PartitionState.WAITING: "cyan",
 }
+# Of a flow whose partitions are all in one of these nothing is copied.
+_STILL = frozenset({PartitionState.OPENING, PartitionState.PAUSED, PartitionState.WAITING})
 # Titles of what `standing` returns.
 STANDING = ("state", "position", "end", "lag", "behind", "p50", "p99")
 _TITLES = ("remote", *STANDING, "copied", "retries", "filled", "shifted", "reason")
@@ -54,7 +56,7 @@ class GroupsSummary:
     Attributes:
         count: how many were there at the last look; None while that is not known.
         seconds: since the last look; None where nobody has looked, or this user may not read it.
-        late: whether that is longer than it should be.
+        late: whether that is longer than it should be, or nobody has looked while the flow ran for so long.
     """
 
     count: int | None = None
@@ -70,8 +72,9 @@ class FlowSummary:
         name: the flow's name.
         source: alias.
         target: alias.
-        state: `degraded` when a partition is parked, a task is silent or none can be kept alive, `paused` when all
-            partitions are, `failed over` when it is and nothing of it runs, `lost` when all tasks fell silent without a
+        state: `degraded` when a partition is parked, a task is silent or none can be kept alive, `opening` when nothing
+            is copied yet or a task has not spoken at all, `waiting` when it has no partition that it may copy, `paused`
+            when all are, `failed over` when it is and nothing of it runs, `lost` when all tasks fell silent without a
             last word.
         records_per_second: of all tasks.
         bytes_per_second: likewise.
@@ -88,6 +91,7 @@ class FlowSummary:
         silent_seconds: since its last word.
         tasks: how many tasks speak.
         silent_tasks: how many fell silent without a last word.
+        unheard_tasks: how many of the runs that live have not said anything yet.
         partitions: all of them, with what each says.
         in_force: which declaration is in force at the target; None where none is, or nobody asked.
         digests: of the declarations that live processes have, by run.
@@ -115,6 +119,7 @@ class FlowSummary:
     silent_seconds: float | None
     tasks: int
     silent_tasks: int
+    unheard_tasks: int
     partitions: tuple[PartitionStatus, ...]
     in_force: InForce | None
     digests: Mapping[str, str]
@@ -128,7 +133,7 @@ def summarise(
     statuses: Sequence[TaskStatus],
     now: float,
     in_force: Mapping[str, InForce] | None = None,
-    last_looks: Mapping[str, LastLook] | None = None,
+    last_looks: Mapping[str, LastLook | None] | None = None,
     failed_over: Mapping[str, Mapping[str, FailedOver]] | None = None,
 ) -> list[FlowSummary]:
     """Put the tasks' words together, flow by flow, in the order of `flows`.
@@ -138,7 +143,8 @@ def summarise(
         statuses: the newest word of each task; several runs of one flow are counted together.
         now: seconds since 1970.
         in_force: by target, which declaration is in force there.
-        last_looks: by flow, when its groups were last looked at; None where nobody asked.
+        last_looks: by flow, when its groups were last looked at, None where that cannot be read; None where nobody
+            asked.
         failed_over: by target, which flows are on record there as failed over.
     """
     here, records = in_force or {}, failed_over or {}
@@ -146,7 +152,7 @@ def summarise(
     for flow in flows:
         one = _summary(flow, [s for s in statuses if s.flow == flow.name], now, here.get(flow.target))
         if last_looks is not None and flow.groups.include:
-            one = replace(one, groups=_groups(flow, last_looks, now))
+            one = replace(one, groups=_groups(flow, last_looks, _ran_for(flow, statuses, now), now))
         found.append(_resting(one, flow, records.get(flow.target, {})))
     return found
 
@@ -160,10 +166,17 @@ def _resting(summary: FlowSummary, flow: Flow, records: Mapping[str, FailedOver]
     return replace(summary, state=state, is_failed_over=True, failed_over=resting[flow.name])
 
 
-def _groups(flow: Flow, last_looks: Mapping[str, LastLook], now: float) -> GroupsSummary:
+def _ran_for(flow: Flow, statuses: Iterable[TaskStatus], now: float) -> float:
+    """Return for how many seconds a flow's tasks have run; 0 where none does, or none says so."""
+    live = (word for word in statuses if word.flow == flow.name and not word.is_held and word.is_live(now))
+    return max((now - word.since for word in live if word.since), default=0.0)
+
+
+def _groups(flow: Flow, last_looks: Mapping[str, LastLook | None], ran_for: float, now: float) -> GroupsSummary:
     last = last_looks.get(flow.name)
     if last is None:
-        return GroupsSummary()
+        # Where it cannot be read nobody knows.
+        return GroupsSummary(late=flow.name not in last_looks and ran_for > flow.groups.longest_silence)
     silent = max(0.0, now - last.time)
     return GroupsSummary(last.groups, silent, silent > flow.groups.longest_silence)
 
@@ -174,14 +187,16 @@ def _summary(flow: Flow, said: Sequence[TaskStatus], now: float, in_force: InFor
     tasks = [word for word in said if not word.is_held]
     partitions = tuple(partition for _, partition in words(tasks, now))
     lags = [partition.lag for partition in partitions if partition.lag is not None]
-    silent = now - max(word.time for word in (*held, *tasks)) if held or tasks else None
     live = [task for task in tasks if task.is_live(now)]
+    state = _state(held, tasks, partitions, now)
+    # What its process says is no word of a task.
+    spoke = tasks if state == "lost" else [*held, *tasks]
     histogram = merged(task.latency for task in live)
     return FlowSummary(
         name=flow.name,
         source=flow.source,
         target=flow.target,
-        state="degraded" if failing else "waiting" if held and not live else _state(tasks, live, partitions, now),
+        state=state,
         records_per_second=sum(task.records_per_second for task in live),
         bytes_per_second=sum(task.bytes_per_second for task in live),
         records=sum(task.records for task in tasks),
@@ -192,11 +207,12 @@ def _summary(flow: Flow, said: Sequence[TaskStatus], now: float, in_force: InFor
         parked=sum(partition.state is PartitionState.PARKED for partition in partitions),
         paused=sum(partition.state is PartitionState.PAUSED for partition in partitions),
         troubled=_troubled(partitions),
-        waiting=next((word.waiting for word in (tasks if live else [*held, *tasks]) if word.waiting), None),
+        waiting=_waiting(state, tasks if live else [*held, *tasks], partitions),
         failing=failing,
-        silent_seconds=silent,
+        silent_seconds=max(0.0, now - max(word.time for word in spoke)) if spoke else None,
         tasks=len(live),
         silent_tasks=sum(not task.stopped and not task.is_live(now) for task in tasks),
+        unheard_tasks=_unheard(tasks, now),
         partitions=partitions,
         in_force=in_force,
         digests={word.run: word.digest for word in (*live, *held) if word.digest and not word.starting},
@@ -210,22 +226,50 @@ def _troubled(partitions: Sequence[PartitionStatus]) -> tuple[PartitionStatus, .
 
 
 def _state(
-    tasks: Sequence[TaskStatus], live: Sequence[TaskStatus], partitions: Sequence[PartitionStatus], now: float
+    held: Sequence[TaskStatus], tasks: Sequence[TaskStatus], partitions: Sequence[PartitionStatus], now: float
 ) -> FlowState:
-    if not tasks:
-        return "not running"
-    if not live:
-        return "stopped" if all(task.stopped for task in tasks) else "lost"
-    if any(not task.stopped and not task.is_live(now) for task in tasks):
-        return "degraded"
-    if any(partition.state is PartitionState.PARKED for partition in partitions):
-        return "degraded"
-    if not partitions:
-        return "waiting"
+    """Return a flow's state.
+
+    Args:
+        held: the words of live processes that run no task of it.
+        tasks: the words of its tasks.
+        partitions: what they say of these.
+        now: seconds since 1970.
+    """
     states = {partition.state for partition in partitions}
+    live = [task for task in tasks if task.is_live(now)]
+    silent = [task for task in tasks if not task.stopped and not task.is_live(now)]
+    if any(word.failing for word in held):
+        return "degraded"
+    if not live and not {word.run for word in held} & {task.run for task in silent}:
+        # Tasks of former runs are nobody's trouble any more.
+        return "waiting" if held else "not running" if not tasks else "lost" if silent else "stopped"
+    if not live:
+        return "lost"
+    if silent or PartitionState.PARKED in states:
+        return "degraded"
+    if _unheard(tasks, now):
+        return "opening"
     if states == {PartitionState.PAUSED}:
         return "paused"
-    return "opening" if states <= {PartitionState.OPENING, PartitionState.PAUSED} else "running"
+    if states <= _STILL:
+        return "opening" if PartitionState.OPENING in states else "waiting"
+    return "running"
+
+
+def _unheard(tasks: Sequence[TaskStatus], now: float) -> int:
+    """Return how many tasks of the runs that live have not said anything yet."""
+    expected = {(task.run, number) for task in tasks if task.is_live(now) for number in range(task.tasks)}
+    return len(expected - {(task.run, task.task) for task in tasks})
+
+
+def _waiting(state: FlowState, spoke: Iterable[TaskStatus], partitions: Iterable[PartitionStatus]) -> str | None:
+    """Return what a flow waits for: as its tasks and processes say, or its partitions."""
+    said = next((word.waiting for word in spoke if word.waiting), None)
+    if said is not None or state != "waiting":
+        return said
+    reasons = (partition.reason for partition in partitions if partition.state is PartitionState.WAITING)
+    return next((str(reason) for reason in reasons if reason is not None), "until it may copy its partitions")
 
 
 def status_lines(summaries: Sequence[FlowSummary], whole: bool = False) -> list[Text]:
@@ -260,6 +304,7 @@ def _route(summary: FlowSummary) -> str:
 def _flow_line(summary: FlowSummary, width: int) -> Text:
     line = Text(f"{_route(summary):<{width}}   ", style="bold")
     line.append(f"{summary.state:<9}", style=_STYLES[summary.state])
+    is_waited_for = summary.state == "lost" and summary.waiting is not None
     if summary.state in ("running", "degraded", "opening", "paused"):
         line.append(f"   {summary.records_per_second:,.0f} rec/s", style="none")
         line.append(f"   {bytes_per_second(summary.bytes_per_second)}", style="none")
@@ -268,6 +313,7 @@ def _flow_line(summary: FlowSummary, width: int) -> Text:
         line.append(f"   parked {summary.parked}" if summary.parked else "", style="red")
         line.append(f"   paused {summary.paused}" if summary.paused else "", style="yellow")
         line.append(f"   silent tasks {summary.silent_tasks}" if summary.silent_tasks else "", style="red")
+        line.append(f"   unheard tasks {summary.unheard_tasks}" if summary.unheard_tasks else "", style="yellow")
         line.append(*_groups_part(summary.groups))
     elif summary.state == "failed over":
         why = why_resting(summary.name, summary.failed_over)
@@ -276,6 +322,7 @@ def _flow_line(summary: FlowSummary, width: int) -> Text:
         line.append(f"   {summary.waiting}", style="none")
     elif summary.silent_seconds is not None:
         line.append(f"   last heard {seconds(summary.silent_seconds)} ago", style="none")
+        line.append(f"; its process waits for {summary.waiting}" if is_waited_for else "", style="none")
     return line
 
 
@@ -284,7 +331,7 @@ def _groups_part(groups: GroupsSummary | None) -> tuple[str, str]:
     if groups is None:
         return "", "none"
     if groups.seconds is None:
-        return "   groups: no look known", "yellow"
+        return "   groups: no look known", "red" if groups.late else "yellow"
     count = "" if groups.count is None else f" {groups.count:,}"
     return f"   groups{count}, looked at {seconds(groups.seconds)} ago", "red" if groups.late else "none"
 

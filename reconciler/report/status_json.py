@@ -49,6 +49,7 @@ def _flow(summary: FlowSummary) -> dict[str, Any]:
         "silentSeconds": summary.silent_seconds,
         "tasks": summary.tasks,
         "silentTasks": summary.silent_tasks,
+        "unheardTasks": summary.unheard_tasks,
         "inForce": asdict(summary.in_force) if summary.in_force else None,
         "failedOver": _failed_over(summary),
         "groups": _groups(summary.groups),

@@ -13,43 +13,25 @@ import pytest
 from reconciler.model.declaration import InForce
 from reconciler.model.failover import FailedOver
 from reconciler.model.flow import Flow
-from reconciler.model.groups import GroupRules, LastLook
+from reconciler.model.groups import LastLook
 from reconciler.model.latency import Histogram, Latency, bucket_of
-from reconciler.model.selection import Selection
-from reconciler.model.status import STALE_SECONDS, Metrics, PartitionState, PartitionStatus, Reason, TaskStatus
+from reconciler.model.status import Metrics, PartitionStatus, Reason, TaskStatus
 from reconciler.report.status import FlowSummary, status_lines, summarise
 from reconciler.report.status_json import status_json
+from tests.support.words import (
+    NOW,
+    OPENING,
+    PARKED,
+    PAUSED,
+    TOO_LARGE,
+    flow,
+    partition,
+    said,
+    with_groups,
+)
 
-NOW = 1_000.0
-RUNNING, PARKED, OPENING = PartitionState.RUNNING, PartitionState.PARKED, PartitionState.OPENING
-PAUSED = PartitionState.PAUSED
-TOO_LARGE = Reason("AB212", "the batch at offset 4 has 2,000,000 bytes")
 FIGURES = Metrics(5_000, 70_000, Latency(10, 1, 30, 20, 1_500, 1_600), 12, 2.5, fills=17, retries=3)
 OUTAGE = Reason("AB220", "west does not answer")
-
-
-def flow(name: str = "east-west") -> Flow:
-    source, target = name.split("-")
-    return Flow(name, source, target, Selection((".*",)))
-
-
-def partition(
-    number: int, position: int, end: int, state: PartitionState = RUNNING, reason: Reason | None = None
-) -> PartitionStatus:
-    return PartitionStatus("orders", number, "east.orders", state, position, end, reason)
-
-
-def said(
-    *partitions: PartitionStatus,
-    flow: str = "east-west",
-    task: int = 0,
-    ago: float = 0.5,
-    stopped: bool = False,
-    waiting: str | None = None,
-) -> TaskStatus:
-    return TaskStatus(
-        flow, "east", "west", "run", task, 2, NOW - ago, stopped, waiting, 100, 5_000, 10.5, 525.0, partitions
-    )
 
 
 def histogram(latency: int, records: int) -> Histogram:
@@ -90,30 +72,6 @@ def test_it_says_of_how_many_partitions_the_lag_is_not_known() -> None:
 def test_flows_keep_their_order_and_their_own_words() -> None:
     made = summarise([flow("a-b"), flow("c-d")], [said(partition(0, 1, 5), flow="c-d")], NOW)
     assert [(one.name, one.state, one.lag) for one in made] == [("a-b", "not running", None), ("c-d", "running", 4)]
-
-
-@pytest.mark.parametrize(
-    ("statuses", "state"),
-    [
-        ([], "not running"),
-        ([said(partition(0, 1, 1))], "running"),
-        ([said(partition(0, -1, -1, OPENING))], "opening"),
-        ([said(partition(0, -1, -1, OPENING), partition(1, 1, 1))], "running"),
-        ([said(partition(0, 4, 9, PARKED, TOO_LARGE), partition(1, 1, 1))], "degraded"),
-        ([said(partition(0, 4, 9, PAUSED), partition(1, 1, 1, PAUSED))], "paused"),
-        ([said(partition(0, 4, 9, PAUSED), partition(1, 1, 1))], "running"),
-        ([said(partition(0, 4, 9, PAUSED), partition(1, -1, -1, OPENING))], "opening"),
-        ([said(partition(0, 4, 9, PAUSED), partition(1, 4, 9, PARKED, TOO_LARGE))], "degraded"),
-        ([said(waiting="no topic matches yet")], "waiting"),
-        ([said(partition(0, 1, 1), ago=STALE_SECONDS)], "lost"),
-        ([said(partition(0, 1, 1), stopped=True)], "stopped"),
-        ([said(partition(0, 1, 1), stopped=True), said(task=1, ago=60)], "lost"),
-        ([said(partition(0, 1, 1), stopped=True), said(partition(1, 1, 1), task=1)], "running"),
-        ([said(partition(0, 1, 1)), said(partition(1, 1, 1), task=1, ago=60)], "degraded"),
-    ],
-)
-def test_where_a_flow_stands(statuses: list[TaskStatus], state: str) -> None:
-    assert summary(*statuses).state == state
 
 
 def test_an_unknown_lag_is_not_zero() -> None:
@@ -271,42 +229,6 @@ def test_json_has_the_documented_shape() -> None:
     word = replace(said(measured(0, 4, 9, lag=1.0)), latency=histogram(20, 98), digest="one")
     made = summarise([with_groups()], [word], NOW, {"west": IN_FORCE}, {"east-west": LastLook(NOW, 12)})
     assert keys(json.loads(documented)) == keys(status_json(made, NOW))
-
-
-def with_groups(interval: float = 60.0) -> Flow:
-    return replace(flow(), groups=GroupRules(("readers",), interval=interval))
-
-
-def looked(last: LastLook | None, interval: float = 60.0) -> tuple[str, object]:
-    """What is told of a running flow's groups, for people behind the lag, and as JSON."""
-    here = {} if last is None else {"east-west": last}
-    made = summarise([with_groups(interval)], [said(partition(0, 1, 1))], NOW, {}, here)
-    (line,) = status_lines(made)
-    (value,) = status_json(made, NOW)["flows"]
-    return line.plain.partition("records")[2].strip(), value["groups"]
-
-
-def test_when_groups_were_looked_at_is_told() -> None:
-    assert looked(LastLook(NOW - 20, 1_200)) == (
-        "groups 1,200, looked at 20 s ago",
-        {"count": 1_200, "silentSeconds": 20.0, "late": False},
-    )
-    assert looked(LastLook(NOW - 20), interval=1)[0] == "groups, looked at 20 s ago"
-    assert looked(LastLook(NOW - 200, 0)) == (
-        "groups 0, looked at 3 min ago",
-        {"count": 0, "silentSeconds": 200.0, "late": True},
-    )
-    assert looked(None) == ("groups: no look known", {"count": None, "silentSeconds": None, "late": False})
-    # The clocks of two machines differ.
-    assert looked(LastLook(NOW + 5, 1))[0] == "groups 1, looked at 0 s ago"
-
-
-def test_nothing_is_told_of_groups_where_there_are_none_or_nobody_asked() -> None:
-    words = [said(partition(0, 1, 1))]
-    for made in (summarise([flow()], words, NOW, {}, {}), summarise([with_groups()], words, NOW)):
-        assert [one.groups for one in made] == [None]
-        assert "groups" not in status_lines(made)[0].plain
-        assert status_json(made, NOW)["flows"][0]["groups"] is None
 
 
 IN_FORCE = InForce("one", 1_800_000_000.0, "ops@host")

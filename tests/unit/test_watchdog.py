@@ -28,8 +28,9 @@ def test_a_task_that_says_nothing_new_is_told_by_our_own_clock() -> None:
 def test_who_spoke_his_last_word_or_never_any_is_not_silent() -> None:
     dog = Watchdog()
     assert dog.silent([], 0.0) == {}
-    last = replace(word(0, 1.0), stopped=True)
-    assert dog.silent([word(0, 0.5)], 1.0) == {}
+    alone = replace(word(0, 0.5), tasks=1)
+    last = replace(alone, time=1.0, stopped=True)
+    assert dog.silent([alone], 1.0) == {}
     for now in (2.0, 100.0):
         assert dog.silent([last], now) == {}
 
@@ -55,6 +56,21 @@ def test_the_first_task_of_a_flow_is_expected_before_it_ever_spoke() -> None:
     assert dog.silent([], 99.0) == {}
     assert dog.silent([], 100.0) == {"a": Silence("a", 0, 70.0)}
     assert dog.silent([word(0, 1.0)], 101.0) == {}
+
+
+def test_tasks_that_never_spoke_are_expected_as_soon_as_another_says_how_many_there_are() -> None:
+    dog = Watchdog()
+    dog.begun("a", 0.0)
+    for now in range(20, 110):
+        assert dog.silent([word(0, float(now))], float(now)) == {}
+    assert dog.silent([word(0, 110.0)], 110.0) == {"a": Silence("a", 1, 80.0)}
+    assert dog.silent([word(0, 111.0), word(1, 1.0)], 111.0) == {}
+
+
+def test_whoever_has_spoken_his_last_word_is_not_expected_again() -> None:
+    dog = Watchdog()
+    for now in range(300):
+        assert dog.silent([word(0, float(now)), replace(word(1, 1.0), stopped=True)], float(now)) == {}
 
 
 def test_a_flow_that_fails_now_and_then_is_begun_anew_at_once() -> None:
