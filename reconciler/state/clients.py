@@ -198,6 +198,7 @@ class Renewed(Generic[Client]):
         Raises:
             AnabranchError: as `ask` and `get` say.
         """
+        is_last = False
         while True:
             client = self.get()
             reports = self.reports
@@ -210,8 +211,10 @@ class Renewed(Generic[Client]):
             try:
                 return ask(self._cluster, client, reports, partial(question, client), seconds, longest)
             except EnvironmentFault:
-                if self.get() is client:
+                # What is there by now is tried once: a cluster may take longer to refuse than a client is kept.
+                if is_last or self.get() is client:
                     raise
+                is_last = True
 
     def close(self) -> None:
         """Close the connection."""

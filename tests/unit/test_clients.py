@@ -100,6 +100,19 @@ def test_an_answer_that_was_refused_is_asked_for_once_more_with_what_is_there_by
     assert kept.ask(question, 5.0) == "yes"
     assert (len(asked), asked[0] is first, asked[1] is kept.client) == (2, True, True)
 
+    # Whoever is refused again and again, however late, is told so.
+    refusals: list[AdminClient] = []
+
+    def always_refused(client: AdminClient, _seconds: float) -> str:
+        refusals.append(client)
+        kept.reports.errors.append(KafkaError(KafkaError._AUTHENTICATION))
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+    with pytest.raises(EnvironmentFault) as told:
+        kept.ask(always_refused, 5.0)
+    assert [problem.code for problem in told.value.problems] == ["AB312"]
+    assert len(set(refusals)) == 2
+
     # One that was made just now has the secrets of just now.
     monkeypatch.setattr(clients, "_RENEW_SECONDS", 60.0)
     fresh: clients.Renewed[AdminClient] = clients.Renewed(AdminClient, cluster, {})
