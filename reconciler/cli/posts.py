@@ -17,7 +17,7 @@ from reconciler.model.status import TaskStatus
 from reconciler.state.declarations import Declarations
 from reconciler.state.failovers import Failovers
 from reconciler.state.journal import STATUS, Journal
-from reconciler.state.status import StatusReader, StatusWriter
+from reconciler.state.status import StatusReader, StatusWriter, flush_all
 
 _SAY_EVERY = 60.0
 
@@ -68,8 +68,11 @@ class Post:
         said = {word.flow: word for word in words}
         if said and not self._may_speak():
             return
-        for flow in self._words.keys() - said.keys():
+        taken_back = self._words.keys() - said.keys()
+        for flow in taken_back:
             self._writer.withdraw(self._words[flow])
+        if taken_back:
+            flush_all([self._writer])
         for word in said.values():
             self._writer.post(word)
         self._words = said

@@ -16,7 +16,7 @@ from reconciler.model.spec import FlowSpec
 from reconciler.model.status import TaskStatus
 from reconciler.replicator.session import Session
 from reconciler.replicator.watchdog import Silence, Watchdog
-from reconciler.state.status import StatusWriter
+from reconciler.state.status import StatusWriter, flush_all
 
 _SAY_EVERY = 1.0
 # How long a task may still be silent once the driver's own word was heard: its connections may take that long.
@@ -91,7 +91,8 @@ class Care:
     def close(self) -> None:
         """Take back what was said."""
         for flow in list(self._words):
-            self._take_back(flow, waits=True)
+            self._take_back(flow)
+        flush_all(self._writers.values())
 
     def _note_begun(self, now: float) -> None:
         for flow, begun in self._session.begun.items():
@@ -114,7 +115,7 @@ class Care:
     def _say(self, failing: Mapping[str, str], silent: Mapping[str, Silence], now: float) -> None:
         """Say in the status topic of their targets what is amiss with flows, as no task of theirs can."""
         for flow in self._words.keys() - failing.keys() - silent.keys():
-            self._take_back(flow, waits=False)
+            self._take_back(flow)
         if now < self._say_at:
             return
         self._say_at = now + _SAY_EVERY
@@ -136,8 +137,8 @@ class Care:
             # It is said again in a second.
             return
 
-    def _take_back(self, flow: str, waits: bool) -> None:
+    def _take_back(self, flow: str) -> None:
         word = self._words.pop(flow)
         writer = self._writers.get(self._specs[flow].target)
         if writer is not None:
-            writer.withdraw(word.said, waits)
+            writer.withdraw(word.said)

@@ -190,10 +190,10 @@ class Journal:
         producer.produce(self._topic.name, value=value, key=key, on_delivery=on_delivery, headers=list(headers))
         producer.poll(0)
 
-    def flush(self) -> None:
-        """Wait until everything posted is stored or given up."""
+    def flush(self, seconds: float | None = None) -> None:
+        """Wait until everything posted is stored or given up; for so many seconds at most, by default the timeout."""
         if self._producer.client is not None:
-            self._producer.client.flush(self._timeout)
+            self._producer.client.flush(self._timeout if seconds is None else seconds)
 
     def read(self) -> dict[str, Value]:
         """Return the newest value of every key; empty when the topic does not exist.

@@ -21,6 +21,8 @@ _FORGET_SECONDS = 3600.0
 _PAGE = 100
 # Nobody waits for a word to be stored, so what an outage swallowed is said again.
 _REPEAT_SECONDS = 30.0
+# Whoever ends waits no longer for clusters that are away.
+_FLUSH_SECONDS, _FLUSH_AT_LEAST = 2.0, 0.1
 
 Page = tuple[PartitionStatus, ...]
 
@@ -88,15 +90,24 @@ class StatusWriter:
         self.post(status)
         self._journal.flush()
 
-    def flush(self) -> None:
-        """Wait until everything posted is stored or given up."""
-        self._journal.flush()
+    def flush(self, seconds: float | None = None) -> None:
+        """Wait until everything posted is stored or given up, for so many seconds at most where that is said."""
+        self._journal.flush(seconds)
 
-    def withdraw(self, status: TaskStatus, waits: bool = True) -> None:
-        """Take back what was said, and wait until that is stored or given up, if asked to."""
+    def withdraw(self, status: TaskStatus) -> None:
+        """Take back what was said, without waiting for that to be stored."""
         self._journal.post(_key(status), None)
-        if waits:
-            self._journal.flush()
+
+
+def flush_all(writers: Iterable[StatusWriter]) -> None:
+    """Wait until what several writers have posted is stored, for two seconds in all where clusters are away.
+
+    A word that is not taken back then counts as old after some seconds.
+    """
+    deadline = time.monotonic() + _FLUSH_SECONDS
+    for writer in writers:
+        # Whoever comes behind one that waited in vain has sent it meanwhile.
+        writer.flush(max(_FLUSH_AT_LEAST, deadline - time.monotonic()))
 
 
 class StatusReader:

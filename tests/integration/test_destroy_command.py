@@ -179,6 +179,7 @@ def test_it_waits_for_no_run_that_copies_there(
 
     # Somebody begins while the plan is read.
     writer.withdraw(word)
+    writer.flush()
 
     def meanwhile() -> str:
         writer.post_last(live(topology, "0123456789abcdef", copy))
@@ -187,6 +188,7 @@ def test_it_waits_for_no_run_that_copies_there(
     ended = anabranch("destroy", file, "--allow-delete", "topic=1", answer=meanwhile)
     assert (ended.code, "[AB421]" in ended.stderr, copy in names(target_cluster)) == (REFUSED, True, True)
     writer.withdraw(word)
+    writer.flush()
     assert anabranch("destroy", file, "--allow-delete", "topic=1", "--yes").code == 0
 
 

@@ -28,13 +28,17 @@ class Topic:
     def __init__(self) -> None:
         self.words: dict[tuple[str, int], TaskStatus] = {}
         self.is_cut = False
+        self.flushed: list[float] = []
 
     def post(self, word: TaskStatus) -> None:
         if not self.is_cut:
             self.words[word.flow, word.task] = word
 
-    def withdraw(self, word: TaskStatus, waits: bool) -> None:
+    def withdraw(self, word: TaskStatus) -> None:
         self.words.pop((word.flow, word.task), None)
+
+    def flush(self, seconds: float) -> None:
+        self.flushed.append(seconds)
 
 
 class Spark:
@@ -171,6 +175,15 @@ def test_a_flow_that_fails_is_told_until_it_is_well(scene: Scene) -> None:
     scene.go_on(5)
     scene.care.close()
     assert (scene.said("a"), scene.said("b")) == (None, None)
+
+
+def test_what_was_said_of_many_flows_is_taken_back_in_one_wait(scene: Scene) -> None:
+    scene.spark.failing = {"a": "x", "b": "x"}
+    scene.go_on(5)
+    scene.care.close()
+    assert (scene.said("a"), scene.said("b")) == (None, None)
+    (seconds,) = scene.topic.flushed
+    assert seconds <= 2.0
 
 
 def test_a_secret_that_is_gone_ends_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
