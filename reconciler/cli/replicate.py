@@ -44,7 +44,7 @@ def replicate(
     *,
     clusters: Clusters = None,
     until_caught_up: Annotated[
-        bool, typer.Option("--until-caught-up", help="End when the sources' ends of now are reached.")
+        bool, typer.Option("--until-caught-up", help="End when the sources' ends of now are reached: only then with 0.")
     ] = False,
     state_dir: Annotated[
         Path | None,
@@ -94,11 +94,23 @@ def replicate(
         progress.show()
         return outcome
 
-    outcome = _drive_on(gate, drive)
+    _tell_end(_drive_on(gate, drive), until_caught_up)
+
+
+def _tell_end(outcome: Outcome, until_caught_up: bool) -> None:
+    """Say how a run has ended; whoever waits for it to catch up must take nothing else for that.
+
+    Raises:
+        typer.Exit: 1, what is left is parked or paused; 130 or 143, somebody has stopped what was to catch up.
+    """
+    from reconciler.replicator.drive import Ending
+
     if outcome.parked:
         print_problems(dict.fromkeys(parked_problem(flow, partition) for flow, partition in outcome.parked))
         raise typer.Exit(1)
-    say(outcome.ending.value)
+    stderr_console().print(outcome.ending.value, style="dim")
+    if until_caught_up and outcome.ending is Ending.STOPPED:
+        raise typer.Exit(128 + outcome.signal)
 
 
 def _check_flows(gate: Gate) -> None:
@@ -144,7 +156,8 @@ def spark_of(topology: Topology, targets: Sequence[str]) -> Spark:
 
 def _drive_on(gate: Gate, drive: Callable[[Passed], Outcome]) -> Outcome:
     """Drive what the gate lets pass, anew whenever another declaration is in force; return how the last run ended."""
-    from reconciler.replicator.drive import Ending, Outcome, StopSignals
+    from reconciler.replicator.drive import Ending, Outcome
+    from reconciler.replicator.signals import StopSignals
 
     with StopSignals() as signals:
         try:
@@ -154,7 +167,7 @@ def _drive_on(gate: Gate, drive: Callable[[Passed], Outcome]) -> Outcome:
             # Only what happens before a run is heard here: a run has ears of its own.
             if not signals.ended(error):
                 raise
-            outcome = Outcome(Ending.STOPPED)
+            outcome = Outcome(Ending.STOPPED, signal=signals.number)
         finally:
             signals.may_raise = False
             gate.close()

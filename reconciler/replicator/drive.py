@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +17,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from types import FrameType, TracebackType
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.datacenter import Spark
@@ -31,6 +29,7 @@ from reconciler.replicator.care import Care
 from reconciler.replicator.goals import Goals
 from reconciler.replicator.refresh import Reconcile, Refresh
 from reconciler.replicator.session import LedgerFiles, Session
+from reconciler.replicator.signals import StopSignals
 from reconciler.state import allowed, control
 from reconciler.state.journal import CONTROL, COPIES, STATUS, Journal
 from reconciler.state.status import StatusReader, forget_old
@@ -56,10 +55,12 @@ class Outcome:
     Attributes:
         ending: how.
         parked: flow and partition of what is parked or paused, when that is why.
+        signal: number of the signal that stopped it; 0 where none did.
     """
 
     ending: Ending
     parked: tuple[tuple[str, PartitionStatus], ...] = ()
+    signal: int = 0
 
 
 @dataclass(frozen=True)
@@ -104,47 +105,6 @@ def prepare(target: Cluster, flows: Sequence[Flow], warn: Callable[[str], None])
     control.forget_old(target)
     dlq.check(target, flows)
     probe.check(target, flows, warn)
-
-
-class StopSignals:
-    """Turns SIGTERM and SIGINT into a flag.
-
-    Before Spark runs nothing is in flight, so until then they end the run at once.
-    """
-
-    def __init__(self) -> None:
-        self.asked = False
-        self.may_raise = True
-        self._before: dict[signal.Signals, object] = {}
-
-    def __enter__(self) -> StopSignals:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            self._before[number] = signal.signal(number, self._hear)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
-
-    def hear_again(self) -> None:
-        """Take the signals back: Spark installs a handler of its own for SIGINT, which would cancel the tasks."""
-        for number in self._before:
-            signal.signal(number, self._hear)
-
-    def ended(self, error: BaseException) -> bool:
-        """Whether an error before Spark ran is a stop: C code makes its own error of what a handler raises in it."""
-        return isinstance(error, StoppedEarly) or (self.asked and isinstance(error, Exception))
-
-    def _hear(self, _number: int, _frame: FrameType | None) -> None:
-        self.asked = True
-        if self.may_raise:
-            raise StoppedEarly
-
-
-class StoppedEarly(BaseException):
-    """A stop was asked before anything ran; not an Exception, so that no library on the way swallows it."""
 
 
 @dataclass(frozen=True)
@@ -223,7 +183,7 @@ class Drive:
                 troubles = error.problems if isinstance(error, AnabranchError) else ()
                 self._abandon(session, keeps_log=any(problem.where == "Spark" for problem in troubles))
                 if signals.ended(error):
-                    return Outcome(Ending.STOPPED)
+                    return Outcome(Ending.STOPPED, signal=signals.number)
                 raise
             care = Care(self._specs, session)
             try:
@@ -234,7 +194,7 @@ class Drive:
                 finally:
                     care.close()
             if outcome.ending is Ending.SUPERSEDED and signals.asked:
-                outcome = Outcome(Ending.STOPPED)
+                outcome = Outcome(Ending.STOPPED, signal=signals.number)
         shutil.rmtree(self._folder, ignore_errors=True)
         return outcome
 
@@ -323,7 +283,7 @@ class Drive:
                 if progress.missing == len(progress.parked):
                     return Outcome(Ending.PARKED, progress.parked)
             time.sleep(_TICK)
-        return Outcome(Ending.STOPPED)
+        return Outcome(Ending.STOPPED, signal=signals.number)
 
     def _pass_on(self) -> None:
         """Tell the watcher what other threads had to say."""

@@ -6,7 +6,7 @@ import signal
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from reconciler.replicator.drive import StoppedEarly, StopSignals
+from reconciler.replicator.signals import StoppedEarly, StopSignals
 
 
 class _Name:
@@ -21,7 +21,7 @@ def test_a_stop_that_c_code_turns_into_an_error_of_its_own_is_still_a_stop() -> 
     with StopSignals() as signals:
         with pytest.raises(TypeError) as made:
             AdminClient({_Name(): "127.0.0.1:9"})
-        assert signals.asked
+        assert (signals.asked, signals.number) == (True, signal.SIGTERM)
         assert signals.ended(made.value)
 
 
