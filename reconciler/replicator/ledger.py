@@ -32,8 +32,9 @@ class Row(NamedTuple):
         last_offset: likewise.
         first_target_offset: where the run stands at the target.
         last_target_offset: likewise.
-        shift: target offset minus source offset.
-        records: how many; there are no gaps inside a run.
+        shift: target offset minus source offset, of the first record.
+        records: how many; fewer than offsets at the source where a batch of a translated copy has holes, and then is a
+            run by itself.
         bytes: as batches in their codec.
         fills: target offsets filled with markers right before the run, in this round.
         newest_timestamp: of its records, in ms.
@@ -74,7 +75,9 @@ class _Run:
     longest: int = 0
 
     def goes_on_with(self, parcel: Parcel) -> bool:
-        return (self.next, self.landing + self.records) == (parcel.base_offset, parcel.landing)
+        # Behind source offsets without a record the target's are less far ahead: no row speaks of two shifts.
+        is_whole = self.records + parcel.records == parcel.next_offset - self.first
+        return is_whole and (self.next, self.landing + self.records) == (parcel.base_offset, parcel.landing)
 
     def add(self, parcel: Parcel, latency: int | None) -> None:
         self.next = parcel.next_offset

@@ -57,6 +57,18 @@ def test_what_was_filled_stands_with_the_run_behind_it() -> None:
     assert [(row.first_offset, row.records, row.fills) for row in ledger.rows()] == [(0, 2, 0), (3, 2, 1), (9, 1, 4)]
 
 
+def test_a_batch_with_holes_is_a_run_by_itself() -> None:
+    ledger = Ledger("east-west")
+    batches = [(0, 10, 50, 10), (10, 20, 60, 5), (20, 30, 65, 10), (30, 40, 75, 10)]
+    for base, behind, landing, records in batches:
+        ledger.note(PLACE, parcel(base, records)._replace(next_offset=behind, landing=landing))
+    assert [(row.first_offset, row.last_offset, row.shift, row.records) for row in ledger.rows()] == [
+        (0, 9, 50, 10),
+        (10, 19, 50, 5),
+        (20, 39, 45, 20),
+    ]
+
+
 def test_a_shift_begins_a_new_run() -> None:
     ledger = Ledger("east-west")
     ledger.note(PLACE, parcel(0, 2))
