@@ -101,9 +101,7 @@ class Arrival:
         leads, takes = source.partitions[place.partition], target.partitions[place.partition]
         sides = Sides(leads, source.topic_id, takes, target.topic_id)
         if known is None or of_another or not known.is_begun or not known.partitions:
-            at_first_commit = partial(
-                self._memory.change_later, place, partial(_begun, sides.copy_record(), len(source.partitions))
-            )
+            at_first_commit = self._telling(place, sides, len(source.partitions))
             if is_in_group and not of_another:
                 # The word of it was lost, and of a quiet topic there may be no commit for long.
                 at_first_commit()
@@ -113,18 +111,20 @@ class Arrival:
         if self._committer.transactional_id:
             # Meanwhile another channel's doubt may have led to a new epoch.
             producer = await self._committer.producer(channel)
-        note = note._replace(
-            source_id=source_id,
-            target_id=target_id,
-            transactional_id=self._committer.transactional_id,
-            anew_from=anew_from,
-        )
-        channel.begin(sides, position, producer, note, at_first_commit)
+        note = note._replace(source_id=source_id, target_id=target_id, anew_from=anew_from)
+        channel.begin(sides, position, producer, self._ours(note), at_first_commit)
         # What was found elsewhere comes into the group again, also when there is nothing to write.
         channel.is_new = not is_in_group
         if lost is not None and channel.state is PartitionState.RUNNING:
             # Whoever looks shall see what was passed over.
             channel.reason = lost
+
+    def _ours(self, note: Note) -> Note:
+        return note._replace(transactional_id=self._committer.transactional_id)
+
+    def _telling(self, place: Place, sides: Sides, partitions: int) -> Callable[[], None]:
+        """Return what has it remembered that a copy has begun, when its original had so many partitions."""
+        return partial(self._memory.change_later, place, partial(_begun, sides.copy_record(), partitions))
 
     async def _without_what_is_lost(self, place: Place, known: CopyRecord, position: int) -> CopyRecord:
         """Forget what was put aside of records that the source has lost: others stand at these offsets now.

@@ -158,11 +158,11 @@ def test_tasks_are_told_of_a_copy_that_was_made_when_they_can_be(
     create(source_cluster, topic_name, 1)
     whole, told = control.restart, []
 
-    def restart(cluster: Cluster, scopes: Sequence[Scope], *, parked_only: bool) -> None:
+    def restart(cluster: Cluster, topology: str, scopes: Sequence[Scope], *, parked_only: bool) -> None:
         told.append((list(scopes), parked_only))
         if len(told) == 1:
             raise Unreachable(Problem("AB310", "west", "does not answer", "wait"))
-        whole(cluster, scopes, parked_only=parked_only)
+        whole(cluster, topology, scopes, parked_only=parked_only)
 
     monkeypatch.setattr(control, "restart", restart)
     for _ in range(3):

@@ -24,7 +24,7 @@ ids = st.none() | st.uuids().map(str)
 numbers = st.none() | st.integers(0, 2**62)
 
 
-@given(st.builds(Note, ids, ids, st.text(max_size=20), st.integers(-1, 2**62), numbers, numbers))
+@given(st.builds(Note, ids, ids, st.text(max_size=20), st.integers(-1, 2**62), numbers, numbers, numbers))
 def test_a_note_is_read_as_it_was_written(note: Note) -> None:
     assert Note.parse(str(note)) == note
 
