@@ -97,8 +97,7 @@ async def find_pair(source: Log, target: Log, bounds: Bounds, progress: Progress
         progress.target, progress.is_done = bounds.target_end, True
         return
     if not ours:
-        # What the target has the source has deleted.
-        progress.source, progress.target, progress.is_done = bounds.source_end, bounds.target_end, True
+        await _without_original(source, bounds, progress)
         return
     found = align(list(map(content, ours)), list(map(content, theirs)))
     if found is not None:
@@ -111,6 +110,11 @@ async def find_pair(source: Log, target: Log, bounds: Bounds, progress: Progress
         return
     if has_first and not bounds.source_first:
         return
+    if bounds.copied_to is not None and bounds.copied_to <= ours[0].offset:
+        # All that was copied the source has deleted, and nothing of what it still has is copied.
+        _leave_out_copy(bounds, progress)
+        progress.findings.counts.behind = max(0, bounds.source_end - progress.source)
+        return
     pair = await _by_time(source, target, ours, theirs) or _by_sync(bounds, progress)
     if pair is not None:
         progress.source, progress.target = pair
@@ -118,6 +122,23 @@ async def find_pair(source: Log, target: Log, bounds: Bounds, progress: Progress
     what = "neither what they hold nor an offset sync tells where the copy begins: is it a copy of this topic?"
     progress.findings.add(Difference("unrelated", progress.source, progress.target, what))
     progress.is_done = True
+
+
+async def _without_original(source: Log, bounds: Bounds, progress: Progress) -> None:
+    """Take a copy whose original holds no records: retention has deleted them, or there were none."""
+    first = await source.at_time(EARLIEST)
+    if not first and not progress.source:
+        # Nothing was deleted: whatever the target has is foreign, or compacted away; comparing tells.
+        return
+    if first >= progress.source:
+        _leave_out_copy(bounds, progress)
+    progress.source, progress.target, progress.is_done = bounds.source_end, bounds.target_end, True
+
+
+def _leave_out_copy(bounds: Bounds, progress: Progress) -> None:
+    """Count the rest of a copy as deleted at the source, by its offsets: it is not read for the number alone."""
+    progress.findings.counts.expired += max(0, bounds.target_end - progress.target)
+    progress.target, progress.is_done = bounds.target_end, True
 
 
 async def _by_time(source: Log, target: Log, ours: list[Kept], theirs: list[Kept]) -> tuple[int, int] | None:
