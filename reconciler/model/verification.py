@@ -68,6 +68,7 @@ class Counts:
         aside: records that were put aside (`dlq`) instead of copied.
         repeated: records that stand twice, as `delivery: at-least-once` allows.
         behind: source offsets that are not copied yet.
+        others: records at the target that may be those of other flows, which copy there, too.
     """
 
     records: int = 0
@@ -79,6 +80,7 @@ class Counts:
     aside: int = 0
     repeated: int = 0
     behind: int = 0
+    others: int = 0
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))

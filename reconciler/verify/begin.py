@@ -23,6 +23,10 @@ _RECORDS = 4096
 _BYTES = 8 * 2**20
 
 
+class NoBeginning(Exception):
+    """Nothing tells where a copy begins that other flows fill, too."""
+
+
 class Log(NamedTuple):
     """One side's log of one partition, up to where it counts.
 
@@ -87,10 +91,16 @@ async def find_pair(source: Log, target: Log, bounds: Bounds, progress: Progress
         ConnectionLost: no answer.
         ErrorCode: a broker refuses.
         UnreadableBatch: a batch cannot be read.
+        NoBeginning: nothing tells, and it may be a copy all the same.
     """
+    await _find(source, target, bounds, progress)
+    # Whoever is interrupted begins with this again.
+    progress.is_paired = True
+
+
+async def _find(source: Log, target: Log, bounds: Bounds, progress: Progress) -> None:
     ours, theirs = await source.records(progress.source), await target.records(progress.target)
     has_first = bounds.has_first and progress.source == bounds.source_first and progress.target == bounds.target_first
-    progress.is_paired = True
     if not theirs and not (has_first and bounds.copied_to):
         reached = max(progress.source, bounds.copied_to or 0)
         progress.findings.counts.behind = max(0, bounds.source_end - reached)
@@ -119,6 +129,9 @@ async def find_pair(source: Log, target: Log, bounds: Bounds, progress: Progress
     if pair is not None:
         progress.source, progress.target = pair
         return
+    if bounds.is_shared:
+        message = "other flows copy there, too, and neither records nor an offset sync tell where this one's begin"
+        raise NoBeginning(message)
     what = "neither what they hold nor an offset sync tells where the copy begins: is it a copy of this topic?"
     progress.findings.add(Difference("unrelated", progress.source, progress.target, what))
     progress.is_done = True

@@ -17,7 +17,8 @@ from reconciler.verify.compaction import Compaction
 from reconciler.verify.describe import may_be_one, what_differs
 from reconciler.verify.looking import WINDOWS, Approach
 from reconciler.verify.pairing import Places, Terms, go_on_alike, hold_the_same, in_words
-from reconciler.verify.side import Content, NeedMore, Side, Unreadable, content
+from reconciler.verify.side import NeedMore, Side, Unreadable, content
+from reconciler.verify.strays import Strays
 
 Wanted = Literal["", "meeting", "keys"]
 
@@ -73,7 +74,7 @@ class Comparer:
         self.failed_meetings, self._is_apart = 0, False
         self.wanted: Wanted = ""
         self._approach: Approach | None = None
-        self._missed: list[Content] = []
+        self._strays = Strays(source, target, terms, findings.counts)
         self._mind_end()
 
     def advance(self) -> Side | None:
@@ -306,7 +307,7 @@ class Comparer:
             return
         compacts = may_be_compacted and self._terms.target_compacts
         replaced = self.compaction.lacks(record, place) if compacts else None
-        self._missed = [*self._missed[-_SMALL:], content(record)]
+        self._strays.missed(record)
         if replaced is not None:
             self._counts.compacted_target += replaced
             if self.compaction.is_full:
@@ -316,22 +317,10 @@ class Comparer:
 
     def _surplus(self, record: Kept, may_be_compacted: bool, behind: str = "") -> None:
         """Take the next record of the target, which the source does not have there."""
-        # Where either side may lack records, a swapped pair beside a gap is known by what follows.
-        ahead = self.source.window(WINDOWS[0]) if self._terms.has_gaps else ()
+        stray = self._strays.judge(record, may_be_compacted)
         self.target.take()
-        place, before = self.source.next, self.source.went_by(record)
-        if self._terms.repeats and before is not None:
-            self._counts.repeated += 1
-        elif content(record) in self._missed:
-            self._tell("order", place, record.offset, f"it stands later than at the source{behind}")
-        elif (later := next((one for one in ahead if content(one) == content(record)), None)) is not None:
-            self._tell("order", later.offset, record.offset, "it stands earlier than at the source")
-        elif before is not None:
-            self._tell("duplicate", before, record.offset, f"it stands at the target once more{behind}")
-        elif may_be_compacted and self._terms.source_compacts:
-            self._counts.compacted_source += 1
-        else:
-            self._tell("extra", place, record.offset, f"the source does not have it{behind}")
+        if stray is not None:
+            self._tell(stray.kind, stray.source, stray.target, f"{stray.what}{behind}")
 
     # --- ends ---------------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from reconciler.model.runs import CopyRecord, Runs
 from reconciler.replicator.batch import CODEC_BITS, Batch
+from reconciler.replicator.place import differ
 from reconciler.replicator.rewrite import Kept
 from reconciler.verify.side import content
 
@@ -27,6 +28,7 @@ class Terms:
         repeats: whether records may stand twice at the target.
         source_compacts: whether the source is a compacted topic.
         target_compacts: whether the target is.
+        is_shared: whether other flows have copied there, too.
     """
 
     identical: bool
@@ -36,6 +38,7 @@ class Terms:
     repeats: bool = False
     source_compacts: bool = False
     target_compacts: bool = False
+    is_shared: bool = False
 
     def copied(self, end: int) -> int:
         """Return a source offset, or up to where the source is known to be copied if that is less."""
@@ -43,8 +46,8 @@ class Terms:
 
     @property
     def has_gaps(self) -> bool:
-        """Whether either side may have lost what the other one has, and nothing but their order tells."""
-        return not self.identical and (self.source_compacts or self.target_compacts)
+        """Whether either side may lack what the other one has, and nothing but their order tells."""
+        return not self.identical and (self.source_compacts or self.target_compacts or self.is_shared)
 
 
 class Places:
@@ -82,6 +85,20 @@ class Places:
         return (
             self.of(ours.base_offset) == theirs.base_offset and self.of(ours.next_offset - 1) == theirs.next_offset - 1
         )
+
+
+def is_of_another(record: CopyRecord, source_id: str | None, target_id: str | None) -> bool:
+    """Tell whether another flow's copy record says that records of another original stand in a copy.
+
+    One that only announced a copy has copied nothing, and one of the same original was this flow under another name.
+
+    Args:
+        record: what the other flow has on record of this remote partition.
+        source_id: id of our original; None where the brokers have none.
+        target_id: id of the remote topic as it is now, likewise.
+    """
+    is_same = None not in (record.source_id, source_id) and record.source_id == source_id
+    return record.is_begun and not is_same and not differ(record.target_id, target_id)
 
 
 def hold_the_same(ours: Batch, theirs: Batch) -> bool:

@@ -33,6 +33,7 @@ class Bounds:
         repeats: whether records may stand twice at the target.
         source_compacts: whether the source is a compacted topic.
         target_compacts: whether the target is.
+        is_shared: whether other flows have copied there, too; then its records are some of the target's, in order.
     """
 
     topic: str
@@ -53,6 +54,7 @@ class Bounds:
     repeats: bool = False
     source_compacts: bool = False
     target_compacts: bool = False
+    is_shared: bool = False
 
     @property
     def is_identical(self) -> bool:

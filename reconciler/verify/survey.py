@@ -27,6 +27,7 @@ from reconciler.state.faults import in_words, is_refusal, refused, unreachable
 from reconciler.state.ownership import Ownership
 from reconciler.verify.cut import At, Cuts, up_to
 from reconciler.verify.known_syncs import known_syncs
+from reconciler.verify.pairing import is_of_another
 from reconciler.verify.slices import Bounds
 
 _TIMEOUT = 10.0
@@ -240,7 +241,8 @@ class Survey:
     ) -> Found:
         spec = self._spec
         source, target = sides
-        records = self._records([place for place in places if target.knows(place.remote, place.partition)])
+        known = [place for place in places if target.knows(place.remote, place.partition)]
+        records, shared = self._records(known, sides)
         compacts = {
             "source": self._compacted(spec.source, {place.topic for place in places}),
             "target": self._compacted(spec.target, {place.remote for place, _ in records.items()}),
@@ -267,6 +269,7 @@ class Survey:
                     one,
                     source_compacts=place.topic in compacts["source"],
                     target_compacts=place.remote in compacts["target"],
+                    is_shared=place in shared,
                     copied_to=copied if cut is None else one.copied_to,
                 )
                 bounds.append(one if one.is_identical else _with_sync(one, syncs.get(number, ()), self._wanted.since))
@@ -296,14 +299,31 @@ class Survey:
         has_first = copy == 0 and since is None and not flow.start.moves(place.topic)
         return replace(one, has_first=has_first)
 
-    def _records(self, places: Sequence[Place]) -> dict[Place, CopyRecord | None]:
-        """Return what is recorded of copies; read after their ends, so that it speaks of all that stands below them."""
+    def _records(
+        self, places: Sequence[Place], sides: tuple[_Side, _Side]
+    ) -> tuple[dict[Place, CopyRecord | None], set[Place]]:
+        """Return what is recorded of copies, and which of them other flows fill as well.
+
+        It is read after their ends, so that it speaks of all that stands below them.
+        """
+        source, target = sides
+        name = self._spec.flow.name
         copies = Copies(self._spec.target)
         try:
             copies.refresh()
-            return {place: copies.get(self._spec.flow.name, place.remote, place.partition) for place in places}
+            records = {place: copies.get(name, place.remote, place.partition) for place in places}
+            shared = {
+                place
+                for place in places
+                if place.offsets == "translated"
+                and any(
+                    is_of_another(one, source.id_of(place.topic), target.id_of(place.remote))
+                    for one in copies.of_others(name, place.remote, place.partition).values()
+                )
+            }
         finally:
             copies.close()
+        return records, shared
 
     def _positions(self, places: Sequence[Place]) -> dict[Number, int]:
         """Return up to where the source is copied, as the flow's group says; empty where it says nothing."""

@@ -32,7 +32,7 @@ from reconciler.replicator.wire import (
     error_name,
     stable_ends,
 )
-from reconciler.verify.begin import Log, find_pair
+from reconciler.verify.begin import Log, NoBeginning, find_pair
 from reconciler.verify.compaction import Compaction
 from reconciler.verify.comparer import Comparer
 from reconciler.verify.doubts import Doubts, Look
@@ -156,7 +156,7 @@ class _Partition:
         target = Log(self._target, sides.target, number, bounds.target_end, True)
         try:
             await find_pair(source, target, bounds, self._progress)
-        except (ConnectionLost, ErrorCode, UnreadableBatch) as error:
+        except (ConnectionLost, ErrorCode, UnreadableBatch, NoBeginning) as error:
             where = f"{self._source.cluster.where} and {self._target.cluster.where}, {bounds.remote}/{number}"
             raise Failed(_problem(error, where, self._target.cluster)) from None
 
@@ -168,7 +168,7 @@ class _Partition:
         source.expired, target.expired = progress.source_expired, progress.target_expired
         terms = Terms(
             *(bounds.is_identical, bounds.record, bounds.copied_to, bounds.source_end),
-            *(bounds.repeats, bounds.source_compacts, bounds.target_compacts),
+            *(bounds.repeats, bounds.source_compacts, bounds.target_compacts, bounds.is_shared),
         )
         compaction = Compaction.from_json(progress.compaction)
         comparer = Comparer(source, target, terms, progress.findings, compaction, progress.moved)
@@ -337,4 +337,7 @@ def _problem(error: Exception, where: str, cluster: Cluster) -> Problem:
         return Problem("AB609", where, f"cannot be read: {error}", f"grant READ and DESCRIBE, and {_REMEDY}")
     if isinstance(error, UnreadableBatch):
         return Problem("AB609", where, f"cannot be read: {error}", "it may be whole at another replica")
+    if isinstance(error, NoBeginning):
+        remedy = "let the flows fill topics of their own (policy)"
+        return Problem("AB609", where, f"cannot be compared: {error}", remedy)
     return Problem("AB609", where, f"cannot be compared: {type(error).__name__}: {error}", _REMEDY)

@@ -25,7 +25,7 @@ from tests.contract.kafka import create, delete, delete_records, set_config
 from tests.contract.test_task_gaps import transact
 from tests.contract.test_task_letters import LARGE, flow_spec, send
 from tests.contract.test_task_repeating import repeating
-from tests.contract.test_task_translated import make, translated
+from tests.contract.test_task_translated import into, make, translated
 from tests.support.copying import REMOTE, copy, fill, log_end, spec_of
 
 MODES = ("identical", "translated")
@@ -246,6 +246,27 @@ def test_repeated_records_of_an_at_least_once_flow_are_counted(
     assert (found.told, found.counts.records, found.counts.repeated) == ([], 4, 2)
     (found,) = verified(translated(source, target, topic_name))
     assert [(one.kind, one.records) for one in found.told] == [("duplicate", 2)]
+
+
+def test_a_copy_that_several_flows_fill_holds_the_records_of_each(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topic_name: str
+) -> None:
+    make(source_cluster, target_cluster, [])
+    originals = [f"{topic_name}-{number}" for number in (1, 2)]
+    for topic in originals:
+        create(source_cluster, topic)
+    create(target_cluster, topic_name, 1, REMOTE)
+    specs = [into(translated(source, target, topic), topic_name) for topic in originals]
+    for count in (300, 500):
+        for number, topic in enumerate(originals):
+            fill(source_cluster, topic, count, age=number * HOUR_MS)
+            copy(into(translated(source, target, topic), topic_name))
+    for spec in specs:
+        (found,) = verified(spec)
+        assert (found.told, found.counts.records, found.counts.others) == ([], 800, 800)
+    send(target_cluster, topic_name, b"foreign")
+    (found,) = verified(specs[0])
+    assert (found.told, found.counts.others) == ([], 801)
 
 
 def test_recorded_shifted_runs_are_followed_and_others_told(

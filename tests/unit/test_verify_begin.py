@@ -10,7 +10,7 @@ import pytest
 from reconciler.model.runs import CopyRecord
 from reconciler.replicator.rewrite import Kept, kept
 from reconciler.replicator.wire import EARLIEST
-from reconciler.verify.begin import Log, find_pair
+from reconciler.verify.begin import Log, NoBeginning, find_pair
 from reconciler.verify.slices import Bounds, Progress
 from tests.support.batches import Content, batch, some
 
@@ -72,3 +72,10 @@ def test_a_copy_of_which_all_is_deleted_at_the_source_is_no_stranger() -> None:
     # What should be there of what the source still has.
     for copied_to in (21, None):
         assert begun(source, target, copied_to=copied_to, **ends).findings.by_kind == {"unrelated": 1}
+
+
+def test_a_copy_that_other_flows_fill_is_no_stranger_where_nothing_tells() -> None:
+    source, target = FakeLog(RECORDS[20:], 20), FakeLog(RECORDS[:10])
+    ends = {"source_first": 20, "source_end": 30, "target_end": 10}
+    with pytest.raises(NoBeginning):
+        begun(source, target, is_shared=True, **ends)

@@ -1,0 +1,73 @@
+"""What records of the target are that do not stand where the source's next ones do: stray, or as they may be. Pure."""
+
+from __future__ import annotations
+
+from reconciler.model.verification import Counts, Difference
+from reconciler.replicator.rewrite import Kept
+from reconciler.verify.looking import WINDOWS
+from reconciler.verify.pairing import Terms
+from reconciler.verify.side import Content, Side, content
+
+# So many of the records that the target lacked last are known when they come after all.
+_REMEMBERED = WINDOWS[1]
+
+
+class Strays:
+    """Judges such records, one after the other.
+
+    Args:
+        source: the original's side.
+        target: the copy's side.
+        terms: how they belong together.
+        counts: what is no difference goes there.
+    """
+
+    def __init__(self, source: Side, target: Side, terms: Terms, counts: Counts) -> None:
+        self._source = source
+        self._target = target
+        self._terms = terms
+        self._counts = counts
+        self._missed: list[Content] = []
+
+    def missed(self, record: Kept) -> None:
+        """Take note of a record of the source that the target lacks."""
+        self._missed = [*self._missed[-_REMEMBERED:], content(record)]
+
+    def judge(self, record: Kept, may_be_compacted: bool) -> Difference | None:
+        """Count a record that may stand there, or return what is wrong with it.
+
+        Args:
+            record: the next one of the target, which is not taken yet.
+            may_be_compacted: whether a compacted source may lack it.
+
+        Raises:
+            NeedMore: more must be read first.
+        """
+        counts, terms, place = self._counts, self._terms, self._source.next
+        later, before = self._later(record), self._source.went_by(record)
+        if terms.repeats and before is not None:
+            counts.repeated += 1
+        elif content(record) in self._missed:
+            return Difference("order", place, record.offset, "it stands later than at the source")
+        elif later is not None:
+            return Difference("order", later, record.offset, "it stands earlier than at the source")
+        elif before is not None:
+            return Difference("duplicate", before, record.offset, "it stands at the target once more")
+        elif terms.is_shared:
+            counts.others += 1
+        elif may_be_compacted and terms.source_compacts:
+            counts.compacted_source += 1
+        else:
+            return Difference("extra", place, record.offset, "the source does not have it")
+        return None
+
+    def _later(self, record: Kept) -> int | None:
+        """Return where a record stands a little further on at the source.
+
+        Where either side may lack records, a swapped pair beside a gap is known by what follows.
+        """
+        if not self._terms.has_gaps:
+            return None
+        same = content(record)
+        ahead = [one.offset for one in self._source.window(WINDOWS[0]) if content(one) == same]
+        return ahead[0] if ahead else None
