@@ -16,11 +16,11 @@ from reconciler.verify.align import align, are_swapped
 from reconciler.verify.compaction import Compaction
 from reconciler.verify.describe import may_be_one, what_differs
 from reconciler.verify.looking import WINDOWS, Approach
-from reconciler.verify.pairing import Places, Terms, go_on_alike, hold_the_same, in_words
+from reconciler.verify.pairing import Places, Terms, changed_pairs, go_on_alike, hold_the_same, in_words
 from reconciler.verify.side import NeedMore, Side, Unreadable, content
 from reconciler.verify.strays import Strays
 
-Wanted = Literal["", "meeting", "keys"]
+Wanted = Literal["", "meeting", "keys", "repeat"]
 
 _SMALL = WINDOWS[1]
 # So often both logs are read ahead without having the same record in between; then they are strangers.
@@ -40,6 +40,7 @@ class Comparer:
 
     Attributes:
         places: where records should stand.
+        strays: judges records of the target that are not the next ones of the source; told when it was looked back.
         compaction: as above.
         meeting: offsets at both sides from which both go on alike, while one of them is not reached; compaction has
             taken what stands before them. It may be set before it begins.
@@ -74,7 +75,7 @@ class Comparer:
         self.failed_meetings, self._is_apart = 0, False
         self.wanted: Wanted = ""
         self._approach: Approach | None = None
-        self._strays = Strays(source, target, terms, findings.counts)
+        self.strays = Strays(source, target, terms, findings.counts)
         self._mind_end()
 
     def advance(self) -> Side | None:
@@ -197,6 +198,8 @@ class Comparer:
         is_blind = self._blind and (not self._terms.has_gaps or may_be_one(original, copy))
         if self._terms.repeats and self.source.went_by(copy) is not None:
             self._surplus(copy, may_be_compacted=True)
+        elif what_differs(original, copy) and self.strays.is_to_be_looked_for(copy):
+            self.wanted = "repeat"
         elif is_blind or not what_differs(original, copy):
             # No shift makes them equal; or they are the same, written in another way.
             self._blind = max(0, self._blind - 1)
@@ -242,7 +245,7 @@ class Comparer:
         if before == after and sorted(map(content, ours)) == sorted(map(content, theirs)):
             self._reordered(before, f"{before} records stand in another order")
             return
-        pairs = self._pairs(ours, theirs)
+        pairs = changed_pairs(ours, theirs, self._terms.has_gaps)
         for original, copy in zip(ours[:pairs], theirs[:pairs], strict=True):
             self._changed(original, copy)
         if self._terms.has_gaps:
@@ -251,21 +254,11 @@ class Comparer:
         # With identical offsets compaction leaves holes, and moves nothing.
         for original in ours[pairs:]:
             self._lacking(original, may_be_compacted=False, behind=behind)
-        for copy in theirs[pairs:]:
+        # Behind a stray record repeated ones may follow: each is looked for.
+        count = max(1, pairs) if self.strays.looks_back else after
+        for copy in theirs[pairs:count]:
             self._surplus(copy, may_be_compacted=False, behind=behind)
         self._move(distance)
-
-    def _pairs(self, source: Sequence[Kept], target: Sequence[Kept]) -> int:
-        """Return how many of the first records are the same ones, changed."""
-        count = min(len(source), len(target))
-        if not self._terms.has_gaps:
-            return count
-        # Where records are missing as well, another one of its key may hold the same.
-        is_gap = len(source) != len(target)
-        for at in range(count):
-            if not may_be_one(source[at], target[at]) or (is_gap and source[at].rest == target[at].rest):
-                return at
-        return count
 
     def _come_together(self, meeting: tuple[int, int]) -> None:
         """Take the next record before the place from which both go on alike: one was changed, or has no other."""
@@ -307,7 +300,7 @@ class Comparer:
             return
         compacts = may_be_compacted and self._terms.target_compacts
         replaced = self.compaction.lacks(record, place) if compacts else None
-        self._strays.missed(record)
+        self.strays.missed(record)
         if replaced is not None:
             self._counts.compacted_target += replaced
             if self.compaction.is_full:
@@ -317,7 +310,7 @@ class Comparer:
 
     def _surplus(self, record: Kept, may_be_compacted: bool, behind: str = "") -> None:
         """Take the next record of the target, which the source does not have there."""
-        stray = self._strays.judge(record, may_be_compacted)
+        stray = self.strays.judge(record, may_be_compacted)
         self.target.take()
         if stray is not None:
             self._tell(stray.kind, stray.source, stray.target, f"{stray.what}{behind}")
@@ -331,7 +324,9 @@ class Comparer:
             place = places.of(self.source.end if original is None else original.offset)
             if self._mind_expired(place, self.target.end if copy is None else copy.offset):
                 return True
-        if copy is not None:
+        if copy is not None and self.source.went_by(copy) is None and self.strays.is_to_be_looked_for(copy):
+            self.wanted = "repeat"
+        elif copy is not None:
             self._surplus(copy, may_be_compacted=True)
         elif original is not None and (
             self._terms.identical or (copied_to is not None and original.offset < copied_to)

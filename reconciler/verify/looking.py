@@ -1,4 +1,4 @@
-"""Looks that reach further than comparing does: how far off both sides go on alike, and what becomes of keys. Pure.
+"""Looks that reach further than comparing does: where both sides go on alike, what is repeated, what keys become. Pure.
 
 `comparer` says which of them it wants, `work` hands in what `feed` reads. They take from sides of their own, so that
 the ones that are compared stay where they are.
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from reconciler.replicator.rewrite import Kept
 from reconciler.verify.align import align
 from reconciler.verify.describe import Identity, identity, may_be_one
+from reconciler.verify.pairing import go_on_alike
 from reconciler.verify.side import NeedMore, Side, Unreadable, content
 
 # How far is looked ahead for where both go on alike: a little, and more where that is not enough.
@@ -120,6 +121,67 @@ class Approach:
                 if len(rows) < size or rows[-1].offset >= until:
                     return side, {identity(one): one.offset for one in rows if one.offset < until}
         return self._target, {}
+
+
+class Repeat:
+    """Finds how far the target repeats what it has already, as a flow does that goes on where it last said it was.
+
+    Args:
+        source: from where on the first of the repeated records may stand, to where it is compared.
+        target: from the first of them on.
+
+    Attributes:
+        records: how many are repeated.
+        end: target offset behind the last of them.
+    """
+
+    def __init__(self, source: Side, target: Side) -> None:
+        self.records = 0
+        self.end = target.next
+        self._source = source
+        self._target = target
+        # Whether the first of them is found; and whether a record like it is that goes on otherwise.
+        self._is_found = self._is_alone = False
+
+    def advance(self) -> Side | None:
+        """Look as far as what was read allows; return the side of which more must be read, or None at the end."""
+        while True:
+            try:
+                while self._goes_on():
+                    pass
+            except NeedMore as need:
+                return need.side
+            except Unreadable as fault:
+                if fault.side is self._target or self._is_found:
+                    return None
+                fault.side.drop(fault.batch)
+            else:
+                return None
+
+    def _goes_on(self) -> bool:
+        original, copy = self._source.head(), self._target.head()
+        if copy is None:
+            return False
+        is_same = original is not None and content(original) == content(copy)
+        if self._is_found:
+            if is_same:
+                self._source.take()
+                self._take()
+            return is_same
+        if original is None:
+            if self._is_alone:
+                self._take()
+            return False
+        if is_same:
+            self._is_found = go_on_alike(self._source.window(WINDOWS[0]), self._target.window(WINDOWS[0]))
+            self._is_alone = True
+        if not self._is_found:
+            self._source.take()
+        return True
+
+    def _take(self) -> None:
+        self.end = self._target.take().offset + 1
+        self.records += 1
 
 
 class Scan:

@@ -9,6 +9,7 @@ from reconciler.model.runs import CopyRecord, Runs
 from reconciler.replicator.batch import CODEC_BITS, Batch
 from reconciler.replicator.place import differ
 from reconciler.replicator.rewrite import Kept
+from reconciler.verify.describe import may_be_one
 from reconciler.verify.side import content
 
 # So many records in a row are the same where two logs go on alike.
@@ -112,6 +113,24 @@ def hold_the_same(ours: Batch, theirs: Batch) -> bool:
     if ours.is_log_append_time:
         return ours.max_timestamp == theirs.max_timestamp and ours.body == theirs.body
     return ours.base_timestamp == theirs.base_timestamp and ours.body == theirs.body
+
+
+def changed_pairs(source: Sequence[Kept], target: Sequence[Kept], has_gaps: bool) -> int:
+    """Return how many of the first records of two rows are the same ones, changed.
+
+    Args:
+        source: what stands there before the place from which both go on alike.
+        target: likewise.
+        has_gaps: whether either side may lack records as well; then another one of its key may hold the same.
+    """
+    count = min(len(source), len(target))
+    if not has_gaps:
+        return count
+    is_gap = len(source) != len(target)
+    for at in range(count):
+        if not may_be_one(source[at], target[at]) or (is_gap and source[at].rest == target[at].rest):
+            return at
+    return count
 
 
 def go_on_alike(source: Sequence[Kept], target: Sequence[Kept]) -> bool:

@@ -8,19 +8,17 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Iterable
-from functools import cached_property
-from itertools import chain, islice, takewhile
+from itertools import islice, takewhile
 
 from reconciler.replicator.batch import Batch
 from reconciler.replicator.rewrite import Kept, kept
 from reconciler.replicator.visible import Gap
+from reconciler.verify.past import Past
 
 # So much is read in advance.
 _BUFFER_BYTES = 16 * 2**20
 # So much is decoded in advance, at most.
 _WINDOW_BYTES = 64 * 2**20
-# What went by is kept for telling a repeated record from a foreign one.
-_PAST_BYTES = 8 * 2**20
 
 Content = tuple[int, bytes]
 
@@ -71,10 +69,8 @@ class Side:
         self._whole: deque[Batch] = deque()
         self._records: deque[Kept] = deque()
         self._bytes = 0
-        # Batches that have gone by, and those that are decoded and have not.
-        self._past: deque[_Past] = deque()
-        self._ahead: deque[_Past] = deque()
-        self._past_bytes = 0
+        # What went by is kept for telling a repeated record from a foreign one.
+        self._past = Past()
 
     # --- what is read -------------------------------------------------------------------------------------------------
 
@@ -133,7 +129,7 @@ class Side:
         """Take the batch that `whole` returned."""
         batch = self._whole.popleft()
         self._bytes -= batch.size
-        self._keep(batch)
+        self._past.add(batch, self.next)
         self.next = batch.next_offset
 
     def head(self) -> Kept | None:
@@ -213,6 +209,11 @@ class Side:
         self.next = max(self.next, offset)
         return count
 
+    def leap(self, offset: int) -> None:
+        """Leave everything below an offset out, read or not: it was looked at elsewhere."""
+        self.skip(offset)
+        self.next, self.read_to = max(self.next, offset), max(self.read_to, offset)
+
     def drop(self, batch: Batch) -> None:
         """Leave a batch out that cannot be decoded; it is the next that is not."""
         assert self._whole[0] is batch, "only the next batch can have been refused"
@@ -231,44 +232,11 @@ class Side:
             raise Unreadable(self, batch, str(error)) from None
         self._whole.popleft()
         self._bytes -= batch.size
-        self._keep(batch)
+        self._past.add(batch, self.next)
         self._records.extend(record for record in records if record.offset >= self.next)
 
     # --- what went by -------------------------------------------------------------------------------------------------
 
-    def _keep(self, batch: Batch) -> None:
-        self._ahead.append(_Past(batch))
-        # What is decoded far ahead pushes nothing out before it has gone by itself.
-        while self._ahead and self._ahead[0].end <= self.next:
-            past = self._ahead.popleft()
-            self._past.append(past)
-            self._past_bytes += past.size
-        while self._past_bytes > _PAST_BYTES and len(self._past) > 1:
-            self._past_bytes -= self._past.popleft().size
-
     def went_by(self, record: Kept) -> int | None:
         """Return at which offset a record that carries the same was taken not long ago; None if none was."""
-        wanted = content(record)
-        for past in chain(reversed(self._ahead), reversed(self._past)):
-            found = past.places.get(wanted)
-            if found is not None and found < self.next:
-                return found
-        return None
-
-
-class _Past:
-    """A batch that went by; it is decoded when somebody asks for the first time."""
-
-    def __init__(self, batch: Batch) -> None:
-        self.size, self.end = batch.size, batch.next_offset
-        self._batch = batch
-
-    @cached_property
-    def places(self) -> dict[Content, int]:
-        """The offsets of its records by what they carry, of equal ones the first."""
-        found: dict[Content, int] = {}
-        # It may have been equal as it is, undecoded; then nobody can tell what it holds.
-        with contextlib.suppress(ValueError):
-            for record in kept(self._batch):
-                found.setdefault(content(record), record.offset)
-        return found
+        return self._past.find(record, self.next)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from reconciler.model.verification import Counts, Difference
 from reconciler.replicator.rewrite import Kept
-from reconciler.verify.looking import WINDOWS
+from reconciler.verify.looking import WINDOWS, Repeat
 from reconciler.verify.pairing import Terms
 from reconciler.verify.side import Content, Side, content
 
 # So many of the records that the target lacked last are known when they come after all.
 _REMEMBERED = WINDOWS[1]
+# So often it is looked further back for a record that is not known, and in vain.
+_MOST_LOOKS = 16
 
 
 class Strays:
@@ -28,6 +30,34 @@ class Strays:
         self._terms = terms
         self._counts = counts
         self._missed: list[Content] = []
+        # For which record of the target it was looked back last, and how often in vain.
+        self._looked_for, self._looks = -1, 0
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether records that are not known may be repeated ones that went by long ago."""
+        return self._terms.repeats and self._looks < _MOST_LOOKS
+
+    def is_to_be_looked_for(self, record: Kept) -> bool:
+        """Tell whether it is to be looked further back for the next record of the target: once, as it is not known.
+
+        Raises:
+            NeedMore: more must be read first.
+        """
+        if not self.looks_back or record.offset == self._looked_for:
+            return False
+        if content(record) in map(content, self._source.window(WINDOWS[0])):
+            return False
+        self._looked_for = record.offset
+        return True
+
+    def looked_back(self, found: Repeat | None) -> None:
+        """Leave out what the target repeats, after it was looked for; None where the source had nothing to look at."""
+        if found is not None and found.records:
+            self._counts.repeated += found.records
+            self._target.leap(found.end)
+        elif found is not None:
+            self._looks += 1
 
     def missed(self, record: Kept) -> None:
         """Take note of a record of the source that the target lacks."""

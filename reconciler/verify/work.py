@@ -37,7 +37,7 @@ from reconciler.verify.compaction import Compaction
 from reconciler.verify.comparer import Comparer
 from reconciler.verify.doubts import Doubts, Look
 from reconciler.verify.feed import Feed
-from reconciler.verify.looking import Meeting, Scan
+from reconciler.verify.looking import Meeting, Repeat, Scan
 from reconciler.verify.pairing import Terms
 from reconciler.verify.side import Side
 from reconciler.verify.slices import Bounds, Progress
@@ -179,6 +179,8 @@ class _Partition:
                     is_late = await self._advance(comparer, feeds, until)
                 if comparer.wanted == "meeting":
                     await self._meet(sides, comparer, quota)
+                elif comparer.wanted == "repeat":
+                    await self._look_back(sides, comparer, quota)
                 elif comparer.wanted == "keys":
                     await self._look_at_keys(sides, comparer, quota)
                 else:
@@ -220,6 +222,29 @@ class _Partition:
         await self._look(topics, one, sides, quota)
         comparer.met(one.found)
 
+    async def _look_back(self, topics: _Sides, comparer: Comparer, quota: Quota) -> None:
+        """Find out how far the target repeats records that are not remembered any more."""
+        source, target = comparer.source, comparer.target
+        stamp = target.window(1)[0].timestamp
+        # Where a record's time is not known, it may stand anywhere.
+        first = await self._at_time(topics, stamp) if stamp >= 0 else 0
+        if not 0 <= first < source.next:
+            comparer.strays.looked_back(None)
+            return
+        first = max(first, self._bounds.source_first)
+        sides = [Side(source.name, first, source.next), Side(target.name, target.next, target.end)]
+        one = Repeat(*sides)
+        await self._look(topics, one, sides, quota)
+        comparer.strays.looked_back(one)
+
+    async def _at_time(self, topics: _Sides, stamp: int) -> int:
+        """Return the first offset of the source with a time, in ms; -1 for none."""
+        wire, topic, number = self._source, topics.source, self._bounds.partition
+        try:
+            return await wire.offset(topic.partitions[number].node, topic.name, number, stamp)
+        except (ConnectionLost, ErrorCode) as error:
+            raise Failed(_problem(error, f"{wire.cluster.where}, {topic.name}/{number}", wire.cluster)) from None
+
     async def _look_at_keys(self, topics: _Sides, comparer: Comparer, quota: Quota) -> None:
         """Find out what has become of what a compacted target lacks, and tell what is lost."""
         first, behind = self._bounds.target_first, comparer.target.next
@@ -242,7 +267,7 @@ class _Partition:
             await self._look(topics, Scan(side, see), (side,), quota)
             at = end
 
-    async def _look(self, topics: _Sides, taker: Meeting | Scan, sides: Sequence[Side], quota: Quota) -> None:
+    async def _look(self, topics: _Sides, taker: Meeting | Repeat | Scan, sides: Sequence[Side], quota: Quota) -> None:
         async with self._reading(topics, sides, quota) as feeds:
             while (side := taker.advance()) is not None:
                 feed = feeds[side.name]

@@ -18,7 +18,7 @@ from reconciler.model.verification import Findings
 from reconciler.replicator.pace import Quota
 from reconciler.state.copies import Copies
 from reconciler.state.journal import COPIES, Journal
-from reconciler.verify import work
+from reconciler.verify import past, work
 from reconciler.verify.slices import Bounds, Progress
 from reconciler.verify.survey import Survey, Wanted
 from tests.contract.kafka import create, delete, delete_records, set_config
@@ -246,6 +246,26 @@ def test_repeated_records_of_an_at_least_once_flow_are_counted(
     assert (found.told, found.counts.records, found.counts.repeated) == ([], 4, 2)
     (found,) = verified(translated(source, target, topic_name))
     assert [(one.kind, one.records) for one in found.told] == [("duplicate", 2)]
+
+
+def test_repeated_records_may_have_gone_by_long_ago(
+    source_cluster: EmbeddedCluster,
+    target_cluster: EmbeddedCluster,
+    source: Cluster,
+    target: Cluster,
+    topic_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(past, "_RECORDS", 100)
+    make(source_cluster, target_cluster, [topic_name])
+    remote = f"east.{topic_name}"
+    write(source_cluster, topic_name, range(30_000), "v")
+    for numbers in (range(25_000), range(1_000, 28_000), range(27_990, 28_000), range(40_000, 40_001)):
+        write(target_cluster, remote, numbers, "v")
+    write(target_cluster, remote, range(20_000, 30_000), "v")
+    (found,) = verified(repeating(source, target, topic_name))
+    assert [(one.kind, one.source, one.records) for one in found.told] == [("extra", 28_000, 1)]
+    assert (found.counts.records, found.counts.repeated) == (30_000, 24_000 + 10 + 8_000)
 
 
 def test_a_copy_that_several_flows_fill_holds_the_records_of_each(

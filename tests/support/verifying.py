@@ -14,7 +14,7 @@ from reconciler.replicator.visible import Gap
 from reconciler.verify.compaction import Compaction
 from reconciler.verify.comparer import Comparer
 from reconciler.verify.doubts import Doubts, Look
-from reconciler.verify.looking import Meeting, Scan
+from reconciler.verify.looking import Meeting, Repeat, Scan
 from reconciler.verify.pairing import Terms
 from reconciler.verify.side import Side
 from tests.support.batches import NONE, Content, build
@@ -74,6 +74,11 @@ def compare(
             far = Meeting(*further)
             _feed(far, further, logs, at_once)
             one.met(far.found)
+        elif one.wanted == "repeat":
+            back = Side("source", _start(source), sides[0].next), Side("target", sides[1].next, sides[1].end)
+            again = Repeat(*back)
+            _feed(again, back, logs, at_once)
+            one.strays.looked_back(again)
         elif one.wanted == "keys":
             _look_at_keys(Doubts(one.compaction, first, sides[1].next, one.judged), later, found, at_once)
             one.compaction = Compaction()
@@ -95,7 +100,10 @@ def _look_at_keys(doubts: Doubts, logs: Mapping[str, Sequence[Batch | Gap]], fou
 
 
 def _feed(
-    taker: Comparer | Meeting | Scan, sides: Sequence[Side], logs: Mapping[str, Sequence[Batch | Gap]], at_once: int
+    taker: Comparer | Meeting | Repeat | Scan,
+    sides: Sequence[Side],
+    logs: Mapping[str, Sequence[Batch | Gap]],
+    at_once: int,
 ) -> None:
     """Hand in what is wanted, of what stands from where the sides were read."""
     left = {side.name: [one for one in logs[side.name] if _behind(one) > side.read_to] for side in sides}

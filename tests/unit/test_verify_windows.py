@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.model.runs import Run, Runs
 from reconciler.model.verification import Findings
-from reconciler.replicator.batch import HEADER_SIZE
+from reconciler.replicator.batch import HEADER_SIZE, Batch
+from reconciler.replicator.rewrite import kept
 from reconciler.replicator.split import split
-from reconciler.verify import comparer, side
+from reconciler.verify import comparer, past, side
 from reconciler.verify.comparer import Comparer
 from reconciler.verify.side import Side
-from tests.support.batches import Content, build, some
+from tests.support.batches import Content, batch, build, some
 from tests.support.verifying import IDENTICAL, TRANSLATED, Log, compare, log, shifted
 
 REPEATS = replace(TRANSLATED, repeats=True)
@@ -34,9 +37,47 @@ def test_what_is_repeated_may_be_longer_than_any_window(monkeypatch: pytest.Monk
     assert (found.told, found.counts.records, found.counts.repeated) == ([], 600, length)
 
 
+@pytest.mark.parametrize("repeated_from", [0, 130], ids=["from the first", "from the middle"])
+@pytest.mark.parametrize("upto", [300, 600], ids=["and more follows", "at the end"])
+def test_what_is_repeated_may_have_gone_by_long_ago(
+    monkeypatch: pytest.MonkeyPatch, repeated_from: int, upto: int
+) -> None:
+    monkeypatch.setattr(past, "_RECORDS", 20)
+    monkeypatch.setattr(comparer, "WINDOWS", (8, 16, 32))
+    records = some(600)
+    copies = [*records[:upto], *records[repeated_from:]]
+    found = compare(cut(records, 10), cut(copies, 30), replace(REPEATS, copied_to=600), at_once=8)
+    assert (found.told, found.counts.records, found.counts.repeated) == ([], 600, upto - repeated_from)
+    # One after the other, and a foreign record in between, as far as a window shows.
+    copies = [*records[:upto], records[50], *records[50:90], Content(1, b"x", b"foreign"), *records[upto - 20 :]]
+    found = compare(cut(records, 10), cut(copies, 30), replace(REPEATS, copied_to=600), at_once=8)
+    assert (found.by_kind, found.counts.records, found.counts.repeated) == ({"extra": 1}, 600, 1 + 40 + 20)
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=60), st.integers(1, 5), st.integers(1, 20), st.data())
+def test_what_went_by_is_known_with_its_last_place(
+    values: list[int], size: int, bound: int, data: st.DataObject
+) -> None:
+    """Whatever is asked in between, and however much is decoded ahead."""
+    rows = [Content(1, b"k", b"%d" % value) for value in values]
+    batches = [one for one in cut(rows, size) if isinstance(one, Batch)]
+    wanted = {value: kept(batch(Content(1, b"k", b"%d" % value)))[0] for value in range(10)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(past, "_RECORDS", bound)
+        known, taken = past.Past(), 0
+        for one in batches:
+            known.add(one, taken)
+            taken = data.draw(st.integers(taken, one.next_offset))
+            for value in data.draw(st.lists(st.integers(0, 9), max_size=3)):
+                at = known.find(wanted[value], taken)
+                assert at is None or (at < taken and values[at] == value)
+                near = [place for place in range(max(0, taken - bound + size), taken) if values[place] == value]
+                assert not near or (at is not None and at >= near[-1] - size)
+
+
 def test_what_is_decoded_ahead_does_not_hide_what_went_by(monkeypatch: pytest.MonkeyPatch) -> None:
     records = some(900)
-    monkeypatch.setattr(side, "_PAST_BYTES", len(build(records[:10])))
+    monkeypatch.setattr(past, "_BYTES", len(build(records[:10])))
     copies = [*records[:305], records[300], *records[305:]]
     terms = replace(TRANSLATED, copied_to=900, source_compacts=True)
     found = compare(cut(records, 10), cut(copies, 10), terms, at_once=60)
