@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from reconciler.model.datacenter import Spark
@@ -137,19 +138,28 @@ class Verify:
         self._watcher.warn(Problem("AB330", "", text, ""))
 
     def _look(self) -> None:
-        """Look at the flows of which nothing is known yet."""
+        """Look at the flows of which nothing is known yet, and again at those of which not all could be seen."""
         for name, spec in self._specs.items():
-            if name in self._flows:
+            kept = self._flows.get(name, FlowState())
+            for problem in kept.warnings:
+                self._watcher.warn(problem)
+            if name in self._flows and not kept.unseen:
                 continue
             self._watcher.phase(f"looking at {spec.flow.source} and {spec.flow.target}")
+            warnings = list(kept.warnings)
             try:
-                found = Survey(spec, self._options.wanted, self._watcher.warn).look()
+                found = Survey(spec, self._options.wanted, partial(self._warn_once, warnings)).look()
             except AnabranchError as error:
                 self._unseen += error.problems
                 continue
             partitions = [(bounds, Progress.begin(bounds)) for bounds in found.bounds]
-            state = FlowState(partitions, list(found.without), list(found.unreadable), list(found.notices))
-            self._flows[name] = state
+            seen = FlowState(partitions, list(found.without), list(found.unreadable), list(found.notices), warnings)
+            self._flows[name] = kept.with_more(seen)
+
+    def _warn_once(self, told: list[Problem], problem: Problem) -> None:
+        if problem not in told:
+            told.append(problem)
+            self._watcher.warn(problem)
 
     def _compare(self, jobs: Jobs, slots: int) -> None:
         self._watcher.phase("comparing")

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,22 @@ class FlowState:
         without: partitions that have no copy.
         unseen: why others could not be looked at.
         notices: what is to be known of it.
+        warnings: what makes the comparison say less.
     """
 
     partitions: list[tuple[Bounds, Progress]] = field(default_factory=list)
     without: list[Place] = field(default_factory=list)
     unseen: list[Problem] = field(default_factory=list)
     notices: list[Problem] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
+
+    def with_more(self, seen: FlowState) -> FlowState:
+        """Return this with the partitions of a later look that it does not have; what is compared keeps its ends."""
+        known = {(bounds.topic, bounds.partition) for bounds, _ in self.partitions}
+        known |= {(place.topic, place.partition) for place in self.without}
+        more = [one for one in seen.partitions if (one[0].topic, one[0].partition) not in known]
+        without = [place for place in seen.without if (place.topic, place.partition) not in known]
+        return replace(seen, partitions=[*self.partitions, *more], without=[*self.without, *without])
 
 
 class Resume:
@@ -100,12 +110,14 @@ def _value(flow: FlowState) -> dict[str, Any]:
         "without": [list(place) for place in flow.without],
         "unseen": [asdict(problem) for problem in flow.unseen],
         "notices": [asdict(problem) for problem in flow.notices],
+        "warnings": [asdict(problem) for problem in flow.warnings],
     }
 
 
 def _flow_state(value: dict[str, Any]) -> FlowState:
     partitions = [(Bounds.from_json(bounds), Progress.from_json(progress)) for bounds, progress in value["partitions"]]
     without = [Place(*place) for place in value["without"]]
-    # A file of an older release has no notices.
-    unseen, notices = ([Problem(**one) for one in value.get(name, ())] for name in ("unseen", "notices"))
-    return FlowState(partitions, without, unseen, notices)
+    # A file of an older release has no notices, or no warnings.
+    names = ("unseen", "notices", "warnings")
+    unseen, notices, warnings = ([Problem(**one) for one in value.get(name, ())] for name in names)
+    return FlowState(partitions, without, unseen, notices, warnings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,48 @@ def test_a_flow_that_cannot_be_looked_at_is_told_and_looked_at_the_next_time(tmp
     found, _ = verify(tmp_path, flows=FLOWS[1:])
     assert (found.unseen, found.partitions) == ((SILENT,), ())
     assert json.loads((tmp_path / "progress.json").read_text()) == kept
+
+
+def test_what_could_not_be_seen_is_looked_at_again_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leaderless = Problem("AB609", "cluster west, east.orders/1", "cannot be read: it has no leader", "")
+    users = (Place("users", 0, "east.users"),)
+    looks = [
+        Found((bounds(0),), users, (leaderless,)),
+        Found((replace(bounds(0), source_end=200), bounds(1)), (*users, Place("users", 1, "east.users")), ()),
+    ]
+    monkeypatch.setattr(FakeSurvey, "look", lambda _: looks.pop(0))
+    found, _ = verify(tmp_path)
+    assert (found.failures, {one.topic: one.partition for one in found.partitions}) == (
+        (leaderless,),
+        {"orders": 0, "users": 0},
+    )
+    # What is compared keeps its ends, and nothing is there twice.
+    for _ in range(2):
+        found, _ = verify(tmp_path)
+        assert found.failures == ()
+        assert [(one.topic, one.partition, one.source_range[1]) for one in found.partitions] == [
+            ("orders", 0, 100),
+            ("orders", 1, 100),
+            ("users", 0, 0),
+            ("users", 1, 0),
+        ]
+    assert looks == []
+
+
+def test_what_makes_it_say_less_is_told_again_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Unsure(FakeSurvey):
+        def __init__(self, spec: FlowSpec, wanted: Wanted, warn: Callable[[Problem], None]) -> None:
+            super().__init__(spec, wanted, warn)
+            warn(Problem("AB612", "topic orders", "cleanup.policy is not told", ""))
+
+    monkeypatch.setattr(drive, "Survey", Unsure)
+    for _ in range(2):
+        verify(tmp_path)
+        assert capsys.readouterr().out.count("AB612") == 1
 
 
 def test_spark_that_fails_ends_it_with_what_is_done_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
