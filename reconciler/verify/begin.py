@@ -5,20 +5,24 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import partial
 
 from reconciler.model.verification import Difference
 from reconciler.replicator.batch import UnreadableBatch
+from reconciler.replicator.pace import Quota
 from reconciler.replicator.reading import read
 from reconciler.replicator.rewrite import Kept, kept
 from reconciler.replicator.split import split
 from reconciler.replicator.visible import Gap, sift
-from reconciler.replicator.wire import EARLIEST, ErrorCode, TopicInfo, Wire
+from reconciler.replicator.wire import EARLIEST, LATEST, ErrorCode, FetchAnswer, Loop, TopicInfo, Wire, stable_ends
 from reconciler.verify.align import align
+from reconciler.verify.patience import newest, patiently, room
 from reconciler.verify.side import content
 from reconciler.verify.slices import Bounds, Progress
 
 _OUT_OF_RANGE = 1
+_NOT_LEADER = 6
 _RECORDS = 4096
 _BYTES = 8 * 2**20
 
@@ -27,36 +31,42 @@ class NoBeginning(Exception):
     """Nothing tells where a copy begins that other flows fill, too."""
 
 
-class Log(NamedTuple):
+@dataclass
+class Log:
     """One side's log of one partition, up to where it counts.
 
     Attributes:
+        loop: to sleep on.
         wire: to its cluster.
-        topic: as the cluster describes it.
+        topic: as the cluster describes it; looked at anew when its leader moves.
         partition: its number.
         end: offset behind what counts.
         committed: whether only committed records count.
+        quota: what may be read in a second.
     """
 
+    loop: Loop
     wire: Wire
     topic: TopicInfo
     partition: int
     end: int
     committed: bool
+    quota: Quota
 
     async def records(self, offset: int) -> list[Kept]:
         """Return what follows from an offset on: some thousand records, or some megabytes.
 
         Raises:
-            ConnectionLost: no answer.
+            ConnectionLost: no answer, for a while.
             ErrorCode: the broker refuses.
             UnreadableBatch: a batch cannot be read.
         """
         found: list[Kept] = []
         size = 0
         while offset < self.end and len(found) < _RECORDS and size < _BYTES:
+            await room(self.loop, self.quota)
             try:
-                answer = await read(self.wire, self.topic, self.partition, offset, committed=self.committed, wait_ms=0)
+                answer = await patiently(self.loop, partial(self._read, offset), self._look_who_leads)
             except ErrorCode as error:
                 first = await self.at_time(EARLIEST)
                 if error.code != _OUT_OF_RANGE or first <= offset:
@@ -64,6 +74,7 @@ class Log(NamedTuple):
                 # Deleted meanwhile.
                 offset = first
                 continue
+            self.quota.spend(len(answer.records))
             before = offset
             for item in sift(split(answer.records), offset, answer.aborted):
                 if isinstance(item, Gap):
@@ -80,8 +91,30 @@ class Log(NamedTuple):
 
     async def at_time(self, timestamp: int) -> int:
         """Return the first offset of a time in ms, or -1; errors are those of `records`."""
+        return await patiently(self.loop, partial(self._offset, timestamp), self._look_who_leads)
+
+    async def readable_to(self) -> int:
+        """Return up to where it can be read by now; errors are those of `records`."""
+        if not self.committed:
+            return await self.at_time(LATEST)
+        return await patiently(self.loop, self._stable_end, self._look_who_leads)
+
+    async def _read(self, offset: int) -> FetchAnswer:
+        return await read(self.wire, self.topic, self.partition, offset, committed=self.committed, wait_ms=0)
+
+    async def _offset(self, timestamp: int) -> int:
         leader = self.topic.partitions[self.partition]
         return await self.wire.offset(leader.node, self.topic.name, self.partition, timestamp)
+
+    async def _stable_end(self) -> int:
+        place = self.topic.name, self.partition
+        end = (await stable_ends(self.wire, self.topic.partitions[self.partition].node, [place])).get(place)
+        if end is None:
+            raise ErrorCode(_NOT_LEADER)
+        return end
+
+    async def _look_who_leads(self) -> None:
+        self.topic = await newest(self.wire, self.topic)
 
 
 async def find_pair(source: Log, target: Log, bounds: Bounds, progress: Progress) -> None:

@@ -146,9 +146,9 @@ class Verify:
             if name in self._flows and not kept.unseen:
                 continue
             self._watcher.phase(f"looking at {spec.flow.source} and {spec.flow.target}")
-            warnings = list(kept.warnings)
+            warnings, rate = list(kept.warnings), self._options.rate
             try:
-                found = Survey(spec, self._options.wanted, partial(self._warn_once, warnings)).look()
+                found = Survey(spec, self._options.wanted, partial(self._warn_once, warnings), rate).look()
             except AnabranchError as error:
                 self._unseen += error.problems
                 continue
@@ -226,6 +226,10 @@ class Verify:
             for number, value in zip(numbers, answer, strict=True):
                 if value is not None:
                     progress = Progress.from_json(value)
+                    before = partitions[number][1]
+                    if (progress.source, progress.target) != (before.source, before.target):
+                        # It has got further: this is another trouble.
+                        self._tries[name, number] = 0
                     self._tries[name, number] += progress.failure is not None
                     if progress.failure is not None and self._tries[name, number] < _MOST_TRIES:
                         progress.failure = None

@@ -8,19 +8,15 @@ from reconciler.replicator.pace import Quota
 from reconciler.replicator.split import split
 from reconciler.replicator.visible import sift
 from reconciler.replicator.wire import EARLIEST, Bell, ConnectionLost, ErrorCode, FetchAsk, Loop, TopicInfo, Wire
+from reconciler.verify.patience import PATIENCE, RETRY, is_passing, newest
 from reconciler.verify.side import Side
 
 _BYTES = 8 * 2**20
 _WAIT_MS = 200
 _IDLE = 0.2
-# How long leaders may be away.
-_PATIENCE = 20.0
-_RETRY = 0.2
 # How long a log may show nothing of what it held when the comparison began.
 _STANDSTILL = 30.0
 _OUT_OF_RANGE = 1
-# Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes: the leader has moved, or is moving.
-_PASSING = frozenset({3, 5, 6, 9, 74, 75, 76, 78, 100, 103})
 
 
 class Feed:
@@ -71,7 +67,8 @@ class Feed:
             while not self.stopped:
                 side = self._side
                 if self.jumped is not None or side.read_to >= side.limit or side.is_full:
-                    self._moved = time.monotonic()
+                    # Nobody asks meanwhile, so nobody answers.
+                    self._moved = self._answered = time.monotonic()
                     await self.room.wait(_IDLE)
                 elif pause := quota.pause(time.monotonic()):
                     await self._loop.sleep(min(pause, _IDLE))
@@ -88,19 +85,10 @@ class Feed:
             await self._fetch(quota)
             self._answered = time.monotonic()
         except (ConnectionLost, ErrorCode) as error:
-            lasts = time.monotonic() - self._answered > _PATIENCE
-            if lasts or (isinstance(error, ErrorCode) and error.code not in _PASSING):
+            if time.monotonic() - self._answered > PATIENCE or not is_passing(error):
                 raise
-            await self._look_who_leads()
-
-    async def _look_who_leads(self) -> None:
-        await self._loop.sleep(_RETRY)
-        try:
-            found = (await self._wire.topics([self._topic.name]))[self._topic.name]
-        except ConnectionLost:
-            return
-        if not found.error and found.topic_id == self._topic.topic_id:
-            self._topic = found
+            await self._loop.sleep(RETRY)
+            self._topic = await newest(self._wire, self._topic)
 
     async def _fetch(self, quota: Quota) -> None:
         side, leader = self._side, self._topic.partitions[self._partition]

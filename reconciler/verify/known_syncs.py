@@ -6,20 +6,30 @@ from collections import defaultdict
 
 from reconciler.replicator import syncs
 from reconciler.replicator.batch import UnreadableBatch
+from reconciler.replicator.pace import Quota
 from reconciler.replicator.reading import read
 from reconciler.replicator.split import split
 from reconciler.replicator.visible import Gap, sift
-from reconciler.replicator.wire import EARLIEST, ErrorCode, Wire, stable_ends
+from reconciler.replicator.wire import EARLIEST, ErrorCode, Loop, Wire, stable_ends
+from reconciler.verify.patience import room
 
 # Of each partition so many are enough to find one near any place.
 _MOST = 1_000
 _NOT_ALLOWED = 29
 
 
-async def known_syncs(wire: Wire, topic: str) -> dict[tuple[str, int], tuple[tuple[int, int], ...]]:
+async def known_syncs(
+    loop: Loop, wire: Wire, topic: str, quota: Quota
+) -> dict[tuple[str, int], tuple[tuple[int, int], ...]]:
     """Return, by original topic and partition, source and target offsets of some records, in the order of the log.
 
     Empty where there is no such topic, or nobody leads it: it only helps to begin.
+
+    Args:
+        loop: to sleep on.
+        wire: to the target.
+        topic: of the offset syncs.
+        quota: what may be read in a second.
 
     Raises:
         ConnectionLost: no answer.
@@ -35,7 +45,9 @@ async def known_syncs(wire: Wire, topic: str) -> dict[tuple[str, int], tuple[tup
     at = await wire.offset(leader.node, topic, 0, EARLIEST)
     found: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
     while at < end:
+        await room(loop, quota)
         answer = await read(wire, info, 0, at, committed=True, wait_ms=0)
+        quota.spend(len(answer.records))
         before = at
         try:
             for item in sift(split(answer.records), before, answer.aborted):

@@ -5,7 +5,7 @@ The target is asked before the source, so that the source holds all that the tar
 
 from __future__ import annotations
 
-from collections import defaultdict
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,24 +19,26 @@ from reconciler.model.names import lease_group, syncs_topic
 from reconciler.model.runs import CopyRecord
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator import discover
+from reconciler.replicator.pace import Quota
 from reconciler.replicator.place import Place, differ
-from reconciler.replicator.wire import EARLIEST, LATEST, ConnectionLost, ErrorCode, Loop, TopicInfo, Wire, stable_ends
+from reconciler.replicator.wire import ConnectionLost, ErrorCode, Loop, Wire
 from reconciler.state import clients
 from reconciler.state.copies import Copies
 from reconciler.state.faults import in_words, is_refusal, refused, unreachable
 from reconciler.state.ownership import Ownership
 from reconciler.verify.cut import At, Cuts, up_to
+from reconciler.verify.ends import Ends, Number
 from reconciler.verify.known_syncs import known_syncs
 from reconciler.verify.pairing import is_of_another
+from reconciler.verify.patience import PATIENCE, RETRY, patiently
 from reconciler.verify.slices import Bounds
 
 _TIMEOUT = 10.0
-_PAUSE = 0.002
 _UNKNOWN_TOPIC = 3
 _NOT_ALLOWED = 29
+# Kafka's error codes: the coordinator of a group begins, or has moved.
+_NOT_YET = (14, 15, 16)
 _NOTHING = CopyRecord(None, None)
-
-Number = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -76,61 +78,6 @@ class Found:
     notices: tuple[Problem, ...] = ()
 
 
-class _Side:
-    """Where the partitions of some topics of one cluster begin and end."""
-
-    def __init__(self, loop: Loop, wire: Wire) -> None:
-        self._loop = loop
-        self._wire = wire
-        self.topics: dict[str, TopicInfo] = {}
-        self.first: dict[Number, int] = {}
-        self.end: dict[Number, int] = {}
-        self.since: dict[Number, int] = {}
-
-    async def look(self, places: Collection[Number], uncommitted: Collection[Number], since: int | None) -> None:
-        """Ask for all of them; what is missing, or has no leader, is left out.
-
-        Args:
-            places: topics and numbers.
-            uncommitted: those of which uncommitted records count, too.
-            since: a time whose first offsets are wanted.
-
-        Raises:
-            ConnectionLost: no answer.
-            ErrorCode: the cluster refuses.
-        """
-        self.topics = await self._wire.topics(sorted({topic for topic, _ in places}))
-        by_node: dict[int, list[Number]] = defaultdict(list)
-        for topic, number in places:
-            leader = self.topics[topic].partitions.get(number)
-            if not self.topics[topic].error and leader is not None and not leader.error:
-                by_node[leader.node].append((topic, number))
-        for node, numbers in by_node.items():
-            self.end |= await stable_ends(self._wire, node, numbers)
-            # Whoever asks at the same time is in one request.
-            asks = [partial(self._note, self.first, node, one, EARLIEST) for one in numbers]
-            asks += [partial(self._note, self.end, node, one, LATEST) for one in numbers if one in uncommitted]
-            if since is not None:
-                asks += [partial(self._note, self.since, node, one, since) for one in numbers]
-            jobs = [self._loop.spawn(ask) for ask in asks]
-            while not all(job.is_done for job in jobs):
-                await self._loop.sleep(_PAUSE)
-            for job in jobs:
-                job.raise_failure()
-
-    async def _note(self, into: dict[Number, int], node: int, place: Number, which: int) -> None:
-        into[place] = await self._wire.offset(node, *place, which)
-
-    def id_of(self, topic: str) -> str | None:
-        """Return a topic's id as text; None where the brokers have none."""
-        found = self.topics[topic].topic_id
-        return None if found is None else str(found)
-
-    def knows(self, topic: str, number: int) -> bool:
-        """Tell whether it was told where a partition begins and ends."""
-        return (topic, number) in self.first and (topic, number) in self.end
-
-
 class Survey:
     """Looks at both clusters of a flow.
 
@@ -138,9 +85,13 @@ class Survey:
         spec: the flow.
         wanted: which part of it.
         warn: told what could not be asked and makes the comparison say less.
+        rate: bytes per second that are read at most; None means no limit.
     """
 
-    def __init__(self, spec: FlowSpec, wanted: Wanted, warn: Callable[[Problem], None]) -> None:
+    def __init__(
+        self, spec: FlowSpec, wanted: Wanted, warn: Callable[[Problem], None], rate: float | None = None
+    ) -> None:
+        self._quota = Quota(rate)
         self._spec = spec
         self._wanted = wanted
         self._warn = warn
@@ -169,8 +120,8 @@ class Survey:
         wires: list[Wire] = []
         try:
             wires = [Wire(loop, cluster, "anabranch-verify", _TIMEOUT) for cluster in (spec.source, spec.target)]
-            source, target = (_Side(loop, wire) for wire in wires)
-            loop.run(lambda: self._ask(wires[1], places, (source, target), syncs))
+            source, target = (Ends(loop, wire) for wire in wires)
+            loop.run(lambda: self._ask(loop, wires[1], places, (source, target), syncs))
         finally:
             for wire in wires:
                 wire.close()
@@ -199,9 +150,10 @@ class Survey:
 
     async def _ask(
         self,
+        loop: Loop,
         wire: Wire,
         places: Sequence[Place],
-        sides: tuple[_Side, _Side],
+        sides: tuple[Ends, Ends],
         syncs: dict[Number, tuple[tuple[int, int], ...]],
     ) -> None:
         source, target = sides
@@ -211,7 +163,7 @@ class Survey:
             remotes = [(place.remote, place.partition) for place in places]
             await target.look(remotes, (), None)
             if any(place.offsets == "translated" for place in places):
-                syncs |= await self._syncs(wire)
+                syncs |= await patiently(loop, partial(self._syncs, loop, wire))
         except (ConnectionLost, ErrorCode) as error:
             raise unreachable(self._spec.target, error) from None
         try:
@@ -219,11 +171,11 @@ class Survey:
         except (ConnectionLost, ErrorCode) as error:
             raise unreachable(self._spec.source, error) from None
 
-    async def _syncs(self, wire: Wire) -> dict[Number, tuple[tuple[int, int], ...]]:
+    async def _syncs(self, loop: Loop, wire: Wire) -> dict[Number, tuple[tuple[int, int], ...]]:
         """Return what offset syncs tell; they only help to begin, so who may not read them is told so and goes on."""
         topic = syncs_topic(self._spec.flow.source)
         try:
-            return await known_syncs(wire, topic)
+            return await known_syncs(loop, wire, topic, self._quota)
         except ErrorCode as error:
             if error.code != _NOT_ALLOWED:
                 raise
@@ -235,7 +187,7 @@ class Survey:
     def _found(
         self,
         places: Mapping[Place, At | None],
-        sides: tuple[_Side, _Side],
+        sides: tuple[Ends, Ends],
         copied_to: Mapping[Number, int],
         syncs: Mapping[Number, tuple[tuple[int, int], ...]],
     ) -> Found:
@@ -275,7 +227,7 @@ class Survey:
                 bounds.append(one if one.is_identical else _with_sync(one, syncs.get(number, ()), self._wanted.since))
         return Found(tuple(bounds), tuple(without), tuple(unreadable))
 
-    def _bounds(self, place: Place, sides: tuple[_Side, _Side], record: CopyRecord | None, cut: At | None) -> Bounds:
+    def _bounds(self, place: Place, sides: tuple[Ends, Ends], record: CopyRecord | None, cut: At | None) -> Bounds:
         source, target = sides
         flow, number = self._spec.flow, place.partition
         source_id, target_id = source.id_of(place.topic), target.id_of(place.remote)
@@ -300,7 +252,7 @@ class Survey:
         return replace(one, has_first=has_first)
 
     def _records(
-        self, places: Sequence[Place], sides: tuple[_Side, _Side]
+        self, places: Sequence[Place], sides: tuple[Ends, Ends]
     ) -> tuple[dict[Place, CopyRecord | None], set[Place]]:
         """Return what is recorded of copies, and which of them other flows fill as well.
 
@@ -331,9 +283,8 @@ class Survey:
             return {}
         group = lease_group(self._spec.topology, self._spec.flow.name)
         admin = clients.make(AdminClient, self._spec.target)
-        asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)], request_timeout=_TIMEOUT)
         try:
-            answer = asked[group].result()
+            answer = self._offsets(admin, group)
         except KafkaException as error:
             why = _why(self._spec.target, error.args[0], "DESCRIBE", f"group {group}")
             what = f"group {group} does not tell what is copied: {why}"
@@ -341,6 +292,18 @@ class Survey:
             self._warn(Problem("AB612", self._spec.target.where, what, remedy))
             return {}
         return {(one.topic, one.partition): one.offset for one in answer.topic_partitions or () if one.offset >= 0}
+
+    def _offsets(self, admin: AdminClient, group: str) -> ConsumerGroupTopicPartitions:
+        """Return what a group has committed, however long its coordinator takes to begin."""
+        began = time.monotonic()
+        while True:
+            asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)], request_timeout=_TIMEOUT)
+            try:
+                return asked[group].result()
+            except KafkaException as error:
+                if error.args[0].code() not in _NOT_YET or time.monotonic() - began > PATIENCE:
+                    raise
+            time.sleep(RETRY)
 
     def _compacted(self, cluster: Cluster, topics: Collection[str]) -> set[str]:
         """Return which topics are compacted."""

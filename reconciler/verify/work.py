@@ -23,14 +23,12 @@ from reconciler.replicator.pace import Quota
 from reconciler.replicator.place import differ
 from reconciler.replicator.rewrite import Kept
 from reconciler.replicator.wire import (
-    LATEST,
     ConnectionLost,
     ErrorCode,
     Loop,
     TopicInfo,
     Wire,
     error_name,
-    stable_ends,
 )
 from reconciler.verify.begin import Log, NoBeginning, find_pair
 from reconciler.verify.compaction import Compaction
@@ -39,13 +37,13 @@ from reconciler.verify.doubts import Doubts, Look
 from reconciler.verify.feed import Feed
 from reconciler.verify.looking import Meeting, Repeat, Scan
 from reconciler.verify.pairing import Terms
+from reconciler.verify.patience import PASSING, patiently
 from reconciler.verify.side import Side
 from reconciler.verify.slices import Bounds, Progress
 
 _REQUEST_TIMEOUT = 15.0
 _WAIT = 0.5
 _PAUSE = 0.002
-_NOT_LEADER = 6
 # A log may go on while it is looked at; so often it is asked where it ends.
 _MOST_ENDS = 3
 _REMEDY = "run it again"
@@ -138,27 +136,35 @@ class _Partition:
         progress = self._progress
         try:
             sides = _Sides(
-                await _described(self._source, self._bounds.topic, self._bounds.partition, self._bounds.source_id),
-                await _described(self._target, self._bounds.remote, self._bounds.partition, self._bounds.target_id),
+                await _described(
+                    self._loop, self._source, self._bounds.topic, self._bounds.partition, self._bounds.source_id
+                ),
+                await _described(
+                    self._loop, self._target, self._bounds.remote, self._bounds.partition, self._bounds.target_id
+                ),
             )
             while not progress.is_done:
                 if not progress.is_paired:
-                    await self._pair(sides)
+                    await self._pair(sides, quota)
                 elif await self._compare(sides, until, quota):
                     break
         except Failed as error:
             progress.failure = error.problem
 
-    async def _pair(self, sides: _Sides) -> None:
+    async def _pair(self, sides: _Sides, quota: Quota) -> None:
         bounds = self._bounds
-        number = bounds.partition
-        source = Log(self._source, sides.source, number, bounds.source_end, bounds.committed)
-        target = Log(self._target, sides.target, number, bounds.target_end, True)
+        source, target = (self._log(sides, name, quota) for name in ("source", "target"))
         try:
             await find_pair(source, target, bounds, self._progress)
         except (ConnectionLost, ErrorCode, UnreadableBatch, NoBeginning) as error:
-            where = f"{self._source.cluster.where} and {self._target.cluster.where}, {bounds.remote}/{number}"
+            where = f"{self._source.cluster.where} and {self._target.cluster.where}, {bounds.remote}/{bounds.partition}"
             raise Failed(_problem(error, where, self._target.cluster)) from None
+
+    def _log(self, sides: _Sides, name: str, quota: Quota) -> Log:
+        bounds, number = self._bounds, self._bounds.partition
+        if name == "source":
+            return Log(self._loop, self._source, sides.source, number, bounds.source_end, bounds.committed, quota)
+        return Log(self._loop, self._target, sides.target, number, bounds.target_end, True, quota)
 
     async def _compare(self, sides: _Sides, until: float, quota: Quota) -> bool:
         """Compare from where both sides stand; return whether the time is up."""
@@ -227,7 +233,7 @@ class _Partition:
         source, target = comparer.source, comparer.target
         stamp = target.window(1)[0].timestamp
         # Where a record's time is not known, it may stand anywhere.
-        first = await self._at_time(topics, stamp) if stamp >= 0 else 0
+        first = await self._asked(self._log(topics, source.name, quota), stamp) if stamp >= 0 else 0
         if not 0 <= first < source.next:
             comparer.strays.looked_back(None)
             return
@@ -236,14 +242,6 @@ class _Partition:
         one = Repeat(*sides)
         await self._look(topics, one, sides, quota)
         comparer.strays.looked_back(one)
-
-    async def _at_time(self, topics: _Sides, stamp: int) -> int:
-        """Return the first offset of the source with a time, in ms; -1 for none."""
-        wire, topic, number = self._source, topics.source, self._bounds.partition
-        try:
-            return await wire.offset(topic.partitions[number].node, topic.name, number, stamp)
-        except (ConnectionLost, ErrorCode) as error:
-            raise Failed(_problem(error, f"{wire.cluster.where}, {topic.name}/{number}", wire.cluster)) from None
 
     async def _look_at_keys(self, topics: _Sides, comparer: Comparer, quota: Quota) -> None:
         """Find out what has become of what a compacted target lacks, and tell what is lost."""
@@ -260,7 +258,7 @@ class _Partition:
     async def _scan(self, topics: _Sides, look: Look, see: Callable[[Kept], None], quota: Quota) -> None:
         at = look.first
         for _ in range(_MOST_ENDS):
-            end = await self._end_now(topics, look.name) if look.end is None else look.end
+            end = await self._asked(self._log(topics, look.name, quota)) if look.end is None else look.end
             if end <= at:
                 return
             side = Side(look.name, at, end)
@@ -279,20 +277,13 @@ class _Partition:
                     one.room.ring()
                 await self._arrived.wait(_WAIT)
 
-    async def _end_now(self, topics: _Sides, name: str) -> int:
-        """Return up to where a side can be read by now."""
-        number, is_source = self._bounds.partition, name == "source"
-        wire, topic = (self._source, topics.source) if is_source else (self._target, topics.target)
-        node = topic.partitions[number].node
+    async def _asked(self, log: Log, stamp: int | None = None) -> int:
+        """Return the first offset of a time, in ms, or -1 for none; without a time, up to where a log can be read."""
         try:
-            if is_source and not self._bounds.committed:
-                return await wire.offset(node, topic.name, number, LATEST)
-            ends = await stable_ends(wire, node, [(topic.name, number)])
-            if (end := ends.get((topic.name, number))) is None:
-                raise ErrorCode(_NOT_LEADER)
+            return await (log.readable_to() if stamp is None else log.at_time(stamp))
         except (ConnectionLost, ErrorCode) as error:
-            raise Failed(_problem(error, f"{wire.cluster.where}, {topic.name}/{number}", wire.cluster)) from None
-        return end
+            where = f"{log.wire.cluster.where}, {log.topic.name}/{log.partition}"
+            raise Failed(_problem(error, where, log.wire.cluster)) from None
 
     def _raise_trouble(self, feed: Feed, side: Side) -> None:
         if feed.trouble is not None:
@@ -333,15 +324,23 @@ class _Partition:
         return (self._source if side.name == "source" else self._target).cluster
 
 
-async def _described(wire: Wire, topic: str, partition: int, topic_id: str | None) -> TopicInfo:
+async def _described(loop: Loop, wire: Wire, topic: str, partition: int, topic_id: str | None) -> TopicInfo:
     """Return who leads a partition.
 
     Raises:
         Failed: nobody does, or the topic is another than it was.
     """
     where = f"{wire.cluster.where}, {topic}/{partition}"
-    try:
+
+    async def ask() -> TopicInfo:
         found = (await wire.topics([topic]))[topic]
+        leader = found.partitions.get(partition)
+        if not found.error and leader is not None and leader.error in PASSING:
+            raise ErrorCode(leader.error)
+        return found
+
+    try:
+        found = await patiently(loop, ask)
     except (ConnectionLost, ErrorCode) as error:
         raise Failed(_problem(error, where, wire.cluster)) from None
     leader = found.partitions.get(partition)

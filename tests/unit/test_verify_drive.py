@@ -38,7 +38,7 @@ def bounds(partition: int) -> Bounds:
 class FakeSurvey:
     """Three partitions of each flow, and one without a copy; the flow into north cannot be looked at."""
 
-    def __init__(self, spec: FlowSpec, _wanted: Wanted, _warn: object) -> None:
+    def __init__(self, spec: FlowSpec, _wanted: Wanted, _warn: object, _rate: float | None) -> None:
         self._target = spec.target.alias
 
     def look(self) -> Found:
@@ -134,6 +134,22 @@ def test_what_fails_is_tried_again_and_told_when_that_does_not_help(tmp_path: Pa
     assert found.counts.records == 300
 
 
+def test_troubles_in_between_do_not_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(_self: object, _work: object, text: str) -> str:
+        found = []
+        for one in json.loads(text)["slices"]:
+            progress = Progress.from_json(one["progress"])
+            progress.source = progress.target = progress.source + 10
+            progress.is_done = progress.source == 100
+            progress.failure = None if progress.is_done else SILENT
+            found.append(progress.to_json())
+        return json.dumps(found)
+
+    monkeypatch.setattr(FakeJobs, "run", run)
+    found, _ = verify(tmp_path)
+    assert found.failures == ()
+
+
 def test_a_flow_that_cannot_be_looked_at_is_told_and_looked_at_the_next_time(tmp_path: Path) -> None:
     found, _ = verify(tmp_path, flows=FLOWS)
     assert (found.unseen, {one.flow for one in found.partitions}) == ((SILENT,), {"east-west"})
@@ -177,8 +193,8 @@ def test_what_makes_it_say_less_is_told_again_the_next_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Unsure(FakeSurvey):
-        def __init__(self, spec: FlowSpec, wanted: Wanted, warn: Callable[[Problem], None]) -> None:
-            super().__init__(spec, wanted, warn)
+        def __init__(self, spec: FlowSpec, wanted: Wanted, warn: Callable[[Problem], None], rate: float | None) -> None:
+            super().__init__(spec, wanted, warn, rate)
             warn(Problem("AB612", "topic orders", "cleanup.policy is not told", ""))
 
     monkeypatch.setattr(drive, "Survey", Unsure)
