@@ -100,4 +100,8 @@ class Strays:
             return None
         same = content(record)
         ahead = [one.offset for one in self._source.window(WINDOWS[0]) if content(one) == same]
-        return ahead[0] if ahead else None
+        if not ahead:
+            return None
+        # Where the target has it again as often, this is another one, which the source has not any more.
+        again = sum(content(one) == same for one in self._target.window(WINDOWS[1])) - 1
+        return ahead[0] if again < len(ahead) else None

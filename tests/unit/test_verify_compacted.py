@@ -322,3 +322,14 @@ def test_whatever_was_cleaned_a_fault_is_found_at_its_place(
     if history.cannot_be_spared(at):
         found = history.compare(terms, at)
         assert ("missing", at) in [(kind, source) for kind, source, _ in told(found)]
+
+
+def test_one_of_two_equal_records_that_is_compacted_away_is_in_no_other_order() -> None:
+    first, twice, other, last = (Content(at, b"k%d" % at, b"v", ()) for at in range(4))
+    source = [*log([first]), Gap(1, 2), *log([other, twice, last], start=2)]
+    terms = replace(TRANSLATED, copied_to=5, source_compacts=True, target_compacts=True)
+    found = compare(source, log([first, twice, other, twice, last]), terms)
+    assert (found.told, found.counts.records, found.counts.compacted_source) == ([], 4, 1)
+    # One that has only changed its place is told.
+    found = compare(source, log([first, twice, other, last]), terms)
+    assert [one.kind for one in found.told] == ["order"]
