@@ -17,7 +17,7 @@ from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.runs import CopyRecord, Run, Runs
 from reconciler.model.verification import MOST_TOLD, Compared, Counts, Difference, Findings, Sofar, Verification
 from reconciler.replicator.place import Place
-from reconciler.replicator.rewrite import Kept
+from reconciler.replicator.rewrite import Kept, kept
 from reconciler.replicator.varint import signed
 from reconciler.report.verify import summary, verification_json, verification_markdown, verification_text
 from reconciler.report.verify_progress import VerifyProgress
@@ -28,6 +28,7 @@ from reconciler.verify.pairing import Places
 from reconciler.verify.resume import FlowState, Resume
 from reconciler.verify.slices import Bounds, Progress
 from reconciler.verify.survey import Wanted
+from tests.support.batches import Content, batch
 
 RECORD = CopyRecord("a", "b", 3, Runs((Run(5, 2),)), ((7, 9),))
 BOUNDS = Bounds("orders", 1, "east.orders", "translated", None, "b", 0, 10, 3, 15, RECORD, sync=(4, 6))
@@ -241,3 +242,15 @@ def test_options_that_make_no_sense_are_refused(
     )
     assert main(["verify", str(file), "--state-dir", str(tmp_path / "state"), *options]) == 2
     assert words in " ".join(capsys.readouterr().err.replace("│", " ").split())
+
+
+def test_names_of_headers_are_printed_as_what_they_are() -> None:
+    """Whoever produces records chooses them, also to clear a screen, or to write lines of their own."""
+    names = ("\x1b]0;mine\x07\x1b[2J", "a\n  = orders ↔ all the same", "\u202egnirts", "long" * 100, "plain-é")
+    ours = kept(batch(Content(1, None, None, tuple((name, b"1") for name in names))))[0]
+    what = what_differs(ours, kept(batch(Content(1, None, None)))[0])
+    assert what.isprintable()
+    assert "header \\x1b]0;mine\\x07\\x1b[2J is lost" in what
+    assert "header a\\n  = orders ↔ all the same is lost" in what
+    assert f"header {('long' * 100)[:60]}… is lost" in what
+    assert "header plain-é is lost" in what
