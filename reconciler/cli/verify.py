@@ -6,8 +6,9 @@ import os
 import shutil
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,13 +71,12 @@ def verify(
     folder = _folder(state_dir, topology)
     options = Options(folder, wanted, tasks or os.cpu_count() or 1, rate, resume, spark)
     with VerifyProgress(stderr_console()) as progress:
-        watcher = Watcher(_warn, progress.phase, progress.seen)
+        # Whatever a cluster has that does not answer may have any name.
+        looked = (lambda _: None) if unseen else partial(_check_names, named, tuple(target or ()))
+        watcher = Watcher(_warn, progress.phase, progress.seen, looked)
         found = Verify(topology, flows, options, watcher).run()
     shutil.rmtree(folder, ignore_errors=True)
     found = replace(found, unseen=(*unseen, *found.unseen))
-    if (named or target) and flows and not found.partitions and not found.failures:
-        message = "no flow copies such a topic"
-        raise typer.BadParameter(message, param_hint="--target" if target else "--topics")
     print_problems(found.notices, severity="warning")
     _print(found, output)
     _end(found)
@@ -90,6 +90,24 @@ def _named(topics: Sequence[str] | None) -> tuple[str, ...]:
         message = "it names no topic; leave it out to compare all"
         raise typer.BadParameter(message, param_hint="--topics")
     return named
+
+
+def _check_names(originals: Sequence[str], remotes: Sequence[str], known: Collection[tuple[str, str]]) -> None:
+    """Make sure that each name that was given is one of what is compared: whoever misspells one would call it equal.
+
+    Args:
+        originals: what `--topics` names.
+        remotes: what `--target` names.
+        known: originals and their copies.
+
+    Raises:
+        typer.BadParameter: one is not.
+    """
+    for option, names, which in (("--topics", originals, 0), ("--target", remotes, 1)):
+        for name in names:
+            if name not in {one[which] for one in known}:
+                message = f"no flow that is compared copies such a topic: {name}"
+                raise typer.BadParameter(message, param_hint=option)
 
 
 def _folder(state_dir: Path | None, topology: Topology) -> Path:

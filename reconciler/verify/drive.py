@@ -11,7 +11,7 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
@@ -69,11 +69,13 @@ class Watcher:
         warn: what makes the comparison say less.
         phase: what it does now.
         seen: how far it is; called by several threads, one after the other.
+        looked: originals and their copies, once all of them are known and before they are compared; it may raise.
     """
 
     warn: Callable[[Problem], None]
     phase: Callable[[str], None]
     seen: Callable[[Sofar], None]
+    looked: Callable[[Collection[tuple[str, str]]], None] = lambda _: None
 
 
 class Verify:
@@ -119,6 +121,7 @@ class Verify:
         jobs.open()
         try:
             self._look()
+            self._tell_what_is_known()
             self._save(at_once=True)
             left = sum(not progress.is_done for flow in self._flows.values() for _, progress in flow.partitions)
             if left:
@@ -155,6 +158,14 @@ class Verify:
             partitions = [(bounds, Progress.begin(bounds)) for bounds in found.bounds]
             seen = FlowState(partitions, list(found.without), list(found.unreadable), list(found.notices), warnings)
             self._flows[name] = kept.with_more(seen)
+
+    def _tell_what_is_known(self) -> None:
+        flows = self._flows.values()
+        if self._unseen or any(flow.unseen for flow in flows):
+            # What nobody saw may have any name.
+            return
+        known = {(bounds.topic, bounds.remote) for flow in flows for bounds, _ in flow.partitions}
+        self._watcher.looked(known | {(place.topic, place.remote) for flow in flows for place in flow.without})
 
     def _warn_once(self, told: list[Problem], problem: Problem) -> None:
         if problem not in told:

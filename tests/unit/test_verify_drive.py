@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer import BadParameter
 
+from reconciler.cli.verify import _check_names
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem, Unreachable
 from reconciler.model.flow import Flow
@@ -223,3 +226,39 @@ def test_spark_does_not_outlive_a_look_that_fails(tmp_path: Path, monkeypatch: p
     with pytest.raises(KeyboardInterrupt):
         verify(tmp_path)
     assert FakeJobs.words == ["open", "abandon"]
+
+
+def test_who_chooses_topics_hears_which_there_are_before_they_are_compared(tmp_path: Path) -> None:
+    def looked(known: Collection[tuple[str, str]]) -> None:
+        heard.append(set(known))
+        raise refused
+
+    refused = BadParameter("no such topic")
+    heard: list[set[tuple[str, str]]] = []
+    watcher = Watcher(warn=print, phase=lambda _: None, seen=print, looked=looked)
+    kept = tmp_path / "progress.json"
+    with pytest.raises(BadParameter):
+        Verify(TOPOLOGY, FLOWS[:1], Options(tmp_path, resume=kept), watcher).run()
+    assert heard == [{("orders", "east.orders"), ("users", "east.users")}]
+    assert (kept.exists(), FakeJobs.words) == (False, ["open", "abandon"])
+    # What was not seen may have any name.
+    FakeJobs.fails, FakeJobs.calls = 0, Counter()
+    Verify(TOPOLOGY, FLOWS, Options(tmp_path), watcher).run()
+    assert len(heard) == 1
+
+
+@pytest.mark.parametrize(
+    ("topics", "remotes", "wrong"),
+    [
+        (("orders", "user"), (), "user"),
+        ((), ("east.orders", "east.order"), "east.order"),
+        (("orders",), ("orders",), "orders"),
+        (("orders", "users"), ("east.users",), None),
+    ],
+)
+def test_each_name_that_is_chosen_must_be_one_of_a_copy(
+    topics: tuple[str, ...], remotes: tuple[str, ...], wrong: str | None
+) -> None:
+    known = {("orders", "east.orders"), ("users", "east.users")}
+    with pytest.raises(BadParameter, match=f": {wrong}$") if wrong else contextlib.nullcontext():
+        _check_names(topics, remotes, known)
