@@ -55,14 +55,21 @@ class Doubts:
 
     def before(self) -> Look | None:
         """Return where to look for what tombstones delete; None if there are none."""
-        places = [one.target for one in self._open.values() if one.is_tombstone]
-        return Look("target", self._first, max(places)) if places else None
+        # Where a copy has offsets of its own, where a record should stand is known to be no earlier than that. Of its
+        # key none that the source has came behind it so far: what is there is older.
+        has_tombstones = any(one.is_tombstone for one in self._open.values())
+        return Look("target", self._first, self._behind) if has_tombstones else None
 
     def stood_before(self, record: Kept) -> None:
-        """Take a record of the target that stands before those that it lacks."""
+        """Take a record of the target that stands in what was compared."""
         key = digest(record)
         found = self._open.get(key) if key is not None else None
-        if key is not None and found is not None and found.is_tombstone and record.offset < found.target:
+        if key is None or found is None or not found.is_tombstone:
+            return
+        if is_tombstone(record):
+            # An older one has deleted what stood before it.
+            self._deleted.pop(key, None)
+        else:
             self._deleted[key] = record.offset
 
     def behind(self) -> Look:

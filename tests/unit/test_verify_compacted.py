@@ -207,6 +207,18 @@ def test_a_lost_tombstone_is_no_compaction_while_what_it_deletes_is_there(terms:
     assert compare(source, cleaned(records, {7}), terms, now=(source, now), ends=(10, 10)).told == []
 
 
+def test_a_lost_tombstone_is_told_also_where_the_source_has_cleaned_and_nothing_else_is_there() -> None:
+    """Where it should stand is not known then, but that what it deletes lives on at the target."""
+    tombstone = replace(TEN[0], timestamp=START + 1, value=None)
+    source, copy = [Gap(0, 1), *log([tombstone], start=1)], log([TEN[0]])
+    found = compare(source, copy, both(TRANSLATED, 2), ends=(2, 1))
+    assert [one.kind for one in found.told] == ["missing"]
+    assert "still has what this tombstone deletes, at offset 0" in found.told[0].what
+    # An older tombstone is nothing that lives on.
+    older = log([TEN[0], replace(tombstone, timestamp=START, headers=(("older", b""),))])
+    assert compare(source, older, both(TRANSLATED, 2), ends=(2, 2)).told == []
+
+
 # --- any log, cleaned anyhow ------------------------------------------------------------------------------------------
 
 
@@ -243,9 +255,9 @@ class History:
         one = self.records[number]
         if any(later.key == one.key for later in self.records[number + 1 :]) or number not in self.source[1]:
             return False
-        return one.value is not None or any(
-            self.records[n].key == one.key for n in self.target[0] & self.target[1] if n < number
-        )
+        # A tombstone matters where what it deletes is still there; an older tombstone is nothing to be deleted.
+        before = (self.records[n] for n in self.target[0] & self.target[1] if n < number)
+        return one.value is not None or any(other.key == one.key and other.value is not None for other in before)
 
 
 def held(records: Sequence[Content | None], numbers: set[int], places: dict[int, int]) -> Log:
@@ -273,8 +285,10 @@ def after_cleaning(records: Sequence[Content], end: int, tombstones: int) -> set
 @st.composite
 def histories(draw: st.DrawFn) -> History:
     numbers = draw(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=40))
+    # Two tombstones of a key that differ in nothing but their time may pass for one whose time was changed.
     records = [
-        Content(START + n, b"k%d" % key, b"v%d" % n if is_set else None) for n, (key, is_set) in enumerate(numbers)
+        Content(START + n, b"k%d" % key, b"v%d" % n if is_set else None, () if is_set else ((f"{n}", b""),))
+        for n, (key, is_set) in enumerate(numbers)
     ]
     end = draw(st.integers(1, len(records)))
 
