@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reconciler.replicator import varint
 from reconciler.replicator.batch import Batch
+from reconciler.replicator.parts import parts
 from reconciler.replicator.reading import read
 from reconciler.replicator.rewrite import Kept, kept
 from reconciler.replicator.split import split
@@ -87,38 +87,11 @@ def _is_copy(source: Batch, target: Batch, shift: int) -> bool:
 
 def _what_differs(source: Kept, target: Kept) -> str:
     """Return what of two records differs, in words; nothing where only its encoding does."""
-    (key, value, headers), (our_key, our_value, our_headers) = _parts(source.rest), _parts(target.rest)
+    theirs, ours = parts(source.rest), parts(target.rest)
     differs = {
         "timestamp": source.timestamp != target.timestamp,
-        "key": key != our_key,
-        "value": value != our_value,
-        "headers": headers != our_headers,
+        "key": theirs.key != ours.key,
+        "value": theirs.value != ours.value,
+        "headers": theirs.headers != ours.headers,
     }
     return ", ".join(name for name, is_so in differs.items() if is_so)
-
-
-def _parts(rest: bytes) -> tuple[bytes | None, bytes | None, list[bytes | None]]:
-    """Return key, value, and names and values of headers, as they are: not every producer's names are UTF-8.
-
-    Raises:
-        ValueError: they are not laid out as a record's.
-    """
-    try:
-        key, at = _bytes(rest, 0)
-        value, at = _bytes(rest, at)
-        count, at = varint.read(rest, at)
-        headers: list[bytes | None] = []
-        for _ in range(2 * count):
-            part, at = _bytes(rest, at)
-            headers.append(part)
-    except IndexError:
-        message = "a record ends within a field"
-        raise ValueError(message) from None
-    return key, value, headers
-
-
-def _bytes(data: bytes, at: int) -> tuple[bytes | None, int]:
-    size, at = varint.read(data, at)
-    if at + max(size, 0) > len(data):
-        raise IndexError
-    return (None, at) if size < 0 else (bytes(data[at : at + size]), at + size)

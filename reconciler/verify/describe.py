@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from reconciler.replicator.parts import part, parts
 from reconciler.replicator.rewrite import Kept
 from reconciler.replicator.varint import read
 
@@ -35,23 +36,16 @@ def parsed(record: Kept) -> Record:
     """Return key, value and headers of a record.
 
     Raises:
-        IndexError, ValueError: it is not laid out as records are.
+        ValueError: it is not laid out as records are.
     """
-    key, at = _bytes(record.rest, 0)
-    value, at = _bytes(record.rest, at)
-    count, at = read(record.rest, at)
-    headers: list[Header] = []
-    for _ in range(count):
-        name, at = _bytes(record.rest, at)
-        said, at = _bytes(record.rest, at)
-        headers.append(((name or b"").decode(errors="replace"), said))
-    return Record(key, value, tuple(headers))
+    key, value, headers = parts(record.rest)
+    return Record(key, value, tuple(((name or b"").decode(errors="replace"), said) for name, said in headers))
 
 
 def key_of(record: Kept) -> bytes | None:
     """Return the key of a record; None where it has none, or cannot be read."""
     try:
-        return _bytes(record.rest, 0)[0]
+        return part(record.rest, 0)[0]
     except (IndexError, ValueError):
         return None
 
@@ -71,7 +65,7 @@ def may_be_one(source: Kept, target: Kept) -> bool:
 
 def _key_and_rest(record: Kept) -> tuple[bytes | None, bytes]:
     try:
-        key, at = _bytes(record.rest, 0)
+        key, at = part(record.rest, 0)
     except (IndexError, ValueError):
         return None, record.rest
     return key, record.rest[at:]
@@ -80,20 +74,10 @@ def _key_and_rest(record: Kept) -> tuple[bytes | None, bytes]:
 def is_tombstone(record: Kept) -> bool:
     """Tell whether a record has no value, which says of a compacted topic that its key is gone."""
     try:
-        _, at = _bytes(record.rest, 0)
+        _, at = part(record.rest, 0)
         return read(record.rest, at)[0] < 0
     except (IndexError, ValueError):
         return False
-
-
-def _bytes(data: bytes, at: int) -> tuple[bytes | None, int]:
-    length, at = read(data, at)
-    if length < 0:
-        return None, at
-    if at + length > len(data):
-        message = f"{length} bytes at {at} of {len(data)}"
-        raise ValueError(message)
-    return data[at : at + length], at + length
 
 
 def what_differs(source: Kept, target: Kept) -> str:
@@ -104,7 +88,7 @@ def what_differs(source: Kept, target: Kept) -> str:
     if source.rest != target.rest:
         try:
             ours, theirs = parsed(source), parsed(target)
-        except (IndexError, ValueError):
+        except ValueError:
             said.append(_bytes_differ("bytes", source.rest, target.rest))
         else:
             said += _fields(ours, theirs)
