@@ -11,7 +11,6 @@ from reconciler.replicator.wire import Loop
 Item = TypeVar("Item")
 
 _AT_ONCE = 500
-_PAUSE = 0.005
 
 
 async def in_portions(loop: Loop, items: Sequence[Item], ask: Callable[[Item], Coroutine[Any, Any, None]]) -> None:
@@ -21,8 +20,4 @@ async def in_portions(loop: Loop, items: Sequence[Item], ask: Callable[[Item], C
         Exception: what the first of them has raised, when those that were asked with it have ended.
     """
     for first in range(0, len(items), _AT_ONCE):
-        jobs = [loop.spawn(partial(ask, item)) for item in items[first : first + _AT_ONCE]]
-        while not all(job.is_done for job in jobs):
-            await loop.sleep(_PAUSE)
-        for job in jobs:
-            job.raise_failure()
+        await loop.together(partial(ask, item) for item in items[first : first + _AT_ONCE])

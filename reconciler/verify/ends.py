@@ -11,7 +11,6 @@ from reconciler.replicator.wire import EARLIEST, LATEST, ConnectionLost, ErrorCo
 from reconciler.verify import patience
 from reconciler.verify.patience import PASSING, RETRY, is_passing
 
-_PAUSE = 0.002
 _UNKNOWN_TOPIC = 3
 
 Number = tuple[str, int]
@@ -86,11 +85,7 @@ class Ends:
             asks += [partial(self._note, self.end, node, one, LATEST, left) for one in numbers if one in uncommitted]
             if since is not None:
                 asks += [partial(self._note, self.since, node, one, since, left) for one in numbers]
-            jobs = [self._loop.spawn(ask) for ask in asks]
-            while not all(job.is_done for job in jobs):
-                await self._loop.sleep(_PAUSE)
-            for job in jobs:
-                job.raise_failure()
+            await self._loop.together(asks)
             left |= {one for one in numbers if one not in self.end}
         for one in left:
             # What is half told is not known.

@@ -6,7 +6,7 @@ One thread runs it, and everything here is called from that thread: nothing need
 from __future__ import annotations
 
 import selectors
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
 import kafka.net.selector as library
@@ -21,6 +21,8 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 
 # How often what is ready to run may go before a look at the sockets.
 _TURNS = 4
+# Between two looks whether works that are done together have ended.
+_PAUSE = 0.002
 
 
 def _silent(*_arguments: object, **_options: object) -> None:
@@ -102,6 +104,18 @@ class Loop:
 
         self._net.call_soon(run)
         return Job(future)
+
+    async def together(self, works: Iterable[Work]) -> None:
+        """Do some works side by side: what is asked of a broker at the same time is asked in few requests.
+
+        Raises:
+            Exception: what the first of them has raised, when all have ended.
+        """
+        jobs = [self.spawn(work) for work in works]
+        while not all(job.is_done for job in jobs):
+            await self.sleep(_PAUSE)
+        for job in jobs:
+            job.raise_failure()
 
     def sleep(self, seconds: float) -> Awaitable[None]:
         """Wait without holding up the others."""
