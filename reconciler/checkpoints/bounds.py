@@ -135,19 +135,15 @@ class Asker:
         if not names:
             return {}
         answers = self._client.get().describe_topics(TopicCollection(list(names)), request_timeout=self._seconds)
-        found: dict[str, Topic] = {}
         errors: Refusals = {} if refusals is None else refusals
-        for name, answer in answers.items():
-            try:
-                told = self._answer(name, answer, _NOT_THERE)
-            except TopicRefused as error:
-                errors[name] = error
-                continue
-            if told is not None:
-                found[name] = Topic(_known(told.topic_id), len(told.partitions))
-        if errors and refusals is None:
-            raise together([errors[name] for name in sorted(errors)])
-        return found
+        told = {name: self._answer(name, answer, _NOT_THERE, errors) for name, answer in answers.items()}
+        if refusals is None:
+            _raise(errors)
+        return {
+            name: Topic(_known(found.topic_id), len(found.partitions))
+            for name, found in told.items()
+            if found is not None
+        }
 
     def _asked(self, logs: Collection[Log], spec: OffsetSpec, *, committed: bool = False) -> list[_Answers]:
         """Ask for an offset of each partition, and wait for nothing."""
@@ -166,19 +162,15 @@ class Asker:
         errors: Refusals = {} if refusals is None else refusals
         for answers in asked:
             for place, answer in answers.items():
-                try:
-                    told = self._answer(place.topic, answer, _NOT_THERE | _NO_LEADER)
-                except TopicRefused as error:
-                    errors[place.topic] = error
-                    continue
+                told = self._answer(place.topic, answer, _NOT_THERE | _NO_LEADER, errors)
                 if told is not None:
                     found[place.topic, place.partition] = int(told.offset)
-        if errors and refusals is None:
-            raise together([errors[topic] for topic in sorted(errors)])
+        if refusals is None:
+            _raise(errors)
         return found
 
-    def _answer(self, topic: str, answer: Future[Any], none: Collection[int]) -> Any:
-        """Return an answer; None for errors that say that there is none."""
+    def _answer(self, topic: str, answer: Future[Any], none: Collection[int], refusals: Refusals) -> Any:
+        """Return an answer; None for errors that say that there is none, and where it is refused, which is noted."""
         try:
             # No limit here: the request has one of its own, and ends with a reason.
             return answer.result()
@@ -187,7 +179,8 @@ class Asker:
         if error.code() in none:
             return None
         if is_refusal(error):
-            raise TopicRefused(refused(self._cluster, "DESCRIBE", f"topic {topic}")) from None
+            refusals[topic] = TopicRefused(refused(self._cluster, "DESCRIBE", f"topic {topic}"))
+            return None
         if (client := self._client.client) is not None:
             client.poll(0)
         raise no_connection(self._cluster, error, tuple(self._client.reports.errors)) from None
@@ -195,6 +188,11 @@ class Asker:
     def close(self) -> None:
         """Close the connection."""
         self._client.close()
+
+
+def _raise(refusals: Refusals) -> None:
+    if refusals:
+        raise together([refusals[topic] for topic in sorted(refusals)])
 
 
 def _portions(logs: Sequence[Log]) -> Iterator[Sequence[Log]]:

@@ -58,7 +58,6 @@ class Translator:
     ) -> None:
         self._flow = flow
         self._most = most
-        self._has_source = source is not None
         self._sides = Sides(source, target, flow, seconds, one_by_one=one_by_one)
         reads_committed = flow.isolation_level == "read_committed"
         self._originals = None if source is None else Walker(source, committed=reads_committed, seconds=seconds)
@@ -209,7 +208,7 @@ class Translator:
             return Translated(None, "unknown", why)
         if self._is_identical(log):
             record = self._record(log)
-            if record is None and not self._has_source and self._mode(log[0]) != "identical":
+            if record is None and self._originals is None and self._mode(log[0]) != "identical":
                 return Translated(None, "unknown", self._nothing_tells(log))
             return self._by_record(log, offset, way, record or CopyRecord(None, None))
         found = self._found(log, offset, way)
@@ -255,7 +254,7 @@ class Translator:
         found = record.runs.to_target(offset) if way == "downstream" else record.runs.to_source(offset)
         here, there = self._sides.at_source[log], self._other_side(log, way)[0]
         here = here if way == "downstream" else self._sides.at_target[log]
-        if way == "upstream" and not self._has_source:
+        if way == "upstream" and self._originals is None:
             # Where the copy ends tells up to where the source is copied, and nothing else does.
             copied = record.runs.to_source(here.stable)
             there = Bounds(0, copied, copied)
@@ -319,7 +318,7 @@ class Translator:
     def _nothing_tells(self, log: Log) -> str:
         if self._history.is_behind:
             return f"a transaction in {self._history.topic} is not ended yet; ask again"
-        without = "not known without the source: " if not self._has_source else ""
+        without = "not known without the source: " if self._originals is None else ""
         if not len(self._history.runs(log)):
             return f"{without}no offset sync in {self._history.topic} tells of {log[0]}/{log[1]}"
         if without:

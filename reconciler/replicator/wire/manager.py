@@ -114,7 +114,7 @@ class BulkManager(KafkaConnectionManager):
         is_long = since is not None and time.monotonic() - since >= _CUT_OFF
         return is_long and not any(connection.connected for connection in self._conns.values())
 
-    def is_connected(self, node: int) -> bool:
+    def is_connected(self, node: int | None) -> bool:
         """Tell whether requests to a broker leave at once."""
         connection = self._conns.get(node)
         return connection is not None and connection.connected
@@ -124,10 +124,7 @@ class BulkManager(KafkaConnectionManager):
 
         Of one that is not connected they are those of the broker that was asked first; None before.
         """
-        connection = self._conns.get(node)
-        if connection is not None and connection.connected:
-            return connection.broker_version_data
-        return self.broker_version_data
+        return self._conns[node].broker_version_data if self.is_connected(node) else self.broker_version_data
 
     def throttled(self, node: int) -> float:
         """Return for how many seconds a broker wants to be left alone, 0 when it does not.
