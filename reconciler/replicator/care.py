@@ -7,6 +7,7 @@ the task still says nothing, it is the task that stands still and not the way.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,8 @@ from reconciler.replicator.watchdog import Silence, Watchdog
 from reconciler.state.status import StatusWriter, flush_all
 
 _SAY_EVERY = 1.0
+# Spark answers each question in its virtual machine.
+_CHECK_EVERY = 1.0
 # How long a task may still be silent once the driver's own word was heard: its connections may take that long.
 _GRACE = 15.0
 
@@ -55,7 +58,8 @@ class Care:
         self._begun: dict[str, int] = {}
         self._words: dict[str, _Word] = {}
         self._writers: dict[Cluster, StatusWriter] = {}
-        self._say_at = 0.0
+        self._say_at = self._check_at = -math.inf
+        self._failing: Mapping[str, str] = {}
 
     def look(self, statuses: Sequence[TaskStatus], now: float) -> Mapping[str, str]:
         """Begin anew what has ended or stands still.
@@ -70,7 +74,10 @@ class Care:
         Raises:
             EnvironmentFault: AB320, Spark has ended.
         """
-        failing = dict(self._session.check(now))
+        if now >= self._check_at:
+            self._check_at = now + _CHECK_EVERY
+            self._failing = self._session.check(now)
+        failing = dict(self._failing)
         self._note_begun(now)
         self._hear([status for status in statuses if status.is_held], now)
         silent = self._watchdog.silent([status for status in statuses if not status.is_held], now)
