@@ -57,7 +57,7 @@ _BUILT_IN_VALUES: dict[str, Value] = {
     "quota": None,
     "batch-size": "256KiB",
     "compression": "source",
-    "linger": "5ms",
+    "linger": "8ms",
     "commit-interval": "500ms",
     "dlq": None,
     "tasks": 1,

@@ -22,6 +22,8 @@ LOG_OVERHEAD = 12
 CHECKED_FROM = _PREFIX.size
 HEADER_SIZE = HEADER.size
 MAGIC = 2
+# What the length counts beside the body.
+_BEHIND_LENGTH = HEADER_SIZE - LOG_OVERHEAD
 
 CODEC_BITS = 0x07
 _LOG_APPEND_TIME = 0x08
@@ -132,19 +134,19 @@ class Batch(NamedTuple):
             base_sequence: sequence number of the first record.
             transactional: whether it is written in a transaction.
         """
+        count, body = self.record_count, self.body
         checked = _CHECKED.pack(
             self.attributes & CODEC_BITS | (_TRANSACTIONAL if transactional else 0),
-            self.record_count - 1,
+            count - 1,
             self.base_timestamp,
             self.max_timestamp,
             producer_id,
             producer_epoch,
             base_sequence,
-            self.record_count,
+            count,
         )
-        crc = google_crc32c.extend(google_crc32c.value(checked), self.body)
-        prefix = _PREFIX.pack(0, self.size - LOG_OVERHEAD, -1, MAGIC, crc)
-        return prefix + checked
+        crc = google_crc32c.extend(google_crc32c.value(checked), body)
+        return _PREFIX.pack(0, len(body) + _BEHIND_LENGTH, -1, MAGIC, crc) + checked
 
     def to_bytes(self) -> bytes:
         """Return the batch as it stood in the log."""

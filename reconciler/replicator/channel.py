@@ -11,19 +11,19 @@ opened anew from what the target's log says.
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Iterable
 
 from reconciler.model.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator import reasons
-from reconciler.replicator.batch import Batch
+from reconciler.replicator.batch import HEADER_SIZE, Batch
 from reconciler.replicator.intake import CannotPass, Form, items
+from reconciler.replicator.openings import Openings
 from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.pauses import Pauses
-from reconciler.replicator.place import Place, ReadUpto, Sides, Standing
-from reconciler.replicator.queued import Item, Queue
+from reconciler.replicator.place import Place, ReadUpto, Standing
+from reconciler.replicator.queued import Item
+from reconciler.replicator.singles import one_plain
 from reconciler.replicator.visible import Gap
-from reconciler.replicator.wire import FetchAnswer, ProduceAnswer
+from reconciler.replicator.wire import FetchAnswer, Piece, ProduceAnswer
 
 # Brokers remember the last five batches of a producer, which is what makes a repeat recognisable.
 WINDOW = 5
@@ -38,7 +38,7 @@ _SLOW_ROOM = SLOW_BYTES // 4
 _FORGOTTEN = 5.0
 
 
-class Channel:
+class Channel(Openings):
     """One partition of one flow.
 
     Args:
@@ -50,14 +50,7 @@ class Channel:
             `put_aside` or `not_put_aside`. Without it such a record parks the partition.
 
     Attributes:
-        position: the next source offset to be written; -1 before the first opening.
-        end: the source's last stable offset.
-        fetch_at: the next source offset to be read.
-        opening: counts openings; what belongs to an older one is let in and changes nothing.
         reads_committed: whether records of open and aborted transactions are left out.
-        filling: whether somebody fills a gap now.
-        putting_aside: whether somebody puts a record aside now.
-        behind_since: when the source was first seen to end before the copy, if nothing else went wrong since (seconds).
         lost_at: when an answer was given up last (monotonic seconds).
         filled_offsets: offsets that were filled with markers in this round.
         newest_read: timestamp of the batch read last (ms), and when that was (monotonic seconds).
@@ -75,125 +68,19 @@ class Channel:
         codec: int | None = None,
         refused: Callable[[Channel, Parcel, Reason], None] | None = None,
     ) -> None:
-        self.place = place
+        super().__init__(place)
         self._refused = refused
         self._form = self._whole = Form(batch_size, codec=codec)
         self._at_gap = at_gap
-        self.sides: Sides | None = None
-        self.state = PartitionState.OPENING
-        self.reason: Reason | None = None
-        self.position = self.end = self.fetch_at = -1
-        self.opening = self.filled_offsets = 0
-        self.retry_at = 0.0
+        self.filled_offsets = 0
         self.lost_at = self._answered_at = -math.inf
-        self.busy = self.filling = self.putting_aside = False
-        self.behind_since: float | None = None
         self.newest_read = (-1, 0.0)
-        self.queue = Queue()
-        self.in_flight: deque[Parcel] = deque()
-        self._standing = Standing(-1, -1, -1, -1)
-        self._alone = True
         self._sent_since_gap = QUEUE_BYTES
-        self._pauses = Pauses()
         self.read: ReadUpto | None = None
-        self._blocked: Reason | None = None
-
-    # --- opening -----------------------------------------------------------------------------------------------------
-
-    def open(self, sides: Sides, standing: Standing, lost: Gap | None = None) -> None:
-        """Begin at `standing`, with the first request travelling alone; while paused just note where it is.
-
-        Args:
-            sides: who leads on both sides.
-            standing: where the target's log stands.
-            lost: records that the source deleted before they were copied: a gap to begin with, if that was declared.
-        """
-        if self.state is PartitionState.PAUSED:
-            self.position = standing.position
-            return
-        self.sides = sides
-        self._standing = standing
-        self.position = self.fetch_at = standing.position
-        self.end = max(self.end, self.position)
-        self._alone = True
-        self._blocked = None
-        self.behind_since = None
-        self.state = PartitionState.RUNNING
-        self.reason = None
-        if lost is not None:
-            self.fetch_at = self.queue.push(lost)
-            self._mind_gap()
 
     def leave_out(self, aside: Iterable[int]) -> None:
         """Read past the records at these source offsets, which were put aside."""
         self._form = self._form._replace(without=frozenset(aside))
-
-    def reopen(self, reason: Reason, now: float) -> None:
-        """End this opening for a reason that passes by itself; it is opened anew after a short pause."""
-        self.end_opening(PartitionState.OPENING, reason, now)
-
-    def park(self, reason: Reason, now: float) -> None:
-        """End this opening for a reason that needs somebody; it is tried again after a long pause."""
-        self.end_opening(PartitionState.PARKED, reason, now)
-
-    @property
-    def is_at_work(self) -> bool:
-        """Whether somebody waits for an answer on its behalf."""
-        return bool(self.busy or self.filling or self.in_flight or self.putting_aside)
-
-    def wants_opening(self, now: float) -> bool:
-        """Tell whether it is time to take over."""
-        return (
-            not self.is_at_work
-            and self.state not in (PartitionState.RUNNING, PartitionState.PAUSED)
-            and now >= self.retry_at
-        )
-
-    def end_opening(self, state: PartitionState, reason: Reason, now: float) -> None:
-        """End this opening as a verdict says: parked, or to be opened anew."""
-        self._drop()
-        if self.state is PartitionState.PAUSED:
-            return
-        self.retry_at = now + self._pauses.after(state)
-        self.behind_since = self.behind_since if reason.code == "AB210" else None
-        self.state, self.reason = state, reason
-
-    def _drop(self) -> None:
-        """Forget what was read in this opening, and let no answer count for the next one."""
-        self.opening += 1
-        self.queue.clear()
-        self._blocked = None
-
-    # --- from people -------------------------------------------------------------------------------------------------
-
-    def pause(self) -> None:
-        """Read and send nothing more until `resume`; what is in flight is still answered and counted."""
-        if self.state is PartitionState.PAUSED:
-            return
-        self.state = PartitionState.PAUSED
-        self.reason = None
-        self.queue.clear()
-        self._blocked = None
-        # No fetch answer on its way fits this.
-        self.fetch_at = -1
-
-    def resume(self) -> None:
-        """Go on after a pause, from what the target's log says."""
-        if self.state is PartitionState.PAUSED:
-            self._try_again()
-
-    def retry_now(self) -> None:
-        """Take over anew at once, however long the wait was to be; a paused channel stays paused."""
-        if self.state is not PartitionState.PAUSED:
-            self._try_again()
-
-    def _try_again(self) -> None:
-        self._drop()
-        self._pauses.forget()
-        self.retry_at = 0.0
-        self.behind_since = None
-        self.state = PartitionState.OPENING
-        self.reason = None
 
     # --- from the source ---------------------------------------------------------------------------------------------
 
@@ -241,6 +128,39 @@ class Channel:
             self.read = self.sides.read_upto(self.fetch_at, item.leader_epoch if isinstance(item, Batch) else -1)
         self._mind_gap()
         return queued
+
+    def pass_on(self, data: bytes, piece: Piece, asked_at: int, opening: int, now: float) -> Parcel | None:
+        """Take in one plain batch and send it at once: what `receive` and `send` do where nothing else is to be done.
+
+        Args:
+            data: a fetch answer.
+            piece: what it says of this partition.
+            asked_at: as for `receive`.
+            opening: likewise.
+            now: monotonic seconds.
+
+        Returns:
+            What is in flight now; None where there is more to do, and then nothing was done.
+        """
+        if opening != self.opening or asked_at != self.fetch_at or self.state is not PartitionState.RUNNING:
+            return None
+        if self.queue or self._blocked is not None or not self._form.is_plain or not self._has_room:
+            return None
+        batch = one_plain(data, piece.start, piece.end, self._form.merge)
+        if batch is None or batch.base_offset != asked_at:
+            return None
+        if piece.stable >= 0:
+            self.end = piece.stable
+        self.newest_read = batch.max_timestamp, now
+        self.fetch_at = batch.next_offset
+        if self.sides is not None:
+            self.read = self.sides.read_upto(self.fetch_at, batch.leader_epoch)
+        return self._sent(batch, piece.end - piece.start, now)
+
+    @property
+    def _has_room(self) -> bool:
+        count = len(self.in_flight)
+        return not count or (count < WINDOW and not self._alone)
 
     def _put(self, item: Item) -> int:
         """Queue what was read; return the offset behind it."""
@@ -316,16 +236,18 @@ class Channel:
             small: batches of fewer bytes are merged with others, of whatever number of records they are.
             now: monotonic seconds.
         """
+        batch, size = self.queue.take(self._form.merge, small)
+        return self._sent(self._form.coded(batch), size, now)
+
+    def _sent(self, batch: Batch, size: int, now: float) -> Parcel:
         if not self.in_flight and not self._transactional and now - self._answered_at > _FORGOTTEN:
             self._alone = True
-        batch, size = self.queue.take(self._form.merge, small)
-        batch = self._form.coded(batch)
         self._sent_since_gap += size
-        standing = self._standing
-        head = batch.header(standing.producer_id, standing.producer_epoch, standing.sequence, self._transactional)
-        count, span = batch.record_count, (batch.base_offset, batch.next_offset)
-        times = batch.first_timestamp, batch.max_timestamp
-        parcel = Parcel(self.opening, *span, standing.end, count, *times, batch.size, head, batch.body, batch.parts)
+        end, producer_id, producer_epoch, sequence, _ = standing = self._standing
+        head, body = batch.header(producer_id, producer_epoch, sequence, self._transactional), batch.body
+        count, first, upto = batch.record_count, batch.base_offset, batch.next_offset
+        oldest, newest, whole = batch.first_timestamp, batch.max_timestamp, HEADER_SIZE + len(body)
+        parcel = Parcel(self.opening, first, upto, end, count, oldest, newest, whole, head, body, batch.parts)
         self._standing = standing.behind(count)
         self.in_flight.append(parcel)
         return parcel
@@ -342,14 +264,26 @@ class Channel:
             if parcel.opening == self.opening:
                 self._end_refused(parcel, answer.error, verdict, now)
             return False
-        if parcel.opening != self.opening:
-            return True
+        if parcel.opening == self.opening:
+            self._goes_on(parcel, now)
+        return True
+
+    def stands(self, parcel: Parcel, now: float) -> None:
+        """Take in that `parcel` stands where it must: `answered`, where the answer says no more than that."""
+        if self.in_flight[0] is parcel:
+            self.in_flight.popleft()
+        else:
+            self.in_flight.remove(parcel)
+        if parcel.opening == self.opening:
+            self._goes_on(parcel, now)
+
+    def _goes_on(self, parcel: Parcel, now: float) -> None:
         self.position = parcel.next_offset
         self._alone, self._answered_at = False, now
         self._pauses.forget()
-        self._mind_gap()
-        self._park_when_drained(now)
-        return True
+        if not self.in_flight:
+            self._mind_gap()
+            self._park_when_drained(now)
 
     def _end_refused(self, parcel: Parcel, error: int, verdict: reasons.Verdict, now: float) -> None:
         """End this opening: to go on with smaller batches, without a record that is put aside, or as a verdict says."""

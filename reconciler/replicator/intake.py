@@ -36,6 +36,11 @@ class Form(NamedTuple):
     dense: bool = False
     without: frozenset[int] = frozenset()
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether batches pass as they are, and may be merged."""
+        return self.largest == UNLIMITED and self.codec is None and not self.dense and not self.without
+
     def smaller(self, refused: int) -> Form:
         """Return the form after the target refused a batch of several records that had so many bytes."""
         if refused <= self.merge:

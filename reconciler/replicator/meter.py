@@ -213,9 +213,9 @@ class Meters:
     def __init__(self) -> None:
         self._by_place: dict[Place, Meter] = {}
 
-    def wrote(self, place: Place, parcel: Parcel) -> int | None:
+    def wrote(self, place: Place, parcel: Parcel, now: float) -> int | None:
         """Note that the target has answered for `parcel`; returns its latency as `Meter.wrote` does."""
-        return self._of(place).wrote(parcel, time.time())
+        return self._of(place).wrote(parcel, now)
 
     def status(self, channel: Channel) -> PartitionStatus:
         """Return what to say of a channel, with its figures."""

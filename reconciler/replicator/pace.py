@@ -35,7 +35,7 @@ LONG_WORK = 0.02
 # Where it takes so much less, twice as much will do.
 _SHORT_WORK = 0.008
 # A rest is so many times as long as the turn before it; a shorter one than that is not worth a timer.
-_RESTS = 12
+_RESTS = 24
 _SHORTEST_REST = 0.001
 
 
@@ -182,7 +182,7 @@ class Pace(NamedTuple):
 
 
 class Rest:
-    """How long to rest while records trickle in, so that they take about a thirteenth of a processor.
+    """How long to rest while records trickle in, so that they take about a twenty-fifth of a processor.
 
     Args:
         longest: of a rest, in seconds; 0 never rests.
@@ -214,6 +214,11 @@ class Quota:
         self._rate = rate
         self._tokens = 0.0
         self._at: float | None = None
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether there is a limit."""
+        return self._rate is not None
 
     def pause(self, now: float) -> float:
         """Return for how many seconds nothing may be sent, 0 when something may.

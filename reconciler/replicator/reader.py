@@ -8,15 +8,26 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from reconciler.model.status import Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.channel import QUEUE_BYTES, SLOW_BYTES, Channel
+from reconciler.replicator.express import MUCH, Express, Terms, ways
 from reconciler.replicator.lanes import MOST_LANES, Beat, Lanes
 from reconciler.replicator.nearest import Nearest
 from reconciler.replicator.pace import Effort, FetchSize, Pace, Rest
-from reconciler.replicator.wire import ConnectionLost, ErrorCode, FetchAnswer, FetchAsk, FetchSession, Loop, Wire
+from reconciler.replicator.wire import (
+    Bounds,
+    ConnectionLost,
+    ErrorCode,
+    FetchAnswer,
+    FetchAsk,
+    FetchSession,
+    Loop,
+    Wire,
+)
+from reconciler.replicator.writer import Writer
 
 # Waiting for new data may be long only when nothing else could come meanwhile.
 _WAIT_WHILE_FULL_MS = 20
@@ -37,8 +48,12 @@ _BREATH = 0.001
 # Who did not move is looked at as seldom: there may be thousands.
 _LOOK_EVERY = 1.0
 # After an answer with less than this a rest: what trickles in would be asked for record by record.
-_LITTLE = 16 * 1024
-_NOBODY = -1
+_LITTLE = MUCH
+# So many answers with a little, one soon after the other, are a trickle.
+_DENSE, _SOON = 4, 0.012
+# Who goes by express is looked at as seldom: whatever happens to a channel ends it.
+_BY_EXPRESS = 4.0
+_NOBODY = _NOWHERE = -1
 
 
 class Reader:
@@ -88,7 +103,11 @@ class Reader:
         # Whether channels that are read from its broker, over all lanes, are a crowd.
         self._is_crowded = False
         self._effort: defaultdict[Channel, Effort] = defaultdict(lambda: Effort(SLOW_BYTES, self._most))
+        self._linger = pace.linger
         self._rest = Rest(pace.linger, time.thread_time())
+        # How many answers with a little came one right after the other.
+        self._dense = 0
+        self.writer_of: Callable[[int], Writer | None] = lambda _: None
         self.bell = loop.bell()
         self.peers: Collection[Reader] = (self,)
         self.stopped = False
@@ -103,8 +122,54 @@ class Reader:
                 await self.bell.wait(_IDLE)
             elif pause := self._wire.throttled(self._beat.node):
                 await self.bell.wait(min(pause, _WAIT_WHILE_THROTTLED))
+            elif not full and (express := self._express()) is not None:
+                await self._go_by(express)
             elif await self._fetch(full) < _LITTLE and (rest := self._rest.seconds(time.thread_time())):
                 await self._loop.sleep(rest)
+
+    # --- by express --------------------------------------------------------------------------------------------------
+
+    def _goes_on(self, now: float) -> bool:
+        return self._look_at > 0 and now < self._look_at + _BY_EXPRESS
+
+    def _express(self) -> Express | None:
+        """Return an express for all that is asked for, while it trickles; None where that cannot go by one."""
+        if self._dense < _DENSE or not self._linger or self._beat.lane or self.lanes.count(self._beat) > 1:
+            return None
+        over = ways(self._wire, self._session, self._asks, self.writer_of)
+        if over is None:
+            self._dense = 0
+            return None
+        rack = self._session.rack = self.nearest.rack(time.monotonic())
+        bounds = Bounds(0, self._size.bytes, self._session.committed, rack, MUCH)
+        terms = Terms(bounds, self._rest, self._goes_on, lambda: self.stopped)
+        return Express(self._loop, self._wire, self._session, over, terms)
+
+    async def _go_by(self, express: Express) -> None:
+        """Take everybody along until the express is over, and hand over what it left."""
+        changed = self._session.turn_on()
+        if changed is None:
+            self._dense = 0
+            return
+        try:
+            await express.run(self._asks, changed)
+        except (ConnectionLost, ErrorCode) as error:
+            self._give_up(error)
+            return
+        for seat in express.seats:
+            place = seat.channel.place
+            self._asked[place.topic, place.partition] = seat.channel, seat.asked, seat.opening
+            if seat.asked != (ask := self._asks[seat.channel]).offset:
+                # The broker was asked for more since: even where that is wanted anew, it must be told.
+                self._asks[seat.channel] = ask._replace(offset=_NOWHERE)
+            self._stirred.add(seat.channel)
+        if self._goes_on(time.monotonic()):
+            # It was not for the time that it is over.
+            self._dense = 0
+        if not self.stopped:
+            await self._receive(express.left)
+
+    # -----------------------------------------------------------------------------------------------------------------
 
     @property
     def _room(self) -> int:
@@ -175,6 +240,14 @@ class Reader:
         arrived = time.monotonic()
         if self.stopped:
             return _LITTLE
+        size = await self._receive(answers)
+        self._size.answered(size, self._session.waited, arrived - began, arrived)
+        self._dense = self._dense + 1 if 0 < size < _LITTLE and arrived - began < _SOON else 0
+        self._mind_lanes(arrived)
+        return size
+
+    async def _receive(self, answers: Iterable[FetchAnswer]) -> int:
+        """Hand over what came; return how many bytes that were."""
         served: list[Channel] = []
         size = 0
         for answer in answers:
@@ -187,9 +260,7 @@ class Reader:
             if answer.records:
                 served.append(channel)
                 size += len(answer.records)
-        self._size.answered(size, self._session.waited, arrived - began, arrived)
         self._arrived(served)
-        self._mind_lanes(arrived)
         return size
 
     def _mind_lanes(self, now: float) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import google_crc32c
 
-from reconciler.replicator.batch import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, MAGIC, Batch
+from reconciler.replicator.batch import CHECKED_FROM, CODEC_BITS, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, Batch
 from reconciler.replicator.split import read_at
 from reconciler.replicator.varint import SIGNED, signed
 
@@ -59,6 +59,31 @@ def batches(records: memoryview | bytes, limit: int) -> Iterator[Batch]:
             return
         others, at = found
         yield from others
+
+
+def one_plain(data: bytes, start: int, end: int, limit: int) -> Batch | None:
+    """Return the batch that is all of a fetch response's records, or what becomes of a run of one-record batches.
+
+    Only batches that pass as they are: whole, intact, without holes, and with no attribute but a codec.
+
+    Args:
+        data: holds the records of a fetch response.
+        start: where these begin.
+        end: where they end.
+        limit: how many bytes may become one batch.
+    """
+    if end - start < _LEAST:
+        return None
+    base, length, epoch, magic, crc, attributes, delta, time, max_time, _, _, _, count = HEADER.unpack_from(data, start)
+    if magic != MAGIC or attributes & ~CODEC_BITS or count != delta + 1 or count < _ONE:
+        return None
+    if start + LOG_OVERHEAD + length == end:
+        if crc != google_crc32c.value(data[start + CHECKED_FROM : end]):
+            return None
+        body = data[start + HEADER_SIZE : end]
+        return Batch(base, delta, count, attributes, time, max_time, -1, -1, -1, crc, body, epoch)
+    run = _run(data[start:end], 0, limit) if count == _ONE else None
+    return run[0] if run is not None and run[1] == end - start else None
 
 
 def _is_run(view: memoryview, at: int) -> bool:

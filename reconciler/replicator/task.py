@@ -6,9 +6,10 @@ decides where records go is read anew from the target's log.
 
 from __future__ import annotations
 
+import gc
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import partial
 
 from reconciler.model.names import syncs_topic
@@ -36,6 +37,7 @@ from reconciler.replicator.place import Place
 from reconciler.replicator.reader import Reader
 from reconciler.replicator.recall import Recall
 from reconciler.replicator.receipts import Receipts
+from reconciler.replicator.seat import Boarded
 from reconciler.replicator.steering import Steering
 from reconciler.replicator.takeover import Aids, Takeover
 from reconciler.replicator.translated import RepeatingChannel, TranslatedChannel
@@ -44,8 +46,12 @@ from reconciler.replicator.wires import Wires
 from reconciler.replicator.writer import Writer
 
 _TICK = 0.05
+# While every partition runs.
+_CALM_TICK = 0.2
 _LISTEN_EVERY = 0.25
 _SPEAK_EVERY = 1.0
+# What is made for a record goes with it: there are few cycles, which a look at a few hundred new objects hardly finds.
+_NEW_OBJECTS = 5_000
 # Together they ask for most things in one request.
 _OPEN_AT_ONCE = 256
 
@@ -74,6 +80,7 @@ def run(spec: FlowSpec, assignment: Assignment) -> list[Row]:
     for other in list(_KEPT):
         _KEPT.pop(other).close()
     connections = connections or Connections(spec, assignment.task)
+    gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
     try:
         rows = Task(spec, assignment, connections).round()
     except BaseException:
@@ -115,6 +122,8 @@ class Task:
         self._jobs: list[Job] = []
         self._parent = os.getppid()
         self._draining = False
+        self._is_busy = True
+        self._to_count: list[tuple[float, Sequence[Boarded]]] = []
 
     def round(self) -> list[Row]:
         """Run until the round is over or the run was told to stop, finish what is in flight, return the ledger."""
@@ -127,6 +136,7 @@ class Task:
         listen_at = speak_at = 0.0
         while (now := time.monotonic()) < end:
             self._check()
+            self._count()
             # First what is announced: the lease must not give up what another round already held.
             if now >= listen_at:
                 listen_at = now + _LISTEN_EVERY
@@ -143,8 +153,9 @@ class Task:
             if now >= speak_at:
                 speak_at = now + _SPEAK_EVERY
                 self._with.status.post(self._status(now, stopped=False))
-            await loop.sleep(_TICK)
+            await loop.sleep(_TICK if self._is_busy else _CALM_TICK)
         await self._drain()
+        self._count()
         self._with.read.update((channel.place, channel.read) for channel in self._channels if channel.read is not None)
         if self._steering.stopping:
             await self._with.lease.leave()
@@ -184,6 +195,7 @@ class Task:
     def _open_some(self, now: float) -> None:
         # Of thousands most are running: of them this is all that is looked at, twenty times a second.
         shut = [channel for channel in self._channels if channel.state is not PartitionState.RUNNING]
+        self._is_busy = bool(shut)
         room = _OPEN_AT_ONCE - sum(channel.busy for channel in shut)
         if room <= 0:
             return
@@ -227,6 +239,7 @@ class Task:
             pace = Pace(self._quota, self._spec.flow.linger)
             reader = self._readers[beat] = Reader(self._with.loop, wire, beat, self._channels, pace, self._offer)
             reader.peers, reader.nearest, reader.lanes = self._readers.values(), self._nearest, self._lanes
+            reader.writer_of = lambda node: self._writers.get((node, False))
             self._start(reader.run)
         return reader
 
@@ -236,6 +249,7 @@ class Task:
             return
         written = _ignore if translated else self._written
         writer = Writer(self._with.loop, self._with.produce, node, self._quota, written, self._ring_readers)
+        writer.expressed = self._expressed
         if translated:
             writer.transactional_id = self._committer.transactional_id or None
         self._writers[node, translated] = writer
@@ -249,6 +263,8 @@ class Task:
         if self._draining or channel.opening != opening or channel.state is not PartitionState.RUNNING:
             channel.filling = False
             return
+        # What was written before the gap is to be counted before it.
+        self._count()
         await self._gaps.fill(channel)
         self._offer([channel])
 
@@ -298,8 +314,22 @@ class Task:
         for reader in self._readers.values():
             reader.bell.ring()
 
+    def _expressed(self, sent: Sequence[Boarded]) -> None:
+        self._to_count.append((time.time(), sent))
+
+    def _count(self) -> None:
+        counted, self._to_count = self._to_count, []
+        for at, sent in counted:
+            for seat, parcel in sent:
+                self._note(seat.channel, parcel, at)
+
     def _written(self, channel: Channel, parcel: Parcel) -> None:
-        latency = self._with.meters.wrote(channel.place, parcel)
+        if self._to_count:
+            self._count()
+        self._note(channel, parcel, time.time())
+
+    def _note(self, channel: Channel, parcel: Parcel, at: float) -> None:
+        latency = self._with.meters.wrote(channel.place, parcel, at)
         self._ledger.note(channel.place, parcel, latency, channel.filled_offsets)
         self._with.totals.records += parcel.records
         self._with.totals.bytes += parcel.size

@@ -16,7 +16,18 @@ from reconciler.replicator import reasons
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.pace import Quota, RequestSize, RoundTrip
 from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.wire import Bell, ConnectionLost, Loop, ProduceAnswer, ProduceAsk, Wire
+from reconciler.replicator.seat import Boarded
+from reconciler.replicator.wire import (
+    Bell,
+    ConnectionLost,
+    Direct,
+    Loop,
+    ProduceAnswer,
+    ProduceAsk,
+    Unreadable,
+    Wire,
+    trickle,
+)
 
 Sent = Sequence[tuple[Channel, Parcel]]
 
@@ -43,6 +54,7 @@ class Writer:
     Attributes:
         bell: wakes it when something is to be sent that had to wait.
         stopped: whether nothing more may be sent.
+        expressed: called with what came by an express and stands at its own offset; nobody, if nobody says otherwise.
         transactional_id: of the producer whose transactions it writes into, if it writes into any.
     """
 
@@ -61,6 +73,7 @@ class Writer:
         self._written = written
         self._made_room = made_room
         self.transactional_id: str | None = None
+        self.expressed: Callable[[Sequence[Boarded]], None] = lambda _: None
         self._ready: dict[Channel, None] = {}
         self._under_way = 0
         self._sent_at = 0.0
@@ -151,6 +164,52 @@ class Writer:
         self._under_way += 1
         lost, answered = partial(self._lost, sent), partial(self._answered, sent, now)
         self._wire.produce(self._node, asks, lost, answered, self.transactional_id)
+
+    # --- express -----------------------------------------------------------------------------------------------------
+
+    def direct(self, by_id: bool) -> Direct | None:
+        """Return how to send what comes by an express; None where somebody waits already, or there are bounds.
+
+        Args:
+            by_id: whether topics have ids.
+        """
+        if self.stopped or self._ready or self._quota.is_bounded or self._most is not None or self.transactional_id:
+            return None
+        direct = self._wire.direct_produce(self._node, by_id)
+        return direct if direct is not None and direct.is_open else None
+
+    def express(self, direct: Direct, sent: Sequence[Boarded], now: float) -> None:
+        """Send what came by an express."""
+        self._under_way += 1
+        self._sent_at = now
+        batches = [(seat.target, seat.index, parcel.head, parcel.body) for seat, parcel in sent]
+        body = trickle.produce_body(self._wire.timeout_ms, batches)
+        direct.send(body, partial(self._express_answered, direct, sent, now), partial(self._express_lost, sent))
+
+    def _express_answered(self, direct: Direct, sent: Sequence[Boarded], sent_at: float, data: memoryview) -> None:
+        try:
+            found = trickle.produced(bytes(data), sent[0][0].by_id)
+            if found is None or any([found.get((s.target, s.partition)) != parcel.landing for s, parcel in sent]):
+                names = {seat.target: seat.channel.place.remote for seat, _ in sent}
+                answers = self._wire.produced(names if sent[0][0].by_id else None, data)
+                self._answered([(seat.channel, parcel) for seat, parcel in sent], sent_at, answers)
+                return
+            self._under_way -= 1
+            now = time.monotonic()
+            for seat, parcel in sent:
+                seat.channel.stands(parcel, now)
+            self.expressed(sent)
+            # Who had no room in his window is not ready any more.
+            waiting = [seat.channel for seat, _ in sent if seat.channel.queue]
+            if waiting or self._ready:
+                self.offer(waiting)
+        except Unreadable as error:
+            self._express_lost(sent, direct.refuse(error))
+        except BaseException as failure:
+            self._failure = self._failure or failure
+
+    def _express_lost(self, sent: Sequence[Boarded], error: BaseException) -> None:
+        self._lost([(seat.channel, parcel) for seat, parcel in sent], self._wire.lost(error))
 
     # --- answers -----------------------------------------------------------------------------------------------------
 

@@ -91,6 +91,11 @@ def marked(data: bytes, attribute: int) -> bytes:
     return resealed(changed)
 
 
+def led(data: bytes, epoch: int) -> bytes:
+    """Return a batch as a leader of that epoch appended it, which its checksum does not cover."""
+    return data[:12] + epoch.to_bytes(4, "big", signed=True) + data[16:]
+
+
 def thinned(data: bytes, removed: int) -> bytes:
     """Return a batch as compaction leaves it: its offsets stay, and it says that it holds fewer records."""
     changed = bytearray(data)

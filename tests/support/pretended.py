@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import queue
 import socket
 import struct
 import threading
@@ -12,6 +13,38 @@ from types import TracebackType
 PRODUCE, FETCH, METADATA, API_VERSIONS = 0, 1, 3, 18
 _UNSUPPORTED_VERSION = 35
 _OLDEST_WORDS = 2
+_SOON = 10.0
+
+
+class Asked:
+    """A request that somebody has to answer.
+
+    Attributes:
+        key: what it asks for.
+        version: of it.
+        number: its correlation id.
+        body: what stands behind these.
+    """
+
+    def __init__(self, connection: socket.socket, key: int, version: int, number: int, body: bytes) -> None:
+        self._connection = connection
+        self.key, self.version, self.number, self.body = key, version, number, body
+
+    def frame(self, body: bytes, number: int | None = None) -> bytes:
+        """Return an answer as it goes over the line; by `number` one to another request."""
+        return struct.pack(">iix", len(body) + 5, self.number if number is None else number) + body
+
+    def answer(self, body: bytes) -> None:
+        """Answer it."""
+        self.say(self.frame(body))
+
+    def say(self, data: bytes) -> None:
+        """Send bytes, whatever they are."""
+        self._connection.sendall(data)
+
+    def hang_up(self) -> None:
+        """End the connection that it came over."""
+        self._connection.shutdown(socket.SHUT_RDWR)
 
 
 class PretendedBroker:
@@ -21,14 +54,24 @@ class PretendedBroker:
         brokers: the cluster's, as id and port; asked for each answer.
         produce: the newest version of produce requests that it knows.
         fetch: likewise.
+        keeps: whether it keeps all else instead, for whoever takes it with `asked`.
 
     Attributes:
         port: where it listens, on loopback.
         seen: requests that were sent to it, as key and version.
     """
 
-    def __init__(self, brokers: Callable[[], Sequence[tuple[int, int]]], *, produce: int = 13, fetch: int = 17) -> None:
+    def __init__(
+        self,
+        brokers: Callable[[], Sequence[tuple[int, int]]],
+        *,
+        produce: int = 13,
+        fetch: int = 17,
+        keeps: bool = False,
+    ) -> None:
         self.seen: list[tuple[int, int]] = []
+        self._kept: queue.Queue[Asked] = queue.Queue()
+        self._keeps = keeps
         self._brokers = brokers
         self._known = {API_VERSIONS: _OLDEST_WORDS, METADATA: 8, FETCH: fetch, PRODUCE: produce}
         self._listening = socket.create_server(("127.0.0.1", 0))
@@ -51,6 +94,15 @@ class PretendedBroker:
         for one in self._open:
             one.close()
 
+    def asked(self) -> Asked:
+        """Return the request that came first of those that were kept and not taken yet; wait for one."""
+        return self._kept.get(timeout=_SOON)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether there is one."""
+        return not self._kept.empty()
+
     def _accept(self) -> None:
         while True:
             try:
@@ -64,10 +116,13 @@ class PretendedBroker:
         with connection, connection.makefile("rb") as words:
             while len(head := words.read(12)) == 12:
                 size, key, version, number = struct.unpack(">ihhi", head)
-                words.read(size - 8)
+                rest = words.read(size - 8)
                 self.seen.append((key, version))
                 if key not in (API_VERSIONS, METADATA):
-                    return
+                    if not self._keeps:
+                        return
+                    self._kept.put(Asked(connection, key, version, number, rest))
+                    continue
                 body = self._versions(version) if key == API_VERSIONS else self._metadata(version)
                 connection.sendall(struct.pack(">ii", len(body) + 4, number) + body)
 

@@ -148,3 +148,69 @@ def test_names_are_known_of_all_that_was_asked_for() -> None:
     caller.session.want(other)
     caller.session.turn()
     assert caller.session.names == {uuid.UUID(int=1).bytes: "orders", uuid.UUID(int=2).bytes: "payments"}
+
+
+def test_going_on_says_only_what_changed() -> None:
+    caller = Caller()
+    first = [asking(0), asking(1)]
+    caller.turn(*first)
+    assert caller.session.answered(ok())
+    caller.wish(*first)
+    assert caller.session.turn_on() == []
+    caller.session.stepped()
+    moved, another = first[1]._replace(offset=9), asking(2)
+    caller.wish(first[0], moved, another)
+    assert (caller.session.number, caller.session.epoch) == (7, 2)
+    assert caller.session.turn_on() == [moved, another]
+    assert caller.session.turn_on() == []
+    caller.session.stepped()
+    # Whoever asks the usual way after that goes on from there.
+    assert caller.turn(first[0], moved, another) == Turn(7, 3, [], [])
+
+
+def test_nobody_goes_on_while_a_session_begins() -> None:
+    caller = Caller()
+    caller.wish(asking(0))
+    assert caller.session.turn_on() is None
+    assert caller.session.turn() == Turn(0, 0, [asking(0)], [])
+    assert caller.session.answered(ok(0))
+    assert caller.session.turn_on() is None, "the broker keeps none"
+    caller.session.turn()
+    assert caller.session.answered(ok())
+    caller.session.broken()
+    assert caller.session.turn_on() is None
+    assert caller.session.turn() == Turn(7, 0, [asking(0)], [])
+
+
+def test_nobody_goes_on_while_something_is_to_be_forgotten() -> None:
+    caller = Caller()
+    caller.turn(asking(0), asking(1))
+    assert caller.session.answered(ok())
+    moved = asking(0, 5)
+    caller.wish(moved)
+    assert caller.session.turn_on() is None
+    assert caller.session.turn() == Turn(7, 1, [moved], [asking(1)]), "and nothing of it is lost"
+    assert caller.session.answered(ok())
+    assert caller.session.turn_on() == []
+
+
+def test_who_is_wanted_again_is_not_forgotten() -> None:
+    caller = Caller()
+    caller.turn(asking(0), asking(1))
+    assert caller.session.answered(ok())
+    caller.wish(asking(0))
+    caller.wish(asking(0), asking(1))
+    assert caller.session.turn_on() == [asking(1)]
+
+
+def test_names_are_known_of_all_that_it_goes_on_with() -> None:
+    caller = Caller()
+    caller.turn(asking(0))
+    assert caller.session.answered(ok())
+    caller.session.want(FetchAsk("payments", uuid.UUID(int=2), 0, 0, 0, 100))
+    caller.session.turn_on()
+    assert caller.session.names == {uuid.UUID(int=1).bytes: "orders", uuid.UUID(int=2).bytes: "payments"}
+    assert caller.session.by_id
+    caller.session.want(FetchAsk("old", None, 0, 0, 0, 100))
+    caller.session.turn_on()
+    assert not caller.session.by_id

@@ -216,7 +216,7 @@ def test_the_meters_of_a_task_add_up() -> None:
     assert meters.latency() is None
     now_ms = int(time.time() * 1_000)
     for partition, age in ((0, 5_000), (1, 9_000), (1, 9_000)):
-        latency = meters.wrote(Place("orders", partition, "east.orders"), parcel(2, now_ms - age))
+        latency = meters.wrote(Place("orders", partition, "east.orders"), parcel(2, now_ms - age), time.time())
         assert latency is not None
         assert latency >= age
     histogram = meters.latency()

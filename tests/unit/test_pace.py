@@ -57,9 +57,9 @@ def test_a_target_that_moves_away_is_noticed() -> None:
 
 def test_a_rest_is_as_long_as_its_turn_was_dear() -> None:
     rest = Rest(0.005, 10.0)
-    assert rest.seconds(10.0002) == pytest.approx(0.0024)
+    assert rest.seconds(10.0002) == pytest.approx(0.0048)
     # Each turn is counted from the one before.
-    assert rest.seconds(10.0004) == pytest.approx(0.0024)
+    assert rest.seconds(10.0004) == pytest.approx(0.0048)
     assert rest.seconds(10.00041) == 0.001
     assert rest.seconds(11.0) == 0.005
     assert Rest(0.0, 10.0).seconds(11.0) == 0.0

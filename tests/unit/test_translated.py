@@ -12,7 +12,7 @@ from reconciler.replicator.note import Note
 from reconciler.replicator.place import Place, Sides
 from reconciler.replicator.translated import TranslatedChannel
 from reconciler.replicator.wire import FetchAnswer, Leader, ProduceAnswer
-from tests.support.batches import build, some
+from tests.support.batches import CONTROL, build, marked, some
 
 SIDES = Sides(Leader(1, 1, 0), uuid.uuid4(), Leader(1, 1, 0), uuid.uuid4())
 
@@ -62,3 +62,13 @@ def test_the_position_moves_over_what_holds_no_records_up_to_what_waits() -> Non
     assert [one.landing for one in channel.written] == [40]
     assert all(not one.body for one in channel.written)
     assert (called_off, channel.state) == ([], PartitionState.RUNNING)
+
+
+def test_the_position_moves_over_what_holds_no_records_when_nothing_waits() -> None:
+    channel, _ = reading(0)
+    channel.receive(answer_of(marked(build(some(1), 3), CONTROL)), 3, channel.opening, 0.0)
+    parcel = channel.send()
+    assert (channel.position, channel.fetch_at) == (0, 4)
+    channel.answered(parcel, ProduceAnswer("r.t", 0, 0, 40, None), 0.0)
+    assert channel.position == 4
+    assert [one.landing for one in channel.written] == [40]

@@ -65,7 +65,7 @@ produce_asks = st.builds(
     st.sampled_from(FETCH_VERSIONS),
     st.lists(asks, max_size=5),
     st.lists(asks, max_size=3),
-    st.builds(Bounds, int32s, int32s, st.booleans(), st.sampled_from(["", "b", "züri-1"])),
+    st.builds(Bounds, int32s, int32s, st.booleans(), st.sampled_from(["", "b", "züri-1"]), int32s),
     st.tuples(int32s, int32s),
 )
 @settings(deadline=None)
@@ -76,7 +76,7 @@ def test_a_fetch_request_has_the_librarys_bytes(
         version=version,
         replica_id=-1,
         max_wait_ms=bounds.wait_ms,
-        min_bytes=1,
+        min_bytes=bounds.min_bytes,
         max_bytes=bounds.max_bytes,
         isolation_level=int(bounds.committed),
         session_id=session[0],

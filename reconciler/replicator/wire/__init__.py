@@ -7,7 +7,12 @@ fit for bulk data; `fetching` and `producing` encode what is asked all the time 
 keeps a fetch short; `ready` asks again while a coordinator is not; `records` decodes batches for comparing them.
 """
 
+from reconciler.replicator.wire import trickle
+from reconciler.replicator.wire.compact import string as compact_string
+from reconciler.replicator.wire.direct import Direct
 from reconciler.replicator.wire.ends import stable_ends
+from reconciler.replicator.wire.fetching import Bounds
+from reconciler.replicator.wire.fetching import opening as fetch_opening
 from reconciler.replicator.wire.group import GroupWire, JoinAnswer, Listed, Membership
 from reconciler.replicator.wire.loop import Bell, Job, Loop, Work
 from reconciler.replicator.wire.questions import GROUP
@@ -15,6 +20,7 @@ from reconciler.replicator.wire.ready import when_ready
 from reconciler.replicator.wire.records import Record, decode
 from reconciler.replicator.wire.requests import EARLIEST, LATEST, UNSUPPORTED_VERSION, Wire
 from reconciler.replicator.wire.sessions import FetchSession
+from reconciler.replicator.wire.trickle import Piece, Unreadable
 from reconciler.replicator.wire.values import (
     ConnectionLost,
     ErrorCode,
@@ -35,7 +41,9 @@ __all__ = [
     "LATEST",
     "UNSUPPORTED_VERSION",
     "Bell",
+    "Bounds",
     "ConnectionLost",
+    "Direct",
     "ErrorCode",
     "FetchAnswer",
     "FetchAsk",
@@ -48,15 +56,20 @@ __all__ = [
     "Loop",
     "Membership",
     "NotLetIn",
+    "Piece",
     "ProduceAnswer",
     "ProduceAsk",
     "ProducerState",
     "Record",
     "TopicInfo",
+    "Unreadable",
     "Wire",
     "Work",
+    "compact_string",
     "decode",
     "error_name",
+    "fetch_opening",
     "stable_ends",
+    "trickle",
     "when_ready",
 ]

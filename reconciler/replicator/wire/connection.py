@@ -17,10 +17,9 @@ from typing import Any, cast
 
 import kafka.errors as kafka_errors
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
-from kafka.protocol.frame import KafkaBytes
-from kafka.protocol.parser import KafkaProtocol
 
 from reconciler.replicator.wire.compact import skip_tags
+from reconciler.replicator.wire.frames import SIZE, DirectRequest, RawHeader, Taken, WholeFrames
 
 _SCRATCH = 64 * 1024
 # A larger frame's buffer is given back at once.
@@ -30,7 +29,8 @@ _LARGEST_KEPT = 28 * 2**20
 _WORTH_READING = 256 * 1024
 # How many buffers one call hands to the kernel, which takes 1,024 at most.
 _PIECES = 256
-_SIZE = struct.Struct(">i")
+# How a frame begins: its size, and the id of the request that it answers.
+_START = struct.Struct(">ii")
 # The most that one TLS record holds.
 _TLS_RECORD = 16 * 1024
 # How the record of an alert begins: its type and the major version (RFC 8446, 5.1).
@@ -38,7 +38,6 @@ _TLS_ALERT = b"\x15\x03"
 _CLOSED = "closed by the broker"
 _MAY_NOT_SEND = "nothing may be sent any more"
 _CLOSED_HERE = "closed while sending"
-_UNREADABLE = "the broker's answer cannot be read"
 _NO_FRAME = "the broker sent no Kafka frame"
 _WOULD_BLOCK = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -63,60 +62,6 @@ LOGIN_REFUSED = (
 )
 
 
-class RawHeader:
-    """What a request of our own encoding leaves behind until its answer comes.
-
-    Attributes:
-        correlation_id: of the request.
-        decode: makes a value of the answer's bytes behind its header; the value has a `throttle_time_ms`.
-        waited: seconds from the request until its answer began to arrive; 0 before.
-    """
-
-    def __init__(self, correlation_id: int, decode: Callable[[memoryview], Any]) -> None:
-        self.correlation_id = correlation_id
-        self.decode = decode
-        self.waited = 0.0
-        self._sent = time.monotonic()
-
-    def begins(self) -> None:
-        """Take note that the answer begins to arrive."""
-        self.waited = time.monotonic() - self._sent
-
-
-class _WholeFrames(KafkaProtocol):
-    """The library's protocol, fed with whole frames instead of pieces that it would have to put together."""
-
-    bytes_to_send: list[Any]
-
-    def receive_bytes(self, frame: memoryview) -> list[Any]:
-        """Decode one frame, its size already taken off."""
-        if self.in_flight_requests and isinstance(self.in_flight_requests[0], RawHeader):
-            return [self._raw(self.in_flight_requests.popleft(), frame)]
-        # Other answers' decoders want the library's own buffer; they are small.
-        whole = KafkaBytes(len(frame))
-        whole.write(frame)
-        whole.seek(0)
-        return [self._process_response(whole)]
-
-    def _raw(self, header: RawHeader, frame: memoryview) -> tuple[int, Any]:
-        (correlation_id,) = _SIZE.unpack_from(frame)
-        if correlation_id != header.correlation_id:
-            message = f"an answer to request {correlation_id} where {header.correlation_id} was expected"
-            raise kafka_errors.CorrelationIdError(message)
-        try:
-            return correlation_id, header.decode(frame[skip_tags(frame, _SIZE.size) :])
-        except (ValueError, IndexError, struct.error) as error:
-            raise kafka_errors.KafkaProtocolError(_UNREADABLE) from error
-
-    def send_bytes(self) -> list[bytes]:
-        """Hand out all pending requests, in pieces that nobody has put together yet."""
-        pieces: list[bytes] = []
-        for request in self.bytes_to_send:
-            pieces += request if isinstance(request, list) else (request,)
-        self.bytes_to_send.clear()
-        return pieces
-
-
 class _Framing:
     """Puts frames together while reading: large ones are read straight into their own buffer, once."""
 
@@ -124,6 +69,8 @@ class _Framing:
     _sock: Any
     _protocol: Any
     may_send: Callable[[], bool] | None = None
+    # Called when something was read, while the rest of it may still be on its way.
+    between: Callable[[], None] | None = None
     # Says what it means that the connection ends, or begins with a TLS alert (None), before the first answer.
     explain: Callable[[OSError | None], str | None] | None = None
 
@@ -135,17 +82,42 @@ class _Framing:
         self._filled = 0
         self._buffer = bytearray()
         self._woken_by = 1
+        self._holders = 0
 
     async def _read_from_sock(self: Any) -> None:
         await self._net.begin_reading(self._sock)
         while self._read and not self._closed:
-            error = self._read_ready()
-            if error is not None:
-                self.abort(error=error)
+            if not self.read_now():
                 return
-            self._wait_for_enough()
-            self.last_read = time.monotonic()
+            if self.between is not None:
+                self.between()
+                # What was on its way may be there now.
+                if self._frame is not None and not self.read_now():
+                    return
             await self._net.go_on_reading()
+
+    def read_now(self: Any) -> bool:
+        """Read what there is; return whether the connection goes on."""
+        error = self._read_ready()
+        if error is not None:
+            self.abort(error=error)
+            return False
+        self._wait_for_enough()
+        self.last_read = time.monotonic()
+        return True
+
+    def hold(self) -> None:
+        """Let nobody be woken by what comes until `release`: somebody looks often enough, with `read_now`.
+
+        Its end is still noticed at once. Not under TLS, which takes records apart itself.
+        """
+        self._holders += 1
+        self._wait_for_enough()
+
+    def release(self) -> None:
+        """Be woken again as before, when all who held it have let go."""
+        self._holders -= 1
+        self._wait_for_enough()
 
     def _read_ready(self) -> Exception | None:
         """Read what there is; return why the connection must end, if it must."""
@@ -169,8 +141,10 @@ class _Framing:
         """Be woken by what is left of a frame at once: brokers send it in a piece or two for each partition."""
         frame = self._frame
         wanted = 1 if frame is None else min(len(frame) - self._filled, _WORTH_READING)
+        if self._holders:
+            wanted = _SCRATCH
         # What TLS has still to take apart is more than what it makes of it.
-        if wanted == self._woken_by or isinstance(self._sock, ssl.SSLSocket):
+        if wanted == self._woken_by or self._sock is None or isinstance(self._sock, ssl.SSLSocket):
             return
         with contextlib.suppress(OSError):
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wanted)
@@ -200,16 +174,19 @@ class _Framing:
     def _take(self, data: memoryview) -> None:
         """Cut small frames out of `data`, and begin a frame that is not whole yet."""
         while data:
+            if self._frame is None and not self._head and (behind := self._take_at_once(data)):
+                data = data[behind:]
+                continue
             if self._frame is None:
-                missing = _SIZE.size - len(self._head)
+                missing = SIZE.size - len(self._head)
                 self._head += data[:missing]
                 data = data[missing:]
-                if len(self._head) < _SIZE.size:
+                if len(self._head) < SIZE.size:
                     return
                 if self._head.startswith(_TLS_ALERT) and self.explain is not None:
                     raise NotLetInError(self.explain(None))
                 self.explain = None
-                (size,) = _SIZE.unpack(self._head)
+                (size,) = SIZE.unpack(self._head)
                 if size < 0:
                     raise ConnectionError(_NO_FRAME)
                 self._head.clear()
@@ -221,6 +198,25 @@ class _Framing:
             data = data[len(piece) :]
             if self._filled == len(self._frame):
                 self._hand_over(self._frame)
+
+    def _take_at_once(self, data: memoryview) -> int:
+        """Have a frame taken where it stands, if it is whole and that is what it is for; return where it ends, or 0."""
+        protocol = self._protocol
+        waiting = None if protocol is None or protocol.parser is None else protocol.parser.in_flight_requests
+        if not waiting or not isinstance(request := waiting[0], DirectRequest) or len(data) < _START.size:
+            return 0
+        size, correlation_id = _START.unpack_from(data)
+        end = SIZE.size + size
+        if correlation_id != request.correlation_id or not _START.size < end <= len(data):
+            return 0
+        # What breaks here breaks the connection, and the request is still among those that hear of it.
+        answer = data[skip_tags(data, _START.size) : end]
+        waiting.popleft()
+        protocol.in_flight_requests.popleft()
+        if throttle := request.take(answer):
+            protocol._maybe_throttle(Taken(throttle))
+        protocol._reauth.on_response_processed()
+        return int(end)
 
     def _note_beginning(self) -> None:
         waiting = None if self._protocol is None else self._protocol.parser.in_flight_requests
@@ -240,7 +236,7 @@ class _Framing:
         protocol = self._protocol
         if protocol is not None:
             # The connection makes its parser itself, after it has got its transport.
-            protocol.parser.__class__ = _WholeFrames
+            protocol.parser.__class__ = WholeFrames
             protocol.data_received(frame)
 
     # --- writing -----------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from reconciler.replicator.wire.compact import (
     NO_TAGS,
@@ -21,7 +21,7 @@ from reconciler.replicator.wire.compact import (
     string,
     uvarint,
 )
-from reconciler.replicator.wire.connection import RawHeader
+from reconciler.replicator.wire.frames import RawHeader
 from reconciler.replicator.wire.values import FetchAnswer, FetchAsk
 
 API_KEY = 1
@@ -45,8 +45,7 @@ _ABORTED = struct.Struct(">qqx")
 Name = tuple[str, uuid.UUID | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(NamedTuple):
     """What a fetch as a whole asks for.
 
     Attributes:
@@ -54,12 +53,14 @@ class Bounds:
         max_bytes: how many bytes.
         committed: whether only committed records.
         rack: where whoever asks is, so that a replica near it may be named; empty to have the leader's records.
+        min_bytes: for how many bytes to wait.
     """
 
     wait_ms: int
     max_bytes: int
     committed: bool
     rack: str = ""
+    min_bytes: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ class RawFetch:
         """Take the header's fields from the connection."""
         self._head = frame_head(API_KEY, self.API_VERSION, correlation_id, client_id)
         # Nothing here leads back to this request: a cycle would wait for the next collection.
-        self.header = RawHeader(correlation_id, partial(_decode, self._names if self._by_id else None))
+        self.header = RawHeader(correlation_id, partial(decode, self._names if self._by_id else None))
 
     def encode(self, framed: bool, header: bool) -> bytes:
         """Return the whole frame."""
@@ -125,8 +126,7 @@ class RawFetch:
         bounds, turn = self._bounds, self._turn
         pieces = [
             self._head,
-            b"" if self.API_VERSION >= _FIRST_WITHOUT_REPLICA else _NO_REPLICA,
-            _OPENING.pack(bounds.wait_ms, 1, bounds.max_bytes, bounds.committed, turn.session_id, turn.epoch),
+            opening(self.API_VERSION, bounds, bounds.wait_ms, turn.session_id, turn.epoch),
         ]
         topics = self._by_topic(turn.asks)
         pieces.append(uvarint(len(topics) + 1))
@@ -158,7 +158,13 @@ class RawFetch:
         return topic_id.bytes
 
 
-def _decode(names: dict[bytes, str] | None, data: memoryview) -> Fetched:
+def opening(version: int, bounds: Bounds, wait_ms: int, session_id: int, epoch: int) -> bytes:
+    """Return what stands before the topics of a request; it waits so long for data, whatever `bounds` say."""
+    replica = b"" if version >= _FIRST_WITHOUT_REPLICA else _NO_REPLICA
+    return replica + _OPENING.pack(wait_ms, bounds.min_bytes, bounds.max_bytes, bounds.committed, session_id, epoch)
+
+
+def decode(names: dict[bytes, str] | None, data: memoryview) -> Fetched:
     """Read an answer; `names` are the topics by their ids, None where the answer names them itself."""
     throttle, error, session_id = _ANSWER.unpack_from(data)
     name_of = None if names is None else partial(_name_in, names)

@@ -119,6 +119,10 @@ class BulkManager(KafkaConnectionManager):
         connection = self._conns.get(node)
         return connection is not None and connection.connected
 
+    def connection(self, node: int) -> Any:
+        """Return the library's connection to a broker, None where requests would not leave at once."""
+        return self._conns[node] if self.is_connected(node) else None
+
     def versions(self, node: int | None) -> Any:
         """Return which versions of requests a broker knows, in the library's terms.
 

@@ -22,7 +22,7 @@ from reconciler.replicator.wire.compact import (
     string,
     uvarint,
 )
-from reconciler.replicator.wire.connection import RawHeader
+from reconciler.replicator.wire.frames import RawHeader
 from reconciler.replicator.wire.values import ProduceAnswer, ProduceAsk
 
 API_KEY = 0
@@ -33,7 +33,7 @@ FIRST_WITH_IDS = 13
 _ACKS_ALL = -1
 # Acks, time-out.
 _OPENING = struct.Struct(">hi")
-_NO_TRANSACTION = b"\x00"
+NO_TRANSACTION = b"\x00"
 _INDEX = struct.Struct(">i")
 # Partition, error, base offset, log append time, log start.
 _PARTITION = struct.Struct(">ihqqq")
@@ -68,7 +68,7 @@ class RawProduce:
         self.header: Any = None
         self._head = b""
         self._timeout_ms = timeout_ms
-        self._transaction = _NO_TRANSACTION if transactional_id is None else string(transactional_id)
+        self._transaction = NO_TRANSACTION if transactional_id is None else string(transactional_id)
         self._by_id = version >= FIRST_WITH_IDS
         # A topic made anew under its old name may be known by both ids at once: they must not be mixed.
         self._topics: dict[tuple[str, uuid.UUID | None], list[ProduceAsk]] = {}
@@ -84,15 +84,14 @@ class RawProduce:
         self._head = frame_head(API_KEY, self.API_VERSION, correlation_id, client_id)
         # Nothing here may lead back to this request: a cycle would keep its batches until the next collection.
         names = {topic_id.bytes: topic for topic, topic_id in self._topics if topic_id is not None}
-        self.header = RawHeader(correlation_id, partial(_decode, names if self._by_id else None))
+        self.header = RawHeader(correlation_id, partial(decode, names if self._by_id else None))
 
     def encode(self, framed: bool, header: bool) -> list[bytes]:
         """Return the whole frame, in pieces."""
         assert framed, "a connection always asks for the frame"
         assert header, "and for the header"
         pieces: list[bytes] = []
-        opening = _OPENING.pack(_ACKS_ALL, self._timeout_ms)
-        small = [self._head, self._transaction, opening, uvarint(len(self._topics) + 1)]
+        small = [self._head, opening(self._transaction, self._timeout_ms), uvarint(len(self._topics) + 1)]
         for (topic, topic_id), asks in self._topics.items():
             small += (self._name(topic, topic_id), uvarint(len(asks) + 1))
             for ask in asks:
@@ -118,7 +117,12 @@ class RawProduce:
         return topic_id.bytes
 
 
-def _decode(names: dict[bytes, str] | None, data: memoryview) -> Produced:
+def opening(transaction: bytes, timeout_ms: int) -> bytes:
+    """Return what stands before the topics of a request."""
+    return transaction + _OPENING.pack(_ACKS_ALL, timeout_ms)
+
+
+def decode(names: dict[bytes, str] | None, data: memoryview) -> Produced:
     """Read an answer; `names` are the topics by their ids, None where the answer names them itself."""
     answers, at = read_topics(data, 0, None if names is None else names.__getitem__, _read_partition)
     (throttle,) = _INDEX.unpack_from(data, at)

@@ -18,7 +18,8 @@ from kafka.protocol.producer.transaction import InitProducerIdRequest
 
 from reconciler.model.clients import LineSettings
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.wire import classic, fetching, producing
+from reconciler.replicator.wire import classic, fetching, producing, trickle
+from reconciler.replicator.wire.direct import Direct
 from reconciler.replicator.wire.fetching import Bounds, Fetched, RawFetch, Turn
 from reconciler.replicator.wire.loop import Loop
 from reconciler.replicator.wire.manager import socket_options
@@ -88,6 +89,7 @@ class Wire(Questions):
         )
         # By broker and request: what the broker was known to speak, and what that came to.
         self._versions: dict[tuple[int | None, Any, int], tuple[Any, int]] = {}
+        self._direct: dict[tuple[int, int], Direct] = {}
         self._manager.cluster.set_topics([])
         self._manager.may_send = may_send
 
@@ -167,6 +169,29 @@ class Wire(Questions):
                 raise
             if session.answered(fetched):
                 break
+        if fetched.error:
+            raise ErrorCode(fetched.error)
+        return fetched.answers
+
+    def decoded(self, session: FetchSession, data: bytes) -> Fetched:
+        """Return what an answer says to a request that went on with a session.
+
+        Raises:
+            Unreadable: it is not laid out as an answer.
+        """
+        with trickle.reading():
+            return fetching.decode(session.names, memoryview(data))
+
+    def fetched(self, session: FetchSession, data: bytes) -> list[FetchAnswer]:
+        """Return what came, as `fetch_more` does, of an answer to a request that went on with a session.
+
+        Raises:
+            ErrorCode: the whole request was refused.
+            Unreadable: it is not laid out as an answer.
+        """
+        fetched = self.decoded(session, data)
+        if not session.answered(fetched):
+            return []
         if fetched.error:
             raise ErrorCode(fetched.error)
         return fetched.answers
@@ -269,6 +294,48 @@ class Wire(Questions):
         if found is None or found[0] is not known:
             found = self._versions[node, request, newest] = known, int(known.api_version(request, max_version=newest))
         return found[1]
+
+    def direct_fetch(self, node: int) -> Direct | None:
+        """Return a connection for fetches that name topics by their ids; None where there is none now."""
+        return self._direct_for(node, FetchRequest, fetching.FIRST_WITH_IDS, fetching.LAST_RAW)
+
+    def direct_produce(self, node: int, by_id: bool) -> Direct | None:
+        """Return a connection for produce requests that name topics by ids, or by names; None where there is none.
+
+        Brokers may know ids of topics, but no produce requests with them.
+        """
+        if by_id:
+            return self._direct_for(node, ProduceRequest, producing.FIRST_WITH_IDS, producing.LAST_RAW)
+        return self._direct_for(node, ProduceRequest, producing.FIRST_RAW, producing.FIRST_WITH_IDS - 1)
+
+    def produced(self, names: dict[bytes, str] | None, data: memoryview) -> list[ProduceAnswer]:
+        """Return what an answer to a direct produce request says; `names` are topics by their ids, where it has ids.
+
+        Raises:
+            Unreadable: it is not laid out as an answer.
+        """
+        with trickle.reading():
+            return producing.decode(names, data).answers
+
+    def lost(self, error: BaseException) -> ConnectionLost:
+        """Return what it means that a direct request has no answer."""
+        return connection_lost(self.cluster, error)
+
+    @property
+    def timeout_ms(self) -> int:
+        """How long an answer may take."""
+        return self._timeout_ms
+
+    def _direct_for(self, node: int, request: Any, oldest: int, newest: int) -> Direct | None:
+        version = self._version(node, request, newest)
+        connection = self._manager.connection(node)
+        if connection is None or version is None or version < oldest:
+            return None
+        key = node, int(request.API_KEY)
+        found = self._direct.get(key)
+        if found is None or not found.is_of(connection, version):
+            found = self._direct[key] = Direct(connection, key[1], version, self._timeout_ms / 1000)
+        return found
 
     async def producer_id(self, transactional_id: str) -> int:
         """Return the producer id that belongs to `transactional_id`.

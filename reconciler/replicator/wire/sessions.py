@@ -83,6 +83,17 @@ class FetchSession:
         self._meet(asks)
         return Turn(self._id, self._epoch, asks, forgotten)
 
+    def turn_on(self) -> list[FetchAsk] | None:
+        """Return what has changed, to go on with; None where there is more to say.
+
+        A session begins, something is not wanted any more, or something new has no id.
+        """
+        if self._epoch == 0 or not self._id or self._forgotten:
+            return None
+        if any(ask.topic_id is None for ask in self._changed.values()):
+            return None
+        return list(self.turn().asks)
+
     def _meet(self, asks: Sequence[FetchAsk]) -> None:
         for ask in asks:
             if ask.topic_id is None:
@@ -95,6 +106,20 @@ class FetchSession:
         """The topics that an answer may be about, by their ids."""
         return self._names
 
+    @property
+    def number(self) -> int:
+        """The broker's id of it; 0 while it keeps none."""
+        return self._id
+
+    @property
+    def epoch(self) -> int:
+        """Of the next request."""
+        return self._epoch
+
+    def stepped(self) -> None:
+        """Take note of an answer in which all was well."""
+        self._epoch = self._epoch + 1 if self._epoch < _LAST_EPOCH else 1
+
     def answered(self, fetched: Fetched) -> bool:
         """Take an answer's word on the session; False when the same must be asked again, of a new session."""
         if fetched.error in _OVER:
@@ -104,7 +129,7 @@ class FetchSession:
             self.broken()
         elif fetched.session_id:
             self._id = fetched.session_id
-            self._epoch = self._epoch + 1 if self._epoch < _LAST_EPOCH else 1
+            self.stepped()
         else:
             # The broker keeps no session for us: its cache is full.
             self._id = self._epoch = 0

@@ -1,0 +1,62 @@
+"""A seat: what an express needs of a channel again and again, as bytes where requests want bytes.
+
+`express` makes one for each channel that it takes along, `writer` hears of them.
+"""
+
+from __future__ import annotations
+
+from reconciler.replicator.channel import Channel
+from reconciler.replicator.parcel import Parcel
+from reconciler.replicator.wire import FetchAsk, compact_string
+
+
+class Seat:
+    """A channel in an express.
+
+    Attributes:
+        channel: the channel.
+        opening: in which it was taken along.
+        source: its topic at the source, by its id.
+        target: the same at the target; by name where the target has no ids.
+        by_id: whether it has.
+        partition: its number.
+        index: that, as requests want it.
+        node: who leads it at the target.
+        asked: the offset that was asked for last.
+        epoch: of the source's leader.
+        most: how many bytes are asked for.
+    """
+
+    __slots__ = (
+        "asked",
+        "by_id",
+        "channel",
+        "epoch",
+        "index",
+        "most",
+        "node",
+        "opening",
+        "partition",
+        "source",
+        "target",
+    )
+
+    def __init__(self, channel: Channel, ask: FetchAsk) -> None:
+        sides = channel.sides
+        assert sides is not None, "a running channel knows its sides"
+        assert ask.topic_id is not None, "an express names topics by their ids"
+        self.channel = channel
+        self.opening = channel.opening
+        self.source = ask.topic_id.bytes
+        self.by_id = sides.target_id is not None
+        self.target = sides.target_id.bytes if sides.target_id is not None else compact_string(channel.place.remote)
+        self.partition = ask.partition
+        self.index = ask.partition.to_bytes(4, "big")
+        self.node = sides.target.node
+        self.asked = ask.offset
+        self.epoch = ask.leader_epoch
+        self.most = ask.max_bytes
+
+
+# Who is taken along, and what of it is on its way.
+Boarded = tuple[Seat, Parcel]

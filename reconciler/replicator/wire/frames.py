@@ -1,0 +1,134 @@
+"""What requests of our own encoding leave behind until their answers come, and how frames become answers.
+
+`connection` reads frames, `fetching`, `producing` and `direct` make the requests.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable
+from typing import Any
+
+import kafka.errors as kafka_errors
+from kafka.protocol.frame import KafkaBytes
+from kafka.protocol.parser import KafkaProtocol
+
+from reconciler.replicator.wire.compact import skip_tags
+
+SIZE = struct.Struct(">i")
+_UNREADABLE = "the broker's answer cannot be read"
+
+
+class RawHeader:
+    """What a request of our own encoding leaves behind until its answer comes.
+
+    Attributes:
+        correlation_id: of the request.
+        decode: makes a value of the answer's bytes behind its header; the value has a `throttle_time_ms`.
+        waited: seconds from the request until its answer began to arrive; 0 before.
+    """
+
+    def __init__(self, correlation_id: int, decode: Callable[[memoryview], Any]) -> None:
+        self.correlation_id = correlation_id
+        self.decode = decode
+        self.waited = 0.0
+        self._sent = time.monotonic()
+
+    def begins(self) -> None:
+        """Take note that the answer begins to arrive."""
+        self.waited = time.monotonic() - self._sent
+
+
+class Taken:
+    """An answer that was dealt with, in the shape that the library asks of one."""
+
+    def __init__(self, throttle_time_ms: int) -> None:
+        self.throttle_time_ms = throttle_time_ms
+
+
+class DirectRequest(RawHeader):
+    """A request on its way whose answer is taken where it was read, in the shape of what the library keeps of one.
+
+    Args:
+        correlation_id: of the request.
+        throttle_first: whether its answer begins with its throttle time; else that stands before its last tags.
+        answered: called with the answer behind its header, which is there until it returns; it must not raise.
+        lost: called while the connection falls, with what broke it; likewise.
+
+    Attributes:
+        at: when it was sent (monotonic seconds).
+        is_done: whether it was answered or lost.
+    """
+
+    def __init__(
+        self,
+        correlation_id: int,
+        throttle_first: bool,
+        answered: Callable[[memoryview], None],
+        lost: Callable[[BaseException], None],
+    ) -> None:
+        self.correlation_id = correlation_id
+        self.decode = self._decode
+        self.waited = 0.0
+        self.at = self._sent = time.monotonic()
+        self.is_done = False
+        self._throttle_first = throttle_first
+        self._answered = answered
+        self._lost = lost
+
+    def take(self, data: memoryview) -> int:
+        """Take the answer; return for how many ms the broker wants to be left alone."""
+        self.is_done = True
+        self._answered(data)
+        try:
+            (throttle,) = SIZE.unpack_from(data, 0 if self._throttle_first else len(data) - SIZE.size - 1)
+        except struct.error:
+            # Whoever took it has noticed.
+            return 0
+        return int(throttle) if self._throttle_first or not data[-1] else 0
+
+    def _decode(self, data: memoryview) -> Taken:
+        return Taken(self.take(data))
+
+    def success(self, _answer: object) -> None:
+        """Do nothing: the answer was taken."""
+
+    def failure(self, error: BaseException) -> None:
+        """Hear that there will be no answer."""
+        self.is_done = True
+        self._lost(error)
+
+
+class WholeFrames(KafkaProtocol):
+    """The library's protocol, fed with whole frames instead of pieces that it would have to put together."""
+
+    bytes_to_send: list[Any]
+
+    def receive_bytes(self, frame: memoryview) -> list[Any]:
+        """Decode one frame, its size already taken off."""
+        if self.in_flight_requests and isinstance(self.in_flight_requests[0], RawHeader):
+            return [self._raw(self.in_flight_requests.popleft(), frame)]
+        # Other answers' decoders want the library's own buffer; they are small.
+        whole = KafkaBytes(len(frame))
+        whole.write(frame)
+        whole.seek(0)
+        return [self._process_response(whole)]
+
+    def _raw(self, header: RawHeader, frame: memoryview) -> tuple[int, Any]:
+        (correlation_id,) = SIZE.unpack_from(frame)
+        if correlation_id != header.correlation_id:
+            message = f"an answer to request {correlation_id} where {header.correlation_id} was expected"
+            raise kafka_errors.CorrelationIdError(message)
+        try:
+            return correlation_id, header.decode(frame[skip_tags(frame, SIZE.size) :])
+        except (ValueError, IndexError, struct.error) as error:
+            raise kafka_errors.KafkaProtocolError(_UNREADABLE) from error
+
+    def send_bytes(self) -> list[bytes]:
+        """Hand out all pending requests, in pieces that nobody has put together yet."""
+        pieces: list[bytes] = []
+        for request in self.bytes_to_send:
+            pieces += request if isinstance(request, list) else (request,)
+        self.bytes_to_send.clear()
+        return pieces

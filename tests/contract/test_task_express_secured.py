@@ -1,0 +1,48 @@
+"""An express to several leaders at the target, over TLS and with passwords that are asked for again and again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.embedded import ClusterOptions, EmbeddedCluster, start_all, stop_all
+from reconciler.model.cluster import Cluster
+from reconciler.model.security import SecretRef, Security
+from tests.support.copying import Running, assert_counted, identical, spec_of
+from tests.support.tls import reference
+from tests.support.trickles import Line, Trickle, make
+
+PASSWORD = "admin-secret"
+OPTIONS = ClusterOptions(users={"admin": PASSWORD}, tls=True, overrides={"connections.max.reauth.ms": "1200"})
+
+
+def declared(alias: str, cluster: EmbeddedCluster) -> Cluster:
+    security = Security("SASL_SSL", "PLAIN", "admin", SecretRef("env", "ADMIN_PASSWORD"), ca=reference(cluster.ca))
+    return Cluster(alias, tuple(cluster.bootstrap.split(",")), security=security)
+
+
+def test_what_trickles_in_goes_to_several_secured_brokers(topic_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = Line(monkeypatch)
+    monkeypatch.setenv("ADMIN_PASSWORD", PASSWORD)
+    clusters = EmbeddedCluster("one", OPTIONS), EmbeddedCluster("three", replace(OPTIONS, nodes=3))
+    start_all(clusters)
+    try:
+        one, three = clusters
+        topics = make(one, three, topic_name, replicas=2, partitions=3)
+        spec = spec_of(declared("east", one), declared("west", three), *topics)
+        with Running(spec) as running, Trickle(one, topics, partitions=3) as trickle:
+            # Meanwhile all of them log in again, several times.
+            line.await_records(1_000)
+            for broken in (line.break_target, line.break_source):
+                broken()
+                line.await_records()
+            three.kill_broker(2)
+            line.await_records()
+            sent = trickle.finish()
+            status = running.settled_again()
+        assert_counted(sum(row.records for row in running.rows), sent, status)
+        assert identical(spec, *topics) == sent
+        assert line.nodes == {1, 2, 3}
+    finally:
+        stop_all(clusters)
