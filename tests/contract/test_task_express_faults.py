@@ -16,7 +16,7 @@ from reconciler.model.clients import Clients, ConsumerSettings, ProducerSettings
 from reconciler.model.cluster import Cluster
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState
-from reconciler.replicator import discover, task
+from reconciler.replicator import channel, discover, task
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.express import Express
 from reconciler.replicator.ledger import Row
@@ -24,7 +24,7 @@ from reconciler.replicator.seat import Boarded
 from reconciler.replicator.wire import Direct
 from reconciler.state.journal import CONTROL, STATUS, Journal
 from tests.contract.test_task_express import flow_of
-from tests.support.copying import SECONDS, Running, all_running, assert_counted, at, close, identical
+from tests.support.copying import SECONDS, Running, all_running, assert_counted, close, identical
 from tests.support.trickles import PARTITIONS, Line, Trickle, cut, make
 
 # Of a request: less than a broker stands still here, or by far more.
@@ -80,11 +80,15 @@ def test_what_waits_for_an_answer_leaves_when_that_has_come(
     spec: FlowSpec,
     topics: tuple[str, str],
     line: Line,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whoever was quiet sends one batch alone; the next one comes before that is answered, and then nothing more."""
+    monkeypatch.setattr(channel, "_FORGOTTEN", 0.2)
     busy, quiet = topics
+    times: list[float] = []
 
-    def send(*_: object) -> None:
+    def send() -> None:
+        times.append(time.monotonic())
         for number in range(PARTITIONS):
             producer.produce(quiet, b"value", partition=number)
         assert producer.flush(10) == 0
@@ -97,13 +101,12 @@ def test_what_waits_for_an_answer_leaves_when_that_has_come(
     with Running(spec) as running, Trickle(source_cluster, [busy]) as trickle:
         running.wait(lambda status: all_running(status.partitions))
         line.await_records()
-        # Its first batches travel alone.
-        threading.Timer(0.1, send).start()
-        line.do_aboard(send_again, quiet)
+        line.do_aboard(send_again, quiet, feed=send)
         time.sleep(0.5)
         target_cluster.broker().signal(signal.SIGCONT)
-        running.wait(lambda status: {at(status, quiet, number).position for number in range(PARTITIONS)} == {2}, 10)
-        sent = trickle.finish() + 2 * PARTITIONS
+        everywhere = {len(times)}
+        running.wait(lambda status: {p.position for p in status.partitions if p.topic == quiet} == everywhere, 10)
+        sent = trickle.finish() + len(times) * PARTITIONS
         status = running.settled_again()
     assert_counted(sum(row.records for row in running.rows), sent, status)
     assert identical(spec, *topics) == sent

@@ -155,12 +155,13 @@ class Line:
             assert time.monotonic() < deadline, f"no express goes: {self.boardings}, {self.records}"
             time.sleep(0.01)
 
-    def do_aboard(self, todo: Todo, topic: str = "") -> None:
+    def do_aboard(self, todo: Todo, topic: str = "", feed: Callable[[], None] = lambda: None) -> None:
         """Do something once, in the task's thread right before records are sent by express, and wait until it is done.
 
         Args:
             todo: what.
             topic: whose records must be among them; the next ones, if none is named.
+            feed: called twice a second until then.
         """
         done = threading.Event()
 
@@ -171,7 +172,11 @@ class Line:
                 done.set()
 
         self.aboard = do
-        assert done.wait(SECONDS), "no express goes"
+        deadline = time.monotonic() + SECONDS
+        while not done.is_set():
+            assert time.monotonic() < deadline, "no express goes"
+            feed()
+            done.wait(0.5)
 
     def break_source(self) -> None:
         """Break the connection of the newest express to the source."""

@@ -341,3 +341,15 @@ def test_brokers_that_do_not_know_the_requests_are_asked_in_the_usual_way(
         assert wire.direct_produce(NODE + 1, by_id=True) is None
 
     play(story, **known)
+
+
+def test_a_connection_that_is_being_closed_takes_nothing_more() -> None:
+    async def story(scene: Scene) -> None:
+        direct = scene.fetching()
+        # As the library does with one that was idle for long.
+        direct._transport.write_eof()
+        direct.send(b"", lambda _: None, lambda _: scene.heard.append("no answer"))
+        await scene.until_heard("no answer")
+        assert not direct.is_open
+
+    play(story)

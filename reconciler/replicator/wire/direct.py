@@ -86,7 +86,11 @@ class Direct:
             self._is_timed = True
             self._net.call_at(due, self._look)
         front = _FRONT.pack(self._overhead + len(body), self._api_key, self.version, request.correlation_id)
-        one.transport.write(front + self._name + body)
+        try:
+            one.transport.write(front + self._name + body)
+        except RuntimeError as error:
+            # It is being closed, in order, and takes nothing more.
+            one.close(kafka_errors.KafkaConnectionError(str(error)))
 
     def hold(self) -> None:
         """Let answers wake nobody until `release`: whoever holds it calls `hear` often enough."""
