@@ -140,7 +140,9 @@ class Express:
             ErrorCode: it refused a whole request.
         """
         for channel, wanted in channels.items():
-            seat = Seat(channel, wanted)
+            assert channel.sides is not None, "a running channel knows its sides"
+            _, direct = self._over.targets[channel.sides.target.node]
+            seat = Seat(channel, wanted, direct.by_id)
             self._by_place[seat.source, seat.partition] = seat
         asks: dict[bytes, list[bytes]] = {}
         for ask in changed:

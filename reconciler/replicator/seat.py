@@ -13,12 +13,17 @@ from reconciler.replicator.wire import FetchAsk, compact_string
 class Seat:
     """A channel in an express.
 
+    Args:
+        channel: the channel.
+        ask: what is asked of the source for it.
+        by_id: whether requests to the target name topics by their ids.
+
     Attributes:
         channel: the channel.
         opening: in which it was taken along.
         source: its topic at the source, by its id.
-        target: the same at the target; by name where the target has no ids.
-        by_id: whether it has.
+        target: the same at the target, by its id or by its name.
+        by_id: whether by its id.
         partition: its number.
         index: that, as requests want it.
         node: who leads it at the target.
@@ -41,15 +46,17 @@ class Seat:
         "target",
     )
 
-    def __init__(self, channel: Channel, ask: FetchAsk) -> None:
+    def __init__(self, channel: Channel, ask: FetchAsk, by_id: bool) -> None:
         sides = channel.sides
         assert sides is not None, "a running channel knows its sides"
         assert ask.topic_id is not None, "an express names topics by their ids"
+        target_id = sides.target_id if by_id else None
+        assert target_id is not None or not by_id, "it is known where requests need it"
         self.channel = channel
         self.opening = channel.opening
         self.source = ask.topic_id.bytes
-        self.by_id = sides.target_id is not None
-        self.target = sides.target_id.bytes if sides.target_id is not None else compact_string(channel.place.remote)
+        self.by_id = by_id
+        self.target = compact_string(channel.place.remote) if target_id is None else target_id.bytes
         self.partition = ask.partition
         self.index = ask.partition.to_bytes(4, "big")
         self.node = sides.target.node

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from reconciler.replicator.wire.compact import uvarint
+from reconciler.replicator.wire.direct import FIRST_WITH_IDS
 
 SESSION = 7
 TOPIC, COPY = uuid.UUID(int=1), uuid.UUID(int=2)
@@ -83,6 +84,10 @@ class FakeDirect:
         self.work: Callable[[], None] | None = None
         self.refused: BaseException | None = None
         self._waiting: list[tuple[Callable[[memoryview], None], Callable[[BaseException], None]]] = []
+
+    @property
+    def by_id(self) -> bool:
+        return self.version >= FIRST_WITH_IDS
 
     @property
     def on_their_way(self) -> int:

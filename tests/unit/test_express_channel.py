@@ -366,14 +366,18 @@ def test_a_channel_parks_when_all_before_what_cannot_pass_stands() -> None:
 # --- seats -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("target_id", [TARGET, None], ids=["by id", "by name"])
-def test_a_seat_names_the_target_as_requests_do(target_id: uuid.UUID | None) -> None:
+@pytest.mark.parametrize(
+    ("target_id", "by_id"),
+    [(TARGET, True), (TARGET, False), (None, False)],
+    ids=["by id", "by name, though it has one", "by name"],
+)
+def test_a_seat_names_the_target_as_requests_do(target_id: uuid.UUID | None, by_id: bool) -> None:
     channel = Channel(PLACE)
     channel.open(Sides(Leader(1, 5, 0), SOURCE, Leader(2, 7, 0), target_id), Standing(4, 77, 0, 0))
     channel.reopen(OUTAGE, 0.0)
-    seat = Seat(channel, FetchAsk("orders", SOURCE, 3, 4, 5, 1_000))
+    seat = Seat(channel, FetchAsk("orders", SOURCE, 3, 4, 5, 1_000), by_id)
     assert (seat.channel, seat.opening, seat.node) == (channel, channel.opening, 2)
     assert (seat.source, seat.partition, seat.index) == (SOURCE.bytes, 3, b"\0\0\0\x03")
     assert (seat.asked, seat.epoch, seat.most) == (4, 5, 1_000)
-    named = TARGET.bytes if target_id else compact_string("east.orders")
-    assert (seat.target, seat.by_id) == (named, target_id is not None)
+    named = TARGET.bytes if by_id else compact_string("east.orders")
+    assert (seat.target, seat.by_id) == (named, by_id)

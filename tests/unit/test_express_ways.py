@@ -134,10 +134,12 @@ def test_who_cannot_go_by_express_goes_in_the_usual_way(scene: Scene, reason: Ca
     assert scene.ways() is None
 
 
-def test_topics_without_ids_at_the_target_are_named(scene: Scene) -> None:
+@pytest.mark.parametrize("has_ids", [True, False])
+def test_topics_are_named_where_requests_to_the_target_do_not_know_ids(scene: Scene, has_ids: bool) -> None:
+    scene.targets[2].version = 12
     for channel in scene.channels:
         assert channel.sides is not None
-        channel.sides = channel.sides._replace(target_id=None)
+        channel.sides = channel.sides if has_ids else channel.sides._replace(target_id=None)
 
     def story() -> None:
         scene.source.answer(fetch_answer(Fetched(0, records(0))))
@@ -256,6 +258,8 @@ def test_each_record_is_sent_once_and_in_order(
 
     left = scene.play(story)
     assert scene.express is not None
+    # From here on this test sends, and nobody else.
+    scene.writers[2].stopped = True
     seats = {seat.partition: seat for seat in scene.express.seats}
     for one in left:
         seat = seats[one.partition]
@@ -263,6 +267,7 @@ def test_each_record_is_sent_once_and_in_order(
     settle(scene, sent, len(sent))
     for channel, log in zip(scene.channels, sources, strict=True):
         while channel.fetch_at < log.end or channel.queue:
+            assert channel.state is PartitionState.RUNNING
             whole = FetchAnswer("orders", channel.place.partition, 0, -1, -1, 0, log.read(channel.fetch_at, 2))
             channel.receive(whole, channel.fetch_at, channel.opening, 0.0)
             while channel.can_send():

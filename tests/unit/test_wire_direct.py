@@ -321,23 +321,22 @@ def test_an_answer_may_be_refused_while_it_is_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "fetches", "by_id", "by_name"),
+    ("known", "fetches", "with_ids"),
     [
-        ({}, True, True, True),
+        ({}, True, True),
         # Topics have ids, but produce requests name them (Kafka 3 and 4.0).
-        ({"produce": 12}, True, False, True),
-        ({"fetch": 12}, False, True, True),
-        ({"produce": 8, "fetch": 11}, False, False, False),
+        ({"produce": 12}, True, False),
+        ({"fetch": 12}, False, True),
+        ({"produce": 8, "fetch": 11}, False, None),
     ],
 )
-def test_brokers_that_do_not_know_the_requests_are_asked_in_the_usual_way(
-    known: dict[str, int], fetches: bool, by_id: bool, by_name: bool
-) -> None:
+def test_brokers_are_asked_as_they_know_it(known: dict[str, int], fetches: bool, with_ids: bool | None) -> None:
     async def story(scene: Scene) -> None:
         wire = scene.wire
         assert (wire.direct_fetch(NODE) is not None) is fetches
-        assert (wire.direct_produce(NODE, by_id=True) is not None) is by_id
-        assert (wire.direct_produce(NODE, by_id=False) is not None) is by_name
+        found, by_name = wire.direct_produce(NODE, by_id=True), wire.direct_produce(NODE, by_id=False)
+        assert (None if found is None else found.by_id) is with_ids
+        assert (None if by_name is None else by_name.by_id) is (None if with_ids is None else False)
         assert wire.direct_produce(NODE + 1, by_id=True) is None
 
     play(story, **known)

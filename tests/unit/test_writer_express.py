@@ -35,16 +35,13 @@ def board(scene: Scene, *channels: Channel, by_name: bool = False) -> list[Board
     boarded: list[Boarded] = []
     for channel in channels:
         number = channel.place.partition
-        if by_name:
-            assert channel.sides is not None
-            channel.sides = channel.sides._replace(target_id=None)
         channel.receive(
             FetchAnswer("orders", number, 0, 9, 9, 0, build(some(2), channel.fetch_at)),
             channel.fetch_at,
             channel.opening,
             0.0,
         )
-        boarded.append((Seat(channel, scene.asks[channel]), channel.send()))
+        boarded.append((Seat(channel, scene.asks[channel], not by_name), channel.send()))
     return boarded
 
 

@@ -24,6 +24,8 @@ from reconciler.replicator.wire.frames import DirectRequest
 _FRONT = struct.Struct(">ihhi")
 _SIZE = 4
 _FETCH = 1
+# Of fetch and produce requests alike.
+FIRST_WITH_IDS = 13
 _NAME = struct.Struct(">h")
 # The library cancels a request's timer when its answer comes; there is none.
 _NO_TIMER = SimpleNamespace(state=TaskState.DONE)
@@ -52,6 +54,11 @@ class Direct:
         self._timeout = timeout
         self._pending: deque[DirectRequest] = deque()
         self._is_timed = False
+
+    @property
+    def by_id(self) -> bool:
+        """Whether its requests name topics by their ids."""
+        return self.version >= FIRST_WITH_IDS
 
     def is_of(self, connection: Any, version: int) -> bool:
         """Tell whether it speaks over a connection, in a version of its requests."""

@@ -300,13 +300,12 @@ class Wire(Questions):
         return self._direct_for(node, FetchRequest, fetching.FIRST_WITH_IDS, fetching.LAST_RAW)
 
     def direct_produce(self, node: int, by_id: bool) -> Direct | None:
-        """Return a connection for produce requests that name topics by ids, or by names; None where there is none.
+        """Return a connection for produce requests; None where there is none now.
 
-        Brokers may know ids of topics, but no produce requests with them.
+        They name topics by ids where these are known (`by_id`) and the broker knows such requests; some know ids alone.
         """
-        if by_id:
-            return self._direct_for(node, ProduceRequest, producing.FIRST_WITH_IDS, producing.LAST_RAW)
-        return self._direct_for(node, ProduceRequest, producing.FIRST_RAW, producing.FIRST_WITH_IDS - 1)
+        newest = producing.LAST_RAW if by_id else producing.FIRST_WITH_IDS - 1
+        return self._direct_for(node, ProduceRequest, producing.FIRST_RAW, newest)
 
     def produced(self, names: dict[bytes, str] | None, data: memoryview) -> list[ProduceAnswer]:
         """Return what an answer to a direct produce request says; `names` are topics by their ids, where it has ids.
