@@ -212,5 +212,6 @@ def test_names_are_known_of_all_that_it_goes_on_with() -> None:
     assert caller.session.names == {uuid.UUID(int=1).bytes: "orders", uuid.UUID(int=2).bytes: "payments"}
     assert caller.session.by_id
     caller.session.want(FetchAsk("old", None, 0, 0, 0, 100))
-    caller.session.turn_on()
+    assert caller.session.turn_on() is None
+    caller.session.turn()
     assert not caller.session.by_id
