@@ -14,6 +14,8 @@ from tests.contract.kafka import declared
 from tests.integration.payments import write as declare
 from tests.support.consumers import Run, Said
 from tests.support.failing_over import MakePair, Pair, copy_back
+from tests.support.trickles import Line
+from tests.support.trickles import make as make_topics
 
 
 @pytest.fixture
@@ -59,3 +61,15 @@ def make(
     monkeypatch.setattr(failback, "_copy_back", copy_back)
     topic = topic_name[-60:].strip("-")
     return lambda offsets, *more: Pair((source_cluster, target_cluster), topic, offsets, tmp_path, capsys, more=more)
+
+
+@pytest.fixture
+def line(monkeypatch: pytest.MonkeyPatch) -> Line:
+    """Watches the expresses of all tasks."""
+    return Line(monkeypatch)
+
+
+@pytest.fixture
+def topics(source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str) -> tuple[str, str]:
+    """Two topics and their remote ones."""
+    return make_topics(source_cluster, target_cluster, topic_name)

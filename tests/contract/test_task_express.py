@@ -23,12 +23,12 @@ from tests.contract.test_task_translated import make as make_translated
 from tests.support.copying import SECONDS, Running, assert_counted, close, fill, identical, log_end, spec_of
 from tests.support.traffic import CODECS, Transactions
 from tests.support.translated import assert_in_order
-from tests.support.trickles import PARTITIONS, Line, Trickle, make
+from tests.support.trickles import PARTITIONS, Line, Trickle
 
 LARGE = 200_000
 _BOARDINGS = 4
-# For what is left when nothing comes any more.
-_LAST_SECONDS = 20.0
+# On a busy machine shorter rounds may be over before anything was read in them: for what is left at the end.
+LONG_ENOUGH = 3.0
 # Of flows that no express takes along.
 OTHERS: dict[str, Callable[[Flow], Flow]] = {
     "unrested": lambda flow: replace(flow, linger=0.0),
@@ -37,16 +37,6 @@ OTHERS: dict[str, Callable[[Flow], Flow]] = {
     "translated": lambda flow: replace(flow, offsets="translated"),
     "repeated": lambda flow: replace(flow, offsets="translated", delivery="at-least-once"),
 }
-
-
-@pytest.fixture
-def line(monkeypatch: pytest.MonkeyPatch) -> Line:
-    return Line(monkeypatch)
-
-
-@pytest.fixture
-def topics(source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str) -> tuple[str, str]:
-    return make(source_cluster, target_cluster, topic_name)
 
 
 def flow_of(source: Cluster, target: Cluster, topics: Sequence[str], round_seconds: float = SECONDS) -> FlowSpec:
@@ -79,9 +69,8 @@ def test_nothing_is_lost_or_doubled_where_rounds_meet(
         while line.boardings.total() < _BOARDINGS and time.monotonic() < deadline:
             rows += task.run(spec, assignment)
         sent = trickle.finish()
-    deadline = min(deadline, time.monotonic() + _LAST_SECONDS)
     while sum(row.records for row in rows) < sent and time.monotonic() < deadline:
-        rows += task.run(spec, assignment)
+        rows += task.run(replace(spec, round_seconds=LONG_ENOUGH), assignment)
     (connections,) = [kept for key, kept in task._KEPT.items() if key[0] == spec.run]
     totals = connections.totals.records
     close(spec)
@@ -91,12 +80,10 @@ def test_nothing_is_lost_or_doubled_where_rounds_meet(
     counted = {place: [row for row in rows if (row.topic, row.partition) == place] for place in places}
     for (topic, number), of_place in counted.items():
         offsets = [offset for row in of_place for offset in range(row.first_offset, row.last_offset + 1)]
-        # A record whose answer was lost, as happens on a busy machine, is in the copy and in no ledger; none is in two.
-        assert sorted(set(offsets)) == offsets
-        assert set(offsets) <= set(range(log_end(source, topic, number)))
+        assert offsets == list(range(log_end(source, topic, number)))
         assert {row.shift for row in of_place} == {0}
         assert sum(row.records for row in of_place) == len(offsets)
-    assert totals == sum(row.records for row in rows) <= sent
+    assert totals == sum(row.records for row in rows) == sent
     assert identical(spec, *topics) == sent
 
 

@@ -23,24 +23,14 @@ from reconciler.replicator.ledger import Row
 from reconciler.replicator.seat import Boarded
 from reconciler.replicator.wire import Direct
 from reconciler.state.journal import CONTROL, STATUS, Journal
-from tests.contract.test_task_express import flow_of
+from tests.contract.test_task_express import LONG_ENOUGH, flow_of
 from tests.support.copying import SECONDS, Running, all_running, assert_counted, close, identical
-from tests.support.trickles import PARTITIONS, Line, Trickle, cut, make
+from tests.support.trickles import PARTITIONS, Line, Trickle, cut
 
 # Of a request: less than a broker stands still here, or by far more.
 SHORT_MS = 700
 # Longer than the short time-out, and shorter than the usual one.
 STILL = 1.2
-
-
-@pytest.fixture
-def line(monkeypatch: pytest.MonkeyPatch) -> Line:
-    return Line(monkeypatch)
-
-
-@pytest.fixture
-def topics(source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str) -> tuple[str, str]:
-    return make(source_cluster, target_cluster, topic_name)
 
 
 @pytest.fixture
@@ -222,7 +212,7 @@ def test_brokers_stand_still_where_rounds_meet(
                 still.join()
         sent = trickle.finish()
     while sum(row.records for row in rows) < sent and time.monotonic() < deadline:
-        rows += task.run(spec, assignment)
+        rows += task.run(replace(spec, round_seconds=LONG_ENOUGH), assignment)
     close(spec)
     assert sum(row.records for row in rows) == sent
     assert identical(spec, *topics) == sent

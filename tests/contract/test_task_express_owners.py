@@ -11,18 +11,8 @@ from reconciler.model.cluster import Cluster
 from tests.contract.test_task_express import flow_of
 from tests.contract.test_two_owners import Stop
 from tests.support.copying import SECONDS, Running, all_running, identical
-from tests.support.trickles import Line, Trickle, make
+from tests.support.trickles import Line, Trickle
 from tests.support.two_runs import all_wait, another, has_half
-
-
-@pytest.fixture
-def line(monkeypatch: pytest.MonkeyPatch) -> Line:
-    return Line(monkeypatch)
-
-
-@pytest.fixture
-def topics(source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str) -> tuple[str, str]:
-    return make(source_cluster, target_cluster, topic_name)
 
 
 def test_runs_that_stood_still_aboard_write_nothing_any_more(

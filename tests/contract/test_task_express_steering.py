@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-import pytest
-
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.pauses import Scope
@@ -27,17 +25,7 @@ from tests.support.copying import (
     log_end,
     spec_of,
 )
-from tests.support.trickles import PARTITIONS, Line, Trickle, make
-
-
-@pytest.fixture
-def line(monkeypatch: pytest.MonkeyPatch) -> Line:
-    return Line(monkeypatch)
-
-
-@pytest.fixture
-def topics(source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str) -> tuple[str, str]:
-    return make(source_cluster, target_cluster, topic_name)
+from tests.support.trickles import PARTITIONS, Line, Trickle
 
 
 def test_partitions_are_paused_resumed_and_begun_anew(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from reconciler.replicator.wire.compact import uvarint
-from reconciler.replicator.wire.direct import FIRST_WITH_IDS
+from reconciler.replicator.wire.producing import FIRST_WITH_IDS
 
 SESSION = 7
 TOPIC, COPY = uuid.UUID(int=1), uuid.UUID(int=2)

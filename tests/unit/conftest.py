@@ -1,7 +1,8 @@
-"""The forges that the pipelines' tests run against, each test on both."""
+"""The forges that the pipelines' tests run against, each test on both; and the two ends of a connection."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tests.support.forge_github import GitHubDouble
 from tests.support.forge_gitlab import GitLabDouble
 from tests.support.forges import ForgeDouble, Store
 from tests.support.gitops import Job
+from tests.support.sockets import Pair
 
 
 @pytest.fixture
@@ -28,3 +30,15 @@ def forge(request: pytest.FixtureRequest, store: Store) -> Iterator[ForgeDouble]
 @pytest.fixture
 def job(forge: ForgeDouble, tmp_path: Path) -> Job:
     return Job(tmp_path, forge.variables())
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    listener = socket.create_server(("127.0.0.1", 0))
+    there = socket.create_connection(listener.getsockname())
+    here, _ = listener.accept()
+    listener.close()
+    here.setblocking(False)
+    yield here, there
+    here.close()
+    there.close()

@@ -6,14 +6,12 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Iterator
 from typing import Any
-
-import pytest
 
 from reconciler.replicator.wire import Wire, connection
 from reconciler.replicator.wire.connection import _Framing
 from tests.support.direct_ends import fetch_answer, produce_answer
+from tests.support.sockets import Pair
 from tests.support.speaking import NODE, Scene, play, speaking
 
 NOTHING, NOWHERE = fetch_answer(), produce_answer()
@@ -96,21 +94,6 @@ def test_another_connection_may_fall_meanwhile() -> None:
             wire.close()
 
     play(story)
-
-
-Pair = tuple[socket.socket, socket.socket]
-
-
-@pytest.fixture
-def pair() -> Iterator[Pair]:
-    listener = socket.create_server(("127.0.0.1", 0))
-    there = socket.create_connection(listener.getsockname())
-    here, _ = listener.accept()
-    listener.close()
-    here.setblocking(False)
-    yield here, there
-    here.close()
-    there.close()
 
 
 def framing(sock: socket.socket) -> Any:

@@ -4,26 +4,10 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 from reconciler.replicator.wire.connection import _WORTH_READING, _Framing
-
-Pair = tuple[socket.socket, socket.socket]
-
-
-@pytest.fixture
-def pair() -> Iterator[Pair]:
-    listener = socket.create_server(("127.0.0.1", 0))
-    there = socket.create_connection(listener.getsockname())
-    here, _ = listener.accept()
-    listener.close()
-    here.setblocking(False)
-    yield here, there
-    here.close()
-    there.close()
+from tests.support.sockets import Pair
 
 
 class Reading(_Framing):

@@ -19,13 +19,12 @@ from kafka.net.selector import TaskState
 
 from reconciler.replicator.wire.compact import NO_TAGS
 from reconciler.replicator.wire.frames import DirectRequest
+from reconciler.replicator.wire.producing import FIRST_WITH_IDS
 
 # Size, key and version, correlation id.
 _FRONT = struct.Struct(">ihhi")
 _SIZE = 4
 _FETCH = 1
-# Of fetch and produce requests alike.
-FIRST_WITH_IDS = 13
 _NAME = struct.Struct(">h")
 # The library cancels a request's timer when its answer comes; there is none.
 _NO_TIMER = SimpleNamespace(state=TaskState.DONE)

@@ -117,6 +117,11 @@ class RawProduce:
         return topic_id.bytes
 
 
+def newest(by_id: bool) -> int:
+    """Return the newest version that is spoken, where topics are known by their ids or not."""
+    return LAST_RAW if by_id else FIRST_WITH_IDS - 1
+
+
 def opening(transaction: bytes, timeout_ms: int) -> bytes:
     """Return what stands before the topics of a request."""
     return transaction + _OPENING.pack(_ACKS_ALL, timeout_ms)

@@ -273,7 +273,7 @@ class Wire(Questions):
 
     def _begin_produce(self, node: int, asks: Sequence[ProduceAsk], transactional_id: str | None) -> Any:
         by_id = all(ask.topic_id is not None for ask in asks)
-        version = self._version(node, ProduceRequest, producing.LAST_RAW if by_id else producing.FIRST_WITH_IDS - 1)
+        version = self._version(node, ProduceRequest, producing.newest(by_id))
         if version is None:
             return Future().failure(kafka_errors.KafkaConnectionError(_NOT_CONNECTED))
         if version >= producing.FIRST_RAW:
@@ -304,8 +304,7 @@ class Wire(Questions):
 
         They name topics by ids where these are known (`by_id`) and the broker knows such requests; some know ids alone.
         """
-        newest = producing.LAST_RAW if by_id else producing.FIRST_WITH_IDS - 1
-        return self._direct_for(node, ProduceRequest, producing.FIRST_RAW, newest)
+        return self._direct_for(node, ProduceRequest, producing.FIRST_RAW, producing.newest(by_id))
 
     def produced(self, names: dict[bytes, str] | None, data: memoryview) -> list[ProduceAnswer]:
         """Return what an answer to a direct produce request says; `names` are topics by their ids, where it has ids.
