@@ -167,7 +167,8 @@ class Express:
         try:
             yield
         finally:
-            self._over.source.meanwhile(None)
+            # An express of the next round may listen there by now.
+            self._over.source.no_more(self._hear)
             for _, direct in self._over.targets.values():
                 direct.release()
 

@@ -129,5 +129,9 @@ class FakeDirect:
     def hear(self) -> None:
         self.heard += 1
 
-    def meanwhile(self, work: Callable[[], None] | None) -> None:
+    def meanwhile(self, work: Callable[[], None]) -> None:
         self.work = work
+
+    def no_more(self, work: Callable[[], None]) -> None:
+        if self.work == work:
+            self.work = None

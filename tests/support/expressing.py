@@ -59,6 +59,8 @@ class Scene:
         self.channels = [self._channel(number, node, batch_size) for number, node in enumerate(nodes)]
         self.goes_on = True
         self.is_stopped = False
+        # What an express behind this one has done when the source has spoken, if there is one by then.
+        self.next_round: Callable[[], None] | None = None
         self.express: Express | None = None
 
     def _writer(self, node: int) -> Writer:
@@ -123,7 +125,7 @@ class Scene:
         finally:
             # Whatever has happened, nobody is held or looked for any more, and the source owes nothing.
             assert [one.holders for one in self.targets.values()] == [0] * len(self.targets)
-            assert self.source.work is None
+            assert self.source.work is self.next_round
             assert self.source.on_their_way == 0
         return express.left
 

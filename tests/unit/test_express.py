@@ -238,6 +238,18 @@ def test_a_broker_of_the_source_that_cannot_be_asked_ends_it(scene: Scene) -> No
     assert scene.channels[0].fetch_at == 1
 
 
+def test_an_express_of_the_next_round_goes_on_listening(scene: Scene) -> None:
+    heard: list[str] = []
+
+    def story() -> None:
+        scene.next_round = lambda: heard.append("next")
+        scene.source.meanwhile(scene.next_round)
+        end(scene)
+
+    scene.play(story)
+    assert heard == ["next"]
+
+
 def test_whoever_rode_for_long_is_asked_and_gets_off(scene: Scene) -> None:
     def story() -> None:
         scene.goes_on = False

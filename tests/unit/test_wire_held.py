@@ -58,12 +58,20 @@ def test_the_end_is_noticed_while_a_connection_is_held() -> None:
 def test_something_is_done_when_an_answer_was_taken() -> None:
     async def story(scene: Scene) -> None:
         direct = scene.fetching()
-        direct.meanwhile(lambda: scene.heard.append("meanwhile"))
+
+        def work() -> None:
+            scene.heard.append("meanwhile")
+
+        direct.meanwhile(work)
         scene.send(direct, "1").answer(NOTHING)
         await scene.until_heard("1", "meanwhile")
-        direct.meanwhile(None)
+        # Of one that is over nothing ends what took its place.
+        direct.no_more(lambda: None)
         scene.send(direct, "2").answer(NOTHING)
-        await scene.until_heard("1", "meanwhile", "2")
+        await scene.until_heard("1", "meanwhile", "2", "meanwhile")
+        direct.no_more(work)
+        scene.send(direct, "3").answer(NOTHING)
+        await scene.until_heard("1", "meanwhile", "2", "meanwhile", "3")
 
     play(story)
 

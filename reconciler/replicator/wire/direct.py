@@ -112,9 +112,14 @@ class Direct:
         if self._connection.connected:
             self._transport.read_now()
 
-    def meanwhile(self, work: Callable[[], None] | None) -> None:
-        """Have something done whenever something has arrived and was taken; None ends that."""
+    def meanwhile(self, work: Callable[[], None]) -> None:
+        """Have something done whenever something has arrived and was taken, and nothing else that somebody had done."""
         self._transport.between = work
+
+    def no_more(self, work: Callable[[], None]) -> None:
+        """Have that done no more, unless something else took its place."""
+        if self._transport.between == work:
+            self._transport.between = None
 
     def refuse(self, why: BaseException) -> Exception:
         """Close the connection, as what it said cannot be read; return what that means to whoever waits for more."""
