@@ -19,7 +19,7 @@ from reconciler.replicator.batch import HEADER_SIZE, Batch
 from reconciler.replicator.intake import CannotPass, Form, items
 from reconciler.replicator.openings import Openings
 from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.place import Place, ReadUpto, Standing
+from reconciler.replicator.place import Place, ReadUpto, Sides, Standing
 from reconciler.replicator.queued import Item
 from reconciler.replicator.singles import one_plain
 from reconciler.replicator.visible import Gap
@@ -54,7 +54,6 @@ class Channel(Openings):
         lost_at: when an answer was given up last (monotonic seconds).
         filled_offsets: offsets that were filled with markers in this round.
         newest_read: timestamp of the batch read last (ms), and when that was (monotonic seconds).
-        read: how far the source's log was read, and in which epoch; it outlives openings (`truncation`).
     """
 
     _transactional = False
@@ -76,7 +75,23 @@ class Channel(Openings):
         self.lost_at = self._answered_at = -math.inf
         self.newest_read = (-1, 0.0)
         self._sent_since_gap = QUEUE_BYTES
-        self.read: ReadUpto | None = None
+        self._read: ReadUpto | None = None
+        # What was passed on since that was noted: offset, epoch and the sides of then.
+        self._passed: tuple[int, int, Sides] | None = None
+        # The form that was last seen to be plain.
+        self._plain: Form | None = None
+
+    @property
+    def read(self) -> ReadUpto | None:
+        """How far the source's log was read, and in which epoch; it outlives openings (`truncation`)."""
+        if self._passed is not None:
+            offset, epoch, sides = self._passed
+            self.read = sides.read_upto(offset, epoch)
+        return self._read
+
+    @read.setter
+    def read(self, upto: ReadUpto | None) -> None:
+        self._read, self._passed = upto, None
 
     def leave_out(self, aside: Iterable[int]) -> None:
         """Read past the records at these source offsets, which were put aside."""
@@ -144,23 +159,22 @@ class Channel(Openings):
         """
         if opening != self.opening or asked_at != self.fetch_at or self.state is not PartitionState.RUNNING:
             return None
-        if self.queue or self._blocked is not None or not self._form.is_plain or not self._has_room:
+        form, sides = self._form, self.sides
+        if self.queue.items or self._blocked is not None or len(self.in_flight) >= (1 if self._alone else WINDOW):
             return None
-        batch = one_plain(data, piece.start, piece.end, self._form.merge)
-        if batch is None or batch.base_offset != asked_at:
+        if form is not self._plain:
+            if not form.is_plain:
+                return None
+            self._plain = form
+        batch = one_plain(data, piece.start, piece.end, form.merge)
+        if batch is None or batch.base_offset != asked_at or sides is None:
             return None
         if piece.stable >= 0:
             self.end = piece.stable
         self.newest_read = batch.max_timestamp, now
-        self.fetch_at = batch.next_offset
-        if self.sides is not None:
-            self.read = self.sides.read_upto(self.fetch_at, batch.leader_epoch)
+        self.fetch_at = upto = batch.next_offset
+        self._passed = upto, batch.leader_epoch, sides
         return self._sent(batch, piece.end - piece.start, now)
-
-    @property
-    def _has_room(self) -> bool:
-        count = len(self.in_flight)
-        return not count or (count < WINDOW and not self._alone)
 
     def _put(self, item: Item) -> int:
         """Queue what was read; return the offset behind it."""
@@ -172,7 +186,7 @@ class Channel(Openings):
         self._park_when_drained(now)
 
     def _park_when_drained(self, now: float) -> None:
-        if self._blocked is not None and not self.queue and not self.in_flight:
+        if self._blocked is not None and not self.queue.items and not self.in_flight:
             self.park(self._blocked, now)
 
     # --- gaps --------------------------------------------------------------------------------------------------------
@@ -184,6 +198,8 @@ class Channel(Openings):
 
     def _mind_gap(self) -> None:
         """Have the gap filled that stands first, when nothing is in flight."""
+        if not self.queue.items:
+            return
         idle = self.state is PartitionState.RUNNING and not self.in_flight and not self.filling
         if idle and isinstance(self.queue.first, Gap) and self._at_gap is not None:
             self.filling = True
@@ -283,7 +299,8 @@ class Channel(Openings):
         self._pauses.forget()
         if not self.in_flight:
             self._mind_gap()
-            self._park_when_drained(now)
+            if self._blocked is not None:
+                self._park_when_drained(now)
 
     def _end_refused(self, parcel: Parcel, error: int, verdict: reasons.Verdict, now: float) -> None:
         """End this opening: to go on with smaller batches, without a record that is put aside, or as a verdict says."""

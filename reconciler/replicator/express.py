@@ -207,7 +207,7 @@ class Express:
         if pieces is None or not all([direct.is_open for _, direct in self._over.targets.values()]):
             self.left = self._wire.fetched(self._session, data)
             return False
-        seats = [self._seat(piece) for piece in pieces]
+        seats = self._seats_of(pieces)
         self._session.stepped()
         sent: dict[int, list[Boarded]] = {}
         asks: dict[bytes, list[bytes]] = {}
@@ -242,12 +242,13 @@ class Express:
         self._ask(asks)
         return True
 
-    def _seat(self, piece: Piece) -> Seat:
-        seat = self._by_place.get((piece.topic, piece.partition))
-        if seat is None:
-            message = f"it is about partition {piece.partition} of a topic that was not asked for"
-            raise Unreadable(message)
-        return seat
+    def _seats_of(self, pieces: Iterable[Piece]) -> list[Seat]:
+        by_place = self._by_place
+        try:
+            return [by_place[piece.topic, piece.partition] for piece in pieces]
+        except KeyError as unknown:
+            message = f"it is about partition {unknown.args[0][1]} of a topic that was not asked for"
+            raise Unreadable(message) from None
 
     def _answers(self, data: bytes, pieces: Iterable[Piece]) -> list[FetchAnswer]:
         names = {seat.source: seat.channel.place.topic for seat in self.seats}

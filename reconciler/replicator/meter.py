@@ -239,7 +239,7 @@ def _oldest(channel: Channel) -> int | None:
         return channel.written[0].oldest
     if channel.in_flight:
         return channel.in_flight[0].oldest
-    return next((item.first_timestamp for item in channel.queue if isinstance(item, Batch)), None)
+    return next((item.first_timestamp for item in channel.queue.items if isinstance(item, Batch)), None)
 
 
 def _since(timestamp: int, now: float) -> int:

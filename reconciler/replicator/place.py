@@ -9,7 +9,7 @@ import uuid
 from typing import NamedTuple
 
 from reconciler.model.runs import CopyRecord
-from reconciler.replicator.batch import next_sequence
+from reconciler.replicator.batch import SEQUENCE_MODULUS
 from reconciler.replicator.wire import Leader
 
 
@@ -101,5 +101,6 @@ class Standing(NamedTuple):
     def behind(self, count: int) -> Standing:
         """Return where the log stands when `count` records more are in it."""
         # Without a producer id there are no sequence numbers.
-        sequence = next_sequence(self.sequence, count) if self.producer_id >= 0 else -1
-        return Standing(self.end + count, self.producer_id, self.producer_epoch, sequence, self.shift)
+        end, producer_id, producer_epoch, sequence, shift = self
+        sequence = (sequence + count) % SEQUENCE_MODULUS if producer_id >= 0 else -1
+        return Standing(end + count, producer_id, producer_epoch, sequence, shift)

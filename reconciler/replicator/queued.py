@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 
 from reconciler.replicator.batch import Batch
 from reconciler.replicator.merge import take
@@ -22,49 +21,44 @@ class Queue:
     """A queue of batches and gaps.
 
     Attributes:
+        items: what is in it, in order; only its own methods change them.
         bytes: of all its batches.
     """
 
     def __init__(self) -> None:
-        self._items: deque[Item] = deque()
+        self.items: deque[Item] = deque()
         self.bytes = 0
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __iter__(self) -> Iterator[Item]:
-        return iter(self._items)
 
     @property
     def first(self) -> Item | None:
         """What is to be sent or filled next."""
-        return self._items[0] if self._items else None
+        return self.items[0] if self.items else None
 
     def push(self, item: Item) -> int:
         """Put an item behind the others, a gap together with one before it; return the offset behind it."""
         if isinstance(item, Batch):
-            self._items.append(item)
+            self.items.append(item)
             self.bytes += item.size
             return item.next_offset
-        before = self._items[-1] if self._items else None
+        before = self.items[-1] if self.items else None
         if isinstance(before, Gap):
-            self._items[-1] = Gap(before.first, item.next)
+            self.items[-1] = Gap(before.first, item.next)
         else:
-            self._items.append(item)
+            self.items.append(item)
         return item.next
 
     def take(self, limit: int, small: int) -> tuple[Batch, int]:
         """Take the batch that is first, merged as `merge.take` does; return also how many bytes left the queue."""
-        batch, size = take(self._items, limit, small)
+        batch, size = take(self.items, limit, small)
         self.bytes -= size
         return batch, size
 
     def pass_gap(self, upto: int) -> None:
         """Let the gap that is first begin at `upto`, or be gone when that is its end."""
-        gap = self._items.popleft()
+        gap = self.items.popleft()
         assert isinstance(gap, Gap), "only gaps are passed"
         if upto < gap.next:
-            self._items.appendleft(Gap(upto, gap.next))
+            self.items.appendleft(Gap(upto, gap.next))
 
     def shorten(self, limit: int) -> int | None:
         """Forget what is last until no more than `limit` bytes are left, but keep a gap and what stands behind it.
@@ -72,16 +66,16 @@ class Queue:
         Returns:
             The offset behind what is left when something was forgotten, else None.
         """
-        kept = len(self._items)
-        while self.bytes > limit and len(self._items) > _KEPT:
-            item = self._items.pop()
+        kept = len(self.items)
+        while self.bytes > limit and len(self.items) > _KEPT:
+            item = self.items.pop()
             self.bytes -= item.size if isinstance(item, Batch) else 0
-        if len(self._items) == kept:
+        if len(self.items) == kept:
             return None
-        last = self._items[-1]
+        last = self.items[-1]
         return last.next_offset if isinstance(last, Batch) else last.next
 
     def clear(self) -> None:
         """Forget everything."""
-        self._items.clear()
+        self.items.clear()
         self.bytes = 0

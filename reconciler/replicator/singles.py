@@ -52,7 +52,7 @@ def batches(records: memoryview | bytes, limit: int) -> Iterator[Batch]:
             run = _run(data, at, limit)
             if run is not None:
                 one, at = run
-                yield one
+                yield one.sealed()
                 continue
         found = read_at(view, at)
         if found is None:
@@ -64,7 +64,8 @@ def batches(records: memoryview | bytes, limit: int) -> Iterator[Batch]:
 def one_plain(data: bytes, start: int, end: int, limit: int) -> Batch | None:
     """Return the batch that is all of a fetch response's records, or what becomes of a run of one-record batches.
 
-    Only batches that pass as they are: whole, intact, without holes, and with no attribute but a codec.
+    Only batches that pass as they are: whole, intact, without holes, and with no attribute but a codec. One that was
+    put together has no checksum, as it is to get another header.
 
     Args:
         data: holds the records of a fetch response.
@@ -100,6 +101,8 @@ def _is_run(view: memoryview, at: int) -> bool:
 
 def _run(data: bytes, at: int, limit: int) -> tuple[Batch, int] | None:
     """Return the plain one-record batches from `at` on as one, and the place behind; None when there are not two.
+
+    It is not sealed: whoever gives it another header has no use for that.
 
     This runs once for each record, so nothing is called that can be avoided.
     """
@@ -137,4 +140,4 @@ def _run(data: bytes, at: int, limit: int) -> tuple[Batch, int] | None:
     if count <= _ONE:
         return None
     one = Batch(first, count - 1, count, 0, first_time, newest, -1, -1, -1, 0, b"".join(pieces))
-    return one.sealed(), at
+    return one, at

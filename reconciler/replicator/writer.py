@@ -141,7 +141,7 @@ class Writer:
                 continue
             parcel = channel.send(self._trip.small, now)
             sent.append((channel, parcel))
-            if channel.queue:
+            if channel.queue.items:
                 self._ready[channel] = None
             size += parcel.size
             if size >= most:
@@ -200,7 +200,7 @@ class Writer:
                 seat.channel.stands(parcel, now)
             self.expressed(sent)
             # Who had no room in his window is not ready any more.
-            waiting = [seat.channel for seat, _ in sent if seat.channel.queue]
+            waiting = [seat.channel for seat, _ in sent if seat.channel.queue.items]
             if waiting or self._ready:
                 self.offer(waiting)
         except Unreadable as error:
@@ -230,7 +230,7 @@ class Writer:
             now = time.monotonic()
             self._trip.took(now - sent_at, now)
             self._settle(sent, answers, now)
-            self.offer([channel for channel, _ in sent if channel.queue])
+            self.offer([channel for channel, _ in sent if channel.queue.items])
             self._made_room()
         except BaseException as failure:
             self._failure = self._failure or failure

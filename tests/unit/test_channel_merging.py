@@ -77,7 +77,7 @@ def test_of_several_that_are_refused_together_the_first_decides() -> None:
         assert not channel.answered(parcel, answer(error=MESSAGE_TOO_LARGE), 0.0)
     channel.open(SIDES, Standing(8, 77, 0, 8))
     feed(channel, log(8, 64, 8, 200))
-    sizes = [item.size for item in channel.queue]
+    sizes = [item.size for item in channel.queue.items]
     # Half of the last one would be more, half of the second one much less.
     assert first.size // 4 < max(sizes) <= first.size // 2
 
@@ -92,7 +92,7 @@ def test_a_batch_that_is_too_large_is_divided() -> None:
     channel.open(SIDES, Standing(0, 77, 0, 0))
     feed(channel, whole)
     found: list[int] = []
-    while channel.queue:
+    while channel.queue.items:
         parcel = channel.send()
         assert parcel.size <= first.size // 2
         found.append(parcel.records)
@@ -109,7 +109,7 @@ def test_everything_arrives_once_in_order_whatever_is_merged(
     feed(channel, whole)
     contents: list[Content] = []
     sequence, position = 2**31 - 3, 0
-    while channel.queue or channel.in_flight:
+    while channel.queue.items or channel.in_flight:
         if channel.can_send() and (not channel.in_flight or data.draw(st.booleans())):
             parcel = channel.send(data.draw(st.sampled_from((0, 100, LARGE))))
             (sent,) = decode(parcel.head + parcel.body)

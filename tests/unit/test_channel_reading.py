@@ -51,7 +51,7 @@ def test_every_batch_is_sent_with_the_next_sequence(counts: list[int], start: in
     assert channel.fetch_at == start + sum(counts)
     assert channel.queued_bytes == len(log(start, *counts))
     base = start
-    while channel.queue:
+    while channel.queue.items:
         (parcel,) = send_all(channel)[:1]
         (found,) = decode(parcel.head + parcel.body)
         assert found.producer == (PRODUCER_ID, EPOCH, (sequence + base - start) % SEQUENCE_MODULUS)
@@ -70,7 +70,7 @@ def test_every_batch_is_sent_with_the_next_sequence(counts: list[int], start: in
 def test_batches_below_the_position_are_passed_over() -> None:
     channel = opened(end=4)
     assert feed(channel, log(0, 2, 2, 3)) == 1
-    assert [item.base_offset for item in channel.queue if isinstance(item, Batch)] == [4]
+    assert [item.base_offset for item in channel.queue.items if isinstance(item, Batch)] == [4]
 
 
 def test_an_answer_to_another_question_is_ignored() -> None:
@@ -78,7 +78,7 @@ def test_an_answer_to_another_question_is_ignored() -> None:
     feed(channel, log(0, 2), stable=9)
     assert channel.receive(fetched(log(0, 2), 11), 0, channel.opening, 0.0) == 0
     assert channel.receive(fetched(log(2, 2), 11), 2, channel.opening + 1, 0.0) == 0
-    assert (channel.fetch_at, channel.end, len(channel.queue)) == (2, 9, 1)
+    assert (channel.fetch_at, channel.end, len(channel.queue.items)) == (2, 9, 1)
 
 
 def test_the_end_is_the_last_stable_offset_and_gives_the_lag() -> None:
@@ -96,7 +96,7 @@ def test_a_full_queue_asks_for_no_more_until_there_is_room() -> None:
     big = (Content(1_000, None, b"x" * (QUEUE_BYTES // 4)),)
     while channel.wants_data():
         feed(channel, build(big, channel.fetch_at))
-    assert len(channel.queue) == 4
+    assert len(channel.queue.items) == 4
     assert channel.queued_bytes >= QUEUE_BYTES
     channel.send()
     assert channel.wants_data()

@@ -108,7 +108,7 @@ def test_another_offset_than_its_own_ends_the_opening(landed: int) -> None:
     parcel = channel.send()
     assert not channel.answered(parcel, answer(landed), 0.0)
     assert (channel.state, code(channel), channel.position) == (PartitionState.OPENING, "AB211", 1)
-    assert not channel.queue
+    assert not channel.queue.items
     assert channel.queued_bytes == 0
     assert not channel.can_send()
     assert not channel.wants_data()

@@ -135,7 +135,7 @@ def test_a_lost_lease_ends_every_opening_and_nothing_that_was_read_is_sent() -> 
     made.look()
     assert (one.state, one.reason) == TAKEN
     assert parcel.opening != one.opening
-    assert not one.queue
+    assert not one.queue.items
 
 
 def test_a_lease_that_was_lost_and_came_back_ends_openings_all_the_same() -> None:

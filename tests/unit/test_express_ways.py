@@ -266,7 +266,7 @@ def test_each_record_is_sent_once_and_in_order(
         assert seat.channel.receive(one, seat.asked, seat.opening, 0.0)
     settle(scene, sent, len(sent))
     for channel, log in zip(scene.channels, sources, strict=True):
-        while channel.fetch_at < log.end or channel.queue:
+        while channel.fetch_at < log.end or channel.queue.items:
             assert channel.state is PartitionState.RUNNING
             whole = FetchAnswer("orders", channel.place.partition, 0, -1, -1, 0, log.read(channel.fetch_at, 2))
             channel.receive(whole, channel.fetch_at, channel.opening, 0.0)

@@ -25,25 +25,25 @@ def filled(shape: list[int]) -> tuple[Queue, list[int]]:
 
 
 def ends_of(queue: Queue) -> list[int]:
-    return [item.next_offset if isinstance(item, Batch) else item.next for item in queue]
+    return [item.next_offset if isinstance(item, Batch) else item.next for item in queue.items]
 
 
 def test_adjacent_gaps_are_one() -> None:
     queue = Queue()
     assert [queue.push(gap) for gap in (Gap(0, 3), Gap(3, 4), Gap(4, 9))] == [3, 4, 9]
-    assert list(queue) == [Gap(0, 9)]
+    assert list(queue.items) == [Gap(0, 9)]
     queue.pass_gap(5)
     assert queue.first == Gap(5, 9)
     queue.pass_gap(9)
-    assert not list(queue)
+    assert not list(queue.items)
 
 
 @given(shapes)
 def test_its_bytes_are_those_of_its_batches(shape: list[int]) -> None:
     queue, ends = filled(shape)
     assert ends_of(queue)[-1] == ends[-1]
-    while queue:
-        assert queue.bytes == sum(item.size for item in queue if isinstance(item, Batch))
+    while queue.items:
+        assert queue.bytes == sum(item.size for item in queue.items if isinstance(item, Batch))
         if isinstance(gap := queue.first, Gap):
             queue.pass_gap(gap.next)
         else:
@@ -54,11 +54,11 @@ def test_its_bytes_are_those_of_its_batches(shape: list[int]) -> None:
 @given(shapes, st.integers(0, 10_000))
 def test_what_is_forgotten_is_read_again_from_where_it_began(shape: list[int], limit: int) -> None:
     queue, _ = filled(shape)
-    before = list(queue)
+    before = list(queue.items)
     goes_on_at = queue.shorten(limit)
-    assert list(queue) == before[: len(queue)]
-    assert queue.bytes == sum(item.size for item in queue if isinstance(item, Batch))
-    assert queue.bytes <= limit or len(queue) <= 2
-    assert goes_on_at == (None if len(queue) == len(before) else ends_of(queue)[-1])
-    if len(queue) < len(before) and isinstance(lost := before[len(queue)], Batch):
+    assert list(queue.items) == before[: len(queue.items)]
+    assert queue.bytes == sum(item.size for item in queue.items if isinstance(item, Batch))
+    assert queue.bytes <= limit or len(queue.items) <= 2
+    assert goes_on_at == (None if len(queue.items) == len(before) else ends_of(queue)[-1])
+    if len(queue.items) < len(before) and isinstance(lost := before[len(queue.items)], Batch):
         assert queue.bytes + lost.size > limit

@@ -237,6 +237,7 @@ def test_a_run_that_is_all_there_is_passes_as_one_batch(
     data = b"".join(build([one], base + place, NONE, producer) for place, one in enumerate(run))
     one = plain(data)
     assert one is not None
+    one = one.sealed()
     assert (one, records([one])) == (long_way(data, base, LIMIT), records(list(split(data))))
 
 

@@ -5,7 +5,6 @@ Only `manager` uses this. TLS, SASL, framing and time-outs stay the library's.
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import ssl
 import struct
@@ -18,8 +17,7 @@ from typing import Any, cast
 import kafka.errors as kafka_errors
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
-from reconciler.replicator.wire.compact import skip_tags
-from reconciler.replicator.wire.frames import SIZE, DirectRequest, RawHeader, Taken, WholeFrames
+from reconciler.replicator.wire.frames import SIZE, DirectRequest, Header, Taken, WholeFrames
 
 _SCRATCH = 64 * 1024
 # A larger frame's buffer is given back at once.
@@ -146,9 +144,12 @@ class _Framing:
         # What TLS has still to take apart is more than what it makes of it.
         if wanted == self._woken_by or self._sock is None or isinstance(self._sock, ssl.SSLSocket):
             return
-        with contextlib.suppress(OSError):
+        # With every second answer or so: `contextlib.suppress` would cost as much again.
+        try:
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wanted)
-            self._woken_by = wanted
+        except OSError:
+            return
+        self._woken_by = wanted
 
     def _ended(self, error: Exception) -> Exception:
         """Return the error that ends a connection; a broker that wants another certificate ends it so (TLS 1.3)."""
@@ -201,26 +202,36 @@ class _Framing:
 
     def _take_at_once(self, data: memoryview) -> int:
         """Have a frame taken where it stands, if it is whole and that is what it is for; return where it ends, or 0."""
-        protocol = self._protocol
-        waiting = None if protocol is None or protocol.parser is None else protocol.parser.in_flight_requests
-        if not waiting or not isinstance(request := waiting[0], DirectRequest) or len(data) < _START.size:
+        if len(data) < _START.size or (request := self._awaited()) is None:
             return 0
         size, correlation_id = _START.unpack_from(data)
         end = SIZE.size + size
         if correlation_id != request.correlation_id or not _START.size < end <= len(data):
             return 0
+        self._take_direct(request, data[SIZE.size : end])
+        return int(end)
+
+    def _awaited(self) -> DirectRequest | None:
+        """Return the request that is to be answered next, if its answer is taken where it was read."""
+        parser = None if self._protocol is None else self._protocol.parser
+        if parser is None or not parser.in_flight_requests:
+            return None
+        request = parser.in_flight_requests[0]
+        return request if isinstance(request, DirectRequest) else None
+
+    def _take_direct(self, request: DirectRequest, frame: memoryview) -> None:
+        protocol = self._protocol
         # What breaks here breaks the connection, and the request is still among those that hear of it.
-        answer = data[skip_tags(data, _START.size) : end]
-        waiting.popleft()
+        answer = request.answer_in(frame)
+        protocol.parser.in_flight_requests.popleft()
         protocol.in_flight_requests.popleft()
         if throttle := request.take(answer):
             protocol._maybe_throttle(Taken(throttle))
         protocol._reauth.on_response_processed()
-        return int(end)
 
     def _note_beginning(self) -> None:
         waiting = None if self._protocol is None else self._protocol.parser.in_flight_requests
-        if waiting and isinstance(waiting[0], RawHeader):
+        if waiting and isinstance(waiting[0], Header):
             waiting[0].begins()
 
     def _room_for(self, size: int) -> memoryview:
@@ -234,7 +245,9 @@ class _Framing:
     def _hand_over(self, frame: memoryview) -> None:
         self._frame, self._filled = None, 0
         protocol = self._protocol
-        if protocol is not None:
+        if (request := self._awaited()) is not None:
+            self._take_direct(request, frame)
+        elif protocol is not None:
             # The connection makes its parser itself, after it has got its transport.
             protocol.parser.__class__ = WholeFrames
             protocol.data_received(frame)

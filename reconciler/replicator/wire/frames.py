@@ -20,24 +20,50 @@ SIZE = struct.Struct(">i")
 _UNREADABLE = "the broker's answer cannot be read"
 
 
-class RawHeader:
+class Header:
     """What a request of our own encoding leaves behind until its answer comes.
 
     Attributes:
         correlation_id: of the request.
-        decode: makes a value of the answer's bytes behind its header; the value has a `throttle_time_ms`.
-        waited: seconds from the request until its answer began to arrive; 0 before.
+        at: when it was sent (monotonic seconds).
+        waited: seconds from then until its answer began to arrive; 0 before.
     """
 
-    def __init__(self, correlation_id: int, decode: Callable[[memoryview], Any]) -> None:
+    def __init__(self, correlation_id: int) -> None:
         self.correlation_id = correlation_id
-        self.decode = decode
+        self.at = time.monotonic()
         self.waited = 0.0
-        self._sent = time.monotonic()
 
     def begins(self) -> None:
         """Take note that the answer begins to arrive."""
-        self.waited = time.monotonic() - self._sent
+        self.waited = time.monotonic() - self.at
+
+    def answer_in(self, frame: memoryview) -> memoryview:
+        """Return what stands behind the header of its answer.
+
+        Raises:
+            CorrelationIdError: the frame answers another request.
+            ValueError: its header is broken.
+            IndexError: likewise.
+            struct.error: likewise.
+        """
+        (correlation_id,) = SIZE.unpack_from(frame)
+        if correlation_id != self.correlation_id:
+            message = f"an answer to request {correlation_id} where {self.correlation_id} was expected"
+            raise kafka_errors.CorrelationIdError(message)
+        return frame[skip_tags(frame, SIZE.size) :]
+
+
+class RawHeader(Header):
+    """That of a request whose answer is decoded by `WholeFrames`.
+
+    Attributes:
+        decode: makes a value of the answer's bytes behind its header; the value has a `throttle_time_ms`.
+    """
+
+    def __init__(self, correlation_id: int, decode: Callable[[memoryview], Any]) -> None:
+        super().__init__(correlation_id)
+        self.decode = decode
 
 
 class Taken:
@@ -47,7 +73,7 @@ class Taken:
         self.throttle_time_ms = throttle_time_ms
 
 
-class DirectRequest(RawHeader):
+class DirectRequest(Header):
     """A request on its way whose answer is taken where it was read, in the shape of what the library keeps of one.
 
     Args:
@@ -57,7 +83,6 @@ class DirectRequest(RawHeader):
         lost: called while the connection falls, with what broke it; likewise.
 
     Attributes:
-        at: when it was sent (monotonic seconds).
         is_done: whether it was answered or lost.
     """
 
@@ -68,10 +93,7 @@ class DirectRequest(RawHeader):
         answered: Callable[[memoryview], None],
         lost: Callable[[BaseException], None],
     ) -> None:
-        self.correlation_id = correlation_id
-        self.decode = self._decode
-        self.waited = 0.0
-        self.at = self._sent = time.monotonic()
+        super().__init__(correlation_id)
         self.is_done = False
         self._throttle_first = throttle_first
         self._answered = answered
@@ -87,9 +109,6 @@ class DirectRequest(RawHeader):
             # Whoever took it has noticed.
             return 0
         return int(throttle) if self._throttle_first or not data[-1] else 0
-
-    def _decode(self, data: memoryview) -> Taken:
-        return Taken(self.take(data))
 
     def success(self, _answer: object) -> None:
         """Do nothing: the answer was taken."""
@@ -116,12 +135,8 @@ class WholeFrames(KafkaProtocol):
         return [self._process_response(whole)]
 
     def _raw(self, header: RawHeader, frame: memoryview) -> tuple[int, Any]:
-        (correlation_id,) = SIZE.unpack_from(frame)
-        if correlation_id != header.correlation_id:
-            message = f"an answer to request {correlation_id} where {header.correlation_id} was expected"
-            raise kafka_errors.CorrelationIdError(message)
         try:
-            return correlation_id, header.decode(frame[skip_tags(frame, SIZE.size) :])
+            return header.correlation_id, header.decode(header.answer_in(frame))
         except (ValueError, IndexError, struct.error) as error:
             raise kafka_errors.KafkaProtocolError(_UNREADABLE) from error
 

@@ -20,6 +20,8 @@ from reconciler.replicator.wire.manager import BulkManager
 Work = Callable[[], Coroutine[Any, Any, None]]
 
 
+# All that go on reading wait for the same: their turn.
+_GO_ON = KernelEvent("_go_on_reading")
 _OVER = (TaskState.DONE, TaskState.CANCELLED)
 # How often what is ready to run may go before a look at the sockets.
 _TURNS = 4
@@ -102,7 +104,7 @@ class _Net(NetworkSelector):
 
     def go_on_reading(self) -> KernelEvent:
         """Wait again, after `begin_reading`."""
-        return KernelEvent("_go_on_reading")
+        return _GO_ON
 
     def _begin_reading(self, sock: Any) -> None:
         self.register_event(sock, selectors.EVENT_READ, self._current)

@@ -56,8 +56,10 @@ def pieces(data: bytes, session: int) -> list[Piece] | None:
     Raises:
         Unreadable: it is not laid out as an answer.
     """
-    with reading():
+    try:
         return _pieces(data, session)
+    except _MALFORMED as error:
+        raise Unreadable(str(error)) from error
 
 
 def _pieces(data: bytes, session: int) -> list[Piece] | None:
@@ -136,8 +138,10 @@ def produced(data: bytes, by_id: bool) -> dict[tuple[bytes, int], int] | None:
     Raises:
         Unreadable: it is not laid out as an answer.
     """
-    with reading():
+    try:
         return _produced(data, by_id)
+    except _MALFORMED as error:
+        raise Unreadable(str(error)) from error
 
 
 def _produced(data: bytes, by_id: bool) -> dict[tuple[bytes, int], int] | None:
