@@ -57,7 +57,7 @@ _BUILT_IN_VALUES: dict[str, Value] = {
     "quota": None,
     "batch-size": "256KiB",
     "compression": "source",
-    "linger": "8ms",
+    "linger": "7ms",
     "commit-interval": "500ms",
     "dlq": None,
     "tasks": 1,

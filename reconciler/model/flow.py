@@ -36,7 +36,7 @@ Compression = Literal["source", "none", "gzip", "snappy", "lz4", "zstd"]
 COMPRESSIONS: tuple[str, ...] = get_args(Compression)
 
 DEFAULT_BATCH_SIZE = 256 * 1024
-DEFAULT_LINGER = 0.008
+DEFAULT_LINGER = 0.007
 DEFAULT_COMMIT_INTERVAL = 0.5
 DEFAULT_REFRESH_INTERVAL = 60.0
 

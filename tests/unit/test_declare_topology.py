@@ -86,7 +86,7 @@ def test_built_in_defaults(tmp_path: Path) -> None:
         quota=None,
         batch_size=262_144,
         compression="source",
-        linger=0.008,
+        linger=0.007,
         commit_interval=0.5,
         tasks=1,
         replication_factor=None,
