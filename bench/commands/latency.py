@@ -27,6 +27,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command.add_argument("--round", type=count, default=300, help="seconds of a round of Anabranch's tasks")
     command.add_argument("--linger", action="append", default=[], help="a further row: flows with this linger (15ms)")
     command.add_argument("--mm2-tasks", type=count, default=1, help="MirrorMaker 2's tasks")
+    command.add_argument("--tuning", action="append", choices=TUNINGS, help="a row of MirrorMaker 2's; else all")
     command.add_argument("--mm2", action=argparse.BooleanOptionalAction, default=True, help="with MirrorMaker 2")
     command.set_defaults(run=_run)
 
@@ -36,7 +37,8 @@ def _run(asked: argparse.Namespace) -> None:
     options = ("--round", str(asked.round))
     peers: list[Peer] = [Anabranch(asked.tasks, options, linger=linger) for linger in (None, *asked.linger)]
     if asked.mm2:
-        peers += [MirrorMaker2(asked.mm2_tasks, tuning=tuning, label=label) for label, tuning in TUNINGS.items()]
+        labels = asked.tuning or TUNINGS
+        peers += [MirrorMaker2(asked.mm2_tasks, tuning=TUNINGS[label], label=label) for label in labels]
     setting = Setting(Stream(asked.rate, asked.size, asked.partitions), asked.seconds, asked.warm_up)
     result = latency(setting, peers, asked.runs, say)
     publish(lambda machine, date: latency_report(result, machine, date), "latency", asked.write)

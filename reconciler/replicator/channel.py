@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from reconciler.model.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.batch import HEADER_SIZE, Batch
-from reconciler.replicator.intake import CannotPass, Form, items
+from reconciler.replicator.intake import AS_THEY_ARE, CannotPass, Form, items
 from reconciler.replicator.openings import Openings
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.place import Place, ReadUpto, Sides, Standing
@@ -75,23 +75,21 @@ class Channel(Openings):
         self.lost_at = self._answered_at = -math.inf
         self.newest_read = (-1, 0.0)
         self._sent_since_gap = QUEUE_BYTES
-        self._read: ReadUpto | None = None
-        # What was passed on since that was noted: offset, epoch and the sides of then.
-        self._passed: tuple[int, int, Sides] | None = None
-        # The form that was last seen to be plain.
-        self._plain: Form | None = None
+        # Of what was passed on offset, epoch and the sides of then, until somebody asks.
+        self._read: ReadUpto | tuple[int, int, Sides] | None = None
 
     @property
     def read(self) -> ReadUpto | None:
         """How far the source's log was read, and in which epoch; it outlives openings (`truncation`)."""
-        if self._passed is not None:
-            offset, epoch, sides = self._passed
-            self.read = sides.read_upto(offset, epoch)
-        return self._read
+        upto = self._read
+        if isinstance(upto, tuple) and not isinstance(upto, ReadUpto):
+            offset, epoch, sides = upto
+            upto = self._read = sides.read_upto(offset, epoch)
+        return upto
 
     @read.setter
     def read(self, upto: ReadUpto | None) -> None:
-        self._read, self._passed = upto, None
+        self._read = upto
 
     def leave_out(self, aside: Iterable[int]) -> None:
         """Read past the records at these source offsets, which were put aside."""
@@ -162,10 +160,8 @@ class Channel(Openings):
         form, sides = self._form, self.sides
         if self.queue.items or self._blocked is not None or len(self.in_flight) >= (1 if self._alone else WINDOW):
             return None
-        if form is not self._plain:
-            if not form.is_plain:
-                return None
-            self._plain = form
+        if form[1:] != AS_THEY_ARE:
+            return None
         batch = one_plain(data, piece.start, piece.end, form.merge)
         if batch is None or batch.base_offset != asked_at or sides is None:
             return None
@@ -173,7 +169,7 @@ class Channel(Openings):
             self.end = piece.stable
         self.newest_read = batch.max_timestamp, now
         self.fetch_at = upto = batch.next_offset
-        self._passed = upto, batch.leader_epoch, sides
+        self._read = upto, batch.leader_epoch, sides
         return self._sent(batch, piece.end - piece.start, now)
 
     def _put(self, item: Item) -> int:

@@ -36,11 +36,6 @@ class Form(NamedTuple):
     dense: bool = False
     without: frozenset[int] = frozenset()
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether batches pass as they are, and may be merged."""
-        return self.largest == UNLIMITED and self.codec is None and not self.dense and not self.without
-
     def smaller(self, refused: int) -> Form:
         """Return the form after the target refused a batch of several records that had so many bytes."""
         if refused <= self.merge:
@@ -57,6 +52,10 @@ class Form(NamedTuple):
         except ValueError:
             # Let the target say what it thinks of such a body.
             return batch
+
+
+# All of a form but `merge`, where batches pass as they are.
+AS_THEY_ARE = Form()[1:]
 
 
 class CannotPass(Exception):

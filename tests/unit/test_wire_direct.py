@@ -191,11 +191,18 @@ def test_whoever_logs_in_again_waits_for_the_last_answer() -> None:
 def test_a_broker_that_wants_to_be_left_alone_is(kind: str) -> None:
     async def story(scene: Scene) -> None:
         direct = scene.fetching() if kind == "fetch" else scene.writing()
-        asked = scene.send(direct, "one")
+        could: list[bool] = []
+
+        def answered(_data: memoryview) -> None:
+            could.append(direct.is_open)
+            scene.heard.append("one")
+
+        direct.send(b"one", answered, lambda _: None)
+        asked = scene.broker.asked()
         began = time.monotonic()
         asked.answer(fetch_answer(throttle=200) if kind == "fetch" else produce_answer(throttle=200))
         await scene.until_heard("one")
-        assert not direct.is_open
+        assert could == [False], "it was known before anybody could send more"
         assert 0 < scene.wire.throttled(NODE) <= 0.2
         await scene.until(lambda: direct.is_open)
         assert time.monotonic() - began >= 0.2

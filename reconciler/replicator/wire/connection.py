@@ -83,16 +83,18 @@ class _Framing:
         self._holders = 0
 
     async def _read_from_sock(self: Any) -> None:
-        await self._net.begin_reading(self._sock)
-        while self._read and not self._closed:
-            if not self.read_now():
-                return
-            if self.between is not None:
+        await self._net.read_whenever(self._sock, self._on_readable)
+
+    def _on_readable(self: Any) -> None:
+        try:
+            if self._read and self.read_now() and self.between is not None:
                 self.between()
-                # What was on its way may be there now.
-                if self._frame is not None and not self.read_now():
-                    return
-            await self._net.go_on_reading()
+                if self._frame is not None:
+                    # What was on its way may be there now.
+                    self.read_now()
+        except Exception as error:
+            # Whoever waits for an answer must hear that nobody reads it.
+            self.abort(error=kafka_errors.KafkaConnectionError(error))
 
     def read_now(self: Any) -> bool:
         """Read what there is; return whether the connection goes on."""
@@ -225,8 +227,10 @@ class _Framing:
         answer = request.answer_in(frame)
         protocol.parser.in_flight_requests.popleft()
         protocol.in_flight_requests.popleft()
-        if throttle := request.take(answer):
+        # Whoever takes it may send more, and must not where the broker wants to be left alone.
+        if throttle := request.throttle_in(answer):
             protocol._maybe_throttle(Taken(throttle))
+        request.take(answer)
         protocol._reauth.on_response_processed()
 
     def _note_beginning(self) -> None:
@@ -259,7 +263,10 @@ class _Framing:
         if not self._write or self._closed:
             message = "the transport is closed"
             raise RuntimeError(message)
-        self._write_buffer.extend(data if isinstance(data, list) else (data,))
+        if isinstance(data, list):
+            self._write_buffer.extend(data)
+        else:
+            self._write_buffer.append(data)
         if not self._writing and not self._send_now():
             self._writing = True
             self._write_task = self._net.call_soon(self._write_to_sock)
@@ -295,6 +302,12 @@ class _Framing:
         buffer: deque[bytes | memoryview] = self._write_buffer
         if isinstance(self._sock, ssl.SSLSocket):
             sent = count = self._sock.send(whole_record(buffer))
+        elif len(buffer) == 1:
+            # As each request of an express is.
+            sent = count = self._sock.send(buffer[0])
+            if count == len(buffer[0]):
+                buffer.clear()
+                return int(sent)
         else:
             sent = count = self._sock.sendmsg(islice(buffer, _PIECES))
         while count:

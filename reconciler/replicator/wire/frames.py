@@ -99,16 +99,19 @@ class DirectRequest(Header):
         self._answered = answered
         self._lost = lost
 
-    def take(self, data: memoryview) -> int:
-        """Take the answer; return for how many ms the broker wants to be left alone."""
-        self.is_done = True
-        self._answered(data)
+    def throttle_in(self, data: memoryview) -> int:
+        """Return for how many ms the broker wants to be left alone, as its answer says."""
         try:
             (throttle,) = SIZE.unpack_from(data, 0 if self._throttle_first else len(data) - SIZE.size - 1)
         except struct.error:
-            # Whoever took it has noticed.
+            # Whoever takes it will notice.
             return 0
         return int(throttle) if self._throttle_first or not data[-1] else 0
+
+    def take(self, data: memoryview) -> None:
+        """Take the answer."""
+        self.is_done = True
+        self._answered(data)
 
     def success(self, _answer: object) -> None:
         """Do nothing: the answer was taken."""

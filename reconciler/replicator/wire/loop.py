@@ -20,8 +20,6 @@ from reconciler.replicator.wire.manager import BulkManager
 Work = Callable[[], Coroutine[Any, Any, None]]
 
 
-# All that go on reading wait for the same: their turn.
-_GO_ON = KernelEvent("_go_on_reading")
 _OVER = (TaskState.DONE, TaskState.CANCELLED)
 # How often what is ready to run may go before a look at the sockets.
 _TURNS = 4
@@ -53,7 +51,7 @@ class _Selector(selectors.DefaultSelector):
 
 
 class _Net(NetworkSelector):
-    """The library's loop; a connection that reads for ever stays registered instead of coming and going."""
+    """The library's loop; a connection that reads for ever stays registered, and reads without being scheduled."""
 
     def _poll_once(self, timeout: float | None = None) -> None:
         """Do what the library does in a turn, for one thread: without its lock, its traces and its looks at settings.
@@ -98,20 +96,32 @@ class _Net(NetworkSelector):
             event.add_both(lambda _: self.call_soon(task))
             task.state = TaskState.WAIT_FUTURE
 
-    def begin_reading(self, sock: Any) -> KernelEvent:
-        """Wait until `sock` can be read, and leave it registered: closing the transport ends that."""
-        return KernelEvent("_begin_reading", sock)
+    def read_whenever(self, sock: Any, read: Callable[[], None]) -> KernelEvent:
+        """Have `read` called whenever `sock` can be read, and wait for ever: closing the transport ends both."""
+        return KernelEvent("_read_whenever", sock, read)
 
-    def go_on_reading(self) -> KernelEvent:
-        """Wait again, after `begin_reading`."""
-        return _GO_ON
-
-    def _begin_reading(self, sock: Any) -> None:
+    def _read_whenever(self, sock: Any, read: Callable[[], None]) -> None:
+        self._current.on_readable = read
         self.register_event(sock, selectors.EVENT_READ, self._current)
-        self._go_on_reading()
-
-    def _go_on_reading(self) -> None:
         self._current.state = TaskState.WAIT_IO
+
+    def _process_events(self, events: list[tuple[selectors.SelectorKey, int]]) -> None:
+        """Wake whoever waits; where a task waits for ever, read without giving it a turn."""
+        readers: list[Any] = []
+        others: list[tuple[selectors.SelectorKey, int]] = []
+        for key, what in events:
+            reader = key.data[0]
+            if what & selectors.EVENT_READ and hasattr(reader, "on_readable"):
+                readers.append(reader)
+                what &= ~selectors.EVENT_READ  # noqa: PLW2901 - the rest of it
+            if what:
+                others.append((key, what))
+        if others:
+            super()._process_events(others)
+        for reader in readers:
+            # One of them may have closed the connection of another, or that of whoever was woken before.
+            if reader.state not in _OVER:
+                reader.on_readable()
 
 
 class Job:
