@@ -44,6 +44,15 @@ def test_latency_is_measured_with_as_many_lingers_as_are_named() -> None:
     assert parser().parse_args(["latency", "--linger", "15ms", "--linger", "20ms"]).linger == ["15ms", "20ms"]
 
 
+def test_latency_is_measured_beside_the_rows_that_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert parser().parse_args(["latency"]).tuning is None, "all of them"
+    words = ["latency", "--tuning", "its own settings", "--tuning", "linger 0"]
+    assert parser().parse_args(words).tuning == ["its own settings", "linger 0"]
+    with pytest.raises(SystemExit):
+        parser().parse_args(["latency", "--tuning", "quickest"])
+    assert "tuned as in the race" in capsys.readouterr().err
+
+
 def test_verify_is_measured_against_consumers_that_only_read() -> None:
     load = Load(1_000_000, 250, 8)
     slow, quick = Measured(20.0, 30.0), Measured(8.0, 9.0)
