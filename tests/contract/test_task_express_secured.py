@@ -32,7 +32,7 @@ def test_what_trickles_in_goes_to_several_secured_brokers(topic_name: str, monke
         topics = make(one, three, topic_name, replicas=2, partitions=3)
         spec = spec_of(declared("east", one), declared("west", three), *topics)
         # Who logs in too late loses its connection: a producer that repeats what it sent must not store it twice.
-        produced = one.client_config() | {"enable.idempotence": True}
+        produced = one.client_config() | {"enable.idempotence": "true"}
         with Running(spec) as running, Trickle(produced, topics, partitions=3) as trickle:
             # Meanwhile all of them log in again, several times.
             line.await_records(1_000)
