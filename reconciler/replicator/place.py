@@ -9,7 +9,7 @@ import uuid
 from typing import NamedTuple
 
 from reconciler.model.runs import CopyRecord
-from reconciler.replicator.batch import SEQUENCE_MODULUS
+from reconciler.replicator.batch import next_sequence
 from reconciler.replicator.wire import Leader
 
 
@@ -102,5 +102,5 @@ class Standing(NamedTuple):
         """Return where the log stands when `count` records more are in it."""
         # Without a producer id there are no sequence numbers.
         end, producer_id, producer_epoch, sequence, shift = self
-        sequence = (sequence + count) % SEQUENCE_MODULUS if producer_id >= 0 else -1
+        sequence = next_sequence(sequence, count) if producer_id >= 0 else -1
         return Standing(end + count, producer_id, producer_epoch, sequence, shift)

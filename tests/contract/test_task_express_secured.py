@@ -22,8 +22,9 @@ def declared(alias: str, cluster: EmbeddedCluster) -> Cluster:
     return Cluster(alias, tuple(cluster.bootstrap.split(",")), security=security)
 
 
-def test_what_trickles_in_goes_to_several_secured_brokers(topic_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    line = Line(monkeypatch)
+def test_what_trickles_in_goes_to_several_secured_brokers(
+    topic_name: str, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ADMIN_PASSWORD", PASSWORD)
     clusters = EmbeddedCluster("one", OPTIONS), EmbeddedCluster("three", replace(OPTIONS, nodes=3))
     start_all(clusters)

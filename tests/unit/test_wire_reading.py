@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import selectors
 import socket
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
+from tests.support.sockets import Pair
 from tests.unit.test_wire_loop import Trace, lean, pass_time
 
 
@@ -34,16 +32,8 @@ class Reader:
         self._net.cancel(self.task)
 
 
-@pytest.fixture
-def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
-    here, there = socket.socketpair()
-    yield here, there
-    here.close()
-    there.close()
-
-
-def test_a_reader_reads_whatever_comes_until_it_is_closed(ends: tuple[socket.socket, socket.socket]) -> None:
-    net, (here, there) = lean(), ends
+def test_a_reader_reads_whatever_comes_until_it_is_closed(pair: Pair) -> None:
+    net, (here, there) = lean(), pair
     trace = Trace(net)
     reader = Reader(net, trace, here)
     pass_time(net, 0.01)
@@ -60,8 +50,8 @@ def test_a_reader_reads_whatever_comes_until_it_is_closed(ends: tuple[socket.soc
     net.close()
 
 
-def test_who_waits_to_write_to_what_is_read_for_ever_is_woken(ends: tuple[socket.socket, socket.socket]) -> None:
-    net, (here, there) = lean(), ends
+def test_who_waits_to_write_to_what_is_read_for_ever_is_woken(pair: Pair) -> None:
+    net, (here, there) = lean(), pair
     trace = Trace(net)
     Reader(net, trace, here)
     pass_time(net, 0.01)
@@ -80,8 +70,8 @@ def test_who_waits_to_write_to_what_is_read_for_ever_is_woken(ends: tuple[socket
     net.close()
 
 
-def test_a_reader_may_close_another_that_has_something_to_read(ends: tuple[socket.socket, socket.socket]) -> None:
-    net, pairs = lean(), [ends, socket.socketpair()]
+def test_a_reader_may_close_another_that_has_something_to_read(pair: Pair) -> None:
+    net, pairs = lean(), [pair, socket.socketpair()]
     trace = Trace(net)
     readers = [Reader(net, trace, here) for here, _ in pairs]
     seen: list[int] = []

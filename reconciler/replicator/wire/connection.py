@@ -204,7 +204,7 @@ class _Framing:
 
     def _take_at_once(self, data: memoryview) -> int:
         """Have a frame taken where it stands, if it is whole and that is what it is for; return where it ends, or 0."""
-        if len(data) < _START.size or (request := self._awaited()) is None:
+        if len(data) < _START.size or not isinstance(request := self._awaited(), DirectRequest):
             return 0
         size, correlation_id = _START.unpack_from(data)
         end = SIZE.size + size
@@ -213,13 +213,10 @@ class _Framing:
         self._take_direct(request, data[SIZE.size : end])
         return int(end)
 
-    def _awaited(self) -> DirectRequest | None:
-        """Return the request that is to be answered next, if its answer is taken where it was read."""
+    def _awaited(self) -> Any:
+        """Return the header of the request that is to be answered next, ours or the library's; None for no request."""
         parser = None if self._protocol is None else self._protocol.parser
-        if parser is None or not parser.in_flight_requests:
-            return None
-        request = parser.in_flight_requests[0]
-        return request if isinstance(request, DirectRequest) else None
+        return parser.in_flight_requests[0] if parser is not None and parser.in_flight_requests else None
 
     def _take_direct(self, request: DirectRequest, frame: memoryview) -> None:
         protocol = self._protocol
@@ -234,9 +231,8 @@ class _Framing:
         protocol._reauth.on_response_processed()
 
     def _note_beginning(self) -> None:
-        waiting = None if self._protocol is None else self._protocol.parser.in_flight_requests
-        if waiting and isinstance(waiting[0], Header):
-            waiting[0].begins()
+        if isinstance(request := self._awaited(), Header):
+            request.begins()
 
     def _room_for(self, size: int) -> memoryview:
         """Return room for a frame: the last large frame's when nobody looks at it any more, as new pages cost time."""
@@ -249,7 +245,7 @@ class _Framing:
     def _hand_over(self, frame: memoryview) -> None:
         self._frame, self._filled = None, 0
         protocol = self._protocol
-        if (request := self._awaited()) is not None:
+        if isinstance(request := self._awaited(), DirectRequest):
             self._take_direct(request, frame)
         elif protocol is not None:
             # The connection makes its parser itself, after it has got its transport.
@@ -305,9 +301,6 @@ class _Framing:
         elif len(buffer) == 1:
             # As each request of an express is.
             sent = count = self._sock.send(buffer[0])
-            if count == len(buffer[0]):
-                buffer.clear()
-                return int(sent)
         else:
             sent = count = self._sock.sendmsg(islice(buffer, _PIECES))
         while count:

@@ -113,7 +113,7 @@ class Direct:
             self._transport.read_now()
 
     def meanwhile(self, work: Callable[[], None]) -> None:
-        """Have something done whenever something has arrived and was taken, and nothing else that somebody had done."""
+        """Have something done whenever something has arrived and was taken, in place of what was done until now."""
         self._transport.between = work
 
     def no_more(self, work: Callable[[], None]) -> None:

@@ -33,7 +33,10 @@ class Unreadable(ValueError):
 
 @contextlib.contextmanager
 def reading() -> Iterator[None]:
-    """Raise Unreadable where an answer is not laid out as one, or is about what nobody has asked for."""
+    """Raise Unreadable where an answer is not laid out as one, or is about what nobody has asked for.
+
+    Not for what a trickle does in each cycle: there `contextlib` itself is a part of the cost.
+    """
     try:
         yield
     except _MALFORMED as error:
