@@ -15,7 +15,7 @@ from functools import partial
 from reconciler.model.names import syncs_topic
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, Reason, TaskStatus
-from reconciler.replicator import codecs, reasons
+from reconciler.replicator import codecs, heap, reasons
 from reconciler.replicator.arrival import Arrival
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.committer import Committer
@@ -81,6 +81,7 @@ def run(spec: FlowSpec, assignment: Assignment) -> list[Row]:
         _KEPT.pop(other).close()
     connections = connections or Connections(spec, assignment.task)
     gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
+    heap.keep()
     try:
         rows = Task(spec, assignment, connections).round()
     except BaseException:

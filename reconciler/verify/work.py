@@ -18,6 +18,7 @@ from typing import NamedTuple
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, Problem
 from reconciler.model.spec import FlowSpec
+from reconciler.replicator import heap
 from reconciler.replicator.batch import UnreadableBatch
 from reconciler.replicator.pace import Quota
 from reconciler.replicator.place import differ
@@ -69,6 +70,7 @@ def compare(text: str) -> str:
     """
     # A terminal's Ctrl-C reaches the workers too; it is the driver that stops them, in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    heap.keep()
     told = json.loads(text)
     spec = FlowSpec.from_json(told["spec"])
     slices = [(Bounds.from_json(one["bounds"]), Progress.from_json(one["progress"])) for one in told["slices"]]

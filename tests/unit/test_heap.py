@@ -1,0 +1,40 @@
+"""What batches have left is there for the next ones, without the kernel's help."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+# As many batches as a task holds at once, taken and left again; new pages are counted from the second time on. The
+# settings are those of a process, so it is another one.
+_LAPS = """
+import resource, sys
+from reconciler.replicator import heap
+
+if sys.argv[1] == "kept":
+    heap.keep()
+answer = memoryview(bytearray(16 * 2**20))
+for lap in range(9):
+    if lap == 1:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    batches = [bytes(answer[at : at + int(sys.argv[2])]) for at in range(0, len(answer), int(sys.argv[2]))]
+    del batches
+print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) // 8)
+"""
+
+
+def _new_pages(how: str, size: int) -> int:
+    """Return how many new pages 16 MiB of batches take each time."""
+    command = [sys.executable, "-c", _LAPS, how, str(size)]
+    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library has other ways")
+@pytest.mark.parametrize("size", [16 * 1024, 207 * 1024, 2**20])
+def test_batches_take_the_pages_that_others_have_left(size: int) -> None:
+    assert _new_pages("kept", size) < 100
+    # 4,096 pages of 4 KiB; large ones count once.
+    assert _new_pages("given back", size) > 1000
