@@ -36,5 +36,5 @@ def _new_pages(how: str, size: int) -> int:
 @pytest.mark.parametrize("size", [16 * 1024, 207 * 1024, 2**20])
 def test_batches_take_the_pages_that_others_have_left(size: int) -> None:
     assert _new_pages("kept", size) < 100
-    # 4,096 pages of 4 KiB; large ones count once.
+    # Of the 4,096 pages of 4 KiB that they fill: this can fail.
     assert _new_pages("given back", size) > 1000
