@@ -15,11 +15,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import google_crc32c
-
 from bench.load import Load, orders
 from reconciler.embedded import EmbeddedCluster
 from reconciler.replicator.batch import HEADER, HEADER_SIZE, MAGIC
+from reconciler.replicator.checksum import crc32c
 from reconciler.replicator.varint import signed
 
 _OFFSET = struct.Struct(">q")
@@ -83,7 +82,7 @@ def one_record_batch(key: bytes, value: bytes, timestamp: int) -> bytes:
     body = b"\x00\x00\x00" + signed(len(key)) + key + signed(len(value)) + value + signed(0)
     record = signed(len(body)) + body
     checked = _CHECKED.pack(0, 0, timestamp, timestamp, -1, -1, -1, 1) + record
-    crc = google_crc32c.value(checked)
+    crc = crc32c(checked)
     length = HEADER_SIZE - _LOG_OVERHEAD + len(record)
     head = HEADER.pack(0, length, 0, MAGIC, crc, 0, 0, timestamp, timestamp, -1, -1, -1, 1)
     return head[:_CHECKED_FROM] + checked

@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-import google_crc32c
+from reconciler.replicator.checksum import crc32c, instead
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 # baseOffset, batchLength, partitionLeaderEpoch, magic, crc: what stands before the checksummed part.
@@ -32,6 +32,13 @@ _CONTROL = 0x20
 _DELETE_HORIZON = 0x40
 
 SEQUENCE_MODULUS = 2**31
+# Of what was put together here and has no checksum yet.
+NO_CRC = -1
+# So many bytes and more of records are better left where they were read than copied, and not read again either.
+LARGE = 32 * 1024
+
+# The records of a batch; a view where they are left in the answer that they came in.
+Body = bytes | memoryview
 
 
 def next_sequence(sequence: int, count: int) -> int:
@@ -52,7 +59,7 @@ class Batch(NamedTuple):
         producer_id: of the producer that wrote it, -1 for none.
         producer_epoch: likewise.
         base_sequence: likewise.
-        crc: CRC-32C as the header has it.
+        crc: CRC-32C as the header has it, or `NO_CRC`.
         body: the records, as they are (compressed or not).
         leader_epoch: of the leader that appended it; -1 where that is not known, as in what was put together here.
         parts: where offsets without records were taken out of its deltas: how many records follow each other, how many
@@ -69,7 +76,7 @@ class Batch(NamedTuple):
     producer_epoch: int
     base_sequence: int
     crc: int
-    body: bytes
+    body: Body
     leader_epoch: int = -1
     parts: tuple[int, ...] = ()
 
@@ -111,7 +118,7 @@ class Batch(NamedTuple):
     @property
     def checksum(self) -> int:
         """The CRC-32C that fits the bytes."""
-        return int(google_crc32c.extend(google_crc32c.value(self._checked_header()), self.body))
+        return crc32c(self.body, crc32c(self._checked_header()))
 
     def sealed(self) -> Batch:
         """Return the batch with the checksum that fits its bytes."""
@@ -119,14 +126,15 @@ class Batch(NamedTuple):
 
     def rewritten(self, producer_id: int, producer_epoch: int, base_sequence: int) -> bytes:
         """Return the batch as a producer sends it: `header` with the body behind it."""
-        return self.header(producer_id, producer_epoch, base_sequence) + self.body
+        return b"".join((self.header(producer_id, producer_epoch, base_sequence), self.body))
 
     def header(self, producer_id: int, producer_epoch: int, base_sequence: int, transactional: bool = False) -> bytes:
         """Return what a producer sends before the body: base offset 0, our producer and sequence, only the codec kept.
 
         The timestamp type, transactional, control and delete-horizon bits are the writer's to set; an idempotent
         write outside a transaction sets none. Deltas stay relative to the base timestamp, so timestamps do not move.
-        A batch that spans offsets without records has them in its deltas no more (`rewrite.dense`).
+        A batch that spans offsets without records has them in its deltas no more (`rewrite.dense`). A large batch's
+        checksum is made out of the one that it has: it fits what is sent if that one fits the batch.
 
         Args:
             producer_id: the producer's id.
@@ -145,8 +153,12 @@ class Batch(NamedTuple):
             base_sequence,
             count,
         )
-        crc = google_crc32c.extend(google_crc32c.value(checked), body)
-        return _PREFIX.pack(0, len(body) + _BEHIND_LENGTH, -1, MAGIC, crc) + checked
+        size = len(body)
+        if size >= LARGE and self.crc != NO_CRC:
+            crc = instead(self.crc, self._checked_header(), checked, size)
+        else:
+            crc = crc32c(body, crc32c(checked))
+        return _PREFIX.pack(0, size + _BEHIND_LENGTH, -1, MAGIC, crc) + checked
 
     def to_bytes(self) -> bytes:
         """Return the batch as it stood in the log."""

@@ -30,7 +30,7 @@ _UNREADABLE = (
 )
 
 
-def unpack(codec: int, body: bytes) -> bytes:
+def unpack(codec: int, body: bytes | memoryview) -> bytes:
     """Return the records in a batch's body, decompressed.
 
     Args:
@@ -41,7 +41,7 @@ def unpack(codec: int, body: bytes) -> bytes:
         ValueError: the codec is not known, or the bytes are not in it.
     """
     try:
-        return _UNPACKERS[codec](body)
+        return _UNPACKERS[codec](bytes(body))
     except _UNREADABLE as error:
         known = NAMES[codec] if codec < len(NAMES) else f"codec {codec}"
         message = f"not readable as {known}: {error}"

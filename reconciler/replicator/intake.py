@@ -81,7 +81,7 @@ def items(answer: FetchAnswer, expected: int, form: Form) -> Iterator[Batch | Ga
     Raises:
         CannotPass: a batch is damaged, or cannot be read; all before it was yielded.
     """
-    found = batches(answer.records, form.merge) if form.merge else split(answer.records)
+    found = batches(answer.records, form.merge) if form.merge else split(answer.records, in_place=True)
     try:
         for item in sift(found, expected, answer.aborted):
             if isinstance(item, Batch):

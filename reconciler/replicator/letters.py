@@ -19,7 +19,7 @@ from reconciler.model.flow import Flow
 from reconciler.model.runs import CopyRecord
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator import reasons
-from reconciler.replicator.batch import CODEC_BITS, HEADER, Batch
+from reconciler.replicator.batch import CODEC_BITS, HEADER, NO_CRC, Batch
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.parcel import Parcel
@@ -90,7 +90,7 @@ class DeadLetters:
         header = HEADER.unpack(parcel.head)
         attributes, base_time, newest = header[5], header[7], header[8]
         sent = Batch(
-            parcel.base_offset, 0, 1, attributes & CODEC_BITS, base_time, newest, *_NO_PRODUCER, 0, parcel.body
+            parcel.base_offset, 0, 1, attributes & CODEC_BITS, base_time, newest, *_NO_PRODUCER, NO_CRC, parcel.body
         )
         (record,) = kept(sent)
         rest = with_headers(

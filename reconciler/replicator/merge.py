@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from reconciler.replicator.batch import CODEC_BITS, Batch
+from reconciler.replicator.batch import CODEC_BITS, NO_CRC, Batch
 from reconciler.replicator.pace import FEW_RECORDS
 from reconciler.replicator.varint import SIGNED, read, signed
 
@@ -96,7 +96,7 @@ def merged(batches: Sequence[Batch]) -> Batch:
         first.producer_id,
         first.producer_epoch,
         first.base_sequence,
-        0,
+        NO_CRC,
         b"".join(pieces),
     )
 
@@ -106,7 +106,7 @@ def _append(pieces: list[bytes], batch: Batch, offset: int, time: int) -> None:
 
     This runs once for each record: what is short, as nearly always, is read and written without a call.
     """
-    body, at, total = batch.body, 0, len(batch.body)
+    body, at, total = bytes(batch.body), 0, len(batch.body)
     for expected in range(batch.record_count):
         size, start = body[at], at + 2
         if size >= _MORE and body[at + 1] < _MORE and not size & 1:

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import zstandard
 
-from reconciler.replicator.batch import SEQUENCE_MODULUS, Batch
+from reconciler.replicator.batch import NO_CRC, SEQUENCE_MODULUS, Batch
 from reconciler.replicator.fill import FillRefused
 from reconciler.replicator.place import Place, Standing
 from reconciler.replicator.reading import read
@@ -144,7 +144,7 @@ async def _write(wire: Wire, place: Place, target: TopicInfo, batch: bytes) -> P
 
 
 def _batch(offset: int, count: int, standing: Standing) -> bytes:
-    padding = Batch(offset, count - 1, count, _ZSTD, 0, 0, -1, -1, -1, 0, _body(count))
+    padding = Batch(offset, count - 1, count, _ZSTD, 0, 0, -1, -1, -1, NO_CRC, _body(count))
     return padding.rewritten(standing.producer_id, standing.producer_epoch, offset % SEQUENCE_MODULUS)
 
 

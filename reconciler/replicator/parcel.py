@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from reconciler.replicator.batch import Body
+
 
 class Parcel(NamedTuple):
     """A batch on its way.
@@ -34,7 +36,7 @@ class Parcel(NamedTuple):
     newest: int
     size: int
     head: bytes
-    body: bytes
+    body: Body
     parts: tuple[int, ...] = ()
 
     def noted(self, landing: int) -> Parcel:

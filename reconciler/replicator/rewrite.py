@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from reconciler.replicator.batch import CODEC_BITS, MAGIC, Batch, UnreadableBatch
+from reconciler.replicator.batch import CODEC_BITS, MAGIC, NO_CRC, Batch, UnreadableBatch
 from reconciler.replicator.codecs import NONE, pack, unpack
 from reconciler.replicator.renumber import renumbered
 from reconciler.replicator.varint import SIGNED, read, signed, wrapped
@@ -256,7 +256,7 @@ def packed(run: Sequence[Kept], codec: int) -> Batch:
         pieces += (SIGNED[size] if size < _TABLE else signed(size), b"\x00", stamp, place, record.rest)
     body, codec = _smallest(b"".join(pieces), codec)
     newest = max(record.timestamp for record in run)
-    one = Batch(base_offset, len(run) - 1, len(run), codec, base_time, newest, -1, -1, -1, 0, body)
+    one = Batch(base_offset, len(run) - 1, len(run), codec, base_time, newest, -1, -1, -1, NO_CRC, body)
     return one.sealed()
 
 

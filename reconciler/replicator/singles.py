@@ -10,9 +10,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-import google_crc32c
-
-from reconciler.replicator.batch import CHECKED_FROM, CODEC_BITS, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, Batch
+from reconciler.replicator.batch import (
+    CHECKED_FROM,
+    CODEC_BITS,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_CRC,
+    Batch,
+)
+from reconciler.replicator.checksum import crc32c
 from reconciler.replicator.split import read_at
 from reconciler.replicator.varint import SIGNED, signed
 
@@ -33,10 +41,11 @@ _TIMES = tuple(b"\x00" + one for one in SIGNED)
 def batches(records: memoryview | bytes, limit: int) -> Iterator[Batch]:
     """Yield what `split.split` does, but neighbours of one record each as one batch of up to `limit` bytes.
 
-    Batches that were put together passed their checksums; they have none of their producers' numbers.
+    Batches that were put together passed their checksums; they have none of their producers' numbers. Large bodies are
+    left in place where they may stay.
 
     Args:
-        records: of a fetch response.
+        records: of a fetch response; a view that can be written to is of a buffer that is used again soon.
         limit: how many bytes may become one batch.
 
     Raises:
@@ -54,7 +63,7 @@ def batches(records: memoryview | bytes, limit: int) -> Iterator[Batch]:
                 one, at = run
                 yield one.sealed()
                 continue
-        found = read_at(view, at)
+        found = read_at(view, at, in_place=view.readonly)
         if found is None:
             return
         others, at = found
@@ -75,14 +84,16 @@ def one_plain(data: bytes, start: int, end: int, limit: int) -> Batch | None:
     """
     if end - start < _LEAST:
         return None
-    base, length, epoch, magic, crc, attributes, delta, time, max_time, _, _, _, count = HEADER.unpack_from(data, start)
+    (base, length, epoch, magic, crc, attributes, delta, time, max_time, pid, pid_epoch, sequence, count) = (
+        HEADER.unpack_from(data, start)
+    )
     if magic != MAGIC or attributes & ~CODEC_BITS or count != delta + 1 or count < _ONE:
         return None
     if start + LOG_OVERHEAD + length == end:
-        if crc != google_crc32c.value(data[start + CHECKED_FROM : end]):
+        if crc != crc32c(data[start + CHECKED_FROM : end]):
             return None
         body = data[start + HEADER_SIZE : end]
-        return Batch(base, delta, count, attributes, time, max_time, -1, -1, -1, crc, body, epoch)
+        return Batch(base, delta, count, attributes, time, max_time, pid, pid_epoch, sequence, crc, body, epoch)
     run = _run(data[start:end], 0, limit) if count == _ONE else None
     return run[0] if run is not None and run[1] == end - start else None
 
@@ -106,7 +117,7 @@ def _run(data: bytes, at: int, limit: int) -> tuple[Batch, int] | None:
 
     This runs once for each record, so nothing is called that can be avoided.
     """
-    crc32c, unpack, total = google_crc32c.value, _FRONT.unpack_from, len(data)
+    unpack, total = _FRONT.unpack_from, len(data)
     first, _, _, _, _, _, first_time, newest, _ = unpack(data, at)
     expected, most = first, min(at + limit, total)
     pieces: list[bytes] = []
@@ -139,5 +150,5 @@ def _run(data: bytes, at: int, limit: int) -> tuple[Batch, int] | None:
     count = expected - first
     if count <= _ONE:
         return None
-    one = Batch(first, count - 1, count, 0, first_time, newest, -1, -1, -1, 0, b"".join(pieces))
+    one = Batch(first, count - 1, count, 0, first_time, newest, -1, -1, -1, NO_CRC, b"".join(pieces))
     return one, at

@@ -7,30 +7,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from reconciler.replicator.batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, Batch, UnreadableBatch
+from reconciler.replicator.batch import HEADER, HEADER_SIZE, LARGE, LOG_OVERHEAD, MAGIC, Batch, Body, UnreadableBatch
 from reconciler.replicator.old import read_old
 
 # In every format.
 _MAGIC_AT = 16
 
 
-def split(records: memoryview | bytes) -> Iterator[Batch]:
+def split(records: memoryview | bytes, *, in_place: bool = False) -> Iterator[Batch]:
     """Yield the whole batches of a fetch response's `records`; an incomplete last one is left out, as brokers send it.
+
+    Args:
+        records: a view that can be written to is of a buffer that is used again as soon as this is done.
+        in_place: whether large bodies may be views of `records`, which are there as long as these.
 
     Raises:
         UnreadableBatch: a batch is of an unknown format, or an older one that cannot be decoded.
     """
     view = memoryview(records)
     at = 0
-    while (found := read_at(view, at)) is not None:
+    in_place = in_place and view.readonly
+    while (found := read_at(view, at, in_place=in_place)) is not None:
         batches, at = found
         yield from batches
 
 
-def read_at(view: memoryview, at: int) -> tuple[Sequence[Batch], int] | None:
+def read_at(view: memoryview, at: int, *, in_place: bool = False) -> tuple[Sequence[Batch], int] | None:
     """Return what begins at a place of a fetch response's records, and the place behind; None if it is incomplete.
 
     It is one batch; an older message becomes none or several where compaction took records out of it.
+
+    Args:
+        view: of the records.
+        at: the place.
+        in_place: whether a large body may be a view of that view.
 
     Raises:
         UnreadableBatch: it is of an unknown format, or an older one that cannot be decoded.
@@ -51,6 +61,8 @@ def read_at(view: memoryview, at: int) -> tuple[Sequence[Batch], int] | None:
     end = at + max(LOG_OVERHEAD + length, HEADER_SIZE)
     if end > total:
         return None
-    body = bytes(view[at + HEADER_SIZE : end])
+    body: Body = view[at + HEADER_SIZE : end]
+    if not in_place or len(body) < LARGE:
+        body = bytes(body)
     one = Batch(base, delta, count, attributes, base_time, max_time, pid, pid_epoch, sequence, crc, body, epoch)
     return (one,), end

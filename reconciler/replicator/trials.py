@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from reconciler.model.capabilities import Capability, Finding, Verdict
 from reconciler.model.names import PROBE_NAMES, SCRATCH_TOPIC
-from reconciler.replicator.batch import Batch
+from reconciler.replicator.batch import NO_CRC, Batch
 from reconciler.replicator.fill import Filler, FillRefused, NotFilled
 from reconciler.replicator.identity import Identity
 from reconciler.replicator.padding import empty_records
@@ -153,7 +153,8 @@ class Trials:
 
     async def _write(self, sequence: int, expect: int = 0) -> ProduceAnswer:
         info = await self._topic()
-        batch = Batch(0, _RECORDS - 1, _RECORDS, 0, self._stamp, self._stamp, -1, -1, -1, 0, empty_records(_RECORDS))
+        records = empty_records(_RECORDS)
+        batch = Batch(0, _RECORDS - 1, _RECORDS, 0, self._stamp, self._stamp, -1, -1, -1, NO_CRC, records)
         ask = ProduceAsk(SCRATCH, info.topic_id, self._partition, batch.rewritten(self._producer_id, 0, sequence))
         answer = await self._wire.write_one(info.partitions[self._partition].node, ask)
         if answer.error not in (0, expect):

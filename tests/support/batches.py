@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-import google_crc32c
 from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
 
 from reconciler.replicator.batch import HEADER_SIZE, Batch
+from reconciler.replicator.checksum import crc32c
 from reconciler.replicator.codecs import pack
 from reconciler.replicator.split import split
 from reconciler.replicator.varint import read
@@ -131,7 +131,7 @@ def resealed(data: bytes | bytearray) -> bytes:
     """Return a batch whose length and checksum fit its bytes, whatever those are."""
     data = bytearray(data)
     data[8:12] = (len(data) - 12).to_bytes(4, "big")
-    data[17:21] = google_crc32c.value(bytes(data[21:])).to_bytes(4, "big")
+    data[17:21] = crc32c(data[21:]).to_bytes(4, "big")
     return bytes(data)
 
 

@@ -7,10 +7,9 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 
-import google_crc32c
-
 from reconciler.model.cluster import Cluster
 from reconciler.replicator.batch import CHECKED_FROM, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC
+from reconciler.replicator.checksum import crc32c
 from reconciler.replicator.codecs import pack
 from reconciler.replicator.varint import signed
 from reconciler.replicator.wire import ProduceAnswer, ProduceAsk, Wire
@@ -47,7 +46,7 @@ def batch(partition: int, first: int, count: int = PER_BATCH, codec: int = NONE)
     length = HEADER_SIZE - LOG_OVERHEAD + len(packed)
     rest = codec, count - 1, START + first, START + first + count - 1, -1, -1, -1, count
     checked = HEADER.pack(0, length, 0, MAGIC, 0, *rest)[CHECKED_FROM:] + packed
-    return HEADER.pack(0, length, 0, MAGIC, google_crc32c.value(checked), *rest)[:CHECKED_FROM] + checked
+    return HEADER.pack(0, length, 0, MAGIC, crc32c(checked), *rest)[:CHECKED_FROM] + checked
 
 
 @cache

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.replicator.batch import HEADER_SIZE, SEQUENCE_MODULUS, Batch, UnreadableBatch, next_sequence
+from reconciler.replicator.batch import HEADER_SIZE, LARGE, SEQUENCE_MODULUS, Batch, UnreadableBatch, next_sequence
 from reconciler.replicator.split import split
 from tests.support.batches import (
     CODECS,
@@ -19,6 +21,7 @@ from tests.support.batches import (
     Content,
     batch,
     build,
+    damaged,
     decode,
     marked,
     some,
@@ -153,3 +156,40 @@ def test_every_codec_is_really_used_here(codec: int) -> None:
 def test_size_counts_header_and_records() -> None:
     one = batch(*some(2), codec=GZIP)
     assert one.size == HEADER_SIZE + len(one.body) == len(one.to_bytes())
+
+
+@given(st.sampled_from(CODECS), producers, st.integers(LARGE - 200, LARGE + 200), st.booleans())
+@settings(deadline=None, max_examples=40)
+def test_a_large_batch_gets_its_checksum_without_being_read(
+    codec: int, producer: tuple[int, int, int], size: int, transactional: bool
+) -> None:
+    content = Content(1_000, b"key", random.Random(size).randbytes(size))
+    original = build([content], 40, codec, (3, 4, 5), transactional=True)
+    (one,) = split(original, in_place=True)
+    assert isinstance(one.body, memoryview) is (len(one.body) >= LARGE)
+    assert one.is_intact
+    (after,) = decode(b"".join((one.header(*producer, transactional), one.body)))
+    assert (after.crc_is_valid, after.producer, after.contents) == (True, producer, (content,))
+    assert one.header(*producer) == one._replace(body=bytes(one.body)).header(*producer)
+
+
+def test_a_large_batch_that_is_damaged_stays_damaged() -> None:
+    data = damaged(build([Content(1_000, b"key", b"v" * LARGE)], 40))
+    (one,) = split(data, in_place=True)
+    assert not one.is_intact
+    (after,) = split(one.rewritten(7, 0, 0))
+    assert not after.is_intact
+
+
+def test_only_what_may_stay_is_left_in_place() -> None:
+    data = build([Content(1_000, None, b"v" * LARGE)], 40) + build(some(1), 41)
+    cases: list[tuple[bytes | memoryview, bool, list[type]]] = [
+        (data, False, [bytes, bytes]),
+        (data, True, [memoryview, bytes]),
+        (memoryview(bytearray(data)), True, [bytes, bytes]),
+        (memoryview(bytearray(data)).toreadonly(), True, [memoryview, bytes]),
+    ]
+    for records, in_place, kinds in cases:
+        found = list(split(records, in_place=in_place))
+        assert [type(one.body) for one in found] == kinds
+        assert b"".join(one.to_bytes() for one in found) == data

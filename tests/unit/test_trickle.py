@@ -103,7 +103,7 @@ def test_a_fetch_request_says_the_same(
 @settings(deadline=None)
 def test_a_produce_request_says_the_same(version: int, wanted: list[ProduceAsk], timeout_ms: int, times: int) -> None:
     # The usual way sends large batches as pieces of their own.
-    wanted = [ask._replace(batch=ask.batch * times) for ask in wanted]
+    wanted = [ask._replace(batch=bytes(ask.batch) * times) for ask in wanted]
     batches = [
         (target(ask.topic, version == BY_ID), ask.partition.to_bytes(4, "big"), ask.head, ask.batch) for ask in wanted
     ]

@@ -112,7 +112,7 @@ def test_a_fetch_request_has_the_librarys_bytes(
 @settings(deadline=None)
 def test_a_produce_request_has_the_librarys_bytes(version: int, wanted: list[ProduceAsk], times: int) -> None:
     # Large batches travel as pieces of their own.
-    wanted = [ProduceAsk(ask.topic, ask.topic_id, ask.partition, ask.batch * times, ask.head) for ask in wanted]
+    wanted = [ProduceAsk(ask.topic, ask.topic_id, ask.partition, bytes(ask.batch) * times, ask.head) for ask in wanted]
     data = ProduceRequest.TopicProduceData
     theirs = ProduceRequest(
         version=version,

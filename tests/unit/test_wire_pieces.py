@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
+from types import SimpleNamespace
 from typing import Any
 
+from reconciler.replicator.wire.buffers import Buffers
 from reconciler.replicator.wire.connection import _WORTH_READING, _Framing
 from tests.support.sockets import Pair
 
@@ -15,12 +18,13 @@ class Reading(_Framing):
 
     def __init__(self, sock: socket.socket) -> None:
         super().__init__()
-        self._sock, self._protocol = sock, None
+        self._sock, self._protocol, self._net = sock, None, SimpleNamespace(buffers=Buffers())
         self.frames: list[bytes] = []
+        self.kept: list[memoryview] = []
 
-    def _hand_over(self, frame: memoryview) -> None:
+    def _deliver(self, frame: memoryview) -> None:
         self.frames.append(bytes(frame))
-        super()._hand_over(frame)
+        self.kept.append(frame)
 
     def read(self) -> int:
         """Read what there is, and return what it is woken by."""
@@ -76,3 +80,19 @@ def test_whoever_is_gone_wakes_it_all_the_same(pair: Pair) -> None:
     there.close()
     here.settimeout(5)
     assert here.recv(10) == b""
+
+
+def test_what_comes_read_only_may_stay_and_what_does_not_is_soon_another_frame(pair: Pair) -> None:
+    here, there = pair
+    reading: Any = Reading(here)
+    size = 4 * 2**20
+    for number in range(10):
+        there.setblocking(False)
+        data = memoryview(struct.pack(">i", size) + bytes([number]) * size)
+        while data:
+            with contextlib.suppress(BlockingIOError):
+                data = data[there.send(data) :]
+            reading.read()
+    assert [one.readonly for one in reading.kept] == [True] * 8 + [False] * 2
+    assert [one[0] for one in reading.kept[:8]] == list(range(8))
+    assert [set(one[:: 2**16]) for one in reading.kept[:8]] == [{number} for number in range(8)]

@@ -17,10 +17,11 @@ from typing import Any, cast
 import kafka.errors as kafka_errors
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
+from reconciler.replicator.wire.buffers import is_free
 from reconciler.replicator.wire.frames import SIZE, DirectRequest, Header, Taken, WholeFrames
 
 _SCRATCH = 64 * 1024
-# A larger frame's buffer is given back at once.
+# The buffer of a larger frame that may not stay is given back at once.
 _LARGEST_KEPT = 28 * 2**20
 # Of a frame that comes in pieces the next one is worth waking up for when it has so many bytes, or is the last. A slow
 # line still moves every now and then.
@@ -79,6 +80,8 @@ class _Framing:
         self._frame: memoryview | None = None
         self._filled = 0
         self._buffer = bytearray()
+        # Whether what looks at the frame may stay: it comes read-only then.
+        self._may_stay = False
         self._woken_by = 1
         self._holders = 0
 
@@ -235,15 +238,23 @@ class _Framing:
             request.begins()
 
     def _room_for(self, size: int) -> memoryview:
-        """Return room for a frame: the last large frame's when nobody looks at it any more, as new pages cost time."""
+        """Return room for a frame: where another was that nobody looks at any more, as new pages cost time."""
+        self._may_stay = False
         if not _SCRATCH < size <= _LARGEST_KEPT:
             return memoryview(bytearray(size))
-        if len(self._buffer) < size or not _is_free(self._buffer):
+        room: memoryview | None = self._net.buffers.room(size)
+        if room is not None:
+            self._may_stay = True
+            return room
+        if len(self._buffer) < size or not is_free(self._buffer):
             self._buffer = bytearray(size)
         return memoryview(self._buffer)[:size]
 
     def _hand_over(self, frame: memoryview) -> None:
         self._frame, self._filled = None, 0
+        self._deliver(frame.toreadonly() if self._may_stay else frame)
+
+    def _deliver(self, frame: memoryview) -> None:
         protocol = self._protocol
         if isinstance(request := self._awaited(), DirectRequest):
             self._take_direct(request, frame)
@@ -310,15 +321,6 @@ class _Framing:
                 break
             count -= len(piece)
         return int(sent)
-
-
-def _is_free(buffer: bytearray) -> bool:
-    """Whether no view of `buffer` is left: a bytearray with views refuses to change its size."""
-    try:
-        buffer.append(buffer.pop())
-    except BufferError:
-        return False
-    return True
 
 
 def whole_record(pieces: deque[bytes | memoryview]) -> bytes | memoryview:

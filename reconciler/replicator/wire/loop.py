@@ -15,6 +15,7 @@ from kafka.future import Future
 from kafka.net.selector import KernelEvent, NetworkSelector, TaskState
 
 from reconciler.model.cluster import Cluster
+from reconciler.replicator.wire.buffers import Buffers
 from reconciler.replicator.wire.manager import BulkManager
 
 Work = Callable[[], Coroutine[Any, Any, None]]
@@ -51,7 +52,15 @@ class _Selector(selectors.DefaultSelector):
 
 
 class _Net(NetworkSelector):
-    """The library's loop; a connection that reads for ever stays registered, and reads without being scheduled."""
+    """The library's loop; a connection that reads for ever stays registered, and reads without being scheduled.
+
+    Attributes:
+        buffers: that all its connections read large frames into.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.buffers = Buffers()
 
     def _poll_once(self, timeout: float | None = None) -> None:
         """Do what the library does in a turn, for one thread: without its lock, its traces and its looks at settings.

@@ -86,12 +86,16 @@ class RawProduce:
         names = {topic_id.bytes: topic for topic, topic_id in self._topics if topic_id is not None}
         self.header = RawHeader(correlation_id, partial(decode, names if self._by_id else None))
 
-    def encode(self, framed: bool, header: bool) -> list[bytes]:
+    def encode(self, framed: bool, header: bool) -> list[bytes | memoryview]:
         """Return the whole frame, in pieces."""
         assert framed, "a connection always asks for the frame"
         assert header, "and for the header"
-        pieces: list[bytes] = []
-        small = [self._head, opening(self._transaction, self._timeout_ms), uvarint(len(self._topics) + 1)]
+        pieces: list[bytes | memoryview] = []
+        small: list[bytes | memoryview] = [
+            self._head,
+            opening(self._transaction, self._timeout_ms),
+            uvarint(len(self._topics) + 1),
+        ]
         for (topic, topic_id), asks in self._topics.items():
             small += (self._name(topic, topic_id), uvarint(len(asks) + 1))
             for ask in asks:

@@ -115,20 +115,23 @@ def ask(partition: int, epoch: int, offset: int, most: int) -> bytes:
     return _ASK.pack(partition, epoch, offset, -1, -1, most)
 
 
-def produce_body(timeout_ms: int, batches: Iterable[tuple[bytes, bytes, bytes, bytes]]) -> bytes:
+def produce_body(timeout_ms: int, batches: Iterable[tuple[bytes, bytes, bytes, bytes | memoryview]]) -> bytes:
     """Return a produce request behind its header.
 
     Args:
         timeout_ms: how long the broker may wait for its replicas.
         batches: topic, number of the partition, and the two pieces of the batch.
     """
-    topics: dict[bytes, list[bytes]] = {}
+    topics: dict[bytes, list[bytes | memoryview]] = {}
     for topic, index, head, body in batches:
         found = topics.get(topic)
         if found is None:
             found = topics[topic] = []
         found += (index, uvarint(len(head) + len(body) + 1), head, body, NO_TAGS)
-    whole = [producing.opening(producing.NO_TRANSACTION, timeout_ms), uvarint(len(topics) + 1)]
+    whole: list[bytes | memoryview] = [
+        producing.opening(producing.NO_TRANSACTION, timeout_ms),
+        uvarint(len(topics) + 1),
+    ]
     for topic, found in topics.items():
         whole += (topic, uvarint(len(found) // 5 + 1), *found, NO_TAGS)
     whole.append(NO_TAGS)

@@ -127,7 +127,7 @@ class ProduceAsk(NamedTuple):
     topic: str
     topic_id: uuid.UUID | None
     partition: int
-    batch: bytes
+    batch: bytes | memoryview
     head: bytes = b""
 
 
