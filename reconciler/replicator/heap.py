@@ -2,7 +2,8 @@
 
 What cannot stay in the answer that it came in is copied out of it, to be there until the target has it. By default the
 C library gives large pieces of memory back to the kernel and asks for new ones: clearing those takes longer than
-copying a batch into them. `task` calls this as each round begins, `verify` as each piece of work does: any may be its process's first.
+copying a batch into them. `task` calls this as each round begins, `verify` as each piece of work does: any may be its
+process's first.
 """
 
 from __future__ import annotations
