@@ -300,6 +300,11 @@ class Channel(Openings):
 
     def _end_refused(self, parcel: Parcel, error: int, verdict: reasons.Verdict, now: float) -> None:
         """End this opening: to go on with smaller batches, without a record that is put aside, or as a verdict says."""
+        if not parcel.is_intact:
+            # Whatever the target says of it. Reading it again tells whether the source's log is damaged.
+            self._form = self._form._replace(checked=True)
+            self.end_opening(*reasons.damaged_parcel(self.place.remote, parcel.landing), now)
+            return
         is_for_good = self._refused is not None and reasons.is_for_good(error)
         if parcel.records > 1 and (is_for_good or error in reasons.TOO_LARGE):
             self._form = self._form.smaller(parcel.size)

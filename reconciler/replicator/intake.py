@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from reconciler.model.status import Reason
 from reconciler.replicator import reasons
-from reconciler.replicator.batch import CODEC_BITS, Batch, UnreadableBatch
+from reconciler.replicator.batch import CODEC_BITS, LARGE, Batch, UnreadableBatch
 from reconciler.replicator.rewrite import UNLIMITED, dense, recoded, rewritten
 from reconciler.replicator.singles import batches
 from reconciler.replicator.split import split
@@ -28,6 +28,8 @@ class Form(NamedTuple):
         codec: what they are compressed with; None leaves that as it is.
         dense: whether batches may span offsets without records, as the copy has offsets of its own.
         without: offsets of records that were put aside.
+        checked: whether the checksum of each batch is looked at here; else, of large ones that pass as they are, the
+            target looks at it, as it goes with them.
     """
 
     merge: int = 0
@@ -35,6 +37,7 @@ class Form(NamedTuple):
     codec: int | None = None
     dense: bool = False
     without: frozenset[int] = frozenset()
+    checked: bool = False
 
     def smaller(self, refused: int) -> Form:
         """Return the form after the target refused a batch of several records that had so many bytes."""
@@ -85,9 +88,10 @@ def items(answer: FetchAnswer, expected: int, form: Form) -> Iterator[Batch | Ga
     try:
         for item in sift(found, expected, answer.aborted):
             if isinstance(item, Batch):
-                if not item.is_intact:
+                first = max(expected, item.base_offset)
+                if not _is_checked_later(item, first, form) and not item.is_intact:
                     raise CannotPass(reasons.damaged(item))
-                yield from _passing(item, max(expected, item.base_offset), form)
+                yield from _passing(item, first, form)
                 expected = item.next_offset
             else:
                 yield item
@@ -101,6 +105,16 @@ def items(answer: FetchAnswer, expected: int, form: Form) -> Iterator[Batch | Ga
     except Exception as error:
         # One partition's trouble must not become the others'.
         raise CannotPass(reasons.unforeseen(f"reading the batch at source offset {expected}", error)) from error
+
+
+def _is_checked_later(batch: Batch, first: int, form: Form) -> bool:
+    """Tell whether a batch is sent as it is, with a checksum that is made out of its own."""
+    return (
+        len(batch.body) >= LARGE
+        and not (form.checked or form.without)
+        and form.codec in (None, batch.attributes & CODEC_BITS)
+        and _is_whole(batch, first, form.largest)
+    )
 
 
 def _passing(batch: Batch, first: int, form: Form) -> Iterator[Batch | Gap]:

@@ -1,8 +1,8 @@
-"""Which of several readers of one broker reads a channel: over a long line one fetch after the other leaves it idle.
+"""Which of several readers of one broker reads a channel: one fetch after the other leaves line and broker idle.
 
 A fetch asks for what comes next, which nobody knows before the answer to the last one is there: one reader gets no more
-than one answer in a round trip. Further ones with connections of their own, lanes, take a part of the broker's channels
-each. All readers of a task share one. Pure.
+than one answer in a round trip, and a near broker waits while it is taken in. Further ones with connections of their
+own, lanes, take a part of the broker's channels each. All readers of a task share one. Pure.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import NamedTuple
 from reconciler.replicator.channel import Channel
 
 MOST_LANES = 4
+# Of a near broker: while one answer is taken in the next one is made.
+NEAR_LANES = 2
 # For how many seconds a broker is read over one lane after another one has failed.
 _NARROW = 10.0
 
@@ -20,7 +22,7 @@ _NARROW = 10.0
 class Beat(NamedTuple):
     """What one reader reads: of one broker, for the channels that want committed records alone, or for the others.
 
-    Over a long line there is more than one lane for that, and this is one of them.
+    There may be more than one lane for that, and this is one of them.
     """
 
     node: int
@@ -39,7 +41,8 @@ class Lanes:
     def __init__(self, changed: Callable[[Beat], None], most: int = MOST_LANES) -> None:
         self._changed = changed
         self._most = most
-        # What is read over many: the numbers of its channels.
+        # What is read over many: over how many, and the numbers of its channels.
+        self._counts: dict[Beat, int] = {}
         self._many: dict[Beat, dict[Channel, int]] = {}
         self._narrow_until: dict[Beat, float] = {}
 
@@ -48,23 +51,26 @@ class Lanes:
         first = Beat(node, channel.reads_committed)
         if (numbers := self._many.get(first)) is None:
             return first
-        return first._replace(lane=numbers.setdefault(channel, len(numbers)) % self._most)
+        return first._replace(lane=numbers.setdefault(channel, len(numbers)) % self._counts[first])
 
     def reads(self, beat: Beat, channel: Channel) -> bool:
         """Tell whether a channel is read over a lane; it must be one that is read from that broker."""
-        if not self._many or (numbers := self._many.get(beat._replace(lane=0) if beat.lane else beat)) is None:
+        if not self._many:
             return beat.lane == 0
-        return numbers.setdefault(channel, len(numbers)) % self._most == beat.lane
+        first = beat._replace(lane=0) if beat.lane else beat
+        if (numbers := self._many.get(first)) is None:
+            return beat.lane == 0
+        return numbers.setdefault(channel, len(numbers)) % self._counts[first] == beat.lane
 
     def count(self, beat: Beat) -> int:
         """Return how many lanes there are for what is read over one of them."""
-        return self._most if self._many and beat._replace(lane=0) in self._many else 1
+        return self._counts.get(beat._replace(lane=0), 1) if self._counts else 1
 
-    def widen(self, beat: Beat, now: float) -> None:
+    def widen(self, beat: Beat, now: float, count: int = MOST_LANES) -> None:
         """Read a broker over several lanes from `now` on (monotonic seconds), unless one has failed."""
-        first = beat._replace(lane=0)
-        if self._most > 1 and first not in self._many and now >= self._narrow_until.get(first, now):
-            self._many[first] = {}
+        first, count = beat._replace(lane=0), min(count, self._most)
+        if count > 1 and self._counts.get(first) != count and now >= self._narrow_until.get(first, now):
+            self._counts[first], self._many[first] = count, {}
             self._changed(first)
 
     def narrow(self, beat: Beat) -> None:
@@ -73,6 +79,7 @@ class Lanes:
             return
         first = beat._replace(lane=0)
         if self._many.pop(first, None) is not None:
+            del self._counts[first]
             self._changed(first)
 
     def failed(self, beat: Beat, now: float) -> None:

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from reconciler.replicator.batch import CODEC_BITS, NO_CRC, Batch
+from reconciler.replicator.batch import CODEC_BITS, LARGE, NO_CRC, Batch
 from reconciler.replicator.pace import FEW_RECORDS
 from reconciler.replicator.varint import SIGNED, read, signed
 
@@ -57,7 +57,7 @@ def take(queue: deque[Any], limit: int, small: int = 0) -> Taken:
     try:
         return Taken(merged(run), sum([batch.size for batch in run]))
     except (ValueError, IndexError):
-        # Let the target say what it thinks of such records.
+        # Let the target say what it thinks of such records, or of such a checksum.
         queue.extendleft(reversed(run[1:]))
         return alone
 
@@ -77,7 +77,7 @@ def merged(batches: Sequence[Batch]) -> Batch:
     """Return one batch with the records of `batches`, which are uncompressed, without holes, and follow each other.
 
     Raises:
-        ValueError: a batch's records are not laid out as its header says.
+        ValueError: a batch's records are not laid out as its header says, or it is large and damaged.
         IndexError: they end within one.
     """
     first = batches[0]
@@ -107,6 +107,10 @@ def _append(pieces: list[bytes], batch: Batch, offset: int, time: int) -> None:
     This runs once for each record: what is short, as nearly always, is read and written without a call.
     """
     body, at, total = bytes(batch.body), 0, len(batch.body)
+    if total >= LARGE and not batch.is_intact:
+        # Of these nobody has looked at it yet.
+        message = f"the checksum of the batch at offset {batch.base_offset} does not fit"
+        raise ValueError(message)
     for expected in range(batch.record_count):
         size, start = body[at], at + 2
         if size >= _MORE and body[at + 1] < _MORE and not size & 1:

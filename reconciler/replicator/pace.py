@@ -106,7 +106,7 @@ class FetchSize(RequestSize):
         self.is_wide = False
         self._trip = RoundTrip()
         self._was_lost = False
-        self._enough_at = 0.0
+        self._enough_at = -math.inf
 
     def answered(self, size: int, waited: float, took: float, now: float) -> None:
         """Take note of an answer: the next request may carry more.
@@ -134,6 +134,10 @@ class FetchSize(RequestSize):
             # Several readers for a trickle would only wake up more often.
             self.is_wide = False
         self.grow()
+
+    def is_full(self, now: float) -> bool:
+        """Tell whether there was enough for an answer a short while ago: there may be a backlog."""
+        return now - self._enough_at <= _REMEMBERED
 
     def shrink(self) -> None:
         """A request got no answer: the next one carries half, and from now on they grow with care."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from reconciler.replicator.batch import Body
+from reconciler.replicator.batch import CHECKED_FROM, Body
+from reconciler.replicator.checksum import crc32c
 
 
 class Parcel(NamedTuple):
@@ -38,6 +39,12 @@ class Parcel(NamedTuple):
     head: bytes
     body: Body
     parts: tuple[int, ...] = ()
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether its checksum fits, which it does where that of what was read did."""
+        crc = crc32c(self.body, crc32c(self.head[CHECKED_FROM:]))
+        return crc == int.from_bytes(self.head[CHECKED_FROM - 4 : CHECKED_FROM], "big")
 
     def noted(self, landing: int) -> Parcel:
         """Return what is to be remembered of it, without its bytes.

@@ -14,7 +14,7 @@ from reconciler.model.status import Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.channel import QUEUE_BYTES, SLOW_BYTES, Channel
 from reconciler.replicator.express import MUCH, Express, Terms, ways
-from reconciler.replicator.lanes import MOST_LANES, Beat, Lanes
+from reconciler.replicator.lanes import MOST_LANES, NEAR_LANES, Beat, Lanes
 from reconciler.replicator.nearest import Nearest
 from reconciler.replicator.pace import Effort, FetchSize, Pace, Rest
 from reconciler.replicator.wire import (
@@ -100,7 +100,8 @@ class Reader:
         self._asked: dict[tuple[str, int], tuple[Channel, int, int]] = {}
         self._stirred: set[Channel] = set()
         self._look_at = 0.0
-        # Whether channels that are read from its broker, over all lanes, are a crowd.
+        # How many channels are read from its broker, over all lanes, and whether they are a crowd.
+        self._led = 0
         self._is_crowded = False
         self._effort: defaultdict[Channel, Effort] = defaultdict(lambda: Effort(SLOW_BYTES, self._most))
         self._linger = pace.linger
@@ -187,6 +188,19 @@ class Reader:
         return bool(self._asks)
 
     @property
+    def is_at_work(self) -> bool:
+        """Whether there are channels that are read as it reads, over whichever lane."""
+        return self._led > 0 and not self.stopped
+
+    def is_of(self, beat: Beat) -> bool:
+        """Tell whether it reads what the first lane `beat` reads, over whichever lane."""
+        return self._beat._replace(lane=0) == beat
+
+    def is_full(self, now: float) -> bool:
+        """Tell whether it got as much as it may ask for, a short while ago."""
+        return self._size.is_full(now)
+
+    @property
     def queued_bytes(self) -> int:
         """Bytes that it read and nobody has sent yet."""
         return sum(channel.queued_bytes for channel in self._stirred)
@@ -217,6 +231,7 @@ class Reader:
                 full = True
         self._stirred = {channel for channel in self._stirred if channel.queued_bytes and self._leads(channel)}
         if everybody:
+            self._led = led
             self._is_crowded = led >= (_CROWD // 2 if self._is_crowded else _CROWD)
             # All that it asked for itself may be gone.
             self._mind_lanes(now)
@@ -272,10 +287,23 @@ class Reader:
             self._size.most = self._quota.ahead(min(self._most, max(_FAR_BYTES_TOGETHER, self._most) // asking))
         if self._beat.lane:
             return
-        if not (self._size.is_wide or self._is_crowded):
+        if self._size.is_wide or self._is_crowded:
+            if asking < _MOST_READERS:
+                self.lanes.widen(self._beat, now)
+        elif self._has_backlog(now):
+            self.lanes.widen(self._beat, now, NEAR_LANES)
+        else:
             self.lanes.narrow(self._beat)
-        elif asking < _MOST_READERS:
-            self.lanes.widen(self._beat, now)
+
+    def _has_backlog(self, now: float) -> bool:
+        """Tell whether one broker alone has more than fits into answers, of channels that lanes can share.
+
+        Of several brokers one makes its answer while another's is taken in.
+        """
+        if self._quota.is_bounded or self._led < NEAR_LANES:
+            return False
+        lanes = [reader for reader in self.peers if reader.is_at_work]
+        return all(reader.is_of(self._beat) for reader in lanes) and any(reader.is_full(now) for reader in lanes)
 
     def _give_up(self, error: ConnectionLost | ErrorCode) -> None:
         """Take note that the broker does not answer, or refuses the whole request."""

@@ -55,6 +55,12 @@ def damaged(batch: Batch) -> Reason:
     return Reason("AB216", f"batch at source offset {batch.base_offset} {text}")
 
 
+def damaged_parcel(remote: str, offset: int) -> Verdict:
+    """Return why a partition is read anew, looking at each checksum."""
+    text = f"what was read for offset {offset} of {remote} is corrupt, and the target did not take it; reading it again"
+    return PartitionState.OPENING, Reason("AB220", text)
+
+
 def unreadable(error: UnreadableBatch) -> Reason:
     """Return the reason for a batch that cannot be read."""
     return Reason("AB201", f"{error}; check the source broker's disk, or copy from behind it")

@@ -11,7 +11,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.replicator import pace
 from reconciler.replicator import reader as reader_module
 from reconciler.replicator.channel import SLOW_BYTES, Channel
-from reconciler.replicator.lanes import MOST_LANES, Beat, Lanes
+from reconciler.replicator.lanes import MOST_LANES, NEAR_LANES, Beat, Lanes
 from reconciler.replicator.pace import Pace, Quota
 from reconciler.replicator.place import Place, Sides, Standing
 from reconciler.replicator.reader import Reader
@@ -250,3 +250,30 @@ def test_a_crowd_of_partitions_is_shared_among_lanes_and_a_few_are_not(
     assert [channel.position for channel in scene.channels] == [1_000] * 7 + [2_000]
     assert (MOST_LANES in seen, seen[-1]) == (True, 1)
     assert scene.openings == [0] * 8
+
+
+def test_a_backlog_is_read_over_two_lanes_and_what_trickles_over_one(
+    source_cluster: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a near broker would wait while an answer is taken in; and a trickle goes by express, over one lane."""
+    monkeypatch.setattr(pace, "_REMEMBERED", 0.2)
+    topics = [f"{topic_name}-{n}" for n in range(3)]
+    for topic in topics:
+        create(source_cluster, topic)
+        for _ in range(2):
+            fill(source_cluster, topic, 90_000)
+    scene = _LaneScene(declared("east", source_cluster), topics)
+    seen: list[int] = []
+
+    def note() -> None:
+        lanes = sum(not one.stopped for one in scene.readers.values())
+        if lanes in seen[-1:]:
+            return
+        seen.append(lanes)
+        if lanes == 1 and NEAR_LANES in seen:
+            fill(source_cluster, topics[2], 1_000)
+
+    scene.read_all_until(181_000, note, scene.channels[2:])
+    assert [channel.position for channel in scene.channels] == [180_000, 180_000, 181_000]
+    assert seen == [1, NEAR_LANES, 1]
+    assert scene.openings == [0] * 3

@@ -10,6 +10,7 @@ import pytest
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
+from reconciler.replicator.batch import LARGE
 from reconciler.replicator.split import split
 from reconciler.replicator.wire import (
     EARLIEST,
@@ -26,11 +27,11 @@ from reconciler.replicator.wire import (
     error_name,
 )
 from tests.contract.kafka import create, declared, delete
-from tests.support.batches import LZ4, ZSTD, Content, build, decode, some
+from tests.support.batches import LZ4, ZSTD, Content, build, damaged, decode, some
 from tests.support.copying import log_end
 from tests.support.wires import ask
 
-UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID, OUT_OF_ORDER = 3, 100, 45
+CORRUPT_MESSAGE, UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID, OUT_OF_ORDER = 2, 3, 100, 45
 LIMIT_SECONDS = 15.0
 
 
@@ -114,6 +115,19 @@ def test_batches_come_back_as_they_were_sent(
     assert all(batch.is_intact for batch in found)
     assert [batch.body for batch in found] == [batch.body for data in sent for batch in split(data)]
     assert decode(found[0].to_bytes())[0].contents == first
+
+
+def test_a_target_refuses_what_is_damaged(source_cluster: EmbeddedCluster, cluster: Cluster, topic_name: str) -> None:
+    """The checksum of a large batch is made out of the source's, and nobody else may look at it."""
+    create(source_cluster, topic_name)
+    info = topic_info(cluster, topic_name)
+    whole = build([Content(1_000, b"key", b"value" * LARGE)])
+    for data, error, end in [(damaged(whole), CORRUPT_MESSAGE, 0), (whole, 0, 1)]:
+        (one,) = split(data, in_place=True)
+        (found,) = produce(cluster, *batches(info, one.rewritten(9, 0, 0)))
+        assert found.error == error
+        (answer,) = fetch(cluster, [asking(info)])
+        assert answer.high_watermark == end
 
 
 def test_one_request_carries_many_partitions_and_each_gets_its_answer(

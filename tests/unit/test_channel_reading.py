@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.status import PartitionState
-from reconciler.replicator.batch import SEQUENCE_MODULUS, Batch
+from reconciler.replicator.batch import LARGE, SEQUENCE_MODULUS, Batch
 from reconciler.replicator.channel import QUEUE_BYTES, Channel
 from reconciler.replicator.place import Standing
 from tests.support.batches import CODECS, ZSTD, Content, build, damaged, decode, marked, some
@@ -19,6 +19,7 @@ from tests.support.channels import (
     PLACE,
     PRODUCER_ID,
     SIDES,
+    answer,
     feed,
     fetched,
     land,
@@ -181,3 +182,35 @@ def test_a_batch_that_cannot_be_cut_parks() -> None:
     feed(channel, broken)
     assert channel.reason is not None
     assert (channel.state, channel.reason.code) == (PartitionState.PARKED, "AB207")
+
+
+@pytest.mark.parametrize("error", [2, 10, 45, 87])
+def test_what_is_damaged_and_refused_is_read_again_and_told(error: int) -> None:
+    """Of a large batch the target looks at the checksum; whatever it says, nothing damaged is put aside or divided."""
+    refused: list[object] = []
+    channel = Channel(PLACE, refused=lambda *told: refused.append(told))
+    channel.open(SIDES, Standing(AT, PRODUCER_ID, EPOCH, 0))
+    data = damaged(build([Content(1_000, b"key", b"v" * LARGE)], AT))
+    feed(channel, data)
+    (parcel,) = send_all(channel)
+    assert not parcel.is_intact
+    assert not channel.answered(parcel, answer(error=error), 1.0)
+    assert (channel.state, channel.reason and channel.reason.code) == (PartitionState.OPENING, "AB220")
+    channel.open(SIDES, Standing(AT, PRODUCER_ID, EPOCH, 0))
+    feed(channel, data)
+    assert (channel.state, channel.reason and channel.reason.code) == (PartitionState.PARKED, "AB216")
+    assert (channel.position, refused) == (AT, [])
+
+
+def test_what_was_damaged_on_its_way_here_goes_on_when_it_was_read_again() -> None:
+    channel = opened(end=AT)
+    data = build([Content(1_000, b"key", b"v" * LARGE)], AT)
+    feed(channel, damaged(data))
+    (parcel,) = send_all(channel)
+    assert not channel.answered(parcel, answer(error=2), 1.0)
+    channel.open(SIDES, Standing(AT, PRODUCER_ID, EPOCH, 0))
+    feed(channel, data)
+    (parcel,) = send_all(channel)
+    assert parcel.is_intact
+    land(channel, parcel)
+    assert channel.position == AT + 1

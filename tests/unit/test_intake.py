@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.replicator import intake
-from reconciler.replicator.batch import Batch
+from reconciler.replicator.batch import LARGE, Batch
 from reconciler.replicator.intake import CannotPass, Form, items
 from reconciler.replicator.visible import Gap
 from reconciler.replicator.wire import FetchAnswer, Record, decode
@@ -172,3 +172,27 @@ def test_a_trouble_that_nobody_foresaw_stops_this_partition_alone(monkeypatch: p
     with pytest.raises(CannotPass) as caught:
         list(items(answer(build(some(1), BASE)), BASE, Form()))
     assert caught.value.reason.code == "AB200"
+
+
+LARGE_ONE = build([Content(1_000, b"key", b"v" * LARGE)], BASE)
+
+
+def test_the_checksum_of_what_is_large_and_passes_as_it_is_is_left_to_the_target() -> None:
+    (one,) = items(answer(damaged(LARGE_ONE)), BASE, Form(merge=256 * 1024))
+    assert isinstance(one, Batch)
+    assert not one.is_intact
+
+
+@pytest.mark.parametrize(
+    "form",
+    [Form(checked=True), Form(codec=GZIP), Form(largest=100, codec=LZ4), Form(without=frozenset({BASE}))],
+)
+def test_whatever_does_not_pass_as_it_is_or_was_refused_is_checked_here(form: Form) -> None:
+    with pytest.raises(CannotPass, match="its checksum does not fit"):
+        list(items(answer(damaged(LARGE_ONE)), BASE, form))
+
+
+def test_a_large_batch_that_is_cut_is_checked_here() -> None:
+    piece = damaged(build([*some(2), Content(1_000, b"key", b"v" * LARGE)], BASE))
+    with pytest.raises(CannotPass, match="its checksum does not fit"):
+        list(items(answer(piece), BASE + 1, Form()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.replicator.channel import Channel
-from reconciler.replicator.lanes import MOST_LANES, Beat, Lanes
+from reconciler.replicator.lanes import MOST_LANES, NEAR_LANES, Beat, Lanes
 from reconciler.replicator.place import Place
 
 FIRST = Beat(1, committed=True)
@@ -64,3 +64,16 @@ def test_after_a_lane_has_failed_there_is_one_for_a_while() -> None:
     assert told.lanes.count(FIRST) == 1
     told.lanes.widen(FIRST, 15.0)
     assert told.lanes.count(FIRST) == MOST_LANES
+
+
+def test_a_near_broker_has_fewer_lanes_and_more_when_it_is_far_after_all() -> None:
+    told = _Told()
+    told.lanes.widen(FIRST, 1.0, NEAR_LANES)
+    told.lanes.widen(FIRST, 2.0, NEAR_LANES)
+    assert (told.said, told.lanes.count(FIRST), told.counts()) == ([FIRST], NEAR_LANES, [5, 4, 0, 0])
+    told.lanes.widen(FIRST, 3.0)
+    assert (told.said, told.lanes.count(FIRST), told.counts()) == ([FIRST] * 2, MOST_LANES, [3, 2, 2, 2])
+    told.lanes.widen(FIRST, 4.0, NEAR_LANES)
+    assert (told.said, told.counts()) == ([FIRST] * 3, [5, 4, 0, 0])
+    told.lanes.narrow(FIRST)
+    assert (told.said, told.lanes.count(FIRST), told.counts()) == ([FIRST] * 4, 1, [9, 0, 0, 0])

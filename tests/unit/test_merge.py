@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.replicator.batch import HEADER_SIZE, Batch
+from reconciler.replicator.batch import HEADER_SIZE, LARGE, Batch
 from reconciler.replicator.merge import merged, take
 from reconciler.replicator.pace import FEW_RECORDS
 from reconciler.replicator.split import split
@@ -24,6 +24,7 @@ from tests.support.batches import (
     Content,
     batch,
     build,
+    damaged,
     marked,
     some,
     thinned,
@@ -190,3 +191,15 @@ def test_records_that_are_none_are_left_to_the_target(noise: bytes, count: int) 
         assert list(queue) == [bad]
     else:
         assert one.record_count == 1 + count
+
+
+def test_a_large_one_that_is_damaged_stays_alone() -> None:
+    pieces = [build(some(1), 7), build([Content(1_000, None, b"v" * LARGE)], 8)]
+    whole = deque(list(split(b"".join(pieces))))
+    assert take(whole, LIMIT).batch.record_count == 2
+    queue = deque(list(split(pieces[0] + damaged(pieces[1]))))
+    first, second = take(queue, LIMIT).batch, take(queue, LIMIT).batch
+    assert [(one.base_offset, one.record_count, one.is_intact) for one in (first, second)] == [
+        (7, 1, True),
+        (8, 1, False),
+    ]
