@@ -300,10 +300,9 @@ class Reader:
 
         Of several brokers one makes its answer while another's is taken in.
         """
-        if self._quota.is_bounded or self._led < NEAR_LANES:
+        if self._led < NEAR_LANES or self._quota.is_bounded or not any(reader.is_full(now) for reader in self.peers):
             return False
-        lanes = [reader for reader in self.peers if reader.is_at_work]
-        return all(reader.is_of(self._beat) for reader in lanes) and any(reader.is_full(now) for reader in lanes)
+        return all(reader.is_of(self._beat) for reader in self.peers if reader.is_at_work)
 
     def _give_up(self, error: ConnectionLost | ErrorCode) -> None:
         """Take note that the broker does not answer, or refuses the whole request."""
