@@ -88,10 +88,7 @@ def items(answer: FetchAnswer, expected: int, form: Form) -> Iterator[Batch | Ga
     try:
         for item in sift(found, expected, answer.aborted):
             if isinstance(item, Batch):
-                first = max(expected, item.base_offset)
-                if not _is_checked_later(item, first, form) and not item.is_intact:
-                    raise CannotPass(reasons.damaged(item))
-                yield from _passing(item, first, form)
+                yield from _passing(item, max(expected, item.base_offset), form)
                 expected = item.next_offset
             else:
                 yield item
@@ -107,29 +104,28 @@ def items(answer: FetchAnswer, expected: int, form: Form) -> Iterator[Batch | Ga
         raise CannotPass(reasons.unforeseen(f"reading the batch at source offset {expected}", error)) from error
 
 
-def _is_checked_later(batch: Batch, first: int, form: Form) -> bool:
-    """Tell whether a batch is sent as it is, with a checksum that is made out of its own."""
-    return (
-        len(batch.body) >= LARGE
-        and not (form.checked or form.without)
-        and form.codec in (None, batch.attributes & CODEC_BITS)
-        and _is_whole(batch, first, form.largest)
-    )
-
-
 def _passing(batch: Batch, first: int, form: Form) -> Iterator[Batch | Gap]:
     """Yield what stands for a batch from offset `first` on: nearly always itself.
 
     Another codec waits until the batch is sent, as it may be merged before; unless its size then matters.
+
+    Raises:
+        CannotPass: it is damaged. Of a large one that is sent as it is, the target tells.
     """
     without = form.without
     if without:
         without = frozenset(offset for offset in without if first <= offset < batch.next_offset)
-    if not without and _is_whole(batch, first, form.largest):
-        if form.largest == UNLIMITED or form.codec in (None, batch.attributes & CODEC_BITS):
+    is_whole = not without and _is_whole(batch, first, form.largest)
+    own = batch.attributes & CODEC_BITS
+    codec = own if form.codec is None else form.codec
+    is_checked_later = is_whole and codec == own and len(batch.body) >= LARGE and not (form.checked or form.without)
+    if not is_checked_later and not batch.is_intact:
+        raise CannotPass(reasons.damaged(batch))
+    if is_whole:
+        if form.largest == UNLIMITED or codec == own:
             yield batch
             return
-        one = recoded(batch, form.codec)
+        one = recoded(batch, codec)
         if one.size <= form.largest or one.record_count == 1:
             yield one
             return

@@ -30,6 +30,16 @@ class Beat(NamedTuple):
     lane: int = 0
 
 
+class _Spread(NamedTuple):
+    """Over how many lanes something is read, and the numbers of its channels."""
+
+    lanes: int
+    numbers: dict[Channel, int]
+
+    def lane(self, channel: Channel) -> int:
+        return self.numbers.setdefault(channel, len(self.numbers)) % self.lanes
+
+
 class Lanes:
     """Over how many lanes each broker is read, and which channel goes over which.
 
@@ -41,36 +51,32 @@ class Lanes:
     def __init__(self, changed: Callable[[Beat], None], most: int = MOST_LANES) -> None:
         self._changed = changed
         self._most = most
-        # What is read over many: over how many, and the numbers of its channels.
-        self._counts: dict[Beat, int] = {}
-        self._many: dict[Beat, dict[Channel, int]] = {}
+        # What is read over many.
+        self._many: dict[Beat, _Spread] = {}
         self._narrow_until: dict[Beat, float] = {}
 
     def beat(self, node: int, channel: Channel) -> Beat:
         """Return who reads a channel that is read from a broker."""
         first = Beat(node, channel.reads_committed)
-        if (numbers := self._many.get(first)) is None:
-            return first
-        return first._replace(lane=numbers.setdefault(channel, len(numbers)) % self._counts[first])
+        spread = self._many.get(first)
+        return first if spread is None else first._replace(lane=spread.lane(channel))
 
     def reads(self, beat: Beat, channel: Channel) -> bool:
         """Tell whether a channel is read over a lane; it must be one that is read from that broker."""
-        if not self._many:
+        if not self._many or (spread := self._many.get(beat._replace(lane=0) if beat.lane else beat)) is None:
             return beat.lane == 0
-        first = beat._replace(lane=0) if beat.lane else beat
-        if (numbers := self._many.get(first)) is None:
-            return beat.lane == 0
-        return numbers.setdefault(channel, len(numbers)) % self._counts[first] == beat.lane
+        return spread.lane(channel) == beat.lane
 
     def count(self, beat: Beat) -> int:
         """Return how many lanes there are for what is read over one of them."""
-        return self._counts.get(beat._replace(lane=0), 1) if self._counts else 1
+        spread = self._many.get(beat._replace(lane=0)) if self._many else None
+        return 1 if spread is None else spread.lanes
 
     def widen(self, beat: Beat, now: float, count: int = MOST_LANES) -> None:
         """Read a broker over several lanes from `now` on (monotonic seconds), unless one has failed."""
         first, count = beat._replace(lane=0), min(count, self._most)
-        if count > 1 and self._counts.get(first) != count and now >= self._narrow_until.get(first, now):
-            self._counts[first], self._many[first] = count, {}
+        if count > 1 and self.count(first) != count and now >= self._narrow_until.get(first, now):
+            self._many[first] = _Spread(count, {})
             self._changed(first)
 
     def narrow(self, beat: Beat) -> None:
@@ -79,7 +85,6 @@ class Lanes:
             return
         first = beat._replace(lane=0)
         if self._many.pop(first, None) is not None:
-            del self._counts[first]
             self._changed(first)
 
     def failed(self, beat: Beat, now: float) -> None:
