@@ -118,11 +118,11 @@ def _starts(competitors: Sequence[Competitor], runs: int) -> Iterator[tuple[int,
     """Yield who starts next, and in which run.
 
     Whatever was done to warm the machine up, who came first took twice the CPU of its next start, and the brokers with
-    it. So somebody starts once for nothing, as run 0, where it is worth comparing runs at all.
+    it; and what one asks of the brokers makes them compile anew what others had asked before, for a third of both
+    processors and for as long as a quick copy takes. So everybody starts once for nothing, in run 0, where it is worth
+    comparing runs at all.
     """
-    if runs > 1:
-        yield 0, competitors[0]
-    for number in range(1, runs + 1):
+    for number in range(0 if runs > 1 else 1, runs + 1):
         for competitor in competitors if number % 2 else reversed(competitors):
             yield number, competitor
 

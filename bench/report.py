@@ -23,10 +23,10 @@ _MB = 1e6
 _NOTES = """\
 All competitors of a section replicated the same topic from the same source cluster to the same target cluster, one
 after the other, each into an empty remote topic; every second run was in the opposite order. The brokers were warmed
-up first, and of several runs the first start did not count; before each start the source was read once, everything was
-written to disk, and the memory that the copy would need was touched; it was given back as fast as the copy grew, so
-that no host of a virtual machine could take it away before. After each run a sample of the copy was compared with the
-original, record by record; a difference would have ended the race without a report.
+up first, and of several runs no first start counted; before each start the source was read once, everything
+was written to disk, and the memory that the copy would need was touched; it was given back as fast as the copy grew,
+so that no host of a virtual machine could take it away before. After each run a sample of the copy was compared with
+the original, record by record; a difference would have ended the race without a report.
 
 - Time and CPU count from the moment the first replicated records stand in the target's log to the moment the last
   does, looked at every 20 ms; CPU is user and system time of all processes of the competitor (Anabranch: the command,
