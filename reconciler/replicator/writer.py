@@ -26,6 +26,7 @@ from reconciler.replicator.wire import (
     ProduceAsk,
     Unreadable,
     Wire,
+    post,
     trickle,
 )
 
@@ -163,7 +164,7 @@ class Writer:
         ]
         self._under_way += 1
         lost, answered = partial(self._lost, sent), partial(self._answered, sent, now)
-        self._wire.produce(self._node, asks, lost, answered, self.transactional_id)
+        post(self._wire, self._node, asks, lost, answered, self.transactional_id)
 
     # --- express -----------------------------------------------------------------------------------------------------
 

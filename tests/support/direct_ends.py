@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from reconciler.replicator.wire.compact import uvarint
@@ -98,6 +98,14 @@ class FakeDirect:
         assert self.is_open
         self.bodies.append(body)
         self._waiting.append((answered, lost))
+
+    def send_pieces(
+        self,
+        pieces: Sequence[bytes | memoryview],
+        answered: Callable[[memoryview], None],
+        lost: Callable[[BaseException], None],
+    ) -> None:
+        self.send(b"".join(pieces), answered, lost)
 
     def answer(self, data: bytes) -> None:
         """Answer the oldest request."""

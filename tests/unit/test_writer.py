@@ -36,6 +36,9 @@ class FakeWire:
     def throttled(self, node: int) -> float:
         return 0.0
 
+    def direct_produce(self, node: int, by_id: bool) -> None:
+        """Have none: the library's way is enough here."""
+
     def produce(
         self,
         node: int,

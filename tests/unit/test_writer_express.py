@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
@@ -170,18 +169,17 @@ def test_answers_to_an_older_opening_change_nothing(scene: Scene) -> None:
 
 
 def test_those_who_wait_are_sent_with_the_answer(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    writer, sent = scene.writers[2], list[Any]()
-    monkeypatch.setattr(scene.ends, "produce", lambda *arguments: sent.append(arguments))
+    writer = scene.writers[2]
     monkeypatch.setattr(writer, "_patience", lambda _: 0.0)
     monkeypatch.setattr(writer, "_under_way", 4)
     target = send(scene, count=1)
     waiting = scene.channels[1]
     waiting.receive(FetchAnswer("orders", 1, 0, 9, 9, 0, build(some(1), 0)), 0, 0, 0.0)
     writer.offer([waiting])
-    assert sent == []
+    assert len(target.bodies) == 1
     assert writer.direct(by_id=True) is None
     target.answer(produce_answer(Landed(0, 0)))
-    assert len(sent) == 1
+    assert len(target.bodies) == 2
     assert len(waiting.in_flight) == 1
 
 

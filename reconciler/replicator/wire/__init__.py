@@ -3,8 +3,9 @@
 `requests` is what the replicator calls, with the values of `values` on the event loop of `loop`; `questions` is what an
 opening asks, and `gather` asks it once for many of them. `commits` is what commits positions, `transactions` what is
 asked seldom, and `group` what the members of a group do. `manager` makes connections; `connection` makes kafka-python's
-fit for bulk data; `fetching` and `producing` encode what is asked all the time (`classic` for old brokers); `sessions`
-keeps a fetch short; `ready` asks again while a coordinator is not; `records` decodes batches for comparing them.
+fit for bulk data; `fetching` and `producing` encode what is asked all the time (`classic` for old brokers); `posting`
+sends what nobody awaits; `sessions` keeps a fetch short; `ready` asks again while a coordinator is not; `records`
+decodes batches for comparing them.
 """
 
 from reconciler.replicator.wire import trickle
@@ -15,6 +16,7 @@ from reconciler.replicator.wire.fetching import Bounds
 from reconciler.replicator.wire.fetching import opening as fetch_opening
 from reconciler.replicator.wire.group import GroupWire, JoinAnswer, Listed, Membership
 from reconciler.replicator.wire.loop import Bell, Job, Loop, Work
+from reconciler.replicator.wire.posting import post
 from reconciler.replicator.wire.questions import GROUP
 from reconciler.replicator.wire.ready import when_ready
 from reconciler.replicator.wire.records import Record, decode
@@ -69,6 +71,7 @@ __all__ = [
     "decode",
     "error_name",
     "fetch_opening",
+    "post",
     "stable_ends",
     "trickle",
     "when_ready",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -48,7 +48,7 @@ class Direct:
         self._api_key = api_key
         self._throttle_first = api_key == _FETCH
         name = connection.parser._client_id.encode()
-        self._name = _NAME.pack(len(name)) + name + NO_TAGS
+        self._name: bytes = _NAME.pack(len(name)) + name + NO_TAGS
         self._overhead = _FRONT.size - _SIZE + len(self._name)
         self._timeout = timeout
         self._pending: deque[DirectRequest] = deque()
@@ -77,6 +77,19 @@ class Direct:
             answered: called with the answer behind its header, which is there until it returns; it must not raise.
             lost: called while the connection falls, with what broke it; likewise.
         """
+        self._write(self._front(len(body), answered, lost) + body)
+
+    def send_pieces(
+        self,
+        pieces: Sequence[bytes | memoryview],
+        answered: Callable[[memoryview], None],
+        lost: Callable[[BaseException], None],
+    ) -> None:
+        """Send a request as `send` does, whose pieces are sent from where they are."""
+        self._write([self._front(sum(map(len, pieces)), answered, lost), *pieces])
+
+    def _front(self, size: int, answered: Callable[[memoryview], None], lost: Callable[[BaseException], None]) -> bytes:
+        """Take note of a request that is `size` bytes long behind its header; return what stands before these."""
         one = self._connection
         parser = one.parser
         request = DirectRequest(parser._next_correlation_id(), self._throttle_first, answered, lost)
@@ -84,16 +97,20 @@ class Direct:
         parser.in_flight_requests.append(request)
         one.in_flight_requests.append((request.correlation_id, request, request.at, due, _NO_TIMER))
         pending = self._pending
-        # They keep what was sent, so they go with their answers and not at their time-outs.
+        # They go with their answers and not at their time-outs.
         while pending and pending[0].is_done:
             pending.popleft()
         pending.append(request)
         if not self._is_timed:
             self._is_timed = True
             self._net.call_at(due, self._look)
-        front = _FRONT.pack(self._overhead + len(body), self._api_key, self.version, request.correlation_id)
+        front = _FRONT.pack(self._overhead + size, self._api_key, self.version, request.correlation_id)
+        return front + self._name
+
+    def _write(self, data: bytes | list[bytes | memoryview]) -> None:
+        one = self._connection
         try:
-            one.transport.write(front + self._name + body)
+            one.transport.write(data)
         except RuntimeError as error:
             # It is being closed, in order, and takes nothing more.
             one.close(kafka_errors.KafkaConnectionError(str(error)))

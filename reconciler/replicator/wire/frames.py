@@ -110,16 +110,27 @@ class DirectRequest(Header):
 
     def take(self, data: memoryview) -> None:
         """Take the answer."""
-        self.is_done = True
-        self._answered(data)
+        answered = self._answered
+        self._end()
+        answered(data)
 
     def success(self, _answer: object) -> None:
         """Do nothing: the answer was taken."""
 
     def failure(self, error: BaseException) -> None:
         """Hear that there will be no answer."""
+        lost = self._lost
+        self._end()
+        lost(error)
+
+    def _end(self) -> None:
+        """Let go of who waited, who keeps what was sent."""
         self.is_done = True
-        self._lost(error)
+        self._answered = self._lost = _nobody
+
+
+def _nobody(_: object) -> None:
+    """Hear nothing: who waited has heard."""
 
 
 class WholeFrames(KafkaProtocol):

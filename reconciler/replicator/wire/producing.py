@@ -79,20 +79,32 @@ class RawProduce:
         """Tell the connection that an answer comes."""
         return True
 
+    @property
+    def names(self) -> dict[bytes, str] | None:
+        """The topics by their ids, where the answer has ids."""
+        if not self._by_id:
+            return None
+        return {topic_id.bytes: topic for topic, topic_id in self._topics if topic_id is not None}
+
     def with_header(self, correlation_id: int, client_id: str) -> None:
         """Take the header's fields from the connection."""
         self._head = frame_head(API_KEY, self.API_VERSION, correlation_id, client_id)
         # Nothing here may lead back to this request: a cycle would keep its batches until the next collection.
-        names = {topic_id.bytes: topic for topic, topic_id in self._topics if topic_id is not None}
-        self.header = RawHeader(correlation_id, partial(decode, names if self._by_id else None))
+        self.header = RawHeader(correlation_id, partial(decode, self.names))
 
     def encode(self, framed: bool, header: bool) -> list[bytes | memoryview]:
         """Return the whole frame, in pieces."""
         assert framed, "a connection always asks for the frame"
         assert header, "and for the header"
+        pieces = self.body()
+        size = len(self._head) + sum(map(len, pieces))
+        pieces[0] = b"".join((_INDEX.pack(size), self._head, pieces[0]))
+        return pieces
+
+    def body(self) -> list[bytes | memoryview]:
+        """Return what stands behind the header, in pieces; the first is a short one."""
         pieces: list[bytes | memoryview] = []
         small: list[bytes | memoryview] = [
-            self._head,
             opening(self._transaction, self._timeout_ms),
             uvarint(len(self._topics) + 1),
         ]
@@ -110,8 +122,6 @@ class RawProduce:
             small.append(NO_TAGS)
         small.append(NO_TAGS)
         pieces.append(b"".join(small))
-        size = sum(map(len, pieces))
-        pieces[0] = _INDEX.pack(size) + pieces[0]
         return pieces
 
     def _name(self, topic: str, topic_id: uuid.UUID | None) -> bytes:
