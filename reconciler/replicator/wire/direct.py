@@ -11,23 +11,34 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import kafka.errors as kafka_errors
 from kafka.net.selector import TaskState
 
+from reconciler.replicator.wire import producing
 from reconciler.replicator.wire.compact import NO_TAGS
 from reconciler.replicator.wire.frames import DirectRequest
-from reconciler.replicator.wire.producing import FIRST_WITH_IDS
 
 # Size, key and version, correlation id.
 _FRONT = struct.Struct(">ihhi")
 _SIZE = 4
 _FETCH = 1
 _NAME = struct.Struct(">h")
+_THROTTLE = struct.Struct(">i")
 # The library cancels a request's timer when its answer comes; there is none.
 _NO_TIMER = SimpleNamespace(state=TaskState.DONE)
+
+
+def throttle_first(data: memoryview) -> int:
+    """Return for how many ms the broker wants to be left alone, as an answer begins; 0 for what cannot be read."""
+    try:
+        return int(_THROTTLE.unpack_from(data)[0])
+    except struct.error:
+        # Whoever takes it will notice.
+        return 0
 
 
 class Direct:
@@ -46,7 +57,7 @@ class Direct:
         self._transport = connection.transport
         self._connection = connection
         self._api_key = api_key
-        self._throttle_first = api_key == _FETCH
+        self._throttle_of = throttle_first if api_key == _FETCH else partial(producing.throttle, by_id=self.by_id)
         name = connection.parser._client_id.encode()
         self._name: bytes = _NAME.pack(len(name)) + name + NO_TAGS
         self._overhead = _FRONT.size - _SIZE + len(self._name)
@@ -57,7 +68,7 @@ class Direct:
     @property
     def by_id(self) -> bool:
         """Whether its requests name topics by their ids."""
-        return self.version >= FIRST_WITH_IDS
+        return self.version >= producing.FIRST_WITH_IDS
 
     def is_of(self, connection: Any, version: int) -> bool:
         """Tell whether it speaks over a connection, in a version of its requests."""
@@ -92,7 +103,7 @@ class Direct:
         """Take note of a request that is `size` bytes long behind its header; return what stands before these."""
         one = self._connection
         parser = one.parser
-        request = DirectRequest(parser._next_correlation_id(), self._throttle_first, answered, lost)
+        request = DirectRequest(parser._next_correlation_id(), self._throttle_of, answered, lost)
         due = request.at + self._timeout
         parser.in_flight_requests.append(request)
         one.in_flight_requests.append((request.correlation_id, request, request.at, due, _NO_TIMER))

@@ -78,35 +78,27 @@ class DirectRequest(Header):
 
     Args:
         correlation_id: of the request.
-        throttle_first: whether its answer begins with its throttle time; else that stands before its last tags.
+        throttle_of: tells of an answer for how many ms the broker wants to be left alone; 0 for what cannot be read.
         answered: called with the answer behind its header, which is there until it returns; it must not raise.
         lost: called while the connection falls, with what broke it; likewise.
 
     Attributes:
         is_done: whether it was answered or lost.
+        throttle_in: `throttle_of`.
     """
 
     def __init__(
         self,
         correlation_id: int,
-        throttle_first: bool,
+        throttle_of: Callable[[memoryview], int],
         answered: Callable[[memoryview], None],
         lost: Callable[[BaseException], None],
     ) -> None:
         super().__init__(correlation_id)
         self.is_done = False
-        self._throttle_first = throttle_first
+        self.throttle_in = throttle_of
         self._answered = answered
         self._lost = lost
-
-    def throttle_in(self, data: memoryview) -> int:
-        """Return for how many ms the broker wants to be left alone, as its answer says."""
-        try:
-            (throttle,) = SIZE.unpack_from(data, 0 if self._throttle_first else len(data) - SIZE.size - 1)
-        except struct.error:
-            # Whoever takes it will notice.
-            return 0
-        return int(throttle) if self._throttle_first or not data[-1] else 0
 
     def take(self, data: memoryview) -> None:
         """Take the answer."""

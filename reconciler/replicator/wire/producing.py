@@ -37,6 +37,11 @@ NO_TRANSACTION = b"\x00"
 _INDEX = struct.Struct(">i")
 # Partition, error, base offset, log append time, log start.
 _PARTITION = struct.Struct(">ihqqq")
+# Of an answer about one topic by its id, without anything of variable length: the count of topics (1, plus 1), where
+# that of its partitions stands, bytes of all but these, and of each.
+_ONE_TOPIC, _COUNT_AT, _PLAIN, _EACH = 2, 17, 24, 33
+# Counts from this one on take more than a byte.
+_TWO_BYTES = 128
 # Smaller batches are put together with what stands around them: pieces cost, too.
 _PIECE = 8 * 1024
 
@@ -146,6 +151,32 @@ def decode(names: dict[bytes, str] | None, data: memoryview) -> Produced:
     answers, at = read_topics(data, 0, None if names is None else names.__getitem__, _read_partition)
     (throttle,) = _INDEX.unpack_from(data, at)
     return Produced(throttle, answers)
+
+
+def throttle(data: memoryview, by_id: bool) -> int:
+    """Return for how many ms the broker wants to be left alone, as an answer says; 0 for what cannot be read.
+
+    Where leaders have moved tags with addresses stand behind it, of any length, so what comes before is read.
+
+    Args:
+        data: the answer behind its header.
+        by_id: whether it names topics by their ids.
+    """
+    try:
+        count = data[_COUNT_AT] if by_id and data[0] == _ONE_TOPIC else _TWO_BYTES
+        if count < _TWO_BYTES and len(data) == _PLAIN + _EACH * (count - 1):
+            # So short an answer about one topic has nothing that could be longer, and no tags.
+            at = len(data) - _INDEX.size - 1
+        else:
+            _, at = read_topics(data, 0, _nameless if by_id else None, _read_partition)
+        return int(_INDEX.unpack_from(data, at)[0])
+    except (struct.error, IndexError, ValueError):
+        # Whoever takes it will notice.
+        return 0
+
+
+def _nameless(_: bytes) -> str:
+    return ""
 
 
 def _read_partition(data: memoryview, at: int, topic: str, answers: list[ProduceAnswer]) -> int:
