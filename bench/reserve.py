@@ -36,7 +36,8 @@ class Reserve:
 
     def __enter__(self) -> Reserve:
         self._memory = mmap.mmap(-1, max(self._size, mmap.PAGESIZE), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        # To give small pages back takes a second of CPU for a copy of 4 GB: of a quick copy's a twentieth.
+        # Given back in small pages it is not what the page cache gets next, and to give it back takes a second of CPU
+        # for a copy of 4 GB, of a quick copy's a twentieth.
         with contextlib.suppress(OSError):
             self._memory.madvise(mmap.MADV_HUGEPAGE)
         for at in range(0, self._size, mmap.PAGESIZE):

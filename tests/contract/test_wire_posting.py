@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.replicator.batch import LARGE
-from reconciler.replicator.wire import ConnectionLost, Loop, ProduceAnswer, ProduceAsk, TopicInfo, Wire, post
+from reconciler.replicator.wire import ConnectionLost, Loop, ProduceAnswer, ProduceAsk, TopicInfo, Wire, Work, post
 from tests.contract.kafka import create, declared
 from tests.support.batches import Content, build, some
 from tests.support.copying import log_end
@@ -29,6 +29,14 @@ class Line:
         self.answers: list[ProduceAnswer] = []
         self.losses: list[ConnectionLost] = []
         self.info: TopicInfo | None = None
+
+    def run(self, work: Work) -> None:
+        """Do some work over it, and close it."""
+        try:
+            self.loop.run(work)
+        finally:
+            self.wire.close()
+            self.loop.close()
 
     async def connect(self) -> None:
         self.info = (await self.wire.topics([self.topic]))[self.topic]
@@ -75,11 +83,7 @@ def test_requests_land_in_the_order_of_the_calls_whoever_sends_them(
         assert [(one.error, one.base_offset) for one in line.answers] == [(0, 0), (0, 1), (0, 5)]
         assert not line.losses
 
-    try:
-        line.loop.run(send)
-    finally:
-        line.wire.close()
-        line.loop.close()
+    line.run(send)
     assert log_end(declared("east", source_cluster), topic_name) == 7
 
 
@@ -101,11 +105,7 @@ def test_what_is_under_way_when_the_connection_is_dropped_is_lost_once(
         assert len(line.losses) == 2
         assert [one.error for one in line.answers] == [0]
 
-    try:
-        line.loop.run(send)
-    finally:
-        line.wire.close()
-        line.loop.close()
+    line.run(send)
 
 
 def test_what_may_not_be_sent_any_more_is_not_sent(
@@ -124,9 +124,5 @@ def test_what_may_not_be_sent_any_more_is_not_sent(
         await line.until(2)
         assert "nothing may be sent" in str(line.losses[0])
 
-    try:
-        line.loop.run(send)
-    finally:
-        line.wire.close()
-        line.loop.close()
+    line.run(send)
     assert log_end(declared("east", source_cluster), topic_name) == 3

@@ -78,25 +78,25 @@ class DirectRequest(Header):
 
     Args:
         correlation_id: of the request.
-        throttle_of: tells of an answer for how many ms the broker wants to be left alone; 0 for what cannot be read.
+        throttle_in: tells of an answer for how many ms the broker wants to be left alone; 0 for what cannot be read.
         answered: called with the answer behind its header, which is there until it returns; it must not raise.
         lost: called while the connection falls, with what broke it; likewise.
 
     Attributes:
         is_done: whether it was answered or lost.
-        throttle_in: `throttle_of`.
+        throttle_in: as above.
     """
 
     def __init__(
         self,
         correlation_id: int,
-        throttle_of: Callable[[memoryview], int],
+        throttle_in: Callable[[memoryview], int],
         answered: Callable[[memoryview], None],
         lost: Callable[[BaseException], None],
     ) -> None:
         super().__init__(correlation_id)
         self.is_done = False
-        self.throttle_in = throttle_of
+        self.throttle_in = throttle_in
         self._answered = answered
         self._lost = lost
 

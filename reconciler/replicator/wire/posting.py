@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from reconciler.replicator.wire.producing import RawProduce
+from reconciler.replicator.wire.producing import RawProduce, have_ids
 from reconciler.replicator.wire.requests import Wire
 from reconciler.replicator.wire.trickle import Unreadable
 from reconciler.replicator.wire.values import ConnectionLost, ProduceAnswer, ProduceAsk
@@ -34,7 +34,7 @@ def post(
         answered: likewise.
         transactional_id: likewise.
     """
-    direct = wire.direct_produce(node, by_id=all([ask.topic_id is not None for ask in asks]))
+    direct = wire.direct_produce(node, have_ids(asks))
     if direct is None or not direct.is_open:
         wire.produce(node, asks, lost, answered, transactional_id)
         return

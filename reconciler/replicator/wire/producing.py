@@ -136,6 +136,11 @@ class RawProduce:
         return topic_id.bytes
 
 
+def have_ids(asks: Sequence[ProduceAsk]) -> bool:
+    """Tell whether all topics are known by their ids."""
+    return all([ask.topic_id is not None for ask in asks])
+
+
 def newest(by_id: bool) -> int:
     """Return the newest version that is spoken, where topics are known by their ids or not."""
     return LAST_RAW if by_id else FIRST_WITH_IDS - 1

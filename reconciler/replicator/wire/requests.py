@@ -272,8 +272,7 @@ class Wire(Questions):
             await self._loop.sleep(pause)
 
     def _begin_produce(self, node: int, asks: Sequence[ProduceAsk], transactional_id: str | None) -> Any:
-        by_id = all(ask.topic_id is not None for ask in asks)
-        version = self._version(node, ProduceRequest, producing.newest(by_id))
+        version = self._version(node, ProduceRequest, producing.newest(producing.have_ids(asks)))
         if version is None:
             return Future().failure(kafka_errors.KafkaConnectionError(_NOT_CONNECTED))
         if version >= producing.FIRST_RAW:
