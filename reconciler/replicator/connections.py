@@ -52,10 +52,12 @@ class Connections:
         self.lease = Lease(self.loop, beats, joins, group, spec.run, self._cut)
         self._fetch: dict[tuple[bool, int], Wire] = {}
         self.ask_source = self._wire(spec.source, spec.source.clients.consumer, "-ask")
-        # Everything that writes to remote partitions goes over these two.
+        # Everything that writes to remote partitions goes over these three.
         self.produce = self._wire(spec.target, writes, "", self.lease.is_valid)
+        # Connected by whoever has so much to write that it is worth it.
+        self.produce_more = self._wire(spec.target, writes, "", self.lease.is_valid)
         self.ask_target = self._wire(spec.target, writes, "-ask", self.lease.is_valid)
-        self._wires = (beats, joins, self.ask_source, self.produce, self.ask_target)
+        self._wires = (beats, joins, self.ask_source, self.produce, self.produce_more, self.ask_target)
         self.memory = Memory(self.loop, Copies(spec.target), spec.flow.name)
 
     def fetches(self, flow: Flow) -> tuple[Wire, ...]:
@@ -95,5 +97,5 @@ class Connections:
         self.listener.close()
 
     def _cut(self, why: str) -> None:
-        for wire in (self.produce, self.ask_target):
+        for wire in (self.produce, self.produce_more, self.ask_target):
             wire.drop(why)

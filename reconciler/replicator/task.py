@@ -249,7 +249,9 @@ class Task:
         if (node, translated) in self._writers:
             return
         written = _ignore if translated else self._written
-        writer = Writer(self._with.loop, self._with.produce, node, self._quota, written, self._ring_readers)
+        # A transaction's order is not to rest on which of two connections was quicker.
+        wires = self._with.produce, None if translated else self._with.produce_more
+        writer = Writer(self._with.loop, wires, node, self._quota, written, self._ring_readers)
         writer.expressed = self._expressed
         if translated:
             writer.transactional_id = self._committer.transactional_id or None

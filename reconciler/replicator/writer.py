@@ -2,7 +2,8 @@
 
 `task` starts one writer for each broker that leads a remote partition, and offers it the channels that have something.
 A request leaves at once when nothing is under way; while something is, what is little gathers for a moment. Order
-within a partition is kept because requests leave in the order in which they were made, on one connection.
+within a partition is kept because requests leave in the order in which they were made, on one connection; behind much
+there is a second one, for other partitions (`outlanes`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from functools import partial
 from reconciler.model.status import Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.channel import Channel
+from reconciler.replicator.outlanes import FIRST, SECOND, OutLanes
 from reconciler.replicator.pace import Quota, RequestSize, RoundTrip
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.seat import Boarded
@@ -21,6 +23,7 @@ from reconciler.replicator.wire import (
     Bell,
     ConnectionLost,
     Direct,
+    Job,
     Loop,
     ProduceAnswer,
     ProduceAsk,
@@ -32,8 +35,6 @@ from reconciler.replicator.wire import (
 
 Sent = Sequence[tuple[Channel, Parcel]]
 
-# A broker serves one request of a connection after the other: more of them only wait in its socket.
-_REQUESTS = 5
 _REQUEST_BYTES = 4 * 2**20
 _IDLE = 0.5
 # Less than this waits for more, but not for longer than that, and only while an answer is awaited.
@@ -46,7 +47,8 @@ class Writer:
 
     Args:
         loop: the task's loop.
-        wire: to the target cluster.
+        wires: to the target cluster: over the first one everything can go, over the second one what more there is; None
+            where one is enough.
         node: the broker.
         quota: what may be sent in a second, by all writers of the task together.
         written: called with each parcel that stands at its own offset.
@@ -54,6 +56,7 @@ class Writer:
 
     Attributes:
         bell: wakes it when something is to be sent that had to wait.
+        lanes: over which its requests leave.
         stopped: whether nothing more may be sent.
         expressed: called with what came by an express and stands at its own offset; nobody, if nobody says otherwise.
         transactional_id: of the producer whose transactions it writes into, if it writes into any.
@@ -62,13 +65,15 @@ class Writer:
     def __init__(
         self,
         loop: Loop,
-        wire: Wire,
+        wires: tuple[Wire, Wire | None],
         node: int,
         quota: Quota,
         written: Callable[[Channel, Parcel], None],
         made_room: Callable[[], None],
     ) -> None:
-        self._wire = wire
+        self._loop = loop
+        self._wire, self._second = wire, second = wires
+        self._wires = wire, second or wire
         self._node = node
         self._quota = quota
         self._written = written
@@ -76,7 +81,8 @@ class Writer:
         self.transactional_id: str | None = None
         self.expressed: Callable[[Sequence[Boarded]], None] = lambda _: None
         self._ready: dict[Channel, None] = {}
-        self._under_way = 0
+        self.lanes = OutLanes()
+        self._reaching: Job | None = None
         self._sent_at = 0.0
         self._most = wire.cluster.clients.producer.max_request_size
         self._size = RequestSize(self._most or _REQUEST_BYTES)
@@ -89,6 +95,8 @@ class Writer:
         """Send what could not leave at once, until `stopped`; what is in flight then is still answered."""
         while not self.stopped:
             await self.bell.wait(self._send_ready() or _IDLE)
+            if not self._ready and not any(self.lanes.under_way):
+                self.lanes.narrow()
 
     def offer(self, channels: Iterable[Channel]) -> None:
         """Take note of channels that may have something to send, and send what may leave now."""
@@ -101,28 +109,38 @@ class Writer:
         """Raise what went wrong while an answer was taken in: a fault of this program."""
         if self._failure is not None:
             raise self._failure
+        if self._reaching is not None:
+            self._reaching.raise_failure()
 
     # --- sending -----------------------------------------------------------------------------------------------------
 
     def _send_ready(self) -> float:
         """Send as much as may leave now; return for how many seconds the rest must wait, 0 for an answer or nothing."""
-        while self._ready and not self.stopped and self._under_way < _REQUESTS:
+        first = self._send_over(FIRST)
+        if not self.lanes.are_two:
+            return first
+        second = self._send_over(SECOND)
+        return min(first, second) or max(first, second)
+
+    def _send_over(self, lane: int) -> float:
+        while self._ready and not self.stopped and self.lanes.has_room(lane):
             now = time.monotonic()
-            pause = self._wire.throttled(self._node) or self._quota.pause(now) or self._patience(now)
+            wire = self._wires[lane]
+            pause = wire.throttled(self._node) or self._quota.pause(now) or self._patience(now)
             if pause:
                 return min(pause, _IDLE)
-            sent = self._collect(now)
+            sent = self._collect(lane, now)
             if not sent:
                 return 0.0
             self._sent_at = now
             for together in self._within_bounds(sent):
-                self._send(together, now)
+                self._send(wire, lane, together, now)
         return 0.0
 
     def _patience(self, now: float) -> float:
         """Return for how long it is worth waiting for more to send."""
         waited = now - self._sent_at
-        if not self._under_way or waited >= _PATIENCE:
+        if waited >= _PATIENCE or not any(self.lanes.under_way):
             return 0.0
         queued = 0
         for channel in self._ready:
@@ -131,13 +149,18 @@ class Writer:
                 return 0.0
         return _PATIENCE - waited
 
-    def _collect(self, now: float) -> Sent:
+    def _collect(self, lane: int, now: float) -> Sent:
         """Take one parcel from each channel that may send, in turns, so that none waits for ever behind large ones."""
         sent: list[tuple[Channel, Parcel]] = []
         size, most = 0, self._quota.request_bytes(self._size.bytes)
         for channel in tuple(self._ready):
+            goes_over = self.lanes.lane(channel)
+            if goes_over is not None and goes_over != lane:
+                continue
             # Whoever cannot send now is offered again when something arrives or is answered.
             del self._ready[channel]
+            if goes_over is None:
+                continue
             if not channel.can_send() or channel.sides is None or channel.sides.target.node != self._node:
                 continue
             parcel = channel.send(self._trip.small, now)
@@ -148,6 +171,8 @@ class Writer:
             if size >= most:
                 break
         self._quota.spend(size)
+        if self.lanes.is_worth_more(size, now):
+            self._have_more()
         return sent
 
     def _within_bounds(self, sent: Sent) -> Sequence[Sent]:
@@ -156,15 +181,31 @@ class Writer:
             return (sent,)
         return sent[:-1], sent[-1:]
 
-    def _send(self, sent: Sent, now: float) -> None:
+    def _send(self, wire: Wire, lane: int, sent: Sent, now: float) -> None:
         asks = [
             ProduceAsk(channel.place.remote, channel.sides.target_id, channel.place.partition, parcel.body, parcel.head)
             for channel, parcel in sent
             if channel.sides is not None
         ]
-        self._under_way += 1
-        lost, answered = partial(self._lost, sent), partial(self._answered, sent, now)
-        post(self._wire, self._node, asks, lost, answered, self.transactional_id)
+        self.lanes.under_way[lane] += 1
+        lost, answered = partial(self._lost, sent, lane), partial(self._answered, sent, lane, now)
+        post(wire, self._node, asks, lost, answered, self.transactional_id)
+
+    def _have_more(self) -> None:
+        """Have a second lane as soon as it is connected."""
+        second = self._second
+        if second is not None and (self._reaching is None or self._reaching.is_done):
+            self._reaching = self._loop.spawn(partial(self._reach, second))
+
+    async def _reach(self, second: Wire) -> None:
+        try:
+            await second.connect()
+            await second.reach(self._node)
+        except ConnectionLost:
+            # What is amiss with the broker, the first lane tells.
+            self.lanes.failed(time.monotonic())
+        else:
+            self.lanes.widen()
 
     # --- express -----------------------------------------------------------------------------------------------------
 
@@ -176,12 +217,15 @@ class Writer:
         """
         if self.stopped or self._ready or self._quota.is_bounded or self._most is not None or self.transactional_id:
             return None
+        if self.lanes.are_two:
+            # An express goes over the first one, whatever is in flight over the second.
+            return None
         direct = self._wire.direct_produce(self._node, by_id)
         return direct if direct is not None and direct.is_open else None
 
     def express(self, direct: Direct, sent: Sequence[Boarded], now: float) -> None:
         """Send what came by an express."""
-        self._under_way += 1
+        self.lanes.under_way[FIRST] += 1
         self._sent_at = now
         batches = [(seat.target, seat.index, parcel.head, parcel.body) for seat, parcel in sent]
         body = trickle.produce_body(self._wire.timeout_ms, batches)
@@ -193,9 +237,9 @@ class Writer:
             if found is None or any([found.get((s.target, s.partition)) != parcel.landing for s, parcel in sent]):
                 names = {seat.target: seat.channel.place.remote for seat, _ in sent}
                 answers = self._wire.produced(names if sent[0][0].by_id else None, data)
-                self._answered([(seat.channel, parcel) for seat, parcel in sent], sent_at, answers)
+                self._answered([(seat.channel, parcel) for seat, parcel in sent], FIRST, sent_at, answers)
                 return
-            self._under_way -= 1
+            self.lanes.ended(FIRST)
             now = time.monotonic()
             for seat, parcel in sent:
                 seat.channel.stands(parcel, now)
@@ -210,24 +254,26 @@ class Writer:
             self._failure = self._failure or failure
 
     def _express_lost(self, sent: Sequence[Boarded], error: BaseException) -> None:
-        self._lost([(seat.channel, parcel) for seat, parcel in sent], self._wire.lost(error))
+        self._lost([(seat.channel, parcel) for seat, parcel in sent], FIRST, self._wire.lost(error))
 
     # --- answers -----------------------------------------------------------------------------------------------------
 
-    def _lost(self, sent: Sent, error: ConnectionLost) -> None:
+    def _lost(self, sent: Sent, lane: int, error: ConnectionLost) -> None:
         """Take note, while the connection falls, that no answer will come."""
-        self._under_way -= 1
+        self.lanes.ended(lane)
         self._size.shrink()
         now = time.monotonic()
+        if lane == SECOND:
+            self.lanes.failed(now)
         reason = reasons.no_answer(error, f"writing to {self._wire.cluster.where}, node {self._node}")
         for channel, parcel in sent:
             channel.lost(parcel, reason, now)
         self.bell.ring()
 
-    def _answered(self, sent: Sent, sent_at: float, answers: Sequence[ProduceAnswer]) -> None:
+    def _answered(self, sent: Sent, lane: int, sent_at: float, answers: Sequence[ProduceAnswer]) -> None:
         """Take an answer in, and send what waited for it; a failure here would be lost with the library's future."""
         try:
-            self._under_way -= 1
+            self.lanes.ended(lane)
             now = time.monotonic()
             self._trip.took(now - sent_at, now)
             self._settle(sent, answers, now)

@@ -64,7 +64,7 @@ class Scene:
         self.express: Express | None = None
 
     def _writer(self, node: int) -> Writer:
-        writer = Writer(self.loop, self.ends, node, Quota(None), self._written, lambda: None)
+        writer = Writer(self.loop, (self.ends, None), node, Quota(None), self._written, lambda: None)
         writer.expressed = self._expressed
         return writer
 

@@ -73,7 +73,7 @@ class Scene:
         self.wire = FakeWire(Clients(producer=ProducerSettings(max_request_size=max_request_size)))
         self.written: list[tuple[int, int]] = []
         wire, loop = cast("Wire", self.wire), Loop()
-        self.writer = Writer(loop, wire, NODE, Quota(quota), self._written, lambda: None)
+        self.writer = Writer(loop, (wire, None), NODE, Quota(quota), self._written, lambda: None)
 
     def _written(self, channel: Channel, parcel: Parcel) -> None:
         self.written.append((channel.place.partition, parcel.base_offset))

@@ -78,7 +78,7 @@ def test_all_is_well(scene: Scene, by_name: bool) -> None:
     assert [(channel.position, len(channel.in_flight), channel.state) for channel in scene.channels] == [
         (2, 0, PartitionState.RUNNING)
     ] * 2
-    assert scene.writers[2]._under_way == 0
+    assert scene.writers[2].lanes.under_way == [0, 0]
     scene.writers[2].raise_failure()
 
 
@@ -101,7 +101,7 @@ def test_what_is_wrong_with_one_is_told_as_in_the_usual_way(scene: Scene, wrong:
     assert [how(channel) for channel in scene.channels] == in_the_usual_way([Landed(0, 0), wrong])
     assert scene.written == [(0, 0, 2)] + ([(1, 0, 2)] if wrong.message == "well done" else [])
     assert not any(channel.in_flight for channel in scene.channels)
-    assert scene.writers[2]._under_way == 0
+    assert scene.writers[2].lanes.under_way == [0, 0]
     assert target.refused is None
     scene.writers[2].raise_failure()
 
@@ -140,7 +140,7 @@ def test_what_cannot_be_read_ends_the_connection(scene: Scene, answer: bytes) ->
         # Once, not once for each of the two that were on their way.
         assert channel.opening == 1
     assert scene.written == []
-    assert scene.writers[2]._under_way == 0
+    assert scene.writers[2].lanes.under_way == [0, 0]
     scene.writers[2].raise_failure()
 
 
@@ -154,7 +154,7 @@ def test_a_lost_connection_opens_all_anew(scene: Scene) -> None:
         assert "node 2" in channel.reason.text
         assert "cut" in channel.reason.text
         assert (channel.opening, len(channel.in_flight)) == (1, 0)
-    assert scene.writers[2]._under_way == 0
+    assert scene.writers[2].lanes.under_way == [0, 0]
 
 
 def test_answers_to_an_older_opening_change_nothing(scene: Scene) -> None:
@@ -171,7 +171,7 @@ def test_answers_to_an_older_opening_change_nothing(scene: Scene) -> None:
 def test_those_who_wait_are_sent_with_the_answer(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = scene.writers[2]
     monkeypatch.setattr(writer, "_patience", lambda _: 0.0)
-    monkeypatch.setattr(writer, "_under_way", 4)
+    monkeypatch.setattr(writer.lanes, "under_way", [4, 0])
     target = send(scene, count=1)
     waiting = scene.channels[1]
     waiting.receive(FetchAnswer("orders", 1, 0, 9, 9, 0, build(some(1), 0)), 0, 0, 0.0)

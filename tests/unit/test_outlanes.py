@@ -1,0 +1,125 @@
+"""Over which lane a channel is sent: never over another one than what of it is in flight."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.replicator.channel import Channel
+from reconciler.replicator.outlanes import FIRST, SECOND, OutLanes
+from reconciler.replicator.parcel import Parcel
+from reconciler.replicator.place import Place
+
+MUCH = 2**20
+
+
+def channels(count: int) -> list[Channel]:
+    return [Channel(Place("orders", number, "east.orders")) for number in range(count)]
+
+
+def parcel() -> Parcel:
+    """Return something that is in flight."""
+    return Parcel(1, 0, 1, 0, 1, 0, 0, 61, b"", b"", ())
+
+
+def test_there_is_one_lane_to_begin_with() -> None:
+    lanes = OutLanes()
+    assert [lanes.lane(channel) for channel in channels(3)] == [FIRST] * 3
+    assert not lanes.are_two
+
+
+def test_two_lanes_share_the_channels() -> None:
+    lanes, several = OutLanes(), channels(4)
+    lanes.widen()
+    assert [lanes.lane(channel) for channel in several] == [FIRST, SECOND, FIRST, SECOND]
+    assert [lanes.lane(channel) for channel in reversed(several)] == [SECOND, FIRST, SECOND, FIRST]
+
+
+def test_what_is_in_flight_is_answered_first() -> None:
+    lanes, (stays, moves) = OutLanes(), channels(2)
+    for channel in (stays, moves):
+        assert lanes.lane(channel) == FIRST
+        channel.in_flight.append(parcel())
+    lanes.widen()
+    assert [lanes.lane(stays), lanes.lane(moves)] == [FIRST, None]
+    moves.in_flight.clear()
+    assert lanes.lane(moves) == SECOND
+    moves.in_flight.append(parcel())
+    assert lanes.lane(moves) == SECOND
+
+
+def test_it_is_narrow_again_when_nothing_is_under_way_over_the_second() -> None:
+    lanes, (_, moved) = OutLanes(), (several := channels(2))
+    lanes.widen()
+    assert [lanes.lane(channel) for channel in several] == [FIRST, SECOND]
+    moved.in_flight.append(parcel())
+    lanes.under_way[SECOND] += 1
+    lanes.narrow()
+    assert (lanes.are_two, lanes.lane(moved)) == (True, None)
+    moved.in_flight.clear()
+    lanes.ended(SECOND)
+    assert (lanes.are_two, lanes.lane(moved), lanes.under_way) == (False, FIRST, [0, 0])
+
+
+def test_a_second_lane_is_worth_it_behind_much() -> None:
+    lanes = OutLanes()
+    assert not lanes.is_worth_more(MUCH, 0.0)
+    lanes.under_way[FIRST] = 3
+    assert lanes.is_worth_more(MUCH, 0.0)
+    assert not lanes.is_worth_more(1_000, 0.0)
+    lanes.widen()
+    assert not lanes.is_worth_more(MUCH, 0.0)
+
+
+def test_after_a_failure_the_first_is_alone_for_a_while() -> None:
+    lanes = OutLanes()
+    lanes.widen()
+    lanes.under_way = [3, 1]
+    lanes.ended(SECOND)
+    lanes.failed(100.0)
+    assert not lanes.are_two
+    assert not lanes.is_worth_more(MUCH, 109.0)
+    assert lanes.is_worth_more(MUCH, 110.0)
+
+
+def test_two_lanes_hold_less_each() -> None:
+    lanes = OutLanes()
+    lanes.under_way = [4, 0]
+    assert lanes.has_room(FIRST)
+    lanes.widen()
+    assert not lanes.has_room(FIRST)
+    lanes.under_way = [4, 2]
+    assert lanes.has_room(SECOND)
+    lanes.under_way = [4, 3]
+    assert not lanes.has_room(SECOND)
+
+
+@given(st.lists(st.tuples(st.sampled_from(("send", "answer", "widen", "narrow", "fail")), st.integers(0, 4))))
+def test_whatever_happens_a_channel_is_in_flight_over_one_lane_alone(steps: list[tuple[str, int]]) -> None:
+    lanes, several = OutLanes(), channels(5)
+    over: dict[Channel, list[int]] = {channel: [] for channel in several}
+    for what, number in steps:
+        channel = several[number]
+        if what == "send" and (lane := lanes.lane(channel)) is not None:
+            over[channel].append(lane)
+            channel.in_flight.append(parcel())
+            lanes.under_way[lane] += 1
+        elif what == "answer" and over[channel]:
+            lane = over[channel].pop(0)
+            lanes.ended(lane)
+            channel.in_flight.popleft()
+        elif what == "widen":
+            lanes.widen()
+        elif what == "narrow":
+            lanes.narrow()
+        elif what == "fail":
+            lanes.failed(0.0)
+        assert all(len(set(found)) <= 1 for found in over.values())
+        assert lanes.under_way == [sum(found.count(lane) for found in over.values()) for lane in (FIRST, SECOND)]
+        assert lanes.are_two or not lanes.under_way[SECOND]
+    for channel in several:
+        for lane in over[channel]:
+            lanes.ended(lane)
+        channel.in_flight.clear()
+    lanes.narrow()
+    assert [lanes.lane(channel) for channel in several] == [FIRST] * 5
