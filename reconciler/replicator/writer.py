@@ -23,6 +23,7 @@ from reconciler.replicator.wire import (
     Bell,
     ConnectionLost,
     Direct,
+    ErrorCode,
     Job,
     Loop,
     ProduceAnswer,
@@ -201,7 +202,7 @@ class Writer:
         try:
             await second.connect()
             await second.reach(self._node)
-        except ConnectionLost:
+        except (ConnectionLost, ErrorCode):
             # What is amiss with the broker, the first lane tells.
             self.lanes.failed(time.monotonic())
         else:

@@ -14,7 +14,7 @@ from reconciler.replicator.channel import Channel
 from reconciler.replicator.outlanes import SECOND
 from reconciler.replicator.pace import Quota
 from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.wire import ConnectionLost, Loop, Wire
+from reconciler.replicator.wire import ConnectionLost, ErrorCode, Loop, Wire
 from reconciler.replicator.writer import Writer
 from tests.unit.test_writer import NODE, FakeWire, Scene, feed
 
@@ -24,23 +24,22 @@ LARGE = 300_000
 class FakeSecond(FakeWire):
     """Is connected when it is told to be, or refuses."""
 
-    def __init__(self, refuses: bool = False) -> None:
+    def __init__(self, refuses: Exception | None) -> None:
         super().__init__(Clients())
         self.reached: list[int | None] = []
         self._refuses = refuses
 
     async def connect(self) -> None:
         self.reached.append(None)
-        if self._refuses:
-            message = "nobody there"
-            raise ConnectionLost(message)
+        if self._refuses is not None:
+            raise self._refuses
 
     async def reach(self, node: int) -> None:
         self.reached.append(node)
 
 
 class TwoWires(Scene):
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, refuses: bool = False) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, refuses: Exception | None = None) -> None:
         super().__init__(monkeypatch)
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
         self.loop, self.second = Loop(), FakeSecond(refuses)
@@ -136,8 +135,9 @@ def test_an_express_does_not_go_beside_a_second_connection(scene: TwoWires) -> N
     assert scene.wire.partitions()[sent:] == [[channel.place.partition]]
 
 
-def test_without_a_second_one_all_goes_over_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = TwoWires(monkeypatch, refuses=True)
+@pytest.mark.parametrize("refuses", [ConnectionLost("nobody there"), ErrorCode(35)])
+def test_without_a_second_one_all_goes_over_the_first(monkeypatch: pytest.MonkeyPatch, refuses: Exception) -> None:
+    scene = TwoWires(monkeypatch, refuses)
     backlog(scene)
     assert scene.second.reached == [None]
     finish(scene)
