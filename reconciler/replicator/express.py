@@ -204,9 +204,9 @@ class Express:
         """Send on what an answer holds and ask for more; return whether the express goes on."""
         now = time.monotonic()
         pieces = trickle.pieces(data, self._session.number)
-        if pieces is None or not all(
-            [direct.is_open and not w.lanes.are_two for w, direct in self._over.targets.values()]
-        ):
+        # It goes over a writer's first lane, and must not beside what is in flight over the second.
+        over = self._over.targets.values()
+        if pieces is None or not all([direct.is_open and not writer.lanes.are_two for writer, direct in over]):
             self.left = self._wire.fetched(self._session, data)
             return False
         seats = self._seats_of(pieces)

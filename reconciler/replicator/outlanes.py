@@ -8,16 +8,21 @@ a channel changes lanes only while nothing of it is in flight. `writer` asks her
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from reconciler.replicator.channel import Channel
 
 FIRST, SECOND = 0, 1
 # Over one lane so many requests may be under way: more of them only wait in its socket.
 _REQUESTS = 5
-# Over each of two: what waits takes the room of what could still be read.
+# Over each of two: together hardly more, as what is under way takes memory.
 _REQUESTS_EACH = 3
-# The second lane is worth it behind so many requests, when one carries so many bytes.
+# The second lane is worth it behind so many requests, when one carries so many bytes, of several partitions.
 _BEHIND, _MUCH = 3, 256 * 1024
+# Where the quickest answer takes longer (seconds) the number of requests on the line counts, and not the broker.
+_FAR = 0.02
+# For so many seconds without such a request there are two lanes.
+_QUIET = 0.5
 # For how many seconds the first one is alone after the second one has failed.
 _NARROW = 10.0
 
@@ -32,7 +37,10 @@ class OutLanes:
 
     def __init__(self) -> None:
         self.under_way = [0, 0]
+        # They differ while the second one is given up, and what is under way there is still to be answered.
         self.are_two = self._is_wide = False
+        self._much_at = -math.inf
+        self._lately: Channel | None = None
         # By channel, while there are two: its number, and over which lane it was sent last.
         self._numbers: dict[Channel, int] = {}
         self._last: dict[Channel, int] = {}
@@ -54,9 +62,20 @@ class OutLanes:
         self._last[channel] = wanted
         return wanted
 
-    def is_worth_more(self, size: int, now: float) -> bool:
-        """Tell of a request of `size` bytes that was sent whether a second lane would have been of use."""
-        if self._is_wide or size < _MUCH:
+    def is_worth_more(self, size: int, channels: Sequence[Channel], trip: float, now: float) -> bool:
+        """Tell of a request that is about to be sent whether a second lane would be of use.
+
+        Args:
+            size: its bytes.
+            channels: which it is about.
+            trip: how long the quickest of the last answers took, in seconds.
+            now: monotonic seconds.
+        """
+        if size < _MUCH:
+            return False
+        is_alone = len(channels) == 1 and channels[0] is self._lately
+        self._much_at, self._lately = now, channels[0]
+        if self._is_wide or is_alone or trip >= _FAR:
             return False
         return self.under_way[FIRST] >= _BEHIND and now >= self._narrow_until
 
@@ -68,6 +87,11 @@ class OutLanes:
         """Take note that the second lane has failed: for a while there is but one."""
         self._narrow_until = now + _NARROW
         self.narrow()
+
+    def look(self, now: float) -> None:
+        """Have one lane if there was not much to send for a while."""
+        if self._is_wide and now - self._much_at > _QUIET:
+            self.narrow()
 
     def narrow(self) -> None:
         """Have one lane, as soon as nothing is under way over the second one."""

@@ -249,7 +249,7 @@ class Task:
         if (node, translated) in self._writers:
             return
         written = _ignore if translated else self._written
-        # Several tasks have several anyway, and what is in a transaction is not to rest on which of two was quicker.
+        # Several tasks of a flow have several anyway; and transactions are not to rest on which of two was quicker.
         is_alone = self._assignment.tasks == 1 and not translated
         wires = self._with.produce, self._with.produce_more if is_alone else None
         writer = Writer(self._with.loop, wires, node, self._quota, written, self._ring_readers)

@@ -84,7 +84,8 @@ class Writer:
         self._ready: dict[Channel, None] = {}
         self.lanes = OutLanes()
         self._reaching: Job | None = None
-        self._sent_at = 0.0
+        # Over each lane.
+        self._sent_at = [0.0, 0.0]
         self._most = wire.cluster.clients.producer.max_request_size
         self._size = RequestSize(self._most or _REQUEST_BYTES)
         self._trip = RoundTrip()
@@ -96,8 +97,7 @@ class Writer:
         """Send what could not leave at once, until `stopped`; what is in flight then is still answered."""
         while not self.stopped:
             await self.bell.wait(self._send_ready() or _IDLE)
-            if not self._ready and not any(self.lanes.under_way):
-                self.lanes.narrow()
+            self.lanes.look(time.monotonic())
 
     def offer(self, channels: Iterable[Channel]) -> None:
         """Take note of channels that may have something to send, and send what may leave now."""
@@ -110,8 +110,6 @@ class Writer:
         """Raise what went wrong while an answer was taken in: a fault of this program."""
         if self._failure is not None:
             raise self._failure
-        if self._reaching is not None:
-            self._reaching.raise_failure()
 
     # --- sending -----------------------------------------------------------------------------------------------------
 
@@ -127,21 +125,24 @@ class Writer:
         while self._ready and not self.stopped and self.lanes.has_room(lane):
             now = time.monotonic()
             wire = self._wires[lane]
-            pause = wire.throttled(self._node) or self._quota.pause(now) or self._patience(now)
+            pause = wire.throttled(self._node) or self._quota.pause(now) or self._patience(lane, now)
             if pause:
                 return min(pause, _IDLE)
             sent = self._collect(lane, now)
             if not sent:
                 return 0.0
-            self._sent_at = now
-            for together in self._within_bounds(sent):
+            self._sent_at[lane] = now
+            requests = self._within_bounds(sent)
+            # Before one of them may be lost.
+            self.lanes.under_way[lane] += len(requests)
+            for together in requests:
                 self._send(wire, lane, together, now)
         return 0.0
 
-    def _patience(self, now: float) -> float:
+    def _patience(self, lane: int, now: float) -> float:
         """Return for how long it is worth waiting for more to send."""
-        waited = now - self._sent_at
-        if waited >= _PATIENCE or not any(self.lanes.under_way):
+        waited = now - self._sent_at[lane]
+        if waited >= _PATIENCE or not self.lanes.under_way[lane]:
             return 0.0
         queued = 0
         for channel in self._ready:
@@ -155,14 +156,13 @@ class Writer:
         sent: list[tuple[Channel, Parcel]] = []
         size, most = 0, self._quota.request_bytes(self._size.bytes)
         for channel in tuple(self._ready):
-            goes_over = self.lanes.lane(channel)
-            if goes_over is not None and goes_over != lane:
-                continue
             # Whoever cannot send now is offered again when something arrives or is answered.
             del self._ready[channel]
-            if goes_over is None:
-                continue
             if not channel.can_send() or channel.sides is None or channel.sides.target.node != self._node:
+                continue
+            if (goes_over := self.lanes.lane(channel)) != lane:
+                if goes_over is not None:
+                    self._ready[channel] = None
                 continue
             parcel = channel.send(self._trip.small, now)
             sent.append((channel, parcel))
@@ -172,7 +172,7 @@ class Writer:
             if size >= most:
                 break
         self._quota.spend(size)
-        if self.lanes.is_worth_more(size, now):
+        if sent and self.lanes.is_worth_more(size, [channel for channel, _ in sent], self._trip.seconds, now):
             self._have_more()
         return sent
 
@@ -188,14 +188,15 @@ class Writer:
             for channel, parcel in sent
             if channel.sides is not None
         ]
-        self.lanes.under_way[lane] += 1
         lost, answered = partial(self._lost, sent, lane), partial(self._answered, sent, lane, now)
         post(wire, self._node, asks, lost, answered, self.transactional_id)
 
     def _have_more(self) -> None:
         """Have a second lane as soon as it is connected."""
         second = self._second
-        if second is not None and (self._reaching is None or self._reaching.is_done):
+        if second is None or self._quota.is_bounded:
+            return
+        if self._reaching is None or self._reaching.is_done:
             self._reaching = self._loop.spawn(partial(self._reach, second))
 
     async def _reach(self, second: Wire) -> None:
@@ -205,8 +206,11 @@ class Writer:
         except (ConnectionLost, ErrorCode):
             # What is amiss with the broker, the first lane tells.
             self.lanes.failed(time.monotonic())
+        except BaseException as failure:
+            self._failure = self._failure or failure
         else:
             self.lanes.widen()
+            self.bell.ring()
 
     # --- express -----------------------------------------------------------------------------------------------------
 
@@ -227,7 +231,7 @@ class Writer:
     def express(self, direct: Direct, sent: Sequence[Boarded], now: float) -> None:
         """Send what came by an express."""
         self.lanes.under_way[FIRST] += 1
-        self._sent_at = now
+        self._sent_at[FIRST] = now
         batches = [(seat.target, seat.index, parcel.head, parcel.body) for seat, parcel in sent]
         body = trickle.produce_body(self._wire.timeout_ms, batches)
         direct.send(body, partial(self._express_answered, direct, sent, now), partial(self._express_lost, sent))

@@ -10,11 +10,14 @@ from reconciler.replicator.outlanes import FIRST, SECOND, OutLanes
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.place import Place
 
-MUCH = 2**20
+MUCH, NEAR = 2**20, 0.001
 
 
 def channels(count: int) -> list[Channel]:
     return [Channel(Place("orders", number, "east.orders")) for number in range(count)]
+
+
+SEVERAL = channels(2)
 
 
 def parcel() -> Parcel:
@@ -63,12 +66,26 @@ def test_it_is_narrow_again_when_nothing_is_under_way_over_the_second() -> None:
 
 def test_a_second_lane_is_worth_it_behind_much() -> None:
     lanes = OutLanes()
-    assert not lanes.is_worth_more(MUCH, 0.0)
+    assert not lanes.is_worth_more(MUCH, SEVERAL, NEAR, 0.0)
     lanes.under_way[FIRST] = 3
-    assert lanes.is_worth_more(MUCH, 0.0)
-    assert not lanes.is_worth_more(1_000, 0.0)
+    assert lanes.is_worth_more(MUCH, SEVERAL, NEAR, 0.0)
+    assert not lanes.is_worth_more(1_000, SEVERAL, NEAR, 0.0)
+    assert lanes.is_worth_more(MUCH, SEVERAL[1:], NEAR, 0.0)
+    assert not lanes.is_worth_more(MUCH, SEVERAL[1:], NEAR, 0.0)
+    assert not lanes.is_worth_more(MUCH, SEVERAL, 0.1, 0.0)
     lanes.widen()
-    assert not lanes.is_worth_more(MUCH, 0.0)
+    assert not lanes.is_worth_more(MUCH, SEVERAL, NEAR, 0.0)
+
+
+def test_two_lanes_are_there_for_as_long_as_there_is_much() -> None:
+    lanes = OutLanes()
+    lanes.widen()
+    lanes.is_worth_more(MUCH, SEVERAL, NEAR, 100.0)
+    lanes.look(100.5)
+    assert lanes.are_two
+    lanes.is_worth_more(1_000, SEVERAL, NEAR, 100.5)
+    lanes.look(100.6)
+    assert not lanes.are_two
 
 
 def test_after_a_failure_the_first_is_alone_for_a_while() -> None:
@@ -78,8 +95,8 @@ def test_after_a_failure_the_first_is_alone_for_a_while() -> None:
     lanes.ended(SECOND)
     lanes.failed(100.0)
     assert not lanes.are_two
-    assert not lanes.is_worth_more(MUCH, 109.0)
-    assert lanes.is_worth_more(MUCH, 110.0)
+    assert not lanes.is_worth_more(MUCH, SEVERAL, NEAR, 109.0)
+    assert lanes.is_worth_more(MUCH, SEVERAL, NEAR, 110.0)
 
 
 def test_two_lanes_hold_less_each() -> None:
@@ -94,7 +111,11 @@ def test_two_lanes_hold_less_each() -> None:
     assert not lanes.has_room(SECOND)
 
 
-@given(st.lists(st.tuples(st.sampled_from(("send", "answer", "widen", "narrow", "fail")), st.integers(0, 4))))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(("send", "ask", "ride", "answer", "widen", "narrow", "fail")), st.integers(0, 4))
+    )
+)
 def test_whatever_happens_a_channel_is_in_flight_over_one_lane_alone(steps: list[tuple[str, int]]) -> None:
     lanes, several = OutLanes(), channels(5)
     over: dict[Channel, list[int]] = {channel: [] for channel in several}
@@ -104,6 +125,13 @@ def test_whatever_happens_a_channel_is_in_flight_over_one_lane_alone(steps: list
             over[channel].append(lane)
             channel.in_flight.append(parcel())
             lanes.under_way[lane] += 1
+        elif what == "ask":
+            # As where a channel is looked at and not sent.
+            lanes.lane(channel)
+        elif what == "ride" and not lanes.are_two:
+            over[channel].append(FIRST)
+            channel.in_flight.append(parcel())
+            lanes.under_way[FIRST] += 1
         elif what == "answer" and over[channel]:
             lane = over[channel].pop(0)
             lanes.ended(lane)

@@ -170,7 +170,7 @@ def test_answers_to_an_older_opening_change_nothing(scene: Scene) -> None:
 
 def test_those_who_wait_are_sent_with_the_answer(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = scene.writers[2]
-    monkeypatch.setattr(writer, "_patience", lambda _: 0.0)
+    monkeypatch.setattr(writer, "_patience", lambda *_: 0.0)
     monkeypatch.setattr(writer.lanes, "under_way", [4, 0])
     target = send(scene, count=1)
     waiting = scene.channels[1]

@@ -16,6 +16,7 @@ from reconciler.replicator.pace import Quota
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, Loop, Wire
 from reconciler.replicator.writer import Writer
+from tests.support.channels import SIDES
 from tests.unit.test_writer import NODE, FakeWire, Scene, feed
 
 LARGE = 300_000
@@ -76,6 +77,8 @@ def backlog(scene: TwoWires, batches: int = 12, partitions: int = 4) -> list[Cha
     channels = [scene.channel(number, batches, LARGE) for number in range(partitions)]
     for channel in channels:
         scene.writer.offer([channel])
+    # How far the broker is its first answer tells.
+    scene.answer_oldest(scene.wire)
     scene.turn()
     return channels
 
@@ -85,6 +88,18 @@ def finish(scene: TwoWires) -> None:
         for wire in (scene.second, scene.wire):
             if wire._waiting:
                 scene.answer_oldest(wire)
+
+
+def look(scene: TwoWires) -> None:
+    """Let the writer wake up once."""
+    scene.writer.bell.ring()
+    job = scene.loop.spawn(scene.writer.run)
+    scene.turn()
+    scene.writer.stopped = True
+    scene.writer.bell.ring()
+    scene.turn()
+    assert job.is_done
+    scene.writer.stopped = False
 
 
 def test_little_needs_one_connection(scene: TwoWires) -> None:
@@ -117,14 +132,8 @@ def test_an_express_does_not_go_beside_a_second_connection(scene: TwoWires) -> N
     assert scene.writer.lanes.are_two
     scene.wire.direct_produce = lambda node, by_id: SimpleNamespace(is_open=True)  # type: ignore[assignment,method-assign]
     assert scene.writer.direct(by_id=False) is None
-    scene.writer.bell.ring()
-    job = scene.loop.spawn(scene.writer.run)
-    scene.turn()
-    scene.writer.stopped = True
-    scene.writer.bell.ring()
-    scene.turn()
-    assert job.is_done
-    scene.writer.stopped = False
+    scene.now += 0.6
+    look(scene)
     assert not scene.writer.lanes.are_two
     assert scene.writer.direct(by_id=False) is not None
     scene.wire.direct_produce = lambda node, by_id: None
@@ -172,3 +181,67 @@ def test_a_fault_while_it_is_connected_is_raised_where_somebody_looks(scene: Two
     backlog(scene)
     with pytest.raises(TypeError):
         scene.writer.raise_failure()
+
+
+def test_what_trickles_in_behind_a_backlog_goes_over_one_again(scene: TwoWires) -> None:
+    """However often it comes: never is nothing under way for long."""
+    channels = backlog(scene)
+    finish(scene)
+    for _ in range(60):
+        for channel in channels:
+            feed(channel, 1)
+        scene.writer.offer(channels)
+        look(scene)
+        scene.now += 0.01
+        if scene.writer.lanes.are_two:
+            finish(scene)
+    assert not scene.writer.lanes.are_two
+    finish(scene)
+    assert len({number for number, _ in scene.written}) == 4
+    scene.writer.raise_failure()
+
+
+def test_both_gather_what_is_little(scene: TwoWires) -> None:
+    channels = backlog(scene)
+    finish(scene)
+    before = [len(scene.wire.sent), len(scene.second.sent)]
+    for _ in range(3):
+        for channel in channels:
+            feed(channel, 1)
+            scene.writer.offer([channel])
+    # One request each; whoever came later waits for its answer or for the time.
+    assert [len(scene.wire.sent) - before[0], len(scene.second.sent) - before[1]] == [1, 1]
+    scene.now += 0.0011
+    scene.writer.offer([])
+    assert [len(scene.wire.sent) - before[0], len(scene.second.sent) - before[1]] == [2, 2]
+    finish(scene)
+    assert len(scene.written) == 48 + 12
+
+
+def test_one_partition_alone_has_one(scene: TwoWires) -> None:
+    backlog(scene, batches=20, partitions=1)
+    assert scene.second.reached == []
+
+
+def test_partitions_of_another_broker_are_nobodys_neighbours(scene: TwoWires) -> None:
+    """Every writer is offered all: those of others must not take every second place."""
+    elsewhere = [scene.channel(number, 12, LARGE) for number in range(1, 12, 2)]
+    for channel in elsewhere:
+        channel.sides = SIDES._replace(target=SIDES.target._replace(node=NODE + 1))
+    own = [scene.channel(number, 12, LARGE) for number in range(0, 12, 2)]
+    both = [one for pair in zip(own, elsewhere, strict=True) for one in pair]
+    for channel in both:
+        scene.writer.offer([channel])
+    scene.answer_oldest(scene.wire)
+    scene.turn()
+    finish(scene)
+    over_second = {number for sent in scene.second.partitions() for number in sent}
+    assert len(over_second) == 3
+    assert len(scene.written) == 6 * 12
+
+
+def test_a_quota_needs_no_second_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = TwoWires(monkeypatch)
+    monkeypatch.setattr(scene.writer, "_quota", Quota(10**12))
+    backlog(scene)
+    assert scene.second.reached == []

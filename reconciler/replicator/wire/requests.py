@@ -1,7 +1,7 @@
 """Typed requests to one cluster over kafka-python's connections.
 
-`task` makes a `Loop` and four `Wire`s, and everybody under it sends through them. Each method is one request and one
-answer; retries, positions and meaning belong to the callers.
+`connections` makes a `Loop` and some `Wire`s for a task, and everybody under it sends through them. Each method is one
+request and one answer; retries, positions and meaning belong to the callers.
 """
 
 from __future__ import annotations
