@@ -9,22 +9,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from reconciler.replicator.channel import Channel
 
 FIRST, SECOND = 0, 1
-# Over one lane so many requests may be under way: more of them only wait in its socket.
+# Over a lane so many requests may be under way: more of them only wait in its socket.
 _REQUESTS = 5
-# Over each of two: together hardly more, as what is under way takes memory.
-_REQUESTS_EACH = 3
+# Over two no more bytes may be under way than over one that carries large requests: they take memory.
+_BYTES = 20 * 2**20
 # The second lane is worth it behind so many requests, when one carries so many bytes, of several partitions.
 _BEHIND, _MUCH = 3, 256 * 1024
-# Where the quickest answer takes longer (seconds) the number of requests on the line counts, and not the broker.
-_FAR = 0.02
 # For so many seconds without such a request there are two lanes.
 _QUIET = 0.5
 # For how many seconds the first one is alone after the second one has failed.
 _NARROW = 10.0
+
+
+class Way(NamedTuple):
+    """How a request went.
+
+    Attributes:
+        lane: over which it left.
+        size: its bytes, as far as they count.
+    """
+
+    lane: int
+    size: int
 
 
 class OutLanes:
@@ -37,6 +48,7 @@ class OutLanes:
 
     def __init__(self) -> None:
         self.under_way = [0, 0]
+        self._bytes = 0
         # They differ while the second one is given up, and what is under way there is still to be answered.
         self.are_two = self._is_wide = False
         self._much_at = -math.inf
@@ -48,7 +60,13 @@ class OutLanes:
 
     def has_room(self, lane: int) -> bool:
         """Tell whether one more request may leave over a lane."""
-        return self.under_way[lane] < (_REQUESTS_EACH if self._is_wide else _REQUESTS)
+        return self.under_way[lane] < _REQUESTS and (self._bytes < _BYTES or not self.are_two)
+
+    def left(self, lane: int, size: int) -> Way:
+        """Take note that a request of `size` bytes leaves over a lane; return what `ended` is to be told of it."""
+        self.under_way[lane] += 1
+        self._bytes += size
+        return Way(lane, size)
 
     def lane(self, channel: Channel) -> int | None:
         """Return the lane over which a channel is sent next; None where what is in flight must be answered first."""
@@ -62,20 +80,19 @@ class OutLanes:
         self._last[channel] = wanted
         return wanted
 
-    def is_worth_more(self, size: int, channels: Sequence[Channel], trip: float, now: float) -> bool:
+    def is_worth_more(self, size: int, channels: Sequence[Channel], now: float) -> bool:
         """Tell of a request that is about to be sent whether a second lane would be of use.
 
         Args:
             size: its bytes.
             channels: which it is about.
-            trip: how long the quickest of the last answers took, in seconds.
             now: monotonic seconds.
         """
         if size < _MUCH:
             return False
         is_alone = len(channels) == 1 and channels[0] is self._lately
         self._much_at, self._lately = now, channels[0]
-        if self._is_wide or is_alone or trip >= _FAR:
+        if self._is_wide or is_alone:
             return False
         return self.under_way[FIRST] >= _BEHIND and now >= self._narrow_until
 
@@ -98,10 +115,11 @@ class OutLanes:
         self._is_wide = False
         self._forget()
 
-    def ended(self, lane: int) -> None:
+    def ended(self, way: Way) -> None:
         """Take note that a request was answered or lost."""
-        self.under_way[lane] -= 1
-        if lane and not self._is_wide:
+        self.under_way[way.lane] -= 1
+        self._bytes -= way.size
+        if way.lane and not self._is_wide:
             self._forget()
 
     def _forget(self) -> None:

@@ -15,7 +15,7 @@ from functools import partial
 from reconciler.model.status import Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.channel import Channel
-from reconciler.replicator.outlanes import FIRST, SECOND, OutLanes
+from reconciler.replicator.outlanes import FIRST, SECOND, OutLanes, Way
 from reconciler.replicator.pace import Quota, RequestSize, RoundTrip
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.seat import Boarded
@@ -41,6 +41,8 @@ _IDLE = 0.5
 # Less than this waits for more, but not for longer than that, and only while an answer is awaited.
 _LITTLE = 64 * 1024
 _PATIENCE = 0.001
+# Of a trickle nobody counts the bytes.
+_BY_EXPRESS = Way(FIRST, 0)
 
 
 class Writer:
@@ -132,11 +134,10 @@ class Writer:
             if not sent:
                 return 0.0
             self._sent_at[lane] = now
-            requests = self._within_bounds(sent)
-            # Before one of them may be lost.
-            self.lanes.under_way[lane] += len(requests)
-            for together in requests:
-                self._send(wire, lane, together, now)
+            # All of them are noted before one may be lost.
+            requests = [(one, self.lanes.left(lane, _size_of(one))) for one in self._within_bounds(sent)]
+            for together, way in requests:
+                self._send(wire, way, together, now)
         return 0.0
 
     def _patience(self, lane: int, now: float) -> float:
@@ -172,23 +173,23 @@ class Writer:
             if size >= most:
                 break
         self._quota.spend(size)
-        if sent and self.lanes.is_worth_more(size, [channel for channel, _ in sent], self._trip.seconds, now):
+        if sent and self.lanes.is_worth_more(size, [channel for channel, _ in sent], now):
             self._have_more()
         return sent
 
     def _within_bounds(self, sent: Sent) -> Sequence[Sent]:
         """Return the requests that parcels leave in: where a bound is declared, the last may go beyond only alone."""
-        if self._most is None or len(sent) == 1 or sum(parcel.size for _, parcel in sent) <= self._most:
+        if self._most is None or len(sent) == 1 or _size_of(sent) <= self._most:
             return (sent,)
         return sent[:-1], sent[-1:]
 
-    def _send(self, wire: Wire, lane: int, sent: Sent, now: float) -> None:
+    def _send(self, wire: Wire, way: Way, sent: Sent, now: float) -> None:
         asks = [
             ProduceAsk(channel.place.remote, channel.sides.target_id, channel.place.partition, parcel.body, parcel.head)
             for channel, parcel in sent
             if channel.sides is not None
         ]
-        lost, answered = partial(self._lost, sent, lane), partial(self._answered, sent, lane, now)
+        lost, answered = partial(self._lost, sent, way), partial(self._answered, sent, way, now)
         post(wire, self._node, asks, lost, answered, self.transactional_id)
 
     def _have_more(self) -> None:
@@ -242,9 +243,9 @@ class Writer:
             if found is None or any([found.get((s.target, s.partition)) != parcel.landing for s, parcel in sent]):
                 names = {seat.target: seat.channel.place.remote for seat, _ in sent}
                 answers = self._wire.produced(names if sent[0][0].by_id else None, data)
-                self._answered([(seat.channel, parcel) for seat, parcel in sent], FIRST, sent_at, answers)
+                self._answered([(seat.channel, parcel) for seat, parcel in sent], _BY_EXPRESS, sent_at, answers)
                 return
-            self.lanes.ended(FIRST)
+            self.lanes.ended(_BY_EXPRESS)
             now = time.monotonic()
             for seat, parcel in sent:
                 seat.channel.stands(parcel, now)
@@ -259,26 +260,26 @@ class Writer:
             self._failure = self._failure or failure
 
     def _express_lost(self, sent: Sequence[Boarded], error: BaseException) -> None:
-        self._lost([(seat.channel, parcel) for seat, parcel in sent], FIRST, self._wire.lost(error))
+        self._lost([(seat.channel, parcel) for seat, parcel in sent], _BY_EXPRESS, self._wire.lost(error))
 
     # --- answers -----------------------------------------------------------------------------------------------------
 
-    def _lost(self, sent: Sent, lane: int, error: ConnectionLost) -> None:
+    def _lost(self, sent: Sent, way: Way, error: ConnectionLost) -> None:
         """Take note, while the connection falls, that no answer will come."""
-        self.lanes.ended(lane)
+        self.lanes.ended(way)
         self._size.shrink()
         now = time.monotonic()
-        if lane == SECOND:
+        if way.lane == SECOND:
             self.lanes.failed(now)
         reason = reasons.no_answer(error, f"writing to {self._wire.cluster.where}, node {self._node}")
         for channel, parcel in sent:
             channel.lost(parcel, reason, now)
         self.bell.ring()
 
-    def _answered(self, sent: Sent, lane: int, sent_at: float, answers: Sequence[ProduceAnswer]) -> None:
+    def _answered(self, sent: Sent, way: Way, sent_at: float, answers: Sequence[ProduceAnswer]) -> None:
         """Take an answer in, and send what waited for it; a failure here would be lost with the library's future."""
         try:
-            self.lanes.ended(lane)
+            self.lanes.ended(way)
             now = time.monotonic()
             self._trip.took(now - sent_at, now)
             self._settle(sent, answers, now)
@@ -296,3 +297,7 @@ class Writer:
                 channel.lost(parcel, Reason("AB220", "the target's answer leaves this partition out"), now)
             elif channel.answered(parcel, answer, now):
                 self._written(channel, parcel)
+
+
+def _size_of(sent: Sent) -> int:
+    return sum(parcel.size for _, parcel in sent)

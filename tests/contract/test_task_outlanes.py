@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.replicator import outlanes
-from reconciler.replicator.outlanes import FIRST, SECOND, OutLanes
+from reconciler.replicator.outlanes import FIRST, SECOND, OutLanes, Way
 from reconciler.replicator.writer import Writer
 from tests.contract.kafka import create, declared
 from tests.support.copying import REMOTE, SECONDS, Running, assert_counted, fill, identical, spec_of
@@ -29,11 +29,12 @@ class Seen:
         self.drops = 0
         send = Writer._send
 
-        def sent(writer: Writer, wire: Any, lane: int, *rest: Any) -> None:
+        def sent(writer: Writer, wire: Any, way: Way, *rest: Any) -> None:
+            lane = way.lane
             if writer.lanes not in self.lanes:
                 self.lanes.append(writer.lanes)
             self.requests[lane] += 1
-            send(writer, wire, lane, *rest)
+            send(writer, wire, way, *rest)
             if lane == SECOND and self.drops and self.requests[SECOND] % 7 == 0:
                 self.drops -= 1
                 wire.drop("for the test")

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.replicator.channel import Channel
-from reconciler.replicator.outlanes import FIRST, SECOND, OutLanes
+from reconciler.replicator.outlanes import FIRST, SECOND, OutLanes, Way
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.place import Place
 
-MUCH, NEAR = 2**20, 0.001
+MUCH = 2**20
 
 
 def channels(count: int) -> list[Channel]:
@@ -60,30 +60,29 @@ def test_it_is_narrow_again_when_nothing_is_under_way_over_the_second() -> None:
     lanes.narrow()
     assert (lanes.are_two, lanes.lane(moved)) == (True, None)
     moved.in_flight.clear()
-    lanes.ended(SECOND)
+    lanes.ended(Way(SECOND, 0))
     assert (lanes.are_two, lanes.lane(moved), lanes.under_way) == (False, FIRST, [0, 0])
 
 
 def test_a_second_lane_is_worth_it_behind_much() -> None:
     lanes = OutLanes()
-    assert not lanes.is_worth_more(MUCH, SEVERAL, NEAR, 0.0)
+    assert not lanes.is_worth_more(MUCH, SEVERAL, 0.0)
     lanes.under_way[FIRST] = 3
-    assert lanes.is_worth_more(MUCH, SEVERAL, NEAR, 0.0)
-    assert not lanes.is_worth_more(1_000, SEVERAL, NEAR, 0.0)
-    assert lanes.is_worth_more(MUCH, SEVERAL[1:], NEAR, 0.0)
-    assert not lanes.is_worth_more(MUCH, SEVERAL[1:], NEAR, 0.0)
-    assert not lanes.is_worth_more(MUCH, SEVERAL, 0.1, 0.0)
+    assert lanes.is_worth_more(MUCH, SEVERAL, 0.0)
+    assert not lanes.is_worth_more(1_000, SEVERAL, 0.0)
+    assert lanes.is_worth_more(MUCH, SEVERAL[1:], 0.0)
+    assert not lanes.is_worth_more(MUCH, SEVERAL[1:], 0.0)
     lanes.widen()
-    assert not lanes.is_worth_more(MUCH, SEVERAL, NEAR, 0.0)
+    assert not lanes.is_worth_more(MUCH, SEVERAL, 0.0)
 
 
 def test_two_lanes_are_there_for_as_long_as_there_is_much() -> None:
     lanes = OutLanes()
     lanes.widen()
-    lanes.is_worth_more(MUCH, SEVERAL, NEAR, 100.0)
+    lanes.is_worth_more(MUCH, SEVERAL, 100.0)
     lanes.look(100.5)
     assert lanes.are_two
-    lanes.is_worth_more(1_000, SEVERAL, NEAR, 100.5)
+    lanes.is_worth_more(1_000, SEVERAL, 100.5)
     lanes.look(100.6)
     assert not lanes.are_two
 
@@ -92,23 +91,24 @@ def test_after_a_failure_the_first_is_alone_for_a_while() -> None:
     lanes = OutLanes()
     lanes.widen()
     lanes.under_way = [3, 1]
-    lanes.ended(SECOND)
+    lanes.ended(Way(SECOND, 0))
     lanes.failed(100.0)
     assert not lanes.are_two
-    assert not lanes.is_worth_more(MUCH, SEVERAL, NEAR, 109.0)
-    assert lanes.is_worth_more(MUCH, SEVERAL, NEAR, 110.0)
+    assert not lanes.is_worth_more(MUCH, SEVERAL, 109.0)
+    assert lanes.is_worth_more(MUCH, SEVERAL, 110.0)
 
 
-def test_two_lanes_hold_less_each() -> None:
+def test_two_lanes_hold_no_more_bytes_than_one_with_large_requests() -> None:
     lanes = OutLanes()
-    lanes.under_way = [4, 0]
+    ways = [lanes.left(FIRST, 5 * MUCH) for _ in range(4)]
     assert lanes.has_room(FIRST)
     lanes.widen()
-    assert not lanes.has_room(FIRST)
-    lanes.under_way = [4, 2]
-    assert lanes.has_room(SECOND)
-    lanes.under_way = [4, 3]
-    assert not lanes.has_room(SECOND)
+    assert [lanes.has_room(FIRST), lanes.has_room(SECOND)] == [False, False]
+    lanes.ended(ways[0])
+    assert [lanes.has_room(FIRST), lanes.has_room(SECOND)] == [True, True]
+    for _ in range(5):
+        lanes.left(SECOND, 10)
+    assert [lanes.has_room(FIRST), lanes.has_room(SECOND)] == [True, False]
 
 
 @given(
@@ -134,7 +134,7 @@ def test_whatever_happens_a_channel_is_in_flight_over_one_lane_alone(steps: list
             lanes.under_way[FIRST] += 1
         elif what == "answer" and over[channel]:
             lane = over[channel].pop(0)
-            lanes.ended(lane)
+            lanes.ended(Way(lane, 0))
             channel.in_flight.popleft()
         elif what == "widen":
             lanes.widen()
@@ -147,7 +147,7 @@ def test_whatever_happens_a_channel_is_in_flight_over_one_lane_alone(steps: list
         assert lanes.are_two or not lanes.under_way[SECOND]
     for channel in several:
         for lane in over[channel]:
-            lanes.ended(lane)
+            lanes.ended(Way(lane, 0))
         channel.in_flight.clear()
     lanes.narrow()
     assert [lanes.lane(channel) for channel in several] == [FIRST] * 5
