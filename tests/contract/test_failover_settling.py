@@ -41,7 +41,11 @@ def test_what_stands_at_a_leader_alone_is_waited_for(
     client, target, log = admin(cluster), declared("west", cluster), (topic_name, 0)
     client.create_topics([NewTopic(topic_name, 1, 3)])[topic_name].result()
     wait_until_seen(client, topic_name, 1)
-    leader = client.list_topics(topic_name, timeout=SECONDS).topics[topic_name].partitions[0].leader
+    deadline = time.monotonic() + SECONDS
+    # A broker that was not quite up when the topic was made is in sync later: until then nobody waits for it.
+    while len((partition := client.list_topics(topic_name, timeout=SECONDS).topics[topic_name].partitions[0]).isrs) < 3:
+        assert time.monotonic() < deadline
+    leader = partition.leader
     producer = Producer(cluster.client_config() | {"acks": 1, "log_level": "2"})
     write_some(producer, topic_name, 10)
     with settling(target) as looking:
