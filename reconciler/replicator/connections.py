@@ -57,7 +57,8 @@ class Connections:
         # Connected by whoever has so much to write that it is worth it.
         self.produce_more = self._wire(spec.target, writes, "", self.lease.is_valid)
         self.ask_target = self._wire(spec.target, writes, "-ask", self.lease.is_valid)
-        self._wires = (beats, joins, self.ask_source, self.produce, self.produce_more, self.ask_target)
+        self._writing = (self.produce, self.produce_more, self.ask_target)
+        self._wires = (beats, joins, self.ask_source, *self._writing)
         self.memory = Memory(self.loop, Copies(spec.target), spec.flow.name)
 
     def fetches(self, flow: Flow) -> tuple[Wire, ...]:
@@ -97,5 +98,5 @@ class Connections:
         self.listener.close()
 
     def _cut(self, why: str) -> None:
-        for wire in (self.produce, self.produce_more, self.ask_target):
+        for wire in self._writing:
             wire.drop(why)

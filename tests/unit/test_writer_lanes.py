@@ -9,11 +9,9 @@ import pytest
 
 from reconciler.model.clients import Clients
 from reconciler.model.status import PartitionState
-from reconciler.replicator import writer as module
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.outlanes import SECOND
 from reconciler.replicator.pace import Quota
-from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, Loop, Wire
 from reconciler.replicator.writer import Writer
 from tests.support.channels import SIDES
@@ -42,14 +40,10 @@ class FakeSecond(FakeWire):
 class TwoWires(Scene):
     def __init__(self, monkeypatch: pytest.MonkeyPatch, refuses: Exception | None = None) -> None:
         super().__init__(monkeypatch)
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
         self.loop, self.second = Loop(), FakeSecond(refuses)
         wires = cast("Wire", self.wire), cast("Wire", self.second)
-        self.writer = Writer(self.loop, wires, NODE, Quota(None), self._noted, lambda: None)
+        self.writer = Writer(self.loop, wires, NODE, Quota(None), self._written, lambda: None)
         self.next: dict[int, int] = {}
-
-    def _noted(self, channel: Channel, parcel: Parcel) -> None:
-        self.written.append((channel.place.partition, parcel.base_offset))
 
     def turn(self) -> None:
         """Let what was begun on the loop come to its end."""
@@ -77,7 +71,7 @@ def backlog(scene: TwoWires, batches: int = 12, partitions: int = 4) -> list[Cha
     channels = [scene.channel(number, batches, LARGE) for number in range(partitions)]
     for channel in channels:
         scene.writer.offer([channel])
-    # How far the broker is its first answer tells.
+    # One is answered before the second one is there.
     scene.answer_oldest(scene.wire)
     scene.turn()
     return channels
