@@ -60,7 +60,9 @@ class OutLanes:
 
     def has_room(self, lane: int) -> bool:
         """Tell whether one more request may leave over a lane."""
-        return self.under_way[lane] < _REQUESTS and (self._bytes < _BYTES or not self.are_two)
+        # One with nothing under way always has: else the other, asked first, would take all the room of large batches.
+        fits = self._bytes < _BYTES or not self.are_two or not self.under_way[lane]
+        return self.under_way[lane] < _REQUESTS and fits
 
     def left(self, lane: int, size: int) -> Way:
         """Take note that a request of `size` bytes leaves over a lane; return what `ended` is to be told of it."""
