@@ -38,6 +38,7 @@ from reconciler.replicator.reader import Reader
 from reconciler.replicator.recall import Recall
 from reconciler.replicator.receipts import Receipts
 from reconciler.replicator.seat import Boarded
+from reconciler.replicator.standstill import Standstill
 from reconciler.replicator.steering import Steering
 from reconciler.replicator.takeover import Aids, Takeover
 from reconciler.replicator.translated import RepeatingChannel, TranslatedChannel
@@ -107,6 +108,7 @@ class Task:
         self._steering = Steering(spec.flow.name, assignment, connections.listener, self._channel)
         self._channels = self._steering.channels
         self._ends = Ends(connections.ask_source, self._channels)
+        self._standstill = Standstill(connections.ask_source, self._channels, connections.stood)
         self._ledger = Ledger(spec.flow.name)
         filler = Filler(connections.loop, connections.ask_target, identity, spec.flow.fill)
         self._gaps = Gaps(filler, connections.memory)
@@ -151,6 +153,8 @@ class Task:
             self._commit_for_some()
             if self._ends.is_due(now):
                 self._start(partial(self._ends.look, now))
+            if self._standstill.is_due(now):
+                self._start(partial(self._standstill.look, now))
             if now >= speak_at:
                 speak_at = now + _SPEAK_EVERY
                 self._with.status.post(self._status(now, stopped=False))

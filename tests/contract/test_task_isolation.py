@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+import pytest
 from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
+from reconciler.model.status import PartitionState
+from reconciler.replicator import standstill
 from tests.contract.test_task_translated import make
-from tests.support.copying import Running, spec_of
+from tests.support.copying import Running, code, identical, spec_of
 from tests.support.translated import contents
 
 
@@ -58,3 +61,31 @@ def test_open_and_aborted_transactions_are_copied_only_where_that_is_asked_for(
             b"aborted, too",
             b"last",
         ]
+
+
+def test_a_transaction_that_nobody_ends_is_told_of_a_partition_without_lag(
+    source_cluster: EmbeddedCluster,
+    target_cluster: EmbeddedCluster,
+    source: Cluster,
+    target: Cluster,
+    topic_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(standstill, "LONGEST_OPEN", 0.5)
+    monkeypatch.setattr(standstill, "EVERY", 0.1)
+    make(source_cluster, target_cluster, [topic_name])
+    transaction(source_cluster, f"{topic_name}-1", topic_name, b"committed").commit_transaction(30)
+    hanging = transaction(source_cluster, f"{topic_name}-2", topic_name, b"open", b"as well")
+    plain = Producer(source_cluster.client_config() | {"log_level": "2"})
+    plain.produce(topic_name, b"behind", b"k", 0)
+    assert plain.flush(30) == 0
+    spec = spec_of(source, target, topic_name)
+    with Running(spec) as running:
+        status = running.wait(lambda status: [code(one) for one in status.partitions] == ["AB234"])
+        (one,) = status.partitions
+        assert (one.state, one.position, one.lag) == (PartitionState.RUNNING, 2, 0)
+        assert "3 offsets of" in str(one.reason)
+        assert f"abort --topic {topic_name} --partition 0 --start-offset 2" in str(one.reason)
+        hanging.commit_transaction(30)
+        running.wait(lambda status: [(one.reason, one.position) for one in status.partitions] == [(None, 6)])
+    assert identical(spec, topic_name) == 4
