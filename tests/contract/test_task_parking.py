@@ -207,6 +207,31 @@ def test_healthy_partitions_go_on_to_their_end(trouble: Trouble, second: Copied)
     assert identical(trouble.spec, trouble.topic("healthy")) == 50
 
 
+def test_who_writes_beside_a_running_copy_parks_it_for_good(trouble: Trouble) -> None:
+    """No broker keeps a stranger out: what was under way by then lands behind the foreign record, and nothing more."""
+    trouble.make("beside")
+    trouble.fill("beside", 10)
+    topic, remote = trouble.topic("beside"), trouble.remote("beside")
+
+    def is_parked(status: TaskStatus) -> bool:
+        return at(status, topic).state is PartitionState.PARKED
+
+    spec = spec_of(trouble.spec.source, trouble.spec.target, topic)
+    with Running(spec) as running:
+        running.wait()
+        write(trouble.target, remote, b"foreign")
+        write(trouble.source, topic, b"under way")
+        running.wait(lambda status: at(status, topic).reason is not None)
+        # A source that ends before its copy is given half a minute.
+        trouble.fill("beside", 5)
+        status = running.wait(is_parked)
+        assert code(at(status, topic)) == "AB209"
+        assert f"{remote}/0" in str(at(status, topic).reason)
+        assert trouble.end("beside") == 12
+    again = copy(spec_of(spec.source, spec.target, topic), is_parked)
+    assert (code(again.at(topic)), again.records, trouble.end("beside")) == ("AB209", 0, 12)
+
+
 def test_what_was_mended_goes_on_by_itself(trouble: Trouble, second: Copied) -> None:
     again = spec_of(trouble.spec.source, trouble.spec.target, *(trouble.topic(n) for n in ("large", "missing")))
     with Running(again) as running:

@@ -69,7 +69,7 @@ def test_they_go_on_where_they_were(
     assert anabranch("apply", file, "--yes").code == 0
 
     def write() -> None:
-        threads = [Transactions(source_cluster, topic, PARTITIONS, age) for topic, age in transacted.items()]
+        threads = [Transactions(source_cluster, topic, PARTITIONS, (age,)) for topic, age in transacted.items()]
         for thread in threads:
             thread.start()
         for topic, age in plain.items():

@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,6 +21,7 @@ from reconciler.embedded import EmbeddedCluster
 from tests.contract.kafka import admin, create, declared, set_config
 from tests.integration.command import anabranch
 from tests.support.copying import fill
+from tests.support.killed import bounds
 from tests.support.replicating import Replicator, wait_until_caught_up, wait_until_copying, wait_until_sharing
 from tests.support.traffic import WEEK_MS, Traffic, Transactions
 from tests.support.translated import assert_translated, runs_of
@@ -43,7 +45,7 @@ clusters:
   east: {{bootstrap: ["{source}"], datacenter: dc1}}
   west: {{bootstrap: ["{target}"], datacenter: dc2}}
 replication:
-  - {{from: east, to: west, name: {name}, tasks: {tasks}, topics: {{include: ["{name}-.*"]}}}}
+  - {{from: east, to: west, name: {name}, tasks: {tasks}, fill: markers, topics: {{include: ["{name}-.*"]}}}}
   - {{from: east, to: west, name: {name}-t, fill: transactions, topics: {{include: ["{name}_.*"]}}}}
 """
 
@@ -54,17 +56,15 @@ class Size(NamedTuple):
     Attributes:
         fresh: records of one large topic, two fifths as many of the other.
         others: records of each topic of another kind.
-        per_second: transactions on each topic that has them.
     """
 
     fresh: int
     others: int
-    per_second: float
 
 
-# Every record is read four times to compare it, and every transaction is a gap in eight partitions.
-SMALL = Size(200_000, 12_000, 2.0)
-WHOLE = Size(1_000_000, 30_000, 5.0)
+# Every record is read four times to compare it.
+SMALL = Size(200_000, 12_000)
+WHOLE = Size(1_000_000, 30_000)
 
 
 class Scene:
@@ -126,7 +126,7 @@ class Kinds:
 
     Transactions on each of eight partitions, for one flow that fills gaps with markers and one that fills
     them with transactions; the codecs; batches with LogAppendTime, and some larger than the target takes; records of
-    10 MB; a topic without records; a log whose start was trimmed.
+    10 MB; a topic without records; a log whose start was trimmed. Each but the empty one gets records all the time.
     """
 
     def __init__(self, scene: Scene, source: EmbeddedCluster, name: str, size: Size) -> None:
@@ -141,14 +141,14 @@ class Kinds:
         for topic in (*self.codecs, self.empty, self.trimmed):
             create(source, topic, 2, {"message.timestamp.type": "LogAppendTime"} if topic == self.stamped else None)
         create(source, self.large, 1, {"max.message.bytes": "11000000"})
-        fill(source, self.trimmed, 2_000, 2)
+        fill(source, self.trimmed, 2_000, 2, age=WEEK_MS)
         client = admin(source)
         for future in client.delete_records([TopicPartition(self.trimmed, n, 555) for n in range(2)]).values():
             future.result(30)
-        large = Producer(source.client_config() | {"message.max.bytes": 11_000_000, "log_level": "2"})
-        for number in range(4):
-            large.produce(self.large, key=b"%d" % number, value=random.Random(number).randbytes(10_000_000))
-            assert large.flush(60) == 0
+        self._larges = 0
+        self._large_producer = Producer(source.client_config() | {"message.max.bytes": 11_000_000, "log_level": "2"})
+        for _ in range(2):
+            self.add_large()
         self.traffic = [
             Traffic(
                 source,
@@ -156,16 +156,34 @@ class Kinds:
                 2,
                 size.others,
                 5_000,
-                per_second=size.others // 30,
-                age_ms=WEEK_MS * (codec == "zstd"),
+                per_second=size.others // 400,
+                age_ms=WEEK_MS * (codec == "zstd" or topic == self.trimmed),
                 codec=codec,
             )
-            for topic, codec in self.codecs.items()
+            for topic, codec in (self.codecs | {self.trimmed: "none"}).items()
         ]
         self.transactions = [
-            Transactions(source, self.marked, PARTITIONS, per_second=size.per_second),
-            Transactions(source, self.transacted, PARTITIONS, age_ms=WEEK_MS, per_second=size.per_second),
+            Transactions(source, topic, PARTITIONS, (0, WEEK_MS)) for topic in (self.marked, self.transacted)
         ]
+
+    def add_large(self) -> None:
+        """Store one more record of 10 MB, every other one a week old."""
+        value = random.Random(self._larges).randbytes(10_000_000)
+        age = WEEK_MS * (self._larges % 2)
+        timestamp = int(time.time() * 1000) - age
+        self._large_producer.produce(self.large, key=b"%d" % self._larges, value=value, timestamp=timestamp)
+        assert self._large_producer.flush(60) == 0
+        self._larges += 1
+
+    def ends(self) -> Counter[str]:
+        """Return for each topic that has records the sum of where its partitions end at the source."""
+        wide, narrow = (self.scene.fresh, self.scene.old, self.marked, self.transacted), (*self.codecs, self.trimmed)
+        partitions = dict.fromkeys(wide, PARTITIONS) | dict.fromkeys(narrow, 2) | {self.large: 1}
+        logs = [(topic, number) for topic, count in partitions.items() for number in range(count)]
+        found: Counter[str] = Counter()
+        for (topic, _), (_, end) in zip(logs, bounds(self.scene.source, logs), strict=True):
+            found[topic] += end
+        return found
 
     def start(self) -> None:
         for thread in (*self.traffic, *self.transactions):
@@ -178,7 +196,8 @@ class Kinds:
             slow.finish()
 
     def assert_identical(self) -> None:
-        expected = dict.fromkeys(self.codecs, self._size.others) | {self.large: 4, self.empty: 0, self.trimmed: 890}
+        expected = dict.fromkeys(self.codecs, self._size.others)
+        expected |= {self.large: self._larges, self.empty: 0, self.trimmed: 890 + self._size.others}
         self.scene.assert_identical(expected)
         assert batch_of(self.scene.source, self.stamped, 0).is_log_append_time
         sizes = [
@@ -198,8 +217,8 @@ class Kinds:
 
 
 def slowly(cluster: EmbeddedCluster, topic: str, records: int, age: int = 0, codec: str = "none") -> Traffic:
-    """Return traffic that begins with a quarter of its records, and has the others out within ninety seconds."""
-    backlog, pace = records // 4, records // 120
+    """Return traffic that begins with a quarter of its records, and has the others out within five minutes."""
+    backlog, pace = records // 4, records // 400
     return Traffic(cluster, topic, PARTITIONS, records, backlog, per_second=pace, age_ms=age, codec=codec)
 
 
@@ -241,11 +260,14 @@ def test_kills_and_a_lost_checkpoint_lose_and_double_nothing(
     seed = int.from_bytes(os.urandom(4), "big")
     print(f"the kills' moments come of seed {seed}")
     chance = random.Random(seed)
+    ends: list[Counter[str]] = []
     running = Replicator(scene.file, scene.folder)
     try:
         for number, victim in enumerate(victims, 1):
             wait_until_copying(scene.target, running, time.time())
             time.sleep(chance.uniform(0.1, 2.0))
+            ends.append(kinds[0].ends())
+            kinds[0].add_large()
             kill(victim, running)
             if victim == "jvm":
                 assert running.wait(END_SECONDS) == 1
@@ -258,9 +280,13 @@ def test_kills_and_a_lost_checkpoint_lose_and_double_nothing(
         for thread in traffic:
             thread.finish()
         kinds[0].finish()
+        ends.append(kinds[0].ends())
     finally:
         running.end()
     scene.catch_up()
+    # Whatever was killed, every topic had records before and behind it.
+    for before, after in itertools.pairwise(ends):
+        assert [topic for topic in after if after[topic] <= before[topic]] == []
     scene.assert_identical(records)
     kinds[0].assert_identical()
 

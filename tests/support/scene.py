@@ -129,7 +129,7 @@ class Scene:
     def _traffic_to(self, topic: str, age_ms: int) -> Traffic | Transactions:
         source = self.clusters["source"]
         if topic.startswith(f"{self.name}-f"):
-            return Transactions(source, topic, self.partitions, age_ms, per_second=TRANSACTIONS_PER_SECOND)
+            return Transactions(source, topic, self.partitions, (age_ms,), per_second=TRANSACTIONS_PER_SECOND)
         return Traffic(source, topic, self.partitions, self._records, BACKLOG, per_second=PER_SECOND, age_ms=age_ms)
 
     def start_again(self) -> None:

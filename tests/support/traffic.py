@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from confluent_kafka import KafkaException, Producer
 
@@ -106,19 +106,25 @@ class Transactions(threading.Thread):
         cluster: where to.
         topic: an existing topic.
         partitions: of the topic; each transaction has records in all of them.
-        age_ms: how old the records say they are.
+        ages_ms: how old the records say they are, those of a transaction alike, in turns.
         per_second: how many transactions.
     """
 
     def __init__(
-        self, cluster: EmbeddedCluster, topic: str, partitions: int, age_ms: int = 0, *, per_second: float = 5.0
+        self,
+        cluster: EmbeddedCluster,
+        topic: str,
+        partitions: int,
+        ages_ms: Sequence[int] = (0,),
+        *,
+        per_second: float = 5.0,
     ) -> None:
         super().__init__(name=f"transactions-{topic}", daemon=True)
         self._pause = 1 / per_second
         self.error: BaseException | None = None
         self.ended = 0
         self._at_least = 0
-        self._topic, self._partitions, self._age_ms = topic, partitions, age_ms
+        self._topic, self._partitions, self._ages_ms = topic, partitions, ages_ms
         self._over = threading.Event()
         settings = {"transactional.id": f"tests-{topic}", "linger.ms": 1, "log_level": "2"}
         self._producer = Producer(cluster.client_config() | settings)
@@ -154,6 +160,7 @@ class Transactions(threading.Thread):
 
     def _write(self, number: int) -> None:
         self._producer.begin_transaction()
+        age = self._ages_ms[number % len(self._ages_ms)]
         for partition in range(self._partitions):
             for part in range(1 + (number + partition) % 3):
                 self._producer.produce(
@@ -161,7 +168,7 @@ class Transactions(threading.Thread):
                     key=b"%d" % number,
                     value=b"%d of %d" % (part, number),
                     partition=partition,
-                    timestamp=int(time.time() * 1000) - self._age_ms,
+                    timestamp=int(time.time() * 1000) - age,
                 )
         self._producer.flush(60)
         if number % 3 == 2:

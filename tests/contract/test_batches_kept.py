@@ -1,0 +1,169 @@
+"""Batches of every shape that the replicator makes, against a real broker: taken, kept as sent, read as written."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.embedded import EmbeddedCluster
+from reconciler.model.cluster import Cluster
+from reconciler.replicator.batch import SEQUENCE_MODULUS, Batch, next_sequence
+from reconciler.replicator.merge import merged
+from reconciler.replicator.rewrite import UNLIMITED, recoded, rewritten
+from reconciler.replicator.split import split
+from reconciler.replicator.wire import ConnectionLost, FetchAnswer, FetchAsk, ProduceAnswer, ProduceAsk, Wire
+from tests.contract.kafka import create, declared
+from tests.support.batches import CODECS, NONE, Content, batch, build, compacted
+from tests.support.contents import contents
+from tests.support.copying import REMOTE
+from tests.support.wires import ask
+
+TOPIC = "batches-kept"
+SECONDS = 30.0
+# Each is a request or more to a real broker, and a read.
+EXAMPLES = settings(deadline=None, max_examples=150)
+BASE = 1_000
+
+groups = st.lists(st.lists(contents, min_size=1, max_size=4), min_size=1, max_size=6)
+codecs = st.sampled_from(CODECS)
+# A broker that knows nothing of a producer takes any first sequence; the last ones are followed by 0.
+sequences = st.just(0) | st.integers(SEQUENCE_MODULUS - 8, SEQUENCE_MODULUS - 1)
+
+
+class Log:
+    """A partition, what is appended to it, and what a consumer reads there."""
+
+    def __init__(self, cluster: EmbeddedCluster) -> None:
+        create(cluster, TOPIC, 1, REMOTE)
+        self._cluster: Cluster = declared("east", cluster)
+        config = {"group.id": "unused", "enable.auto.commit": False, "fetch.wait.max.ms": 10, "log_level": "2"}
+        self._consumer = Consumer(cluster.client_config() | config)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def append(self, batches: Sequence[Batch], sequence: int) -> list[Batch]:
+        """Write batches as a producer that the broker has never seen, and return them as the broker has them."""
+        producer = random.SystemRandom().randrange(2**62)
+        kept: list[Batch] = []
+
+        async def write(wire: Wire) -> None:
+            info = (await wire.topics([TOPIC]))[TOPIC]
+            leader = info.partitions[0]
+            starts: list[int] = []
+            expected = sequence
+            for one in batches:
+                data = one.rewritten(producer, 0, expected)
+                pending = await wire.produce(leader.node, [ProduceAsk(TOPIC, info.topic_id, 0, data)], _fail)
+                starts.append(_start(pending))
+                expected = next_sequence(expected, one.record_count)
+            upto = starts[-1] + batches[-1].record_count
+            # Times far apart begin segments, and an answer holds what one of them has.
+            while (at := kept[-1].next_offset if kept else starts[0]) < upto:
+                asked = FetchAsk(TOPIC, info.topic_id, 0, at, leader.epoch, 2**24)
+                found = _whole(await wire.fetch(leader.node, [asked], 500, 2**24, committed=True))
+                assert found, f"nothing is read at offset {at}"
+                kept.extend(found)
+            assert [one.base_offset for one in kept] == starts
+
+        ask(self._cluster, write, SECONDS)
+        return kept
+
+    def read(self, start: int, count: int) -> list[Content]:
+        """Return the next `count` records from `start` on as an application gets them."""
+        self._consumer.assign([TopicPartition(TOPIC, 0, start)])
+        messages = self._consumer.consume(count, SECONDS)
+        assert [message.error() for message in messages] == [None] * count
+        assert [message.offset() for message in messages] == list(range(start, start + count))
+        return [
+            Content(message.timestamp()[1], message.key(), message.value(), tuple(message.headers() or ()))
+            for message in messages
+        ]
+
+
+def _fail(error: ConnectionLost) -> None:
+    raise AssertionError(error)
+
+
+def _start(answers: Sequence[ProduceAnswer]) -> int:
+    (answer,) = answers
+    assert (answer.error, answer.message) == (0, None)
+    return answer.base_offset
+
+
+def _whole(answers: Sequence[FetchAnswer]) -> list[Batch]:
+    (answer,) = answers
+    assert answer.error == 0
+    return list(split(answer.records))
+
+
+@pytest.fixture(scope="module")
+def log(source_cluster: EmbeddedCluster) -> Iterator[Log]:
+    log = Log(source_cluster)
+    yield log
+    log.close()
+
+
+def in_a_row(groups: Sequence[Sequence[Content]], codec: int = NONE) -> list[Batch]:
+    """Return one batch for each group, one behind the other."""
+    found: list[Batch] = []
+    for group in groups:
+        found.append(batch(*group, base_offset=found[-1].next_offset if found else BASE, codec=codec))
+    return found
+
+
+def check(log: Log, batches: Sequence[Batch], expected: Sequence[Content], sequence: int) -> None:
+    """Assert that a broker takes the batches, keeps what they hold, and that a consumer reads the records."""
+    kept = log.append(batches, sequence)
+    assert all(one.is_intact for one in kept)
+    assert [(one.body, one.attributes, one.record_count) for one in kept] == [
+        (one.body, one.attributes, one.record_count) for one in batches
+    ]
+    assert [(one.base_timestamp, one.max_timestamp) for one in kept] == [
+        (one.base_timestamp, one.max_timestamp) for one in batches
+    ]
+    assert log.read(kept[0].base_offset, len(expected)) == list(expected)
+
+
+@given(groups, codecs, sequences)
+@EXAMPLES
+def test_what_passes_through_is_kept(log: Log, groups: list[list[Content]], codec: int, sequence: int) -> None:
+    check(log, in_a_row(groups, codec), list(chain.from_iterable(groups)), sequence)
+
+
+@given(groups, sequences)
+@EXAMPLES
+def test_what_is_merged_is_kept(log: Log, groups: list[list[Content]], sequence: int) -> None:
+    check(log, [merged(in_a_row(groups))], list(chain.from_iterable(groups)), sequence)
+
+
+@given(st.lists(contents, min_size=1, max_size=8), codecs, codecs, sequences)
+@EXAMPLES
+def test_what_gets_another_codec_is_kept(
+    log: Log, written: list[Content], codec: int, other: int, sequence: int
+) -> None:
+    check(log, [recoded(batch(*written, codec=codec), other)], written, sequence)
+
+
+@given(st.lists(contents, min_size=2, max_size=12), codecs, sequences, st.data())
+@EXAMPLES
+def test_what_is_rewritten_is_kept(
+    log: Log, written: list[Content], codec: int, sequence: int, data: st.DataObject
+) -> None:
+    """The holes between them are none of this broker's business: its copy of the records lies close."""
+    first = data.draw(st.integers(0, len(written) - 1))
+    gone = data.draw(st.sets(st.integers(0, len(written) - 1), max_size=len(written) - 1))
+    limit = data.draw(st.integers(60, 1_000) | st.just(UNLIMITED))
+    left = [content for number, content in enumerate(written) if number >= first and number not in gone]
+    (one,) = split(compacted(written, gone, BASE, codec) if gone else build(written, BASE, codec))
+    batches = [piece for piece in rewritten(one, BASE + first, limit) if isinstance(piece, Batch)]
+    if left:
+        check(log, batches, left, sequence)
+    else:
+        assert batches == []
