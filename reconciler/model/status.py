@@ -33,7 +33,7 @@ _STATES = frozenset(PartitionState)
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a partition is not running.
+    """Why a partition is not running, or does not get all that its source holds.
 
     Attributes:
         code: stable code such as `AB212`.
@@ -104,7 +104,7 @@ class PartitionStatus:
         state: where it stands.
         position: next source offset to be written, or -1 while unknown; with identical offsets the target's log end.
         end: the source's end (last stable offset), or -1 while unknown.
-        reason: why it is parked or opening again; None when all is well.
+        reason: why it is parked or opening again, or what of its source is held back; None when all is well.
         metrics: what it did, and how well.
     """
 

@@ -13,7 +13,6 @@ from reconciler.replicator.lease import BEAT_TIMEOUT, ON_THE_WAY, Lease, group_o
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.meter import Meters, Totals
 from reconciler.replicator.place import Place, ReadUpto
-from reconciler.replicator.standstill import Stood
 from reconciler.replicator.wire import GroupWire, Loop, Wire
 from reconciler.state import process
 from reconciler.state.control import Listener
@@ -45,8 +44,6 @@ class Connections:
         self.meters = Meters()
         # How far each source's log was read in earlier rounds: identical offsets store no position that could say it.
         self.read: dict[Place, ReadUpto] = {}
-        # A round is shorter than a transaction may be open.
-        self.stood: dict[Place, Stood] = {}
         self.loop = Loop()
         group = group_of(spec.topology, spec.flow.name)
         # A lease keeps its own time: what is declared of requests must not make it run out.

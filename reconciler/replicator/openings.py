@@ -24,7 +24,7 @@ class Openings:
     Attributes:
         sides: who leads on both sides, as of the newest opening.
         state: what is the matter with the partition now.
-        reason: why it does not run.
+        reason: why it does not run, or what of its source is held back.
         position: the next source offset to be written; -1 before the first opening.
         end: the source's last stable offset.
         fetch_at: the next source offset to be read.

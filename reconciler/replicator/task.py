@@ -26,6 +26,7 @@ from reconciler.replicator.discover import Assignment
 from reconciler.replicator.ends import Ends
 from reconciler.replicator.fill import Filler
 from reconciler.replicator.gaps import Gaps
+from reconciler.replicator.held_back import HeldBack, remembered
 from reconciler.replicator.identity import Identity
 from reconciler.replicator.lanes import Beat, Lanes
 from reconciler.replicator.ledger import Ledger, Row
@@ -38,7 +39,6 @@ from reconciler.replicator.reader import Reader
 from reconciler.replicator.recall import Recall
 from reconciler.replicator.receipts import Receipts
 from reconciler.replicator.seat import Boarded
-from reconciler.replicator.standstill import Standstill
 from reconciler.replicator.steering import Steering
 from reconciler.replicator.takeover import Aids, Takeover
 from reconciler.replicator.translated import RepeatingChannel, TranslatedChannel
@@ -108,7 +108,10 @@ class Task:
         self._steering = Steering(spec.flow.name, assignment, connections.listener, self._channel)
         self._channels = self._steering.channels
         self._ends = Ends(connections.ask_source, self._channels)
-        self._standstill = Standstill(connections.ask_source, self._channels, connections.stood)
+        seen = remembered(spec.run, spec.flow.name)
+        self._held_back = HeldBack(
+            connections.loop, connections.ask_source, spec.source.bootstrap, self._channels, seen
+        )
         self._ledger = Ledger(spec.flow.name)
         filler = Filler(connections.loop, connections.ask_target, identity, spec.flow.fill)
         self._gaps = Gaps(filler, connections.memory)
@@ -153,8 +156,8 @@ class Task:
             self._commit_for_some()
             if self._ends.is_due(now):
                 self._start(partial(self._ends.look, now))
-            if self._standstill.is_due(now):
-                self._start(partial(self._standstill.look, now))
+            if self._held_back.is_due(now):
+                self._start(partial(self._held_back.look, now))
             if now >= speak_at:
                 speak_at = now + _SPEAK_EVERY
                 self._with.status.post(self._status(now, stopped=False))

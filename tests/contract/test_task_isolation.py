@@ -11,21 +11,29 @@ from confluent_kafka import Producer
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.status import PartitionState
-from reconciler.replicator import standstill
+from reconciler.replicator import held_back
 from tests.contract.test_task_translated import make
-from tests.support.copying import Running, code, identical, spec_of
+from tests.support.copying import Running, code, identical, log_end, spec_of
 from tests.support.translated import contents
 
 
 def transaction(cluster: EmbeddedCluster, name: str, topic: str, *values: bytes) -> Producer:
     """Write records in a transaction, and leave it open."""
-    producer = Producer(cluster.client_config() | {"transactional.id": name, "log_level": "2"})
+    settings = {"transactional.id": name, "transaction.timeout.ms": 600_000, "log_level": "2"}
+    producer = Producer(cluster.client_config() | settings)
     producer.init_transactions(30)
     producer.begin_transaction()
     for value in values:
         producer.produce(topic, value, b"k", 0)
     assert producer.flush(30) == 0
     return producer
+
+
+def wait_until_ended(cluster: Cluster, topic: str, end: int) -> None:
+    deadline = time.monotonic() + 30
+    while log_end(cluster, topic) < end:
+        assert time.monotonic() < deadline, "the marker is not there"
+        time.sleep(0.05)
 
 
 def test_open_and_aborted_transactions_are_copied_only_where_that_is_asked_for(
@@ -71,10 +79,12 @@ def test_a_transaction_that_nobody_ends_is_told_of_a_partition_without_lag(
     topic_name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(standstill, "LONGEST_OPEN", 0.5)
-    monkeypatch.setattr(standstill, "EVERY", 0.1)
+    monkeypatch.setattr(held_back, "LONGEST_OPEN", 0.5)
+    monkeypatch.setattr(held_back, "EVERY", 0.1)
     make(source_cluster, target_cluster, [topic_name])
     transaction(source_cluster, f"{topic_name}-1", topic_name, b"committed").commit_transaction(30)
+    # Markers are written after a commit was answered.
+    wait_until_ended(source, topic_name, 2)
     hanging = transaction(source_cluster, f"{topic_name}-2", topic_name, b"open", b"as well")
     plain = Producer(source_cluster.client_config() | {"log_level": "2"})
     plain.produce(topic_name, b"behind", b"k", 0)
