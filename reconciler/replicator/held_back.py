@@ -110,12 +110,11 @@ class HeldBack:
         if seen is None or has_moved:
             self._seen[channel.place] = Seen(channel.end, now)
             return False
-        return seen.held_since is not None or now - seen.at >= min(ASK_IDLE_EVERY, LONGEST_OPEN)
+        return seen.held_since is not None or now - seen.at >= ASK_IDLE_EVERY
 
     async def _ask(self, node: int, channels: Sequence[Channel], now: float) -> None:
         """Ask a broker whether there is more in its partitions, and whose transaction holds it back."""
         places = {(channel.place.topic, channel.place.partition): channel for channel in channels}
-        stood = {channel.place: (channel.opening, channel.end) for channel in channels}
         try:
             ends = await stable_ends(self._wire, node, list(places), committed=False)
         except (ConnectionLost, ErrorCode):
@@ -123,10 +122,10 @@ class HeldBack:
         late: list[tuple[Channel, int]] = []
         for place, end in ends.items():
             channel = places[place]
-            if stood[channel.place] != (channel.opening, channel.end):
+            stood, _, since = self._seen[channel.place]
+            if channel.end != stood:
                 # It goes on.
                 continue
-            since = self._seen[channel.place].held_since
             if end <= channel.end:
                 self._seen[channel.place] = Seen(channel.end, now)
             elif since is None:
@@ -137,7 +136,8 @@ class HeldBack:
 
     async def _tell(self, node: int, channel: Channel, end: int, now: float) -> None:
         """Say that a partition is held back, and by whom."""
-        place, stood = channel.place, (channel.opening, channel.end)
+        place = channel.place
+        stood, _, since = self._seen[place]
         opened: ProducerState | str
         try:
             producers = await self._wire.producers(node, place.topic, place.partition)
@@ -146,15 +146,14 @@ class HeldBack:
         except ErrorCode as error:
             opened = error.name
         else:
-            holders = (one for one in producers if one.open_transaction and one.opened_at <= channel.end)
+            holders = (one for one in producers if one.open_transaction and one.opened_at <= stood)
             first = min(holders, key=lambda one: one.opened_at, default=None)
             if first is None:
                 # It has ended, and the next fetch will tell.
                 return
             opened = first
-        if stood == (channel.opening, channel.end) and channel.state is PartitionState.RUNNING:
-            since = self._seen[place].held_since or now
-            channel.reason = why(place, (channel.end, end), int((now - since) // 60), opened, self._tool)
+        if channel.end == stood and channel.state is PartitionState.RUNNING and since is not None:
+            channel.reason = why(place, (stood, end), int((now - since) // 60), opened, self._tool)
 
 
 def why(place: Place, held: tuple[int, int], minutes: int, opened: ProducerState | str, tool: str) -> Reason:

@@ -19,7 +19,7 @@ from reconciler.replicator.rewrite import UNLIMITED, recoded, rewritten
 from reconciler.replicator.split import split
 from reconciler.replicator.wire import ConnectionLost, FetchAnswer, FetchAsk, ProduceAnswer, ProduceAsk, Wire
 from tests.contract.kafka import create, declared
-from tests.support.batches import CODECS, NONE, Content, batch, build, compacted
+from tests.support.batches import CODECS, Content, batch, build, compacted, in_a_row
 from tests.support.contents import contents
 from tests.support.copying import REMOTE
 from tests.support.wires import ask
@@ -115,14 +115,6 @@ def log(source_cluster: EmbeddedCluster) -> Iterator[Log]:
     log.close()
 
 
-def in_a_row(groups: Sequence[Sequence[Content]], codec: int = NONE) -> list[Batch]:
-    """Return one batch for each group, one behind the other."""
-    found: list[Batch] = []
-    for group in groups:
-        found.append(batch(*group, base_offset=found[-1].next_offset if found else BASE, codec=codec))
-    return found
-
-
 def check(log: Log, batches: Sequence[Batch], expected: Sequence[Content], sequence: int) -> None:
     """Assert that a broker takes the batches, keeps what they hold, and that a consumer reads the records."""
     kept = log.append(batches, sequence)
@@ -139,13 +131,13 @@ def check(log: Log, batches: Sequence[Batch], expected: Sequence[Content], seque
 @given(groups, codecs, sequences)
 @EXAMPLES
 def test_what_passes_through_is_kept(log: Log, groups: list[list[Content]], codec: int, sequence: int) -> None:
-    check(log, in_a_row(groups, codec), list(chain.from_iterable(groups)), sequence)
+    check(log, in_a_row(groups, BASE, codec), list(chain.from_iterable(groups)), sequence)
 
 
 @given(groups, sequences)
 @EXAMPLES
 def test_what_is_merged_is_kept(log: Log, groups: list[list[Content]], sequence: int) -> None:
-    check(log, [merged(in_a_row(groups))], list(chain.from_iterable(groups)), sequence)
+    check(log, [merged(in_a_row(groups, BASE))], list(chain.from_iterable(groups)), sequence)
 
 
 @given(st.lists(records, min_size=1, max_size=8), codecs, codecs, sequences)

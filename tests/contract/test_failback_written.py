@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from reconciler.failover.returning import Coming
 from reconciler.model.failover import FailbackPlan
 from tests.contract.kafka import declared, delete_records, topic_id
 from tests.support.consumers import leave_behind, offsets_of
-from tests.support.copying import log_end
+from tests.support.copying import log_end, wait_until_ends_at
 from tests.support.failing_over import MakePair, Pair, Said, copy_back, named, read_from, write
 
 
@@ -52,10 +51,7 @@ def abort(pair: Pair) -> None:
     producer.produce(pair.topic, b"aborted", partition=0)
     producer.flush(60)
     producer.abort_transaction(60)
-    deadline = time.monotonic() + 60
-    while log_end(declared("east", pair.east), pair.topic) < 102:
-        assert time.monotonic() < deadline, "the transaction does not end"
-        time.sleep(0.05)
+    wait_until_ends_at(declared("east", pair.east), pair.topic, 102)
 
 
 def test_what_holds_no_record_is_in_nobodys_way(make: MakePair) -> None:

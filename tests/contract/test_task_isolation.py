@@ -13,7 +13,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.status import PartitionState
 from reconciler.replicator import held_back
 from tests.contract.test_task_translated import make
-from tests.support.copying import Running, code, identical, log_end, spec_of
+from tests.support.copying import Running, code, identical, spec_of, wait_until_ends_at
 from tests.support.translated import contents
 
 
@@ -27,13 +27,6 @@ def transaction(cluster: EmbeddedCluster, name: str, topic: str, *values: bytes)
         producer.produce(topic, value, b"k", 0)
     assert producer.flush(30) == 0
     return producer
-
-
-def wait_until_ended(cluster: Cluster, topic: str, end: int) -> None:
-    deadline = time.monotonic() + 30
-    while log_end(cluster, topic) < end:
-        assert time.monotonic() < deadline, "the marker is not there"
-        time.sleep(0.05)
 
 
 def test_open_and_aborted_transactions_are_copied_only_where_that_is_asked_for(
@@ -80,11 +73,11 @@ def test_a_transaction_that_nobody_ends_is_told_of_a_partition_without_lag(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(held_back, "LONGEST_OPEN", 0.5)
+    monkeypatch.setattr(held_back, "ASK_IDLE_EVERY", 0.5)
     monkeypatch.setattr(held_back, "EVERY", 0.1)
     make(source_cluster, target_cluster, [topic_name])
     transaction(source_cluster, f"{topic_name}-1", topic_name, b"committed").commit_transaction(30)
-    # Markers are written after a commit was answered.
-    wait_until_ended(source, topic_name, 2)
+    wait_until_ends_at(source, topic_name, 2)
     hanging = transaction(source_cluster, f"{topic_name}-2", topic_name, b"open", b"as well")
     plain = Producer(source_cluster.client_config() | {"log_level": "2"})
     plain.produce(topic_name, b"behind", b"k", 0)

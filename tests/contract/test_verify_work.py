@@ -26,7 +26,7 @@ from tests.contract.test_task_gaps import transact
 from tests.contract.test_task_letters import LARGE, flow_spec, send
 from tests.contract.test_task_repeating import repeating
 from tests.contract.test_task_translated import into, make, translated
-from tests.support.copying import REMOTE, copy, fill, log_end, spec_of
+from tests.support.copying import REMOTE, copy, fill, spec_of, wait_until_ends_at
 
 MODES = ("identical", "translated")
 HOUR_MS = 3_600_000
@@ -305,9 +305,7 @@ def test_recorded_shifted_runs_are_followed_and_others_told(
     producer.produce(remote, b"never seen", partition=0)
     assert producer.flush(30) == 0
     producer.abort_transaction(30)
-    # The answer comes before the marker.
-    while log_end(target, remote) < 7:
-        time.sleep(0.05)
+    wait_until_ends_at(target, remote, 7)
     send(target_cluster, remote, *values[5:])
     (found,) = verified(spec)
     assert [(one.kind, one.source, one.target) for one in found.told] == [("moved", 5, 7)]

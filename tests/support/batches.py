@@ -135,6 +135,15 @@ def resealed(data: bytes | bytearray) -> bytes:
     return bytes(data)
 
 
+def in_a_row(groups: Sequence[Sequence[Content]], base_offset: int = 0, codec: int = NONE) -> list[Batch]:
+    """Return one batch for each group, one behind the other."""
+    found: list[Batch] = []
+    for group in groups:
+        found.append(batch(*group, base_offset=base_offset, codec=codec))
+        base_offset += len(group)
+    return found
+
+
 def batch(*contents: Content, base_offset: int = 0, codec: int = NONE) -> Batch:
     (one,) = split(build(contents or some(1), base_offset, codec))
     return one

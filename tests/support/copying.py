@@ -249,6 +249,14 @@ def log_end(cluster: Cluster, topic: str, partition: int = 0) -> int:
         consumer.close()
 
 
+def wait_until_ends_at(cluster: Cluster, topic: str, end: int) -> None:
+    """Wait until the topic's first partition ends there: the answer to a commit comes before its marker."""
+    deadline = time.monotonic() + SECONDS
+    while log_end(cluster, topic) < end:
+        assert time.monotonic() < deadline, f"{topic}/0 does not come to offset {end}"
+        time.sleep(0.05)
+
+
 def wait_until_forgotten(cluster: Cluster, topic: str) -> None:
     """Wait until the broker remembers no producer of the topic's first partition."""
     deadline = time.monotonic() + SECONDS

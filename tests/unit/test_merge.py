@@ -25,6 +25,7 @@ from tests.support.batches import (
     batch,
     build,
     damaged,
+    in_a_row,
     marked,
     some,
     thinned,
@@ -35,15 +36,6 @@ LIMIT = 256 * 1024
 
 groups = st.lists(st.lists(contents, min_size=1, max_size=4), min_size=1, max_size=8)
 bases = st.integers(0, 2**60)
-
-
-def built(groups: list[list[Content]], base: int) -> list[Batch]:
-    """Return one batch for each group, one behind the other."""
-    found = []
-    for group in groups:
-        found.append(batch(*group, base_offset=base))
-        base += len(group)
-    return found
 
 
 def records(*batches: Batch) -> list[Record]:
@@ -60,7 +52,7 @@ def sealed(one: Batch) -> bytes:
 @given(groups, bases)
 @settings(deadline=None)
 def test_a_merged_batch_holds_the_same_records(groups: list[list[Content]], base: int) -> None:
-    originals = built(groups, base)
+    originals = in_a_row(groups, base)
     one = merged(originals)
     assert records(one) == records(*originals)
     assert next(split(sealed(one))).is_intact
@@ -73,7 +65,7 @@ def test_a_merged_batch_holds_the_same_records(groups: list[list[Content]], base
 @given(groups, bases)
 @settings(deadline=None)
 def test_merging_twice_is_merging_once(groups: list[list[Content]], base: int) -> None:
-    originals = built(groups, base)
+    originals = in_a_row(groups, base)
     middle = len(originals) // 2
     halves = [merged(part) for part in (originals[:middle], originals[middle:]) if part]
     assert merged(halves) == merged(originals)
@@ -145,7 +137,7 @@ def test_one_record_batches_travel_together_up_to_the_limit() -> None:
 
 @pytest.mark.parametrize("limit", [0, 50])
 def test_nothing_is_merged_without_room(limit: int) -> None:
-    queue = deque(built([list(some(1))] * 3, 0))
+    queue = deque(in_a_row([list(some(1))] * 3, 0))
     first = queue[0]
     assert take(queue, limit) == (first, first.size)
     assert len(queue) == 2
@@ -165,7 +157,7 @@ def test_nothing_is_merged_without_room(limit: int) -> None:
 )
 def test_what_cannot_be_merged_stays_alone(other: bytes) -> None:
     (second,) = split(other)
-    for queue in (deque([*built([list(some(2))], 0), second]), deque([second, batch(*some(2), base_offset=4)])):
+    for queue in (deque([*in_a_row([list(some(2))], 0), second]), deque([second, batch(*some(2), base_offset=4)])):
         first = queue[0]
         assert take(queue, LIMIT).batch is first
 
@@ -177,7 +169,7 @@ def test_a_transactional_batch_is_a_plain_one_at_the_target() -> None:
 
 
 def test_many_records_are_merged_where_that_is_wanted() -> None:
-    queue = deque(built([list(some(100))] * 3, 0))
+    queue = deque(in_a_row([list(some(100))] * 3, 0))
     assert take(queue, LIMIT, small=LIMIT).batch.record_count == 300
 
 
