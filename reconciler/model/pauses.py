@@ -48,13 +48,21 @@ class Pauses:
 
     Attributes:
         rules: True where a scope is paused; False where it is not although a wider one is.
+        said: who made a rule and when, in words, by its scope; of older releases' rules nothing.
     """
 
     rules: Mapping[Scope, bool] = field(default_factory=dict)
+    said: Mapping[Scope, str] = field(default_factory=dict, compare=False)
 
     def hold(self, flow: str, topic: str, partition: int) -> bool:
         """Tell whether a partition is paused."""
-        return self._in(Scope(flow, topic, partition))
+        rule = self._rule(Scope(flow, topic, partition))
+        return rule is not None and self.rules[rule]
+
+    def why(self, flow: str, topic: str, partition: int) -> str:
+        """Return who has paused a partition and when, in words; empty where that is not known."""
+        rule = self._rule(Scope(flow, topic, partition))
+        return "" if rule is None else self.said.get(rule, "")
 
     def changes(self, scope: Scope, paused: bool) -> dict[Scope, bool | None]:
         """Return the rules that pause or resume all of `scope`; None where a rule must go."""
@@ -66,10 +74,12 @@ class Pauses:
             changes[scope] = None
         return changes
 
-    def changed(self, changes: Mapping[Scope, bool | None]) -> Pauses:
-        """Return the rules after `changes`."""
-        rules = {**self.rules, **changes}
-        return Pauses({scope: paused for scope, paused in rules.items() if paused is not None})
+    def changed(self, changes: Mapping[Scope, bool | None], said: Mapping[Scope, str] | None = None) -> Pauses:
+        """Return the rules after `changes`, of which `said` tells who made them."""
+        rules = {scope: paused for scope, paused in {**self.rules, **changes}.items() if paused is not None}
+        words = {**self.said, **(said or {})}
+        return Pauses(rules, {scope: words[scope] for scope in rules if words.get(scope)})
 
-    def _in(self, scope: Scope) -> bool:
-        return next((self.rules[rule] for rule in (scope, *scope.around) if rule in self.rules), False)
+    def _rule(self, scope: Scope) -> Scope | None:
+        """Return the narrowest scope around one that has a rule."""
+        return next((rule for rule in (scope, *scope.around) if rule in self.rules), None)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from reconciler.model.clients import Clients
@@ -16,6 +16,7 @@ from reconciler.model.declaration import digest_into
 from reconciler.model.flow import Flow
 from reconciler.model.groups import GroupRules
 from reconciler.model.policy import ReplicationPolicy
+from reconciler.model.seal import Seal, new_key
 from reconciler.model.security import Security
 from reconciler.model.selection import Selection
 from reconciler.model.start import Start
@@ -37,6 +38,8 @@ class FlowSpec:
         aliases: all clusters of the topology, to recognise where remote topics came from.
         round_seconds: how long one round lasts.
         digest: of the declaration for this target.
+        key: what the run's messages to its tasks are sealed with. It is no part of the JSON: what shows or logs that
+            must not hold it.
     """
 
     topology: str
@@ -47,6 +50,12 @@ class FlowSpec:
     aliases: tuple[str, ...]
     round_seconds: float = DEFAULT_ROUND
     digest: str = ""
+    key: str = field(default_factory=new_key, repr=False, compare=False)
+
+    @property
+    def seal(self) -> Seal:
+        """The seal on what this flow's tasks are told in this run."""
+        return Seal(self.run, self.flow.name, self.key)
 
     @classmethod
     def compile(cls, topology: Topology, flow: Flow, run: str, round_seconds: float = DEFAULT_ROUND) -> FlowSpec:
@@ -56,15 +65,20 @@ class FlowSpec:
         return cls(topology.name, run, flow, source, target, topology.aliases, round_seconds, digest)
 
     def to_json(self) -> str:
-        """Return the specification as JSON text; `from_json` is its inverse."""
+        """Return the specification as JSON text, without its key; `from_json` is its inverse."""
         value = asdict(self)
+        del value["key"]
         for side in ("source", "target"):
             value[side]["security"] = getattr(self, side).security.to_json()
         return json.dumps(value)
 
     @classmethod
-    def from_json(cls, text: str) -> FlowSpec:
+    def from_json(cls, text: str, key: str = "") -> FlowSpec:
         """Read what `to_json` returned.
+
+        Args:
+            text: JSON.
+            key: of the run; without one its messages are not believed.
 
         Raises:
             KeyError, TypeError, ValueError: the text is of another shape.
@@ -83,7 +97,7 @@ class FlowSpec:
         )
         value["source"], value["target"] = _cluster(value["source"]), _cluster(value["target"])
         value["aliases"] = tuple(value["aliases"])
-        return cls(**value)
+        return cls(**value, key=key)
 
 
 def _tuples(value: dict[str, Any], *names: str) -> dict[str, tuple[str, ...]]:

@@ -37,7 +37,7 @@ class Connections:
         self._source = spec.source
         self._client = f"anabranch-{spec.flow.name}-{task}"
         writes = spec.target.clients.producer
-        self.listener = Listener(spec.target, spec.run, spec.flow.name, spec.topology)
+        self.listener = Listener(spec.target, spec.seal, spec.topology)
         self.status = StatusWriter(spec.target, spec.digest, spec.topology)
         self.totals = Totals()
         self.since = time.time()

@@ -86,6 +86,24 @@ def _is_refused(answer: Future[TopicDescription]) -> bool:
     return False
 
 
+def misfit(spec: FlowSpec, place: Place) -> str | None:
+    """Say in what a partition that was assigned differs from what its flow declares; None where it fits.
+
+    `matching` makes places that fit. Assignments come to a task through a topic that others may write to, so each is
+    held against the task's own specification before anything is read or written.
+    """
+    flow, topic = spec.flow, place.topic
+    if not flow.wants(topic, spec.aliases):
+        return f"flow {flow.name} does not take topic {topic}"
+    if (nameless := flow.nameless(topic)) is not None:
+        return f"flow {flow.name} has no name for its copy: {nameless}"
+    if (remote := flow.remote_topic(topic)) != place.remote:
+        return f"its copy by flow {flow.name} is {remote}"
+    if place.offsets not in ((flow.offsets,) if flow.offsets != "auto" else ("identical", "translated")):
+        return f"flow {flow.name} declares offsets: {flow.offsets}"
+    return None if place.partition >= 0 else "partitions are counted from 0"
+
+
 def without_name(flow: Flow, places: Iterable[Place], shares: Shares) -> dict[str, str]:
     """Return, by original, why its copy has no name of its own.
 

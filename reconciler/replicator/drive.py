@@ -22,6 +22,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.datacenter import Spark
 from reconciler.model.errors import AnabranchError, DeclaredInputError, EnvironmentFault, Problem, together
 from reconciler.model.flow import Flow
+from reconciler.model.seal import Seal
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionStatus, TaskStatus
 from reconciler.replicator import discover, dlq, probe
@@ -334,9 +335,8 @@ class Drive:
     def _withdraw(self, targets: Sequence[Cluster]) -> None:
         """Take back what this run was told: nobody listens any more."""
         for target in targets:
-            flows = [spec.flow.name for spec in self._specs if spec.target == target]
             try:
-                control.withdraw(target, self._run, flows)
+                control.withdraw(target, self._seals(target))
             except AnabranchError:
                 self._watcher.warn(f"{target.where} does not answer; what this run was told stays in its control topic")
 
@@ -347,10 +347,13 @@ class Drive:
 
     def _tell(self, target: Cluster) -> bool:
         try:
-            control.send(target, self._run, control.Command.STOP)
+            control.send(target, self._seals(target), control.Command.STOP)
         except AnabranchError:
             return False
         return True
+
+    def _seals(self, target: Cluster) -> list[Seal]:
+        return [spec.seal for spec in self._specs if spec.target == target]
 
     def _all_stopped(self) -> bool:
         statuses = self._statuses()

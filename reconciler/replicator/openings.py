@@ -120,12 +120,17 @@ class Openings:
 
     # --- from people -------------------------------------------------------------------------------------------------
 
-    def pause(self) -> None:
-        """Read and send nothing more until `resume`; what is in flight is still answered and counted."""
+    def pause(self, reason: Reason | None = None) -> None:
+        """Read and send nothing more until `resume`; what is in flight is still answered and counted.
+
+        Args:
+            reason: who has paused it, where that is known.
+        """
         if self.state is PartitionState.PAUSED:
+            self.reason = reason
             return
         self.state = PartitionState.PAUSED
-        self.reason = None
+        self.reason = reason
         self.queue.clear()
         self._blocked = None
         # No fetch answer on its way fits this.

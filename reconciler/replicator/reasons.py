@@ -14,6 +14,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, Unreachable
 from reconciler.model.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator.batch import Batch, UnreadableBatch
+from reconciler.replicator.place import Place
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, NotLetIn, ProduceAnswer, error_name
 
 # Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes
@@ -224,6 +225,24 @@ def missing_topic(side: Side, topic: str, code: int) -> Verdict:
         )
         return PartitionState.PARKED, Reason("AB214", f"topic {topic} does not exist at the {side}: {remedy}")
     return PartitionState.OPENING, Reason("AB220", f"{side} topic {topic}: {error_name(code)}")
+
+
+def paused(by: str) -> Reason | None:
+    """Return the reason of a partition that was paused, None where it is not known who did it.
+
+    Args:
+        by: who and since when, in words.
+    """
+    return Reason("AB230", f"paused {by}; `anabranch resume` lets it go on") if by else None
+
+
+def not_of_the_flow(place: Place, why: str) -> Reason:
+    """Return the reason for a partition that was assigned to a task and that its flow does not declare so."""
+    text = (
+        f"{place.topic}/{place.partition} was to be copied to {place.remote!r} ({place.offsets} offsets), and {why}; "
+        "nothing is read or written. See who may WRITE the control topic of the target"
+    )
+    return Reason("AB238", text)
 
 
 def held_elsewhere(run: str, task: int, since: float) -> Reason:

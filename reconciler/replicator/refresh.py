@@ -176,5 +176,5 @@ class Refresh(Looker):
         is_due = now >= self._announced_at + _REPEAT_SECONDS
         if self._over.is_set() or (value == self._announced and not is_due):
             return
-        control.announce(self._spec.target, self._spec.run, self.flow, value)
+        control.announce(self._spec.target, self._spec.seal, value)
         self._announced, self._announced_at = value, now

@@ -24,7 +24,7 @@ from reconciler.model.datacenter import Spark
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator.engine import Engine, first_line
 from reconciler.replicator.failures import Failures
-from reconciler.replicator.source import NAME, ReplicationSource
+from reconciler.replicator.source import NAME, SECRET, SPEC, ReplicationSource
 
 # How long the last ledgers may take to be written; nothing else rests on them.
 _LEDGER_PATIENCE = 15.0
@@ -52,7 +52,7 @@ def ledger_frame(spark: SparkSession, spec: FlowSpec) -> DataFrame:
         spec: the flow.
     """
     spark.dataSource.register(ReplicationSource)
-    return spark.readStream.format(NAME).option("spec", spec.to_json()).load()
+    return spark.readStream.format(NAME).option(SPEC, spec.to_json()).option(SECRET, spec.key).load()
 
 
 class Session(Engine):

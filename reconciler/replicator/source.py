@@ -21,10 +21,15 @@ from reconciler.replicator.ledger import SCHEMA
 from reconciler.state import control
 
 NAME = "anabranch"
+SPEC, SECRET = "spec", "secret"
 
 
 class ReplicationSource(DataSource):
-    """Spark's entry: option `spec` is a flow specification as JSON."""
+    """Spark's entry: option `spec` is a flow specification as JSON, `secret` the key of its run.
+
+    Spark shows options in plans and in its page; those whose names say that they are secret it redacts
+    (`spark.redaction.regex`).
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -33,7 +38,7 @@ class ReplicationSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        self._spec = options["spec"]
+        self._spec = FlowSpec.from_json(options[SPEC], options[SECRET])
 
     def schema(self) -> str:
         """Return the ledger's columns."""
@@ -55,7 +60,7 @@ class GroupPartition(InputPartition):
 class RoundReader(DataSourceStreamReader):
     """Plans rounds in the driver's planner and runs them in the tasks."""
 
-    def __init__(self, spec: str) -> None:
+    def __init__(self, spec: FlowSpec) -> None:
         self._spec = spec
         self._shares = discover.Shares()
 
@@ -73,9 +78,8 @@ class RoundReader(DataSourceStreamReader):
         A target that does not answer must not end the query: then the shares are those of the last round, and a task
         hears of its further partitions as soon as it hears anything.
         """
-        spec = FlowSpec.from_json(self._spec)
         with contextlib.suppress(EnvironmentFault):
-            announced = control.announced(spec.target, spec.run, spec.flow.name)
+            announced = control.announced(self._spec.target, self._spec.seal)
             self._shares = self._shares if announced is None else discover.Shares.from_json(announced)
         return [GroupPartition(share) for share in self._shares.assignments()]
 
@@ -84,4 +88,4 @@ class RoundReader(DataSourceStreamReader):
         assert isinstance(partition, GroupPartition), "Spark hands back what partitions() returned"
         # A terminal's Ctrl-C reaches the workers too; it is the driver that stops them, in order.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        yield from task.run(FlowSpec.from_json(self._spec), partition.assignment)
+        yield from task.run(self._spec, partition.assignment)

@@ -1,39 +1,49 @@
 """What a task is told, and what it does about it: its partitions, pauses, restarts, the stop.
 
-`task` asks it several times a second. It only sets channels; opening, reading and draining are the task's.
+`task` asks it several times a second. It only sets channels; opening, reading and draining are the task's. What a
+message says of a partition is held against the task's own flow specification: a partition that the flow does not
+declare so gets no channel, and is shown as parked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from reconciler.model.status import PartitionState
+from reconciler.model.spec import FlowSpec
+from reconciler.model.status import PartitionState, PartitionStatus
+from reconciler.replicator import reasons
 from reconciler.replicator.channel import Channel
-from reconciler.replicator.discover import Assignment, Shares
+from reconciler.replicator.discover import Assignment, Shares, misfit
 from reconciler.replicator.place import Place
 from reconciler.state.control import Listener, Restart
 
 _NO_TOPIC = "no topic matches yet"
+# So many refused partitions are shown: who sends them may send millions.
+_MOST_REFUSED = 100
 
 
 class Steering:
     """The channels of one task in one round.
 
     Args:
-        flow: name of the flow.
+        spec: the flow.
         assignment: what the task begins with.
         listener: its ear.
         make: makes the channel of a partition that the task gets, now or later.
 
     Attributes:
         channels: all of them; the list stays the same and grows.
+        refused: partitions that were assigned and are not copied, as the flow does not declare them so.
         stopping: whether the run was told to stop.
         waiting: what a task without partitions waits for.
     """
 
-    def __init__(self, flow: str, assignment: Assignment, listener: Listener, make: Callable[[Place], Channel]) -> None:
-        self._flow = flow
+    def __init__(
+        self, spec: FlowSpec, assignment: Assignment, listener: Listener, make: Callable[[Place], Channel]
+    ) -> None:
+        self._spec = spec
+        self._flow = spec.flow.name
         self._assignment = assignment
         self._listener = listener
         self._make = make
@@ -41,6 +51,7 @@ class Steering:
         self._tasks = assignment.tasks
         self._pauses = listener.pauses
         self.channels: list[Channel] = []
+        self.refused: dict[Place, PartitionStatus] = {}
         self.stopping = False
         self.waiting = _NO_TOPIC
         self._adopt(assignment.places)
@@ -71,14 +82,36 @@ class Steering:
     def _adopt(self, places: Iterable[Place]) -> None:
         """Take partitions that this task does not have yet; the others go on undisturbed."""
         known = {channel.place for channel in self.channels}
-        new = [self._make(place) for place in places if place not in known]
+        new = [self._make(place) for place in self._declared(place for place in places if place not in known)]
         self._pause(new)
         self.channels += new
 
+    def _declared(self, places: Iterable[Place]) -> Iterator[Place]:
+        """Yield the places that the flow declares so, and note the others."""
+        # Thousands of partitions belong to a few topics.
+        known: dict[tuple[str, str, str], str | None] = {}
+        for place in places:
+            of = (place.topic, place.remote, place.offsets)
+            if of not in known:
+                known[of] = misfit(self._spec, place)
+            if (why := known[of]) is None:
+                yield place
+            elif len(self.refused) < _MOST_REFUSED:
+                self.refused[place] = PartitionStatus(
+                    place.topic,
+                    place.partition,
+                    place.remote,
+                    PartitionState.PARKED,
+                    -1,
+                    -1,
+                    reasons.not_of_the_flow(place, why),
+                )
+
     def _pause(self, channels: Iterable[Channel]) -> None:
         for channel in channels:
-            if self._pauses.hold(self._flow, channel.place.topic, channel.place.partition):
-                channel.pause()
+            where = (self._flow, channel.place.topic, channel.place.partition)
+            if self._pauses.hold(*where):
+                channel.pause(reasons.paused(self._pauses.why(*where)))
             else:
                 channel.resume()
 

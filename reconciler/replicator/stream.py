@@ -65,4 +65,4 @@ def _end(refresh: Refresh, spec: FlowSpec) -> None:
     refresh.end()
     # A target that is gone keeps it for a day at most.
     with contextlib.suppress(AnabranchError):
-        control.withdraw(spec.target, spec.run, [spec.flow.name])
+        control.withdraw(spec.target, [spec.seal])

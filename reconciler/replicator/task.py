@@ -105,7 +105,7 @@ class Task:
         identity = Identity(spec.topology, spec.flow.name)
         self._committer = self._committing_as(identity)
         self._committing: Job | None = None
-        self._steering = Steering(spec.flow.name, assignment, connections.listener, self._channel)
+        self._steering = Steering(spec, assignment, connections.listener, self._channel)
         self._channels = self._steering.channels
         self._ends = Ends(connections.ask_source, self._channels)
         seen = remembered(spec.run, spec.flow.name)
@@ -362,7 +362,10 @@ class Task:
             bytes=totals.bytes,
             records_per_second=round(records_per_second, 1),
             bytes_per_second=round(bytes_per_second, 1),
-            partitions=tuple(reasons.with_user(self._with.meters.status(c), *sides) for c in self._channels),
+            partitions=(
+                *(reasons.with_user(self._with.meters.status(c), *sides) for c in self._channels),
+                *self._steering.refused.values(),
+            ),
             latency=self._with.meters.latency(),
             heard=self._with.listener.heard,
             since=self._with.since,

@@ -1,28 +1,35 @@
 """The control topic: what running tasks are told, heard within a second.
 
-`replicate` writes to its own run: to stop, and which partitions each task has (its shares). People write to a flow:
-pauses stay in force for every later run, a restart is heard by those who listen and by nobody later. Flows of several
-topologies may have one name, so what people write names the topology, too. Everything lies in one compacted topic on
-the target, so a task that starts late still hears what concerns it.
+`replicate` writes to its own run: to stop, and which partitions each task has (its shares). These messages are sealed
+with a key that only the driver and its tasks have (`model/seal`); a message without the seal is passed over. People
+write to a flow: pauses stay in force for every later run, a restart is obeyed by the tasks that run then. Flows of
+several topologies may have one name, so what people write names the topology, and who wrote it. Everything lies in one
+compacted topic on the target, so a task that starts late still hears what concerns it.
 """
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.pauses import Pauses, Scope
+from reconciler.model.seal import Seal
 from reconciler.state.journal import CONTROL, Follower, Journal, Value
+from reconciler.state.user import user
 
 # A stop must not wait long for a cluster that is gone.
 _TIMEOUT = 2.0
 _PATIENT = 10.0
 # A run repeats its shares much more often than this.
 _FORGET_SECONDS = 86_400.0
+# What a command says of its writer: names of users and hosts are shorter, times before the year 10000.
+_LONGEST_NAME, _LATEST = 200, 253_402_300_800
+_LOG = logging.getLogger("reconciler.state.control")
 
 
 class Command(StrEnum):
@@ -48,45 +55,60 @@ class Restart:
     parked_only: bool
 
 
-def send(cluster: Cluster, run: str, command: Command) -> None:
-    """Tell all tasks of `run` that write to `cluster`.
+def send(cluster: Cluster, seals: Iterable[Seal], command: Command) -> None:
+    """Send a command to the tasks of flows of a run that write to `cluster`.
+
+    Args:
+        cluster: the target.
+        seals: those of the flows.
+        command: what they are to do.
 
     Raises:
         EnvironmentFault: AB310 or AB311, the command is not stored.
     """
-    Journal(cluster, CONTROL, timeout=_TIMEOUT).write(run, _value(command))
+    told: dict[str, Value | None] = {}
+    for seal in seals:
+        key = _run_key(command, seal)
+        told[key] = seal.sealed(key, _value(command))
+    Journal(cluster, CONTROL, timeout=_TIMEOUT).write_all(told)
 
 
-def withdraw(cluster: Cluster, run: str, flows: Iterable[str] = ()) -> None:
-    """Remove what a run that has ended was told, and the shares of its flows.
+def withdraw(cluster: Cluster, seals: Collection[Seal]) -> None:
+    """Remove the messages to flows of a run that has ended.
 
     Raises:
         EnvironmentFault: AB310 or AB311, the removal is not stored.
     """
-    keys = [run, *(_shares_key(run, flow) for flow in flows)]
+    keys = [_run_key(command, seal) for seal in seals for command in (Command.STOP, Command.SHARES)]
     Journal(cluster, CONTROL, timeout=_TIMEOUT).write_all(dict.fromkeys(keys))
 
 
-def announce(cluster: Cluster, run: str, flow: str, shares: Value) -> None:
-    """Tell the tasks of a flow in `run` which partitions each of them has.
+def announce(cluster: Cluster, seal: Seal, shares: Value) -> None:
+    """Announce to the tasks of a flow which partitions each of them has.
+
+    Args:
+        cluster: the target.
+        seal: that of the flow in its run.
+        shares: as `discover.Shares.to_json` returns them.
 
     Raises:
         EnvironmentFault: AB310 or AB311, the shares are not stored.
     """
-    Journal(cluster, CONTROL, timeout=_PATIENT / 2).write(
-        _shares_key(run, flow), _value(Command.SHARES) | {"shares": shares}
-    )
+    key = _run_key(Command.SHARES, seal)
+    value = seal.sealed(key, _value(Command.SHARES) | {"shares": shares})
+    Journal(cluster, CONTROL, timeout=_PATIENT / 2).write(key, value)
 
 
-def announced(cluster: Cluster, run: str, flow: str) -> Value | None:
-    """Return the shares that were announced last; None when there were none.
+def announced(cluster: Cluster, seal: Seal) -> Value | None:
+    """Return the shares that were announced last; None when there are none that bear the run's seal.
 
     Raises:
         Unreachable: AB310, the cluster does not answer.
         EnvironmentFault: AB311, reading is refused.
     """
-    value = Journal(cluster, CONTROL).read().get(_shares_key(run, flow))
-    return None if value is None else value["shares"]
+    key = _run_key(Command.SHARES, seal)
+    value = Journal(cluster, CONTROL).read().get(key)
+    return None if value is None or seal.serial(key, value) is None else value.get("shares")
 
 
 def pause(cluster: Cluster, topology: str, scopes: Iterable[Scope]) -> int:
@@ -123,7 +145,7 @@ def restart(cluster: Cluster, topology: str, scopes: Iterable[Scope], parked_onl
 
 
 def forget_old(cluster: Cluster) -> None:
-    """Remove the shares of runs that ended without doing so.
+    """Remove the messages of runs that ended without doing so.
 
     Raises:
         Unreachable: AB310, the cluster does not answer.
@@ -131,40 +153,44 @@ def forget_old(cluster: Cluster) -> None:
     """
     journal = Journal(cluster, CONTROL)
     horizon = time.time() - _FORGET_SECONDS
-    old = [key for key, value in journal.read().items() if _is(value, Command.SHARES) and value["time"] < horizon]
+    old = [key for key, value in journal.read().items() if _is_for_a_run(key, value) and value["time"] < horizon]
     if old:
         journal.write_all(dict.fromkeys(old))
 
 
 class Listener:
-    """A task's ear: hears what its run and its flow are told.
+    """A task's ear: hears the messages to its run and the commands to its flow.
 
     Args:
         cluster: the target cluster.
-        run: the run to listen for.
-        flow: the flow to listen for.
-        topology: name of its topology.
+        seal: that of the flow in its run; messages to the run without it are passed over.
+        topology: name of the flow's topology.
 
     Attributes:
-        stopped: whether the run was told to stop.
+        stopped: whether the run is to stop; that is not taken back.
         pauses: the pauses in force.
         shares: which partitions each task has, as last announced.
+        unsealed: how many messages to the run were passed over, as they do not bear its seal.
 
     Raises:
         Unreachable: AB310, the cluster does not answer.
     """
 
-    def __init__(self, cluster: Cluster, run: str, flow: str, topology: str) -> None:
-        self._run = run
-        self._shares = _shares_key(run, flow)
-        self._flow = flow
+    def __init__(self, cluster: Cluster, seal: Seal, topology: str) -> None:
+        self._seal = seal
+        self._run_keys = {_run_key(command, seal): command for command in (Command.STOP, Command.SHARES)}
+        # The highest number of a message to the run so far, by key.
+        self._serials: dict[str, int] = {}
+        self._flow = seal.flow
         self._topology = topology
+        self._where = f"{cluster.where}, topic {CONTROL.name}"
         # Rules by whose they are: of any topology, as older releases told them, and of ours alone.
         self._rules = {"": Pauses(), topology: Pauses()}
         self._restarts: list[Restart] = []
         self.stopped = False
         self.pauses = Pauses()
         self.shares: Value | None = None
+        self.unsealed = 0
         self._follower: Follower = Journal(cluster, CONTROL).follow()
         for key, value in self._follower.catch_up().items():
             # What is to be restarted has been: whoever begins to listen has only just begun.
@@ -190,18 +216,37 @@ class Listener:
         self._follower.close()
 
     def _hear(self, key: str, value: Value | None) -> bool:
-        if key == self._run:
-            self.stopped = _is(value, Command.STOP)
-        elif key == self._shares:
-            self.shares = None if value is None else value.get("shares")
-        elif (told := _told(key)) is None or told.scope.flow != self._flow or told.topology not in self._rules:
+        if (command := self._run_keys.get(key)) is not None:
+            return self._hear_run(command, key, value)
+        if (told := _told(key)) is None or told.scope.flow != self._flow or told.topology not in self._rules:
             return False
-        elif told.kind == "pause":
+        if told.kind == "pause":
             change = {told.scope: None if value is None else _is(value, Command.PAUSE)}
-            self._rules[told.topology] = self._rules[told.topology].changed(change)
-            self.pauses = self._rules[""].changed(self._rules[self._topology].rules)
+            self._rules[told.topology] = self._rules[told.topology].changed(change, {told.scope: _said_by(value)})
+            ours = self._rules[self._topology]
+            self.pauses = self._rules[""].changed(ours.rules, ours.said)
         elif value is not None:
             self._restarts.append(Restart(told.scope, bool(value.get("parked-only"))))
+        return True
+
+    def _hear_run(self, command: Command, key: str, value: Value | None) -> bool:
+        """Take in a message to the run. A removal changes nothing: a driver removes only after its tasks have ended."""
+        if value is None:
+            return False
+        serial = self._seal.serial(key, value)
+        if serial is None or serial < self._serials.get(key, serial):
+            self.unsealed += 1
+            if self.unsealed == 1:
+                why = "does not bear the run's seal" if serial is None else "is an old one, written again"
+                _LOG.warning(
+                    "%s: a message to run %s under key %s %s: passed over", self._where, self._seal.run, key, why
+                )
+            return False
+        self._serials[key] = serial
+        if command is Command.STOP:
+            self.stopped = True
+        else:
+            self.shares = value.get("shares")
         return True
 
 
@@ -233,15 +278,28 @@ def _journal(cluster: Cluster) -> Journal:
 
 def _value(command: Command, scope: Scope | None = None) -> Value:
     about = {} if scope is None else {"flow": scope.flow, "topic": scope.topic, "partition": scope.partition}
-    return {"command": command.value, "time": time.time()} | about
+    return {"command": command.value, "time": time.time(), "by": user()} | about
 
 
 def _is(value: Value | None, command: Command) -> bool:
     return value is not None and value.get("command") == command
 
 
-def _shares_key(run: str, flow: str) -> str:
-    return f"shares/{run}/{flow}"
+def _is_for_a_run(key: str, value: Value) -> bool:
+    commands = [command for command in (Command.STOP, Command.SHARES) if _is(value, command)]
+    return any(key.startswith(f"{command.value}/") for command in commands)
+
+
+def _said_by(value: Value | None) -> str:
+    """Return who wrote a command and when, as far as it says so."""
+    by, since = (value or {}).get("by"), (value or {}).get("time")
+    if not isinstance(by, str) or not isinstance(since, int | float) or not 0 <= since < _LATEST:
+        return ""
+    return f"by {by[:_LONGEST_NAME]} since {time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime(since))}"
+
+
+def _run_key(command: Command, seal: Seal) -> str:
+    return f"{command.value}/{seal.run}/{seal.flow}"
 
 
 def _key(kind: str, topology: str, scope: Scope) -> str:

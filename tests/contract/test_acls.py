@@ -145,7 +145,7 @@ class Run:
         drive.prepare(spec.target, [flow], warned.append)
         warned += map(str, discover.hidden(spec, {place.topic for place in discover.matching(spec)}))
         Refresh(spec, growing(one, make=False), warned.append, warned.append).look()
-        announced = control.announced(overseer, spec.run, flow.name)
+        announced = control.announced(overseer, spec.seal)
         shares = Shares() if announced is None else Shares.from_json(announced)
         return cls(spec, overseer, warned, list(shares.of(0)))
 

@@ -11,13 +11,16 @@ import pytest
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.pauses import Scope
+from reconciler.model.seal import Seal, new_key
 from reconciler.state import control
 from reconciler.state.control import Command, Listener, Restart
-from reconciler.state.journal import CONTROL, Journal
+from reconciler.state.journal import CONTROL, Journal, Value
+from reconciler.state.user import user
 from tests.contract.kafka import declared
 
 SECONDS = 60.0
 SHOP, AUDIT = "shop", "audit"
+KEY = new_key()
 Ears = Callable[..., Listener]
 
 
@@ -33,13 +36,17 @@ def listen(cluster: Cluster) -> Iterator[Ears]:
     """Open ears that are closed with the test."""
     opened: list[Listener] = []
 
-    def ear(run: str, flow: str = "east-west", topology: str = SHOP) -> Listener:
-        opened.append(Listener(cluster, run, flow, topology))
+    def ear(run: str | Seal, flow: str = "east-west", topology: str = SHOP) -> Listener:
+        opened.append(Listener(cluster, seal_of(run, flow), topology))
         return opened[-1]
 
     yield ear
     for one in opened:
         one.close()
+
+
+def seal_of(run: str | Seal, flow: str = "east-west") -> Seal:
+    return run if isinstance(run, Seal) else Seal(run, flow, KEY)
 
 
 def until(ear: Listener, heard: Callable[[], Any]) -> None:
@@ -52,12 +59,12 @@ def until(ear: Listener, heard: Callable[[], Any]) -> None:
 
 def test_a_run_alone_hears_that_it_is_to_stop(cluster: Cluster, listen: Ears, topic_name: str) -> None:
     mine, other = listen(topic_name), listen(f"{topic_name}-other")
-    control.send(cluster, topic_name, Command.STOP)
+    control.send(cluster, [seal_of(topic_name)], Command.STOP)
     until(mine, lambda: mine.stopped)
     until(other, lambda: other.heard >= mine.heard)
     assert not other.stopped
     assert listen(topic_name).stopped, "who begins later hears it too"
-    control.withdraw(cluster, topic_name)
+    control.withdraw(cluster, [seal_of(topic_name)])
     assert not listen(topic_name).stopped
 
 
@@ -65,15 +72,15 @@ def test_shares_are_for_one_flow_of_one_run_until_they_are_withdrawn(
     cluster: Cluster, listen: Ears, topic_name: str
 ) -> None:
     early, other = listen(topic_name), listen(topic_name, "west-east")
-    control.announce(cluster, topic_name, "east-west", {"tasks": 2})
+    control.announce(cluster, seal_of(topic_name), {"tasks": 2})
     until(early, lambda: early.shares == {"tasks": 2})
     until(other, lambda: other.heard >= early.heard)
     assert other.shares is None
     assert listen(topic_name).shares == {"tasks": 2}
-    assert control.announced(cluster, topic_name, "east-west") == {"tasks": 2}
-    control.withdraw(cluster, topic_name, ["east-west"])
-    assert control.announced(cluster, topic_name, "east-west") is None
-    until(early, lambda: early.shares is None)
+    assert control.announced(cluster, seal_of(topic_name)) == {"tasks": 2}
+    control.withdraw(cluster, [seal_of(topic_name)])
+    assert control.announced(cluster, seal_of(topic_name)) is None
+    assert listen(topic_name).shares is None
 
 
 def test_a_pause_holds_for_those_who_listen_now_and_later(cluster: Cluster, listen: Ears, topic_name: str) -> None:
@@ -155,10 +162,81 @@ def test_what_an_older_release_paused_holds_until_each_topology_resumes_it(
 def test_the_shares_of_runs_that_died_are_forgotten(
     cluster: Cluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    control.announce(cluster, topic_name, "fresh", {"tasks": 1})
+    control.announce(cluster, seal_of(topic_name, "fresh"), {"tasks": 1})
     with monkeypatch.context() as patched:
         patched.setattr(time, "time", lambda: 1_000.0)
-        control.announce(cluster, topic_name, "old", {"tasks": 1})
+        control.announce(cluster, seal_of(topic_name, "old"), {"tasks": 1})
     control.forget_old(cluster)
-    assert control.announced(cluster, topic_name, "old") is None
-    assert control.announced(cluster, topic_name, "fresh") is not None
+    assert control.announced(cluster, seal_of(topic_name, "old")) is None
+    assert control.announced(cluster, seal_of(topic_name, "fresh")) is not None
+
+
+def forged(kind: str, cluster: Cluster, seal: Seal) -> dict[str, Value | None]:
+    """Return what a principal that may write the control topic sends to a run whose key it does not have."""
+    stop, shares = f"stop/{seal.run}/{seal.flow}", f"shares/{seal.run}/{seal.flow}"
+    loot = {"tasks": 1, "topics": {"orders-secret": ["us-east.orders-loot", [0], "identical", []]}}
+    said = {"command": "shares", "time": time.time(), "shares": loot}
+    if kind == "no seal":
+        return {stop: {"command": "stop", "time": time.time()}, shares: said}
+    if kind == "a seal of another key":
+        other = Seal(seal.run, seal.flow, new_key())
+        return {stop: other.sealed(stop, {"command": "stop"}), shares: other.sealed(shares, said)}
+    if kind == "the seal of another message":
+        control.announce(cluster, seal, {"tasks": 1})
+        genuine = Journal(cluster, CONTROL).read()[shares]
+        return {stop: genuine, shares: {**genuine, "shares": loot}}
+    assert kind == "what an older release obeyed"
+    return {seal.run: {"command": "stop", "time": time.time()}}
+
+
+@pytest.mark.parametrize(
+    "kind", ["no seal", "a seal of another key", "the seal of another message", "what an older release obeyed"]
+)
+def test_a_message_to_a_run_without_its_seal_is_passed_over(
+    cluster: Cluster, listen: Ears, topic_name: str, kind: str
+) -> None:
+    seal = seal_of(topic_name)
+    ear = listen(seal)
+    heard = Journal(cluster, CONTROL).write_all(forged(kind, cluster, seal))
+    until(ear, lambda: ear.heard >= heard)
+    for one in (ear, listen(seal)):
+        assert not one.stopped
+        assert one.shares in (None, {"tasks": 1})
+        assert one.unsealed == (0 if kind == "what an older release obeyed" else 2)
+    assert control.announced(cluster, seal) in (None, {"tasks": 1})
+    control.send(cluster, [seal], Command.STOP)
+    until(ear, lambda: ear.stopped)
+
+
+def test_an_old_message_that_is_written_again_changes_nothing(cluster: Cluster, listen: Ears, topic_name: str) -> None:
+    seal = seal_of(topic_name)
+    ear, key = listen(seal), f"shares/{topic_name}/east-west"
+    control.announce(cluster, seal, {"tasks": 1})
+    old = Journal(cluster, CONTROL).read()[key]
+    control.announce(cluster, seal, {"tasks": 2})
+    heard = Journal(cluster, CONTROL).write(key, old)
+    until(ear, lambda: ear.heard >= heard)
+    assert (ear.shares, ear.unsealed) == ({"tasks": 2}, 1)
+
+
+def test_a_stop_cannot_be_taken_back_by_a_removal(cluster: Cluster, listen: Ears, topic_name: str) -> None:
+    seal = seal_of(topic_name)
+    ear = listen(seal)
+    control.send(cluster, [seal], Command.STOP)
+    until(ear, lambda: ear.stopped)
+    heard = Journal(cluster, CONTROL).write(f"stop/{topic_name}/east-west", None)
+    until(ear, lambda: ear.heard >= heard)
+    assert ear.stopped
+
+
+def test_a_pause_says_who_made_it_and_one_of_an_older_release_nothing(
+    cluster: Cluster, listen: Ears, topic_name: str
+) -> None:
+    flow = topic_name[:100]
+    control.pause(cluster, SHOP, [Scope(flow, "orders")])
+    Journal(cluster, CONTROL).write(f"pause@{SHOP}/{flow}/users", {"command": "pause", "time": time.time()})
+    Journal(cluster, CONTROL).write(f"pause@{SHOP}/{flow}/audit", {"command": "pause", "time": 1e300, "by": "x"})
+    pauses = listen("run", flow).pauses
+    assert pauses.why(flow, "orders", 0).startswith(f"by {user()} since 20")
+    assert [pauses.why(flow, topic, 0) for topic in ("users", "audit", "others")] == ["", "", ""]
+    assert all(pauses.hold(flow, topic, 0) for topic in ("orders", "users", "audit"))

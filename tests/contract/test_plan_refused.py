@@ -268,7 +268,7 @@ def test_without_permission_to_look_copying_begins_only_where_nothing_is_to_be_m
         Journal(one.clusters[TARGET], CONTROL).ensure()
         spec = FlowSpec.compile(one, flow, f"{topic_name}-{make}")
         Refresh(spec, growing(one, make), said.append, said.append).look()
-        announced = control.announced(spec.target, spec.run, flow.name)
+        announced = control.announced(spec.target, spec.seal)
         assert announced is not None
         assert bool(announced["topics"]) is not make
         assert any(

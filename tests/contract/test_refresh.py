@@ -40,7 +40,7 @@ class Looked:
         self.refresh = Refresh(self.spec, growing(self.topology), self.warnings.append, self.notes.append)
 
     def shares(self) -> discover.Shares:
-        announced = control.announced(self.spec.target, self.spec.run, self.spec.flow.name)
+        announced = control.announced(self.spec.target, self.spec.seal)
         assert announced is not None
         return discover.Shares.from_json(announced)
 

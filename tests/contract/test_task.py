@@ -10,6 +10,7 @@ import pytest
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
+from reconciler.model.seal import Seal, new_key
 from reconciler.model.status import PartitionState
 from reconciler.replicator import discover, task
 from reconciler.replicator.discover import Assignment
@@ -138,15 +139,16 @@ def test_it_speaks_every_second_and_hears_a_command_at_once(
     create(target_cluster, f"east.{topic_name}", 1, REMOTE)
     fill(source_cluster, topic_name, 20)
     times: set[float] = set()
+    another = Seal("another-run", "east-west", new_key())
     with Running(spec_of(source, target, topic_name)) as running:
-        control.send(target, "another-run", control.Command.STOP)
+        control.send(target, [another], control.Command.STOP)
         while len(times) < 4:
             status = running.wait(lambda status: status.time not in times)
             assert not status.stopped
             times.add(status.time)
-        control.withdraw(target, "another-run")
+        control.withdraw(target, [another])
         told = time.time()
-        control.send(target, running.spec.run, control.Command.STOP)
+        control.send(target, [running.spec.seal], control.Command.STOP)
         last = running.last()
         # By the time that the last word bears: what comes behind it is not what was promised.
         assert last.time - told < STOP_SECONDS
@@ -164,7 +166,7 @@ def test_a_run_that_was_told_before_it_began_ends_at_once(
     create(target_cluster, f"east.{topic_name}", 1, REMOTE)
     fill(source_cluster, topic_name, 5)
     running = Running(spec_of(source, target, topic_name))
-    control.send(target, running.spec.run, control.Command.STOP)
+    control.send(target, [running.spec.seal], control.Command.STOP)
     with running:
         assert running.last().records == 0
     assert running.rows == []

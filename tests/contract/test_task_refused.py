@@ -17,6 +17,7 @@ from confluent_kafka.admin import (
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Unreachable
+from reconciler.model.seal import Seal, new_key
 from reconciler.model.security import SecretRef, Security
 from reconciler.model.status import PartitionState, TaskStatus
 from reconciler.replicator import discover, task
@@ -174,4 +175,4 @@ def test_a_journal_that_may_not_be_written_is_refused(secured: EmbeddedCluster) 
 def test_a_listener_needs_to_read(secured: EmbeddedCluster) -> None:
     Journal(as_user("west", secured, "admin"), CONTROL).ensure()
     with pytest.raises(EnvironmentFault):
-        Listener(as_user("west", secured, "stranger"), "run", "east-west", "tests")
+        Listener(as_user("west", secured, "stranger"), Seal("run", "east-west", new_key()), "tests")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.pauses import Scope
+from reconciler.model.seal import Seal, new_key
+from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState, TaskStatus
+from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
 from reconciler.replicator import discover
 from reconciler.replicator.discover import Shares
 from reconciler.replicator.refresh import Refresh
@@ -38,7 +41,7 @@ def told(running: Running, heard: int) -> TaskStatus:
 
 
 def announce(spec: FlowSpec, shares: Shares) -> None:
-    control.announce(spec.target, spec.run, spec.flow.name, shares.to_json())
+    control.announce(spec.target, spec.seal, shares.to_json())
 
 
 def test_a_paused_partition_stands_still_and_goes_on_when_resumed(
@@ -156,6 +159,69 @@ def test_a_new_partition_of_a_paused_flow_is_paused(
         announce(spec, Shares().extended(discover.matching(spec), 1))
         running.wait(lambda status: states(status) == [PAUSED, PAUSED])
         assert log_end(target, f"east.{topic_name}") == 0
+
+
+def forged(topic: str) -> dict[str, tuple[str, str, str]]:
+    """Return shares that no driver of a flow would announce, by what is wrong with them."""
+    secret, other = f"{topic}-secret", f"other-{topic}"
+    return {
+        "an excluded topic": (secret, f"east.{secret}", "identical"),
+        "a topic that is not included": (other, f"east.{other}", "identical"),
+        "a copy by another name": (topic, f"east.{topic}-loot", "identical"),
+        "another mode": (f"{topic}-b", f"east.{topic}-b", "upside-down"),
+    }
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_forged_shares_copy_nothing(
+    source_cluster: EmbeddedCluster,
+    target_cluster: EmbeddedCluster,
+    source: Cluster,
+    target: Cluster,
+    topic_name: str,
+    sealed: bool,
+) -> None:
+    declared = flow_of(source, target, topic_name)
+    selection = Selection((f"{topic_name}.*",), (f"{topic_name}-secret",))
+    spec = replace(declared, flow=replace(declared.flow, topics=selection))
+    kinds = forged(topic_name)
+    for topic, remote in {(topic, remote) for topic, remote, _ in kinds.values()} | {
+        (topic_name, f"east.{topic_name}")
+    }:
+        create(target_cluster, remote, 1, REMOTE)
+        if topic == topic_name and remote != f"east.{topic_name}":
+            continue
+        create(source_cluster, topic)
+        fill(source_cluster, topic, 50)
+    genuine = [place for place in discover.matching(spec) if place.topic == topic_name]
+    with Running(spec, places=genuine) as running:
+        running.wait(lambda status: at(status, topic_name).position == 50)
+        for topic, remote, mode in kinds.values():
+            # With the key of the run these are what a driver gone wrong would send; without it, what others can.
+            by = spec.seal if sealed else Seal(spec.run, spec.flow.name, new_key())
+            control.announce(target, by, {"tasks": 1, "topics": {topic: [remote, [0], mode, []]}})
+            refused = (topic, remote)
+            if sealed:
+                word = running.wait(partial(names, refused))
+                (row,) = [p for p in word.partitions if (p.topic, p.remote) == refused]
+                assert (row.state, code(row)) == (PARKED, "AB238")
+        # What comes behind them is heard, so they were, too; and the flow goes on.
+        heard = control.restart(target, spec.topology, [Scope(spec.flow.name)], parked_only=False)
+        fill(source_cluster, topic_name, 50)
+        word = running.wait(lambda status: status.heard >= heard and at_own(status, topic_name).position == 100)
+        assert len(word.partitions) == (1 + len(kinds) if sealed else 1)
+        running.stop()
+    assert [log_end(target, remote) for _, remote, _ in kinds.values()] == [0] * len(kinds)
+
+
+def names(place: tuple[str, str], status: TaskStatus) -> bool:
+    return place in {(p.topic, p.remote) for p in status.partitions}
+
+
+def at_own(status: TaskStatus, topic: str) -> PartitionStatus:
+    """Return what a task says of a partition that it copies as its flow declares it."""
+    (one,) = [p for p in status.partitions if (p.topic, p.remote) == (topic, f"east.{topic}")]
+    return one
 
 
 def test_a_round_ends_when_the_flow_has_work_for_more_tasks(

@@ -10,7 +10,11 @@ from typing import cast
 
 import pytest
 
+from reconciler.model.cluster import Cluster
+from reconciler.model.flow import Flow
 from reconciler.model.pauses import Pauses, Scope
+from reconciler.model.selection import Selection
+from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator import ends
 from reconciler.replicator.channel import Channel
@@ -25,6 +29,8 @@ from reconciler.state.control import Listener
 
 NOT_LEADER = 6
 PLACE = Place("orders", 0, "east.orders")
+EAST, WEST = (Cluster(alias, ("127.0.0.1:9",)) for alias in ("east", "west"))
+SPEC = FlowSpec("shop", "run", Flow("f", "east", "west", Selection(("orders",))), EAST, WEST, ("east", "west"))
 SIDES = Sides(Leader(1, 0, 0), None, Leader(9, 0, 0), None)
 GONE = ConnectionLost("the connection broke")
 LOST = Reason("AB209", "the source has lost records")
@@ -126,7 +132,7 @@ def test_lag_goes_on_being_told_in_later_rounds(source: Source) -> None:
     ear, meters = Ear(), Meters()
 
     def round_begins() -> Channel:
-        steering = Steering("f", Assignment(0, 1, (PLACE,)), cast("Listener", ear), Channel)
+        steering = Steering(SPEC, Assignment(0, 1, (PLACE,)), cast("Listener", ear), Channel)
         steering.listen()
         return steering.channels[0]
 
