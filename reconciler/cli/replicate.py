@@ -73,11 +73,14 @@ def replicate(
     from reconciler.checkpoints.service import looking_after_groups
     from reconciler.cli.following import growing
     from reconciler.cli.gate import Gate
+    from reconciler.cli.moving import move_journals
     from reconciler.replicator.drive import Drive, Ending, Outcome, Watcher, Wishes, new_run
+    from reconciler.state.home import home_of
 
     state, ledgers = made_state_dir(state_dir), _ledger_files(ledger, ledger_format)
     gate = Gate(files, clusters, waits=not until_caught_up)
     _check_flows(gate)
+    move_journals(gate.topology, gate.targets)
     spark_of(gate.topology, gate.targets)
     say = partial(stderr_console().print, style="dim")
 
@@ -89,7 +92,12 @@ def replicate(
         watcher = Watcher(warn=warn, seen=progress.seen, phase=say, note=say)
         wishes = Wishes(until_caught_up, ledgers, growing(topology, make=reconcile), spark_of(topology, targets))
         with looking_after_groups(topology, flows, warn):
-            specs = [FlowSpec.compile(topology, flow, run, round_seconds) for flow in flows]
+            specs = [
+                FlowSpec.compile(
+                    topology, flow, run, round_seconds, home_of(topology.clusters[flow.target], topology.name)
+                )
+                for flow in flows
+            ]
             outcome = Drive(specs, state / topology.name / run, watcher, wishes).run(gate.is_superseded)
         progress.show()
         return outcome

@@ -127,7 +127,7 @@ class Lookout:
         for alias in self._targets:
             if alias in failures:
                 continue
-            reader = self._readers.pop(alias, None) or StatusReader(clusters[alias])
+            reader = self._readers.pop(alias, None) or StatusReader(clusters[alias], self._topology.name)
             try:
                 statuses += [word for word in reader.current(_PATIENCE) if word.is_of(self._topology.name)]
             except AnabranchError as error:
@@ -145,14 +145,19 @@ class Lookout:
     def _last_looks(self, flows: Sequence[Flow]) -> tuple[dict[str, LastLook | None], dict[str, AnabranchError]]:
         """Return when groups of flows were last looked at, and by target why that cannot be read."""
         from reconciler.checkpoints.heartbeats import LastLooks
+        from reconciler.state.home import journals
 
         found: dict[str, LastLook | None] = {}
         unheard: dict[str, AnabranchError] = {}
         taking = [flow for flow in flows if flow.groups.include]
         for alias in dict.fromkeys(flow.target for flow in taking):
-            asked = self._heartbeats.setdefault(alias, LastLooks(self._topology.clusters[alias]))
+            cluster, name = self._topology.clusters[alias], self._topology.name
             try:
-                heard = asked.current()
+                if journals(cluster, name).is_own:
+                    # It was heard with what tasks say.
+                    heard = self._readers[alias].last_looks()
+                else:
+                    heard = self._heartbeats.setdefault(alias, LastLooks(cluster, name)).current()
             except AnabranchError as error:
                 unheard[alias] = error
                 found |= {flow.name: None for flow in taking if flow.target == alias}

@@ -37,6 +37,8 @@ class FlowSpec:
         aliases: all clusters of the topology, to recognise where remote topics came from.
         round_seconds: how long one round lasts.
         digest: of the declaration for this target.
+        home: where the topology's journals are at the target, `own` or `shared`, as the driver has decided; empty where
+            each process looks.
     """
 
     topology: str
@@ -47,13 +49,16 @@ class FlowSpec:
     aliases: tuple[str, ...]
     round_seconds: float = DEFAULT_ROUND
     digest: str = ""
+    home: str = ""
 
     @classmethod
-    def compile(cls, topology: Topology, flow: Flow, run: str, round_seconds: float = DEFAULT_ROUND) -> FlowSpec:
+    def compile(
+        cls, topology: Topology, flow: Flow, run: str, round_seconds: float = DEFAULT_ROUND, home: str = ""
+    ) -> FlowSpec:
         """Return the specification of `flow` in `topology`."""
         source, target = topology.clusters[flow.source], topology.clusters[flow.target]
         digest = digest_into(topology, flow.target)
-        return cls(topology.name, run, flow, source, target, topology.aliases, round_seconds, digest)
+        return cls(topology.name, run, flow, source, target, topology.aliases, round_seconds, digest, home)
 
     def to_json(self) -> str:
         """Return the specification as JSON text; `from_json` is its inverse."""

@@ -31,7 +31,8 @@ from reconciler.replicator.refresh import Reconcile, Refresh
 from reconciler.replicator.session import LedgerFiles, Session
 from reconciler.replicator.signals import StopSignals
 from reconciler.state import allowed, control
-from reconciler.state.journal import CONTROL, COPIES, STATUS, Journal
+from reconciler.state.home import journals
+from reconciler.state.journal import Journal
 from reconciler.state.status import StatusReader, forget_old
 
 _TICK = 0.2
@@ -85,11 +86,12 @@ def new_run() -> str:
     return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{socket.gethostname()}-{os.getpid()}"
 
 
-def prepare(target: Cluster, flows: Sequence[Flow], warn: Callable[[str], None]) -> None:
+def prepare(target: Cluster, topology: str, flows: Sequence[Flow], warn: Callable[[str], None]) -> None:
     """Make a target ready for a run: its journals are there, without what is long past, and it can do what is needed.
 
     Args:
         target: the cluster.
+        topology: name of the topology.
         flows: those of the run that write to it.
         warn: told of what may go wrong.
 
@@ -97,14 +99,15 @@ def prepare(target: Cluster, flows: Sequence[Flow], warn: Callable[[str], None])
         AnabranchError: the target does not answer, refuses us, cannot hold identical offsets, or lacks a topic for
             dead letters.
     """
-    journals = (STATUS, CONTROL, COPIES)
-    for journal in journals:
+    ours = journals(target, topology)
+    written = (ours.status, ours.control, ours.copies)
+    for journal in written:
         Journal(target, journal, timeout=5.0).ensure()
-    allowed.check(target, journals)
-    forget_old(target, [flow.name for flow in flows])
-    control.forget_old(target)
+    allowed.check(target, written)
+    forget_old(target, topology, [flow.name for flow in flows])
+    control.forget_old(target, topology)
     dlq.check(target, flows)
-    probe.check(target, flows, warn)
+    probe.check(target, topology, flows, warn)
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ class Drive:
         self._wishes = wishes
         self._goals = Goals() if wishes.until_caught_up else None
         self._targets = {spec.target.alias: spec.target for spec in specs}
-        self._run = specs[0].run
+        self._run, self._topology = specs[0].run, specs[0].topology
         self._readers: dict[str, StatusReader] = {}
         self._has_announced = False
         # Other threads speak through this: the watcher hears from the driver's own alone.
@@ -215,7 +218,12 @@ class Drive:
                 errors.append(error)
         for target in self._targets.values():
             try:
-                prepare(target, [spec.flow for spec in self._specs if spec.target == target], self._watcher.warn)
+                prepare(
+                    target,
+                    self._topology,
+                    [spec.flow for spec in self._specs if spec.target == target],
+                    self._watcher.warn,
+                )
             except AnabranchError as error:
                 errors.append(error)
         if errors:
@@ -303,9 +311,9 @@ class Drive:
         """
         statuses: list[TaskStatus] = []
         for alias, target in self._targets.items():
-            reader = self._readers.setdefault(alias, StatusReader(target))
+            reader = self._readers.setdefault(alias, StatusReader(target, self._topology))
             try:
-                said = [one for one in reader.current() if one.is_of(self._specs[0].topology)]
+                said = [one for one in reader.current() if one.is_of(self._topology)]
                 statuses += [one for one in said if one.run == self._run or one.is_live(time.time())]
             except AnabranchError:
                 continue
@@ -336,7 +344,7 @@ class Drive:
         for target in targets:
             flows = [spec.flow.name for spec in self._specs if spec.target == target]
             try:
-                control.withdraw(target, self._run, flows)
+                control.withdraw(target, self._topology, self._run, flows)
             except AnabranchError:
                 self._watcher.warn(f"{target.where} does not answer; what this run was told stays in its control topic")
 
@@ -347,7 +355,7 @@ class Drive:
 
     def _tell(self, target: Cluster) -> bool:
         try:
-            control.send(target, self._run, control.Command.STOP)
+            control.send(target, self._topology, self._run, control.Command.STOP)
         except AnabranchError:
             return False
         return True

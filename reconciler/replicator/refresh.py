@@ -159,7 +159,7 @@ class Refresh(Looker):
         """
         if self._spec.flow.offsets != "auto" or not places:
             return frozenset()
-        owned = Ownership(self._spec.target).read()
+        owned = Ownership(self._spec.target, self._spec.topology).read()
         there = {place.topic: owned.get(place.remote) for place in places}
         return frozenset(name for name, record in there.items() if record and record.offsets == "translated")
 
@@ -176,5 +176,5 @@ class Refresh(Looker):
         is_due = now >= self._announced_at + _REPEAT_SECONDS
         if self._over.is_set() or (value == self._announced and not is_due):
             return
-        control.announce(self._spec.target, self._spec.run, self.flow, value)
+        control.announce(self._spec.target, self._spec.topology, self._spec.run, self.flow, value)
         self._announced, self._announced_at = value, now

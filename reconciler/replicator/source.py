@@ -18,7 +18,7 @@ from reconciler.model.errors import EnvironmentFault
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator import discover, task
 from reconciler.replicator.ledger import SCHEMA
-from reconciler.state import control
+from reconciler.state import control, home
 
 NAME = "anabranch"
 
@@ -73,9 +73,9 @@ class RoundReader(DataSourceStreamReader):
         A target that does not answer must not end the query: then the shares are those of the last round, and a task
         hears of its further partitions as soon as it hears anything.
         """
-        spec = FlowSpec.from_json(self._spec)
+        spec = _held(self._spec)
         with contextlib.suppress(EnvironmentFault):
-            announced = control.announced(spec.target, spec.run, spec.flow.name)
+            announced = control.announced(spec.target, spec.topology, spec.run, spec.flow.name)
             self._shares = self._shares if announced is None else discover.Shares.from_json(announced)
         return [GroupPartition(share) for share in self._shares.assignments()]
 
@@ -84,4 +84,11 @@ class RoundReader(DataSourceStreamReader):
         assert isinstance(partition, GroupPartition), "Spark hands back what partitions() returned"
         # A terminal's Ctrl-C reaches the workers too; it is the driver that stops them, in order.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        yield from task.run(FlowSpec.from_json(self._spec), partition.assignment)
+        yield from task.run(_held(self._spec), partition.assignment)
+
+
+def _held(text: str) -> FlowSpec:
+    """Return a flow specification; this process goes by where its driver has found the journals."""
+    spec = FlowSpec.from_json(text)
+    home.hold(spec.target, spec.topology, spec.home)
+    return spec

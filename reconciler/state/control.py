@@ -9,14 +9,15 @@ the target, so a task that starts late still hears what concerns it.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.pauses import Pauses, Scope
-from reconciler.state.journal import CONTROL, Follower, Journal, Value
+from reconciler.state.home import Place
+from reconciler.state.journal import Follower, Journal, Value
 
 # A stop must not wait long for a cluster that is gone.
 _TIMEOUT = 2.0
@@ -48,44 +49,44 @@ class Restart:
     parked_only: bool
 
 
-def send(cluster: Cluster, run: str, command: Command) -> None:
+def send(cluster: Cluster, topology: str, run: str, command: Command) -> None:
     """Tell all tasks of `run` that write to `cluster`.
 
     Raises:
         EnvironmentFault: AB310 or AB311, the command is not stored.
     """
-    Journal(cluster, CONTROL, timeout=_TIMEOUT).write(run, _value(command))
+    Journal(cluster, Place(topology, "control"), timeout=_TIMEOUT).write(run, _value(command))
 
 
-def withdraw(cluster: Cluster, run: str, flows: Iterable[str] = ()) -> None:
+def withdraw(cluster: Cluster, topology: str, run: str, flows: Iterable[str] = ()) -> None:
     """Remove what a run that has ended was told, and the shares of its flows.
 
     Raises:
         EnvironmentFault: AB310 or AB311, the removal is not stored.
     """
     keys = [run, *(_shares_key(run, flow) for flow in flows)]
-    Journal(cluster, CONTROL, timeout=_TIMEOUT).write_all(dict.fromkeys(keys))
+    Journal(cluster, Place(topology, "control"), timeout=_TIMEOUT).write_all(dict.fromkeys(keys))
 
 
-def announce(cluster: Cluster, run: str, flow: str, shares: Value) -> None:
+def announce(cluster: Cluster, topology: str, run: str, flow: str, shares: Value) -> None:
     """Tell the tasks of a flow in `run` which partitions each of them has.
 
     Raises:
         EnvironmentFault: AB310 or AB311, the shares are not stored.
     """
-    Journal(cluster, CONTROL, timeout=_PATIENT / 2).write(
+    Journal(cluster, Place(topology, "control"), timeout=_PATIENT / 2).write(
         _shares_key(run, flow), _value(Command.SHARES) | {"shares": shares}
     )
 
 
-def announced(cluster: Cluster, run: str, flow: str) -> Value | None:
+def announced(cluster: Cluster, topology: str, run: str, flow: str) -> Value | None:
     """Return the shares that were announced last; None when there were none.
 
     Raises:
         Unreachable: AB310, the cluster does not answer.
         EnvironmentFault: AB311, reading is refused.
     """
-    value = Journal(cluster, CONTROL).read().get(_shares_key(run, flow))
+    value = Journal(cluster, Place(topology, "control")).read().get(_shares_key(run, flow))
     return None if value is None else value["shares"]
 
 
@@ -119,17 +120,17 @@ def restart(cluster: Cluster, topology: str, scopes: Iterable[Scope], parked_onl
         _key("restart", topology, scope): _value(Command.RESTART, scope) | {"parked-only": parked_only}
         for scope in scopes
     }
-    return _journal(cluster).write_all(told)
+    return _journal(cluster, topology).write_all(told)
 
 
-def forget_old(cluster: Cluster) -> None:
+def forget_old(cluster: Cluster, topology: str) -> None:
     """Remove the shares of runs that ended without doing so.
 
     Raises:
         Unreachable: AB310, the cluster does not answer.
         EnvironmentFault: AB311, reading or writing is refused.
     """
-    journal = Journal(cluster, CONTROL)
+    journal = Journal(cluster, Place(topology, "control"))
     horizon = time.time() - _FORGET_SECONDS
     old = [key for key, value in journal.read().items() if _is(value, Command.SHARES) and value["time"] < horizon]
     if old:
@@ -165,7 +166,7 @@ class Listener:
         self.stopped = False
         self.pauses = Pauses()
         self.shares: Value | None = None
-        self._follower: Follower = Journal(cluster, CONTROL).follow()
+        self._follower: Follower = Journal(cluster, Place(topology, "control")).follow()
         for key, value in self._follower.catch_up().items():
             # What is to be restarted has been: whoever begins to listen has only just begun.
             if not _is(value, Command.RESTART):
@@ -205,8 +206,19 @@ class Listener:
         return True
 
 
+def lasting(values: Mapping[str, Value], topology: str, flows: Collection[str]) -> dict[str, Value]:
+    """Return the pause rules that concern a topology, by key: its own, and those of any topology about flows of it."""
+    return {
+        key: value
+        for key, value in values.items()
+        if (one := _told(key)) is not None
+        and one.kind == "pause"
+        and (one.topology == topology or (not one.topology and one.scope.flow in flows))
+    }
+
+
 def _set_paused(cluster: Cluster, topology: str, scopes: Iterable[Scope], paused: bool) -> int:
-    journal = _journal(cluster)
+    journal = _journal(cluster, topology)
     rules: dict[str, dict[Scope, bool]] = {"": {}, topology: {}}
     for key, value in journal.read().items():
         if (one := _told(key)) is not None and one.kind == "pause" and one.topology in rules:
@@ -224,9 +236,9 @@ def _set_paused(cluster: Cluster, topology: str, scopes: Iterable[Scope], paused
     return journal.write_all(told)
 
 
-def _journal(cluster: Cluster) -> Journal:
+def _journal(cluster: Cluster, topology: str) -> Journal:
     """Return the journal, made if nothing ever ran there."""
-    journal = Journal(cluster, CONTROL, timeout=_PATIENT)
+    journal = Journal(cluster, Place(topology, "control"), timeout=_PATIENT)
     journal.ensure()
     return journal
 

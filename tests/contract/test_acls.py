@@ -94,7 +94,7 @@ def apply(one: Topology) -> list[str]:
     """Plan and apply; return what was refused."""
     try:
         outcome = DirectProvisioner(one).apply(
-            build_plan(one, observe(one, [TARGET]), [TARGET], tuple(INTERNAL_TOPICS))
+            build_plan(one, observe(one, [TARGET]), [TARGET])
         )
     except AnabranchError as error:
         return [str(problem) for problem in error.problems]
@@ -200,7 +200,7 @@ def test_apply_needs_each_of_its_acls_and_no_other(secured: EmbeddedCluster, top
 
 
 def plan_steps(one: Topology) -> Sequence[object]:
-    return build_plan(one, observe(one, [TARGET]), [TARGET], tuple(INTERNAL_TOPICS)).steps
+    return build_plan(one, observe(one, [TARGET]), [TARGET]).steps
 
 
 @pytest.mark.parametrize("mode", MODES)

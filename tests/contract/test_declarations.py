@@ -114,7 +114,7 @@ class Files:
 
     def plan(self, *targets: str) -> Plan:
         one, aliases = self.topology, targets or ("west",)
-        return build_plan(one, observe(one, aliases), aliases, tuple(INTERNAL_TOPICS))
+        return build_plan(one, observe(one, aliases), aliases)
 
     def in_force(self) -> str | None:
         asked = Declarations(self.west, self.topology.name)

@@ -59,7 +59,7 @@ def topology(broker: EmbeddedCluster, name: str) -> Topology:
 
 
 def plan_of(one: Topology) -> Plan:
-    return build_plan(one, observe(one, [TARGET]), [TARGET], tuple(INTERNAL_TOPICS))
+    return build_plan(one, observe(one, [TARGET]), [TARGET])
 
 
 def carry_out(one: Topology, plan: Plan) -> None:

@@ -65,7 +65,7 @@ def topology(broker: EmbeddedCluster, name: str, user: str = "admin", **fields: 
 
 
 def plan_of(one: Topology) -> Plan:
-    return build_plan(one, observe(one, [TARGET]), [TARGET], tuple(INTERNAL_TOPICS))
+    return build_plan(one, observe(one, [TARGET]), [TARGET])
 
 
 def apply(one: Topology) -> None:
@@ -226,7 +226,7 @@ def test_drift_tells_and_apply_mends_what_somebody_took_away(secured: EmbeddedCl
     assert on(secured, copy) == words(f"READ on topic {copy}", f"WRITE on topic {copy}")
     # What others granted goes where somebody allows it.
     seen = observe(one_way, [TARGET])
-    clean = cleared(build_plan(one_way, seen, [TARGET], tuple(INTERNAL_TOPICS)), one_way, seen)
+    clean = cleared(build_plan(one_way, seen, [TARGET]), one_way, seen)
     assert DirectProvisioner(one_way).apply(clean).is_complete
     assert on(secured, copy) == words(f"READ on topic {copy}")
 

@@ -69,7 +69,7 @@ def as_user(broker: EmbeddedCluster, user: str) -> Cluster:
 
 
 def plan_of(one: Topology) -> Plan:
-    return build_plan(one, observe(one, [TARGET]), [TARGET], tuple(INTERNAL_TOPICS))
+    return build_plan(one, observe(one, [TARGET]), [TARGET])
 
 
 def fault(one: Topology) -> Problem:

@@ -59,7 +59,7 @@ def owning(broker: EmbeddedCluster, one: Topology, *topics: str) -> list[str]:
 def destroy_of(one: Topology) -> Plan:
     observed, unseen = observe_owned(one, [SOUTH])
     assert unseen == []
-    plan = destroy_plan(one, observed, [SOUTH], tuple(INTERNAL_TOPICS))
+    plan = destroy_plan(one, observed, [SOUTH])
     return replace(plan, clusters=tuple(replace(cluster, declared=None) for cluster in plan.clusters))
 
 

@@ -81,7 +81,7 @@ class Way:
 def plan_of(topology: Topology, *targets: str) -> Plan:
     """Return what an apply would do at the given targets, by default at all of them."""
     named = targets or tuple(dict.fromkeys(flow.target for flow in topology.flows))
-    return build_plan_ahead(topology, observe(topology, named), named, tuple(INTERNAL_TOPICS))
+    return build_plan_ahead(topology, observe(topology, named), named)
 
 
 def write(folder: Path, source: EmbeddedCluster, target: EmbeddedCluster, topic: str, text: str = DECLARATION) -> Path:

@@ -74,7 +74,7 @@ def cluster(
 def plan_of(declared: Topology, *clusters: ObservedCluster) -> Plan:
     observed = {one.alias: one for one in clusters}
     targets = [alias for alias in declared.aliases if any(f.target == alias for f in declared.flows)]
-    return build_plan(declared, observed, targets, INTERNAL)
+    return build_plan(declared, observed, targets)
 
 
 def made(wanted: DesiredTopic, topic_id: str = "") -> ObservedTopic:

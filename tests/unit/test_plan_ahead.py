@@ -23,7 +23,7 @@ PAIR = topology(flow(A, B), flow(B, A))
 def ahead(declared: Topology, *clusters: ObservedCluster) -> Plan:
     observed = {one.alias: one for one in clusters}
     targets = [alias for alias in declared.aliases if any(f.target == alias for f in declared.flows)]
-    return build_plan_ahead(declared, observed, targets, INTERNAL)
+    return build_plan_ahead(declared, observed, targets)
 
 
 def made(plan: Plan) -> set[tuple[str, str]]:

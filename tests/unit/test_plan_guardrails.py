@@ -199,6 +199,6 @@ def test_a_target_under_another_alias_is_refused() -> None:
 def test_a_file_without_flows_is_refused() -> None:
     empty = replace(topology(), flows=())
     with pytest.raises(Refused) as refused:
-        build_plan(empty, {}, (), INTERNAL)
+        build_plan(empty, {}, ())
     assert [problem.code for problem in refused.value.problems] == ["AB422"]
-    assert build_plan(topology(flow(enabled=False)), {WEST: cluster(WEST)}, [WEST], INTERNAL).is_empty
+    assert build_plan(topology(flow(enabled=False)), {WEST: cluster(WEST)}, [WEST]).is_empty

@@ -147,7 +147,7 @@ def test_a_copy_of_several_originals_is_asked_for_by_any_of_them() -> None:
 
 def prune(declared: Topology, there: ObservedCluster, *originals: str) -> Plan:
     observed = {EAST: cluster(EAST, *(topic(name) for name in originals)), WEST: there}
-    return pruned(build_plan(declared, observed, [WEST], INTERNAL), declared, observed)
+    return pruned(build_plan(declared, observed, [WEST]), declared, observed)
 
 
 def test_pruning_deletes_behind_everything_else_and_tells_the_rest() -> None:

@@ -41,7 +41,7 @@ def in_places(declared: Topology, **places: str) -> Topology:
 
 def planned(declared: Topology, clusters: Sequence[ObservedCluster], named: Sequence[str] | None = None) -> Plan:
     targets = changed_clusters(declared, named)
-    return build_plan_ahead(declared, {one.alias: one for one in clusters}, targets, tuple(INTERNAL_TOPICS))
+    return build_plan_ahead(declared, {one.alias: one for one in clusters}, targets)
 
 
 class _Stub:
