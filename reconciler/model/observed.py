@@ -183,6 +183,7 @@ class ObservedCluster:
             acls=ObservedBindings.from_json(data["acls"]),
             aliases=frozenset(data["aliases"]),
             failed_over={name: _failed_over(one) for name, one in data["failed_over"].items()},
+            journals=tuple(data["journals"]),
         )
 
 

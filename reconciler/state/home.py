@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, KafkaError
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.declaration import MOVED
 from reconciler.model.errors import EnvironmentFault, Unreachable
 from reconciler.model.names import state_names
 from reconciler.state import clients
-from reconciler.state.faults import is_refusal
 from reconciler.state.journal import Journal, Value
 from reconciler.state.topics import SHARED, Journals, JournalTopic, own
 
@@ -29,6 +28,7 @@ Home = Literal["own", "shared"]
 Role = Literal["owned", "status", "control", "copies", "probes"]
 
 _SECONDS = 10.0
+_INVISIBLE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED})
 _known: dict[tuple[Cluster, str], Journals] = {}
 _lock = threading.Lock()
 
@@ -72,7 +72,7 @@ def seen(cluster: Cluster, topology: str, names: Collection[str]) -> Journals:
     """Return what `journals` does, where the names of the topics that we may see are known: they are not asked for."""
     if (found := _known.get((cluster, topology))) is not None:
         return found
-    return _keep(cluster, topology, _decided(cluster, topology, names, _SECONDS))
+    return _keep(cluster, topology, _decided(cluster, topology, lambda name: name in names, _SECONDS))
 
 
 def home_of(cluster: Cluster, topology: str) -> Home:
@@ -98,14 +98,14 @@ def decide(cluster: Cluster, topology: str, timeout: float = _SECONDS) -> Journa
     They are its own where its status topic exists, which a move makes last, and where the shared ones hold nothing of
     it, are not there or may not be read.
     """
-    names = (state_names(topology).status, SHARED.owned.name, SHARED.control.name)
-    return _decided(cluster, topology, _visible(cluster, names, timeout), timeout)
+    is_visible = partial(_is_visible, cluster, timeout=timeout)
+    return _decided(cluster, topology, is_visible, timeout)
 
 
-def _decided(cluster: Cluster, topology: str, names: Collection[str], timeout: float) -> Journals:
+def _decided(cluster: Cluster, topology: str, is_visible: Callable[[str], bool], timeout: float) -> Journals:
     is_shared = (
-        state_names(topology).status not in names
-        and SHARED.owned.name in names
+        not is_visible(state_names(topology).status)
+        and is_visible(SHARED.owned.name)
         and _is_in_shared(cluster, topology, timeout)
     )
     return SHARED if is_shared else own(topology)
@@ -150,23 +150,18 @@ def _keep(cluster: Cluster, topology: str, found: Journals) -> Journals:
     return found
 
 
-def _visible(cluster: Cluster, names: Collection[str], timeout: float) -> set[str]:
-    """Return which of some topics exist and may be seen."""
+def _is_visible(cluster: Cluster, name: str, timeout: float) -> bool:
+    """Tell whether a topic exists and may be seen."""
+    # Asked by a consumer a broker makes no topic.
     reports = clients.Reports()
-    admin = clients.make(AdminClient, cluster, {"socket.connection.setup.timeout.ms": 3000}, reports)
-    asked = TopicCollection(list(names))
+    settings = {"group.id": "anabranch-unused", "socket.connection.setup.timeout.ms": 3000}
+    consumer = clients.make(Consumer, cluster, settings, reports)
+    try:
 
-    def ask(patience: float) -> set[str]:
-        there = set()
-        for name, future in admin.describe_topics(asked, request_timeout=patience).items():
-            try:
-                future.result()
-            except KafkaException as error:
-                code = error.args[0].code()
-                if code != KafkaError.UNKNOWN_TOPIC_OR_PART and not is_refusal(error.args[0]):
-                    raise
-            else:
-                there.add(name)
-        return there
+        def ask(patience: float) -> bool:
+            error = consumer.list_topics(name, timeout=patience).topics[name].error
+            return error is None or error.code() not in _INVISIBLE
 
-    return clients.ask(cluster, admin, reports, ask, timeout, cluster.clients.admin.patience(timeout))
+        return clients.ask(cluster, consumer, reports, ask, timeout, cluster.clients.admin.patience(timeout))
+    finally:
+        consumer.close()

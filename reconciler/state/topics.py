@@ -79,15 +79,16 @@ class Journals:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the journals, that of ownership first."""
-        return tuple(topic.name for topic in self._topics)
+        return tuple(topic.name for topic in self.all)
 
     @property
-    def _topics(self) -> tuple[JournalTopic, ...]:
+    def all(self) -> tuple[JournalTopic, ...]:
+        """The journals, that of ownership first."""
         return self.owned, self.status, self.control, self.copies
 
     def named(self, name: str) -> JournalTopic:
         """Return the journal of a name; KeyError where none of them has it."""
-        return {topic.name: topic for topic in self._topics}[name]
+        return {topic.name: topic for topic in self.all}[name]
 
 
 def own(topology: str) -> Journals:

@@ -151,7 +151,7 @@ def test_the_newest_beat_of_each_flow_is_read(target: Cluster, source: str) -> N
 
 
 def test_when_groups_were_last_looked_at_is_told_by_flow(target: Cluster, source: str) -> None:
-    looks = LastLooks(target)
+    looks = LastLooks(target, "tests")
     one, two = (HeartbeatWriter(target, source, "west", flow=f"{name}-{source}") for name in ("one", "two"))
     HeartbeatWriter(target, source, "west").beat(9_000, 9)
     assert looks.current().keys().isdisjoint((f"one-{source}", f"two-{source}"))

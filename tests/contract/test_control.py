@@ -13,7 +13,8 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.pauses import Scope
 from reconciler.state import control
 from reconciler.state.control import Command, Listener, Restart
-from reconciler.state.journal import CONTROL, Journal
+from reconciler.state.journal import Journal
+from reconciler.state.topics import own
 from tests.contract.kafka import declared
 
 SECONDS = 60.0
@@ -24,7 +25,7 @@ Ears = Callable[..., Listener]
 @pytest.fixture
 def cluster(target_cluster: EmbeddedCluster) -> Cluster:
     made = declared("west", target_cluster)
-    Journal(made, CONTROL).ensure()
+    Journal(made, own(SHOP).control).ensure()
     return made
 
 
@@ -52,12 +53,12 @@ def until(ear: Listener, heard: Callable[[], Any]) -> None:
 
 def test_a_run_alone_hears_that_it_is_to_stop(cluster: Cluster, listen: Ears, topic_name: str) -> None:
     mine, other = listen(topic_name), listen(f"{topic_name}-other")
-    control.send(cluster, topic_name, Command.STOP)
+    control.send(cluster, SHOP, topic_name, Command.STOP)
     until(mine, lambda: mine.stopped)
     until(other, lambda: other.heard >= mine.heard)
     assert not other.stopped
     assert listen(topic_name).stopped, "who begins later hears it too"
-    control.withdraw(cluster, topic_name)
+    control.withdraw(cluster, SHOP, topic_name)
     assert not listen(topic_name).stopped
 
 
@@ -65,14 +66,14 @@ def test_shares_are_for_one_flow_of_one_run_until_they_are_withdrawn(
     cluster: Cluster, listen: Ears, topic_name: str
 ) -> None:
     early, other = listen(topic_name), listen(topic_name, "west-east")
-    control.announce(cluster, topic_name, "east-west", {"tasks": 2})
+    control.announce(cluster, SHOP, topic_name, "east-west", {"tasks": 2})
     until(early, lambda: early.shares == {"tasks": 2})
     until(other, lambda: other.heard >= early.heard)
     assert other.shares is None
     assert listen(topic_name).shares == {"tasks": 2}
-    assert control.announced(cluster, topic_name, "east-west") == {"tasks": 2}
-    control.withdraw(cluster, topic_name, ["east-west"])
-    assert control.announced(cluster, topic_name, "east-west") is None
+    assert control.announced(cluster, SHOP, topic_name, "east-west") == {"tasks": 2}
+    control.withdraw(cluster, SHOP, topic_name, ["east-west"])
+    assert control.announced(cluster, SHOP, topic_name, "east-west") is None
     until(early, lambda: early.shares is None)
 
 
@@ -135,7 +136,7 @@ def test_what_an_older_release_paused_holds_until_each_topology_resumes_it(
     cluster: Cluster, listen: Ears, topic_name: str
 ) -> None:
     flow, paused = topic_name[:100], {"command": "pause", "time": time.time()}
-    Journal(cluster, CONTROL).write_all(
+    Journal(cluster, own(SHOP).control).write_all(
         {f"pause/{flow}": paused, f"pause/{flow}/users": paused, f"pause/{flow}/users/first": paused}
     )
     ear = listen("run", flow)
@@ -147,7 +148,8 @@ def test_what_an_older_release_paused_holds_until_each_topology_resumes_it(
     assert listen("later", flow, AUDIT).pauses.hold(flow, "users", 0)
     control.pause(cluster, SHOP, [Scope(flow, "users")])
     assert listen("later", flow).pauses.hold(flow, "users", 0)
-    old = Journal(cluster, CONTROL).write(f"restart/{flow}/orders", {"command": "restart", "time": time.time()})
+    told = {"command": "restart", "time": time.time()}
+    old = Journal(cluster, own(SHOP).control).write(f"restart/{flow}/orders", told)
     until(ear, lambda: ear.heard >= old)
     assert [restart.scope for restart in ear.take_restarts()] == [Scope(flow, "orders")]
 
@@ -155,10 +157,10 @@ def test_what_an_older_release_paused_holds_until_each_topology_resumes_it(
 def test_the_shares_of_runs_that_died_are_forgotten(
     cluster: Cluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    control.announce(cluster, topic_name, "fresh", {"tasks": 1})
+    control.announce(cluster, SHOP, topic_name, "fresh", {"tasks": 1})
     with monkeypatch.context() as patched:
         patched.setattr(time, "time", lambda: 1_000.0)
-        control.announce(cluster, topic_name, "old", {"tasks": 1})
-    control.forget_old(cluster)
-    assert control.announced(cluster, topic_name, "old") is None
-    assert control.announced(cluster, topic_name, "fresh") is not None
+        control.announce(cluster, SHOP, topic_name, "old", {"tasks": 1})
+    control.forget_old(cluster, SHOP)
+    assert control.announced(cluster, SHOP, topic_name, "old") is None
+    assert control.announced(cluster, SHOP, topic_name, "fresh") is not None

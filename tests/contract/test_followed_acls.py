@@ -38,8 +38,9 @@ from reconciler.plan.prune import cleared
 from reconciler.provision.direct import DirectProvisioner
 from reconciler.provision.grants import Grants
 from reconciler.state import bindings
-from reconciler.state.journal import OWNED, Journal
-from reconciler.state.ownership import INTERNAL_TOPICS, Ownership
+from reconciler.state.journal import Journal
+from reconciler.state.ownership import Ownership
+from reconciler.state.topics import own
 from tests.contract.kafka import ANSWER_SECONDS, VISIBLE_SECONDS, admin, create, declared, grant
 from tests.support.acls import as_user, give
 
@@ -161,7 +162,7 @@ def test_readers_of_originals_may_read_copies_until_they_may_no_more(secured: Em
 
 
 def _records(one: Topology) -> Sequence[OwnedBinding]:
-    acls = Ownership(one.clusters[TARGET]).read_all().acls
+    acls = Ownership(one.clusters[TARGET], one.name).read_all().acls
     return [record for record in acls if record.topology == one.name]
 
 
@@ -180,7 +181,7 @@ def test_what_another_topology_granted_too_stays(secured: EmbeddedCluster, topic
     one_way = topology(secured, topic_name)
     apply(one_way)
     (record,) = _records(one_way)
-    ownership = Ownership(one_way.clusters[TARGET])
+    ownership = Ownership(one_way.clusters[TARGET], topic_name)
     ownership.write_bindings([replace(record, topology="another")])
     remove(secured, original)
     (step,) = plan_of(one_way).steps
@@ -197,7 +198,7 @@ def test_an_apply_that_was_killed_before_it_granted_is_gone_on_with(secured: Emb
     apply(one_way)
     grant(secured, [kafka_acl(topic_name)])
     meant = Binding("topic", Pattern(f"north.{topic_name}"), "User:alice", "READ")
-    Ownership(one_way.clusters[TARGET]).write_bindings([OwnedBinding(meant, topic_name, "north-south")])
+    Ownership(one_way.clusters[TARGET], topic_name).write_bindings([OwnedBinding(meant, topic_name, "north-south")])
     (step,) = plan_of(one_way).steps
     assert step == GrantAcl(TARGET, meant, "north-south")
     apply(one_way)
@@ -272,7 +273,7 @@ def test_what_cannot_be_granted_is_told(
     meant = Binding("topic", Pattern(topic_name), "User:alice", "READ")
     weak = topology(secured, topic_name, "weak")
     give(secured, "weak", [acl for acl in needed_acls(weak, weak.flows) if not acl.is_optional])
-    Journal(declared(TARGET, target_cluster), OWNED).ensure()
+    Journal(declared(TARGET, target_cluster), own(topic_name).owned).ensure()
     for cluster, code, words in (
         (weak.clusters[TARGET], "AB313", "user weak is not allowed alter on the cluster"),
         (declared(TARGET, target_cluster), "AB314", "no authorizer"),

@@ -17,7 +17,8 @@ from reconciler.replicator.ledger import Row
 from reconciler.replicator.task import OrphanError
 from reconciler.replicator.wire import ProducerState
 from reconciler.state import control
-from reconciler.state.journal import CONTROL, STATUS, Journal
+from reconciler.state.journal import Journal
+from reconciler.state.topics import own
 from tests.contract.kafka import create
 from tests.support.copying import (
     REMOTE,
@@ -101,7 +102,7 @@ def test_rounds_follow_each_other_over_the_same_connections(
     create(source_cluster, topic_name)
     create(target_cluster, f"east.{topic_name}", 1, REMOTE)
     spec = spec_of(source, target, topic_name, round_seconds=1.5)
-    for journal in (STATUS, CONTROL):
+    for journal in (own(spec.topology).status, own(spec.topology).control):
         Journal(target, journal).ensure()
     (assignment,) = discover.Shares().extended(discover.matching(spec), 1).assignments()
     rows: list[Row] = []
@@ -139,14 +140,14 @@ def test_it_speaks_every_second_and_hears_a_command_at_once(
     fill(source_cluster, topic_name, 20)
     times: set[float] = set()
     with Running(spec_of(source, target, topic_name)) as running:
-        control.send(target, "another-run", control.Command.STOP)
+        control.send(target, "tests", "another-run", control.Command.STOP)
         while len(times) < 4:
             status = running.wait(lambda status: status.time not in times)
             assert not status.stopped
             times.add(status.time)
-        control.withdraw(target, "another-run")
+        control.withdraw(target, "tests", "another-run")
         told = time.time()
-        control.send(target, running.spec.run, control.Command.STOP)
+        control.send(target, "tests", running.spec.run, control.Command.STOP)
         last = running.last()
         # By the time that the last word bears: what comes behind it is not what was promised.
         assert last.time - told < STOP_SECONDS
@@ -164,7 +165,7 @@ def test_a_run_that_was_told_before_it_began_ends_at_once(
     create(target_cluster, f"east.{topic_name}", 1, REMOTE)
     fill(source_cluster, topic_name, 5)
     running = Running(spec_of(source, target, topic_name))
-    control.send(target, running.spec.run, control.Command.STOP)
+    control.send(target, "tests", running.spec.run, control.Command.STOP)
     with running:
         assert running.last().records == 0
     assert running.rows == []
@@ -174,7 +175,7 @@ def test_it_ends_when_the_process_that_started_it_is_gone(
     source: Cluster, target: Cluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = spec_of(source, target, topic_name)
-    Journal(target, STATUS).ensure()
+    Journal(target, own(spec.topology).status).ensure()
     parents = iter([1_000])
     monkeypatch.setattr(os, "getppid", lambda: next(parents, 1))
     with pytest.raises(OrphanError):

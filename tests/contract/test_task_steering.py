@@ -38,7 +38,7 @@ def told(running: Running, heard: int) -> TaskStatus:
 
 
 def announce(spec: FlowSpec, shares: Shares) -> None:
-    control.announce(spec.target, spec.run, spec.flow.name, shares.to_json())
+    control.announce(spec.target, spec.topology, spec.run, spec.flow.name, shares.to_json())
 
 
 def test_a_paused_partition_stands_still_and_goes_on_when_resumed(

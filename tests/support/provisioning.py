@@ -19,7 +19,6 @@ from reconciler.model.topology import Topology
 from reconciler.observe.topology import observe
 from reconciler.plan.ahead import build_plan_ahead
 from reconciler.provision.direct import DirectProvisioner
-from reconciler.state.ownership import INTERNAL_TOPICS
 from stacks.automation import PulumiProvisioner
 from stacks.names import TOPIC_TYPE, name_in
 from tests.support import fake_pulumi

@@ -28,7 +28,7 @@ from reconciler.plan.build import build_plan
 
 EAST = "us-east"
 WEST = "eu-west"
-INTERNAL = ("anabranch-owned.internal", "anabranch-status.internal")
+INTERNAL = ("anabranch.payments.owned.internal", "anabranch.payments.status.internal")
 DEFAULTS = {
     "cleanup.policy": "delete",
     "max.message.bytes": "1048588",
@@ -68,6 +68,7 @@ def cluster(
         names=names,
         topics={one.name: one for one in topics},
         owned={record.name: record for record in owned},
+        journals=INTERNAL,
     )
 
 

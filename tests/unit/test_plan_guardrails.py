@@ -15,7 +15,7 @@ from reconciler.model.steps import AddPartitions, CreateTopic, RecordOwnership
 from reconciler.model.topology import Topology
 from reconciler.plan.build import build_plan
 from reconciler.plan.desired import desired_topics
-from tests.unit.facts import EAST, INTERNAL, WEST, carried_out, cluster, flow, made, plan_of, record, topic, topology
+from tests.unit.facts import EAST, WEST, carried_out, cluster, flow, made, plan_of, record, topic, topology
 
 IDENTITY = ReplicationPolicy("identity")
 SOURCE = cluster(EAST, topic("orders"))

@@ -19,7 +19,6 @@ from reconciler.model.topology import Topology
 from reconciler.plan.ahead import build_plan_ahead
 from reconciler.plan.waves import waves
 from reconciler.provision.work import Work
-from reconciler.state.ownership import INTERNAL_TOPICS
 from stacks import datacenter
 from stacks.datacenter import DataCenterWork, Setting
 from stacks.names import name_of
