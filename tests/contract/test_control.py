@@ -11,10 +11,10 @@ import pytest
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.pauses import Scope
-from reconciler.state import control
+from reconciler.state import control, home
 from reconciler.state.control import Command, Listener, Restart
 from reconciler.state.journal import Journal
-from reconciler.state.topics import own
+from reconciler.state.topics import SHARED, JournalTopic, own
 from tests.contract.kafka import declared
 
 SECONDS = 60.0
@@ -27,6 +27,17 @@ def cluster(target_cluster: EmbeddedCluster) -> Cluster:
     made = declared("west", target_cluster)
     Journal(made, own(SHOP).control).ensure()
     return made
+
+
+@pytest.fixture
+def shared(cluster: Cluster) -> Iterator[JournalTopic]:
+    """The control topic of a release before topics per topology, where both topologies are."""
+    for one in (SHOP, AUDIT):
+        home.hold(cluster, one, "shared")
+    Journal(cluster, SHARED.control).ensure()
+    yield SHARED.control
+    for one in (SHOP, AUDIT):
+        home.hold(cluster, one, "own")
 
 
 @pytest.fixture
@@ -115,6 +126,7 @@ def test_a_restart_is_heard_once_and_never_by_those_who_begin_later(
     assert ear.take_restarts() == listen("run", flow).take_restarts() == []
 
 
+@pytest.mark.usefixtures("shared")
 def test_a_flow_of_the_same_name_in_another_topology_is_left_alone(
     cluster: Cluster, listen: Ears, topic_name: str
 ) -> None:
@@ -133,10 +145,10 @@ def test_a_flow_of_the_same_name_in_another_topology_is_left_alone(
 
 
 def test_what_an_older_release_paused_holds_until_each_topology_resumes_it(
-    cluster: Cluster, listen: Ears, topic_name: str
+    cluster: Cluster, shared: JournalTopic, listen: Ears, topic_name: str
 ) -> None:
     flow, paused = topic_name[:100], {"command": "pause", "time": time.time()}
-    Journal(cluster, own(SHOP).control).write_all(
+    Journal(cluster, shared).write_all(
         {f"pause/{flow}": paused, f"pause/{flow}/users": paused, f"pause/{flow}/users/first": paused}
     )
     ear = listen("run", flow)
@@ -149,7 +161,7 @@ def test_what_an_older_release_paused_holds_until_each_topology_resumes_it(
     control.pause(cluster, SHOP, [Scope(flow, "users")])
     assert listen("later", flow).pauses.hold(flow, "users", 0)
     told = {"command": "restart", "time": time.time()}
-    old = Journal(cluster, own(SHOP).control).write(f"restart/{flow}/orders", told)
+    old = Journal(cluster, shared).write(f"restart/{flow}/orders", told)
     until(ear, lambda: ear.heard >= old)
     assert [restart.scope for restart in ear.take_restarts()] == [Scope(flow, "orders")]
 

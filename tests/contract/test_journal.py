@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -188,7 +189,8 @@ def said(run: str, partitions: int = 1, age: float = 0.0, task: int = 0, reason:
         PartitionStatus(f"topic-{n}", n, f"east.topic-{n}", PartitionState.RUNNING, n, n, reason)
         for n in range(partitions)
     )
-    return TaskStatus(f"flow-{run}", "east", "west", run, task, 2, time.time() - age, False, None, 1, 2, 3.0, 4.0, rows)
+    told = TaskStatus(f"flow-{run}", "east", "west", run, task, 2, time.time() - age, False, None, 1, 2, 3.0, 4.0, rows)
+    return replace(told, topology="tests")
 
 
 def read(reader: StatusReader, run: str) -> list[TaskStatus]:

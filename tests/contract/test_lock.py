@@ -56,6 +56,7 @@ def test_whoever_does_not_want_to_wait_is_told_who_has_it(cluster: Cluster, topi
         assert [problem.code for problem in told.value.problems] == ["AB501"]
         assert told.value.exit_code == 5
         # Another topology's is another lock.
+        Journal(cluster, own(f"{topic_name}-other").owned).ensure()
         with Lock(cluster, f"{topic_name}-other") as other:
             other.take(0.0)
         assert len([key for key in claims(cluster, topic_name) if not key.endswith("/beat")]) == 1

@@ -24,7 +24,8 @@ def word(run: str, partitions: int, age: float = 0.0) -> TaskStatus:
     rows = tuple(
         PartitionStatus("orders", n, "east.orders", PartitionState.RUNNING, 10 * n, 10 * n) for n in range(partitions)
     )
-    return TaskStatus(f"flow-{run}", "east", "west", run, 0, 1, time.time() - age, False, None, 1, 2, 3.0, 4.0, rows)
+    told = TaskStatus(f"flow-{run}", "east", "west", run, 0, 1, time.time() - age, False, None, 1, 2, 3.0, 4.0, rows)
+    return replace(told, topology="tests")
 
 
 def moved(word: TaskStatus, *numbers: int) -> TaskStatus:
