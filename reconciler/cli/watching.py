@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from reconciler.cli.common import TextOrJson, print_json, print_problems, stdout_console
+from reconciler.model.declaration import MOVED
 from reconciler.model.errors import AnabranchError, together
 from reconciler.model.flow import Flow
 from reconciler.model.status import TaskStatus
@@ -115,12 +116,16 @@ class Lookout:
         self._failovers: dict[str, Failovers] = {}
         self._with_groups = with_groups
         self._heartbeats: dict[str, LastLooks] = {}
+        # Targets whose journals were moved to topics of their own while somebody watched.
+        self._moved: set[str] = set()
 
     def look(self) -> Look:
         """Ask all targets."""
         from reconciler.observe.reach import unreachable_among
         from reconciler.state.status import StatusReader, newest_runs
 
+        while self._moved:
+            self._go_home(self._moved.pop())
         clusters = self._topology.clusters
         failures = unreachable_among([clusters[alias] for alias in self._targets if alias not in self._readers])
         statuses: list[TaskStatus] = []
@@ -176,7 +181,18 @@ class Lookout:
             with contextlib.suppress(AnabranchError):
                 if entry := asked.current().in_force:
                     found[alias] = entry
+                    if entry.digest == MOVED:
+                        self._moved.add(alias)
         return found
+
+    def _go_home(self, alias: str) -> None:
+        """Ask from now on where the journals of a target were moved to."""
+        from reconciler.state import home
+
+        home.forget(self._topology.clusters[alias], self._topology.name)
+        for known in (self._readers, self._declarations, self._failovers):
+            if (one := known.pop(alias, None)) is not None:
+                one.close()
 
     def _failed_over(self) -> dict[str, dict[str, FailedOver]]:
         from reconciler.state.failovers import Failovers

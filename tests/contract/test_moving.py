@@ -12,6 +12,7 @@ import pytest
 
 from reconciler.cli.moving import move_journals
 from reconciler.cli.posts import Post
+from reconciler.cli.watching import Lookout
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.acl import Pattern
@@ -282,6 +283,22 @@ def test_a_process_that_had_decided_before_goes_home(former: Former) -> None:
         found = post.history()
     assert (found.in_force, set(post.failed_over())) == (first.in_force, {"over"})
     post.close()
+
+
+def test_whoever_watches_meanwhile_goes_home(former: Former) -> None:
+    lookout = Lookout(former.topology, ["west"], with_in_force=True, with_groups=True)
+    first = lookout.look()
+    assert (set(first.failed_over["west"]), first.failures) == ({"over"}, {})
+    move_journals(former.topology, ["west"])
+    look = lookout.look()
+    word = replace(TaskStatus.of_process(former.flow, "a-run", "digest"), task=0, tasks=1)
+    deadline = time.monotonic() + SECONDS
+    while "a-run" not in {one.run for one in look.statuses} or look.in_force != first.in_force:
+        assert time.monotonic() < deadline
+        look = lookout.look()
+        StatusWriter(former.west, former.name).post_last(replace(word, time=time.time()))
+    assert set(look.failed_over["west"]) == {"over"}
+    lookout.close()
 
 
 def test_what_was_claimed_for_a_topic_that_is_gone_is_in_nobodys_way(former: Former) -> None:
