@@ -27,8 +27,10 @@ from reconciler.observe.topology import observe
 from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner
 from reconciler.state.declarations import Declarations
+from reconciler.state.journal import Journal
 from reconciler.state.ownership import Ownership
 from reconciler.state.status import StatusReader, StatusWriter, newest_runs
+from reconciler.state.topics import own
 from tests.contract.kafka import create, declared
 
 SECONDS = 30.0
@@ -262,6 +264,7 @@ def test_the_gate_lets_flows_into_other_targets_pass_and_goes_by_no_broken_file(
 
 
 def test_the_gate_tells_who_runs_a_flow_with_another_digest(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    Journal(files.west, own(files.topology.name).status).ensure()
     word = TaskStatus.of_process(files.topology.flows[0], "a-run", "another")
     StatusWriter(files.west, files.topology.name).post_last(replace(word, task=0, tasks=1))
     gate = Gate((files.path,), None, waits=True)

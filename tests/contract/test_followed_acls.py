@@ -181,8 +181,9 @@ def test_what_another_topology_granted_too_stays(secured: EmbeddedCluster, topic
     one_way = topology(secured, topic_name)
     apply(one_way)
     (record,) = _records(one_way)
-    ownership = Ownership(one_way.clusters[TARGET], topic_name)
-    ownership.write_bindings([replace(record, topology="another")])
+    Journal(one_way.clusters[TARGET], own(f"x{topic_name}").owned).ensure()
+    another = Ownership(one_way.clusters[TARGET], f"x{topic_name}")
+    another.write_bindings([replace(record, topology=f"x{topic_name}")])
     remove(secured, original)
     (step,) = plan_of(one_way).steps
     assert isinstance(step, RevokeAcl)
@@ -273,12 +274,13 @@ def test_what_cannot_be_granted_is_told(
     meant = Binding("topic", Pattern(topic_name), "User:alice", "READ")
     weak = topology(secured, topic_name, "weak")
     give(secured, "weak", [acl for acl in needed_acls(weak, weak.flows) if not acl.is_optional])
-    Journal(declared(TARGET, target_cluster), own(topic_name).owned).ensure()
+    for there in (declared(TARGET, target_cluster), topology(secured, topic_name).clusters[TARGET]):
+        Journal(there, own(topic_name).owned).ensure()
     for cluster, code, words in (
         (weak.clusters[TARGET], "AB313", "user weak is not allowed alter on the cluster"),
         (declared(TARGET, target_cluster), "AB314", "no authorizer"),
     ):
-        outcome = Grants(cluster, "tests").change([GrantAcl(TARGET, meant, "north-south")])
+        outcome = Grants(cluster, weak.name).change([GrantAcl(TARGET, meant, "north-south")])
         (failure,) = outcome.failed
         assert (failure.problem.code, words in failure.problem.message.lower()) == (code, True), failure
         assert outcome.done == []
