@@ -66,8 +66,10 @@ class Copies:
             self._flows = {}
             # Another thread may store some meanwhile.
             for key in list(self._values):
-                name, topic, number = key.rsplit("/", 2)
-                self._flows.setdefault((topic, int(number)), []).append(name)
+                # What the target was seen to do stands there, too.
+                match key.rsplit("/", 2):
+                    case [name, topic, number] if number.isdecimal():
+                        self._flows.setdefault((topic, int(number)), []).append(name)
         return self._flows
 
     def put(self, flow: str, remote: str, partition: int, record: CopyRecord) -> None:
