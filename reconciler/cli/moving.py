@@ -9,20 +9,21 @@ from reconciler.cli.common import print_problems, stderr_console
 from reconciler.model.errors import AnabranchError
 from reconciler.model.topology import Topology
 
-# What is not ours to do somebody else does later.
+# Another process moves them later: one that may, or when the apply is done.
 _NOT_OURS = frozenset({"AB311", "AB501"})
 
 
 def move_journals(topology: Topology, targets: Sequence[str], check: Callable[[str], None] | None = None) -> None:
     """Move the journals that are still shared, where no process works with them.
 
-    What cannot be moved goes on as it is; that is told, unless a permission is missing or an apply is at work there.
+    What cannot be moved goes on as it is. A warning is printed, unless a permission is missing or an apply is at work
+    there.
 
     Args:
         topology: the declaration.
         targets: aliases of targets.
         check: asked before each move, by alias, whether the lock of apply is still ours, for a caller that holds it;
-            raises an AnabranchError where it is not. Without one the lock is taken here, unless somebody has it.
+            raises an AnabranchError where it is not. Without one the lock is taken here, if it is free.
     """
     from reconciler.state import home
     from reconciler.state.lock import Lock
@@ -38,7 +39,7 @@ def move_journals(topology: Topology, targets: Sequence[str], check: Callable[[s
                 if check is None:
                     lock = stack.enter_context(Lock(cluster, topology.name))
                     lock.take(0)
-                    # Whoever had it before may have moved them.
+                    # The holder before may have moved them.
                     if not may_move(cluster, whose):
                         continue
                 else:

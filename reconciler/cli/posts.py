@@ -49,7 +49,7 @@ class Post:
         found = self._declarations.current()
         if found.in_force is None or found.in_force.digest != MOVED:
             return found
-        # What says so is the shared journal: everything is at home from now on.
+        # That stands in the shared journal: from now on the topology's own is read and written.
         self.say(())
         self._declarations.close()
         self._failovers.close()

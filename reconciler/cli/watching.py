@@ -116,7 +116,7 @@ class Lookout:
         self._failovers: dict[str, Failovers] = {}
         self._with_groups = with_groups
         self._heartbeats: dict[str, LastLooks] = {}
-        # Targets whose journals were moved to topics of their own while somebody watched.
+        # Targets whose journals were found to be moved to topics of their own.
         self._moved: set[str] = set()
 
     def look(self) -> Look:

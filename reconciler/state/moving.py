@@ -1,9 +1,9 @@
 """Moves the journals of a topology from those that all topologies share to topics of its own.
 
-A move is asked for again and again by whoever may make topics, until one is whole: its records are keyed as they were,
-so that a later one mends what an earlier one has left. Until the shared journal of ownership says that it was made
-everybody goes by that one, from then on nobody does: a process of a release before topics per topology is held by it
-as by any declaration that is not its own.
+Each `apply`, and each start of `replicate`, tries it until one move is whole: records keep their keys, so that a later
+move mends what an earlier one has left. The commit point is the digest `moved`, put in force in the shared journal of
+ownership: before it all processes work with the shared journals, behind it with the topology's own. A process of a
+release before topics per topology is held by it as by any declaration that is not its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from reconciler.state.topics import SHARED, JournalTopic, own
 
 _SECONDS = 10.0
 _PART = 10_000
-# Whoever lives speaks every second.
+# A live process writes every second.
 _PAUSE_SECONDS = 2.5
 _PATIENCE = 2 * STALE_SECONDS
 
@@ -33,7 +33,7 @@ Records = dict[str, Value]
 
 @dataclass(frozen=True)
 class Whose:
-    """Of which topology records are that do not all say it.
+    """A topology, and what tells its records from others' where they do not name it.
 
     Attributes:
         topology: its name.
@@ -57,7 +57,7 @@ def may_move(cluster: Cluster, whose: Whose) -> bool:
 def move(cluster: Cluster, whose: Whose) -> None:
     """Move them, whole; this process goes on with the topology's own topics.
 
-    Whoever calls it holds the lock of apply in the shared journal, and has asked `may_move`.
+    The caller holds the lock of apply in the shared journal, and has asked `may_move`.
 
     Args:
         cluster: the target.
@@ -75,7 +75,7 @@ def move(cluster: Cluster, whose: Whose) -> None:
     for topic, records in zip((ours.owned, ours.copies, ours.control), found, strict=True):
         _import(cluster, topic, records)
     _say_moved(cluster, topology)
-    # Who had decided before that, and began meanwhile, hears of it within a second.
+    # A process that had decided before that, and has begun meanwhile, reads it within a second, and drains.
     deadline = time.monotonic() + _PATIENCE
     while _lives(cluster, whose) and time.monotonic() < deadline:
         time.sleep(_PAUSE_SECONDS)
@@ -151,7 +151,7 @@ def _import(cluster: Cluster, topic: JournalTopic, records: Mapping[str, Value])
                 "AB322",
                 journal.where,
                 f"{len(wrong)} of {len(records)} records that were moved there do not stand there: {_some(wrong)}",
-                "see who else writes there, and run it again; until then the shared journals count",
+                "see which other user writes there, and run it again; until then the shared journals count",
             )
         )
 

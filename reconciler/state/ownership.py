@@ -73,7 +73,7 @@ class Ownership:
         """
         is_own = home.journals(self._cluster, self._topology, self._timeout).is_own
         values = self._journal.read().values()
-        # Whoever may write one topology's journal says nothing of others'.
+        # A user that may write one topology's journal must not decide about another's.
         return _records([value for value in values if not is_own or value.get("topology") == self._topology])
 
     def read_everywhere(self, names: Collection[str]) -> Records:

@@ -1,4 +1,4 @@
-"""What targets were seen to do, kept in the journal of copy records, which whoever replicates may write.
+"""What targets were seen to do, kept in the journal of copy records, which the replicator may write.
 
 Beside shared journals it is that of ownership.
 

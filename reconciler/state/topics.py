@@ -73,7 +73,7 @@ class Journals:
 
     @property
     def probes(self) -> JournalTopic:
-        """The journal with what the cluster was seen to do; whoever replicates writes it."""
+        """The journal with what the cluster was seen to do; the replicator writes it."""
         return self.copies if self.is_own else self.owned
 
     @property
