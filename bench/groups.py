@@ -98,7 +98,7 @@ def groups(number: int, partitions: int, offsets: str, say: Callable[[str], None
         source, target, (flow,) = topology.clusters["east"], topology.clusters["west"], topology.flows
         say("committing at the source")
         _commit(source, number, partitions, 0)
-        rounds = Rounds(source, target, flow, topology.aliases)
+        rounds = Rounds(source, target, flow, topology.name, topology.aliases)
         try:
             found = tuple(_measured(rounds, source, number, partitions, say))
         finally:

@@ -33,7 +33,6 @@ from reconciler.observe.topology import observe
 from reconciler.plan.ahead import build_plan_ahead
 from reconciler.provision.grants import Grants
 from reconciler.provision.work import MayChange, Progress, Work
-from reconciler.state.ownership import INTERNAL_TOPICS
 from stacks.command import Command
 from stacks.events import Events, Expected
 from stacks.handover import Handover, handed_over_in
@@ -157,7 +156,7 @@ class DataCenterWork:
         before = upstream(topology, planned, self._setting.planned)
         self._observed = observe(topology, tuple({*here, *before}), resting_may_be_away=True)
         self._answering = tuple(alias for alias in before if not self._observed[alias].is_away)
-        now = build_plan_ahead(topology, self._observed, self._answering, tuple(INTERNAL_TOPICS))
+        now = build_plan_ahead(topology, self._observed, self._answering)
         found = {one.alias: _lasting(one) for one in now.clusters}
         for alias, steps in planned.items():
             if not _is_as_planned(found.get(alias, ()), steps):

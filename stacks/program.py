@@ -26,7 +26,6 @@ from reconciler.observe.topology import observe
 from reconciler.plan.ahead import build_plan_ahead
 from reconciler.plan.offsets import Observed
 from reconciler.plan.whole import as_it_stands, whole_acls, whole_topics
-from reconciler.state.ownership import INTERNAL_TOPICS
 from stacks.handover import Handover
 from stacks.names import name_of
 from stacks.providers import provider_for
@@ -84,7 +83,7 @@ def _view(topology: Topology, observed: Observed, targets: tuple[str, ...], hand
     """Return what is to be declared: what the plan sees that is carried out, else what the clusters ask for now."""
     if handover is None:
         return View(whole_topics(topology, observed, targets), whole_acls(topology, observed, targets))
-    plan = build_plan_ahead(topology, observed, handover.planned, tuple(INTERNAL_TOPICS))
+    plan = build_plan_ahead(topology, observed, handover.planned)
     return view_of(topology, observed, targets, plan)
 
 

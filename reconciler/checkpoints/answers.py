@@ -49,9 +49,9 @@ def answers(topology: Topology, flow: Flow, questions: Collection[Question], *, 
         AnabranchError: as `Translator.refresh` says.
     """
     source, target = None if source_lost else topology.clusters[flow.source], topology.clusters[flow.target]
-    with Translator(source, target, flow) as translator:
+    with Translator(source, target, flow, topology.name) as translator:
         found = translator.answers(questions)
-    state = failed_over(topology.name, Ownership(target).read_all().others).get(flow.name)
+    state = failed_over(topology.name, Ownership(target, topology.name).read_all().others).get(flow.name)
     if state is None or not state.cuts:
         return Answers(tuple(found), None)
     bounded = _Bounded.look(flow, (source, target), state, {(one.topic, one.partition) for one in questions})

@@ -22,7 +22,8 @@ from reconciler.checkpoints.formats import (
 from reconciler.checkpoints.topics import DEFAULT_SEPARATOR, checkpoints_topic
 from reconciler.model.cluster import Cluster
 from reconciler.model.naming import HEARTBEATS
-from reconciler.state.journal import Journal, JournalTopic
+from reconciler.state.journal import Journal
+from reconciler.state.topics import JournalTopic
 
 # Clients read the whole topic each time: what is superseded must be old enough for compaction soon.
 _CHECKPOINTS = {"segment.bytes": str(16 << 20), "segment.ms": "3600000"}
@@ -153,7 +154,7 @@ class HeartbeatWriter:
         source: alias of the flow's source.
         target: alias of its target.
         timeout: seconds to wait for the cluster in each call.
-        flow: its name, for `LastLooks` to tell it from other flows between the same clusters.
+        flow: its name, to tell it from other flows between the same clusters.
     """
 
     def __init__(

@@ -1,4 +1,7 @@
-"""Reads when the groups of flows were last looked at: each round ends with a heartbeat that says whose it is."""
+"""Reads when the groups of flows were last looked at: each round ends with that in the topology's status topic.
+
+Heartbeats, which all topologies of a target write, tell it only where the journals are still shared as well.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +15,26 @@ from reconciler.checkpoints.walk import Walker
 from reconciler.model.cluster import Cluster
 from reconciler.model.groups import LastLook
 from reconciler.model.naming import HEARTBEATS
+from reconciler.state.home import journals
+from reconciler.state.status import StatusReader
 
 _SECONDS = 10.0
 _LOG = HEARTBEATS, 0
 
 
 class LastLooks:
-    """Follows the heartbeats of one target cluster; the connection is kept between questions.
+    """Follows what a target tells of flows of a topology; the connection is kept between questions.
 
     Args:
         cluster: which one.
+        topology: name of the topology.
         seconds: how long it may be silent.
     """
 
-    def __init__(self, cluster: Cluster, seconds: float = _SECONDS) -> None:
+    def __init__(self, cluster: Cluster, topology: str, seconds: float = _SECONDS) -> None:
+        self._cluster = cluster
+        self._topology = topology
+        self._reader: StatusReader | None = None
         self._asker = Asker(cluster, seconds)
         self._walker = Walker(cluster, committed=False, seconds=seconds)
         self._found: dict[str, LastLook] = {}
@@ -39,8 +48,15 @@ class LastLooks:
 
         Raises:
             Unreachable: AB310, the cluster does not answer.
-            EnvironmentFault: AB313, reading is refused; or what `clients.make` raises.
+            EnvironmentFault: AB311 or AB313, reading is refused; or what `clients.make` raises.
         """
+        if journals(self._cluster, self._topology).is_own:
+            self._reader = self._reader or StatusReader(self._cluster, self._topology)
+            self._reader.current()
+            return self._reader.last_looks()
+        return self._heartbeats()
+
+    def _heartbeats(self) -> Mapping[str, LastLook]:
         seen = self._asker.topics([HEARTBEATS]).get(HEARTBEATS)
         bounds = None if seen is None else self._asker.bounds([_LOG]).get(_LOG)
         if seen is None or seen.topic_id != self._topic_id or (bounds is not None and self._at > bounds.end):
@@ -74,3 +90,5 @@ class LastLooks:
         """Close the connections."""
         self._asker.close()
         self._walker.close()
+        if self._reader is not None:
+            self._reader.close()

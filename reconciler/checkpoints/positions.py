@@ -67,7 +67,7 @@ class Positions:
         self._topology = topology.name
         self._source = None if source_lost else Groups(topology.clusters[flow.source])
         self.target = Groups(topology.clusters[flow.target])
-        journal = Ownership(self.target.cluster).read_all()
+        journal = Ownership(self.target.cluster, topology.name).read_all()
         state = failed_over(topology.name, journal.others).get(flow.name)
         self.cut = state if state is not None and state.cuts else None
         self.copies = copies_of(journal.topics.values(), topology.name, flow, heartbeats=True)
@@ -140,7 +140,7 @@ class Positions:
         """Return by how much the ends of remote logs are above their originals' offsets."""
         if not logs:
             return {}
-        copies = Copies(self.target.cluster)
+        copies = Copies(self.target.cluster, self._topology)
         try:
             copies.refresh()
             records: dict[Log, CopyRecord | None] = {log: copies.get(self.flow.name, *log) for log in logs}

@@ -21,7 +21,9 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Committed, Move
 from reconciler.model.errors import Problem
 from reconciler.model.flow import Flow
+from reconciler.model.groups import LastLook
 from reconciler.model.translation import Translated
+from reconciler.state.status import LookWriter
 
 HAS_MEMBERS = "AB626"
 _OFTEN = 24 * 3600.0
@@ -60,17 +62,19 @@ class Rounds:
         source: the flow's source cluster.
         target: its target cluster.
         flow: which one.
+        topology: name of its topology.
         aliases: the clusters of the topology.
     """
 
-    def __init__(self, source: Cluster, target: Cluster, flow: Flow, aliases: Collection[str]) -> None:
+    def __init__(self, source: Cluster, target: Cluster, flow: Flow, topology: str, aliases: Collection[str]) -> None:
         self._source = source
         self._target = target
         self._flow = flow
         self._aliases = aliases
-        self._translator = Translator(source, target, flow, one_by_one=True)
+        self._translator = Translator(source, target, flow, topology, one_by_one=True)
         self._writer = CheckpointWriter(target, flow.source, flow.checkpoints_separator)
         self._heart = HeartbeatWriter(target, flow.source, flow.target, flow=flow.name)
+        self._look = LookWriter(target, topology, flow.name)
         # By alias; made in the first round that needs them.
         self._groups: dict[str, Groups] = {}
         self._settled = Settled()
@@ -108,7 +112,9 @@ class Rounds:
         self._settled.forget(standing, standing)
         alone, shared = self._not_shared(checkpoints)
         done, present, failed = self._commit(alone)
-        self._heart.beat(int(time.time() * 1_000), len(groups))
+        now = time.time()
+        self._heart.beat(int(now * 1_000), len(groups))
+        self._look.write(LastLook(now, len(groups)))
         return Round(
             groups=len(groups),
             positions=len(checkpoints),

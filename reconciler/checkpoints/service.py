@@ -41,7 +41,7 @@ class CheckpointService(Looker):
         self._flow = flow
         self._seen = seen
         self._turn = Turn(target, topology.name, flow.name)
-        self._rounds = Rounds(source, target, flow, topology.aliases)
+        self._rounds = Rounds(source, target, flow, topology.name, topology.aliases)
         self._has_begun = False
         self._due = 0.0
 

@@ -41,7 +41,7 @@ class Translator:
             read there is `unknown`, and what is behind all that was copied is `ahead`.
         target: its target cluster.
         flow: which one.
-        seconds: how long a cluster may be silent.
+        topology: name of its topology.
         most: how many records of one partition are read at most where nothing tells what stands in them.
         one_by_one: whether a topic that we may not look at is `unknown` and in `closed`, and no error for all.
     """
@@ -51,21 +51,21 @@ class Translator:
         source: Cluster | None,
         target: Cluster,
         flow: Flow,
+        topology: str,
         *,
-        seconds: float = _SECONDS,
         most: int = _MOST_RECORDS,
         one_by_one: bool = False,
     ) -> None:
         self._flow = flow
         self._most = most
-        self._sides = Sides(source, target, flow, seconds, one_by_one=one_by_one)
+        self._sides = Sides(source, target, flow, _SECONDS, one_by_one=one_by_one)
         reads_committed = flow.isolation_level == "read_committed"
-        self._originals = None if source is None else Walker(source, committed=reads_committed, seconds=seconds)
-        self._remotes = Walker(target, committed=True, seconds=seconds)
+        self._originals = None if source is None else Walker(source, committed=reads_committed, seconds=_SECONDS)
+        self._remotes = Walker(target, committed=True, seconds=_SECONDS)
         self._gaps = Gaps(flow, self._originals, self._remotes, most)
-        self._history = History(target, flow.source, seconds)
-        self._copies = Copies(target)
-        self._ownership = Ownership(target, seconds)
+        self._history = History(target, flow.source, _SECONDS)
+        self._copies = Copies(target, topology)
+        self._ownership = Ownership(target, topology, _SECONDS)
         self._wanted: set[Log] = set()
         self._modes: dict[str, str] = {}
         self._of_others: dict[Log, str] = {}

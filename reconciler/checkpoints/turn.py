@@ -12,8 +12,9 @@ import contextlib
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.names import CONTROL_TOPIC, turn_group
+from reconciler.model.names import turn_group
 from reconciler.state import clients
+from reconciler.state.home import journals
 
 # A round may take long, and nothing is polled meanwhile.
 _LONGEST_ROUND_MS = 600_000
@@ -34,6 +35,8 @@ class Turn:
 
     def __init__(self, target: Cluster, topology: str, flow: str) -> None:
         self.is_ours = False
+        self._target = target
+        self._topology = topology
         settings = {
             "group.id": turn_group(topology, flow),
             "enable.auto.commit": False,
@@ -48,12 +51,14 @@ class Turn:
         """Wait a moment for news, and tell whether it is our turn.
 
         Raises:
+            Unreachable: AB310, the cluster does not answer.
             EnvironmentFault: what `clients.make` raises.
         """
         consumer = self._clients.get()
         if consumer is not self._subscribed:
             self.is_ours = False
-            consumer.subscribe([CONTROL_TOPIC], on_assign=self._assigned, on_revoke=self._revoked)
+            topic = journals(self._target, self._topology).control.name
+            consumer.subscribe([topic], on_assign=self._assigned, on_revoke=self._revoked)
             self._subscribed = consumer
         # What the topic holds is nobody's business here: the partition is paused as soon as it is ours.
         with contextlib.suppress(KafkaException):

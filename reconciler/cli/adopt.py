@@ -52,11 +52,10 @@ def _planned(topology: Topology, targets: Sequence[str], only: Sequence[str], te
     from reconciler.observe.topology import observe
     from reconciler.plan.adopt import adopt_plan
     from reconciler.plan.part import known_names
-    from reconciler.state.ownership import INTERNAL_TOPICS
 
     with stderr_console().status("looking at the clusters"):
         observed = observe(topology, targets, resting_may_be_away=True)
     if tells:
         tell_away(observed)
     check_names(only, known_names(topology, observed, targets))
-    return adopt_plan(topology, observed, targets, tuple(INTERNAL_TOPICS), only)
+    return adopt_plan(topology, observed, targets, only)

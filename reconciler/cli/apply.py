@@ -14,6 +14,7 @@ from reconciler.cli.carrying import carry_out, go_on, print_outcome, refuse_when
 from reconciler.cli.common import Files, load_topology
 from reconciler.cli.deleting import AllowDelete, allowances, confirm, refuse_while_copied
 from reconciler.cli.locking import Locks
+from reconciler.cli.moving import move_journals
 from reconciler.cli.planning import Clusters, PlanFormat, Scope, changed_clusters, observe_and_plan, show_plan
 from reconciler.cli.provisioner import ChosenProvisioner, PulumiDir, provisioning
 from reconciler.cli.rollout import Gate
@@ -77,6 +78,8 @@ def apply(
         # What is not put in force no running task has.
         gate = None if is_part else Gate(max_lag, patience)
         outcome = carry_out(topology, plan, locks, "applying", gate, by)
+        if outcome.is_complete:
+            move_journals(topology, [alias for alias in targets if alias in locks.held], locks.check)
     outcome.is_part = is_part
     print_outcome(plan, outcome, output)
     if not outcome.is_complete:

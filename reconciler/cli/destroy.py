@@ -77,7 +77,6 @@ def _planned(
     from reconciler.observe.topology import observe_owned
     from reconciler.plan.destroy import destroy_plan
     from reconciler.plan.part import ours
-    from reconciler.state.ownership import INTERNAL_TOPICS
 
     with stderr_console().status("looking at the clusters"):
         observed, unseen = observe_owned(topology, targets, resting_may_be_away=True)
@@ -85,7 +84,7 @@ def _planned(
         raise Unreachable(unseen)
     check_names(only, {name for target in observed.values() for name in (*ours(topology, target), *target.names)})
     there = answering(targets, observed)
-    return destroy_plan(topology, observed, there, tuple(INTERNAL_TOPICS), only), observed
+    return destroy_plan(topology, observed, there, only), observed
 
 
 def _guard(

@@ -87,31 +87,34 @@ def _of_cluster(topology: Topology, targets: tuple[str, ...], alias: str) -> lis
     from reconciler.plan import health
     from reconciler.plan.acls import needed_acls
     from reconciler.replicator.clocks import clock_of
+    from reconciler.state import home
 
     cluster, flows = topology.clusters[alias], topology.flows_into(targets)
-    acls = [acl for acl in needed_acls(topology, flows) if acl.alias == alias]
     checks: list[Check] = []
     try:
         connection = Connection(cluster)
         checks.append(Check(f"cluster {alias}: bootstrap", "ok", f"answers at {', '.join(cluster.bootstrap)}"))
         checks.append(health.brokers(cluster, brokers_of(connection)))
         checks.append(health.clock(cluster, clock_of(cluster)))
+        journals = home.seen(cluster, topology.name, connection.metadata.topics)
+        shared = () if journals.is_own else (alias,)
+        acls = [acl for acl in needed_acls(topology, flows, shared) if acl.alias == alias]
         checks += health.permissions(cluster, acls, rights(connection, acls))
         if any(flow.target == alias and not flow.repeats for flow in flows):
-            checks.append(_capabilities(cluster, connection))
+            checks.append(_capabilities(cluster, topology.name, connection, journals.probe))
     except AnabranchError as error:
         checks += [Check(f"cluster {alias}", "failure", one.message, one.remedy) for one in error.problems]
     return checks
 
 
-def _capabilities(cluster: Cluster, connection: Connection) -> Check:
-    from reconciler.model.names import PROBE_NAMES, transactional_prefix
+def _capabilities(cluster: Cluster, topology: str, connection: Connection, probe: tuple[str, str]) -> Check:
+    from reconciler.model.names import transactional_prefix
     from reconciler.plan import health
     from reconciler.state.probes import Probes
 
-    has_transactions = connection.why_no_transactions(f"{transactional_prefix(*PROBE_NAMES)}doctor") != "unknown"
+    has_transactions = connection.why_no_transactions(f"{transactional_prefix(*probe)}doctor") != "unknown"
     try:
-        found = Probes(cluster).read(str(connection.metadata.cluster_id))
+        found = Probes(cluster, topology).read(str(connection.metadata.cluster_id))
     except AnabranchError:
         # What may not be read is among the permissions.
         found = None

@@ -44,7 +44,6 @@ def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
     from reconciler.plan.naming import misnamed
     from reconciler.plan.offsets import choices
     from reconciler.provision.direct import DirectProvisioner
-    from reconciler.state.ownership import INTERNAL_TOPICS
 
     def grow(name: str) -> Growth:
         (flow,) = (flow for flow in topology.flows if flow.name == name)
@@ -67,7 +66,7 @@ def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
         wanted = without(part, {**everywhere, name: unwanted})
         refused = hindered(wanted, observed, targets)
         try:
-            plan = build_plan(without(wanted, refused), observed, targets, tuple(INTERNAL_TOPICS))
+            plan = build_plan(without(wanted, refused), observed, targets)
         except AnabranchError as error:
             return Growth(left_out=unwanted, translated=translated, problems=error.problems)
         whole = replace(plan, digest=topology.digest)

@@ -103,6 +103,8 @@ class Gate:
             if against and not self._waits:
                 raise Refused(against)
             self._resting, self._starting = self.failed_over(), ()
+            for post in self._posts.values():
+                post.has_moved = False
             self._tell(objections)
             self._passed = _passing(objections)
             targets = tuple(alias for alias in self.targets if alias in self._passed)
@@ -138,13 +140,16 @@ class Gate:
             return False
         passing = _passing(objections)
         news = {flow.name for flow in self.topology.flows_into(passing)} & (self._resting.keys() ^ resting.keys())
-        if self.topology is before and self._passed == passing and not news:
+        moved = [post for post in self._posts.values() if post.has_moved]
+        if self.topology is before and self._passed == passing and not news and not moved:
             self._resting = resting
             self._tell(objections)
             return False
         for alias in sorted(self._passed):
             if objection := objections.get(alias):
                 stderr_console().print(f"{alias}: {objection.message}: its flows are drained", style="dim")
+        if moved:
+            stderr_console().print("the journals were moved to topics of their own: flows are drained", style="dim")
         for flow in sorted(news & resting.keys()):
             stderr_console().print(f"flow {flow}: {why_resting(flow, resting[flow])}; it is drained", style="dim")
         for flow in sorted(news - resting.keys()):

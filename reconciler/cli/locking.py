@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from reconciler.cli.common import stderr_console
 from reconciler.cli.interrupts import Interrupts
+from reconciler.model.errors import Locked, Problem
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
 
@@ -27,7 +28,7 @@ class Locks:
         wait: seconds to wait for each lock.
 
     Raises:
-        Locked: AB501, another apply is at work and did not end in time.
+        Locked: AB501, another apply is at work and did not end in time; AB323, the journals were moved meanwhile.
         Unreachable: AB310, some clusters do not answer; all problems of all clusters are named.
         EnvironmentFault: AB304, AB306, AB307, AB311, AB312, AB318 or AB319, they do not let us in, or write.
     """
@@ -42,14 +43,17 @@ class Locks:
 
     def __enter__(self) -> Self:
         from reconciler.observe.topology import connect
-        from reconciler.state.journal import OWNED
+        from reconciler.state import home
 
         self.interrupts.begin()
         try:
             # Whatever is amiss with any of the clusters is told at once, and together.
             there = connect(self._topology, self._targets, resting_may_be_away=True)
             for alias in self._targets:
-                if alias in there and OWNED.name in there[alias].metadata.topics:
+                if alias not in there:
+                    continue
+                names, cluster = there[alias].metadata.topics, self._topology.clusters[alias]
+                if home.seen(cluster, self._topology.name, names).owned.name in names:
                     self._take(alias)
         except BaseException:
             self._release()
@@ -65,14 +69,20 @@ class Locks:
         Args:
             plan: it is agreed on; what it rests on is to be looked at again where something was taken.
         """
-        from reconciler.state.journal import OWNED, Journal
+        from reconciler.state.home import Place
+        from reconciler.state.journal import Journal
 
         changed = {step.cluster for step in plan.steps} | {alias for alias, _ in plan.to_put_in_force}
         rest = [alias for alias in self._targets if alias in changed and alias not in self._held]
         for alias in rest:
-            Journal(self._topology.clusters[alias], OWNED).ensure()
+            Journal(self._topology.clusters[alias], Place(self._topology.name, "owned")).ensure()
             self._take(alias)
         return bool(rest)
+
+    @property
+    def held(self) -> Collection[str]:
+        """Aliases of the targets whose locks are ours."""
+        return self._held.keys()
 
     def check(self, alias: str) -> None:
         """Make sure that a target's lock is still ours, and that nobody asked us to end.
@@ -85,12 +95,17 @@ class Locks:
         self._held[alias].check()
 
     def _take(self, alias: str) -> None:
+        from reconciler.state import home
         from reconciler.state.lock import Lock
 
-        lock = Lock(self._topology.clusters[alias], self._topology.name)
+        cluster, name = self._topology.clusters[alias], self._topology.name
+        lock = Lock(cluster, name)
         with stderr_console().status(f"waiting for the lock of {alias}"):
             lock.take(self._wait)
         self._held[alias] = lock
+        if not home.journals(cluster, name).is_own and home.decide(cluster, name).is_own:
+            message = "its journals were moved to topics of their own while the lock was waited for"
+            raise Locked(Problem("AB323", cluster.where, message, "run it again: it finds them there"))
 
     def _release(self) -> None:
         try:

@@ -100,7 +100,6 @@ def observe_and_plan(
     from reconciler.plan.ahead import build_plan_ahead
     from reconciler.plan.part import known_names, narrowed, only
     from reconciler.plan.prune import cleared, pruned
-    from reconciler.state.ownership import INTERNAL_TOPICS
 
     with stderr_console().status("looking at the clusters"):
         observed = observe(topology, {*targets, *also}, resting_may_be_away=True)
@@ -110,7 +109,7 @@ def observe_and_plan(
         check_names(scope.topics, known_names(topology, observed, targets))
         part = narrowed(topology, observed, targets, scope.topics)
     there = answering(targets, observed)
-    plan = build_plan_ahead(part, observed, there, tuple(INTERNAL_TOPICS))
+    plan = build_plan_ahead(part, observed, there)
     if "topic" in scope.deletes:
         plan = pruned(plan, topology, observed)
     if "acl" in scope.deletes:

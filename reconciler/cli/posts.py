@@ -9,28 +9,32 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import History
+from reconciler.model.declaration import MOVED, History
 from reconciler.model.errors import AnabranchError, Problem
 from reconciler.model.failover import FailedOver
 from reconciler.model.flow import Flow
 from reconciler.model.status import TaskStatus
+from reconciler.state import home
 from reconciler.state.declarations import Declarations
 from reconciler.state.failovers import Failovers
-from reconciler.state.journal import STATUS, Journal
+from reconciler.state.journal import Journal
 from reconciler.state.status import StatusReader, StatusWriter, flush_all
 
 _SAY_EVERY = 60.0
 
 
 class Post:
-    """The gate at one target: what is in force there, who runs its flows, and what is said of those that wait."""
+    """The gate at one target: what is in force there, who runs its flows, and what is said of those that wait.
+
+    Attributes:
+        has_moved: whether the journals were moved to topics of their own since this was made or set back.
+    """
 
     def __init__(self, cluster: Cluster, topology: str) -> None:
         self._cluster = cluster
         self._topology = topology
-        self._declarations = Declarations(cluster, topology)
-        self._failovers = Failovers(cluster, topology)
-        self._writer = StatusWriter(cluster, topology=topology)
+        self._open()
+        self.has_moved = False
         self._words: dict[str, TaskStatus] = {}
         self._has_topic = False
         self._told: dict[Problem, float] = {}
@@ -42,7 +46,22 @@ class Post:
             Unreachable: AB310, at the first use, when the cluster does not answer.
             EnvironmentFault: AB311, reading is refused.
         """
+        found = self._declarations.current()
+        if found.in_force is None or found.in_force.digest != MOVED:
+            return found
+        # That stands in the shared journal: from now on the topology's own is read and written.
+        self.say(())
+        self._declarations.close()
+        self._failovers.close()
+        home.forget(self._cluster, self._topology)
+        self._open()
+        self.has_moved, self._has_topic = True, False
         return self._declarations.current()
+
+    def _open(self) -> None:
+        self._declarations = Declarations(self._cluster, self._topology)
+        self._failovers = Failovers(self._cluster, self._topology)
+        self._writer = StatusWriter(self._cluster, self._topology)
 
     def failed_over(self) -> dict[str, FailedOver]:
         """Return which flows are on record as failed over; errors are those of `history`."""
@@ -52,7 +71,7 @@ class Post:
         """Return in words which runs of these flows live with another digest."""
         names, now = {flow.name for flow in flows}, time.time()
         # Asked once a minute at most: a reader that follows would have to take in every word of every task meanwhile.
-        reader = StatusReader(self._cluster)
+        reader = StatusReader(self._cluster, self._topology)
         try:
             words = [one for one in reader.current() if one.flow in names and one.is_of(self._topology)]
         except AnabranchError:
@@ -81,7 +100,7 @@ class Post:
         """Tell whether the status topic is there: where nothing was ever applied it may have to be made first."""
         if not self._has_topic:
             with contextlib.suppress(AnabranchError):
-                Journal(self._cluster, STATUS, 5.0).ensure()
+                Journal(self._cluster, home.Place(self._topology, "status"), 5.0).ensure()
                 self._has_topic = True
         return self._has_topic
 

@@ -73,11 +73,13 @@ def replicate(
     from reconciler.checkpoints.service import looking_after_groups
     from reconciler.cli.following import growing
     from reconciler.cli.gate import Gate
+    from reconciler.cli.moving import move_journals
     from reconciler.replicator.drive import Drive, Ending, Outcome, Watcher, Wishes, new_run
 
     state, ledgers = made_state_dir(state_dir), _ledger_files(ledger, ledger_format)
     gate = Gate(files, clusters, waits=not until_caught_up)
     _check_flows(gate)
+    move_journals(gate.topology, gate.targets)
     spark_of(gate.topology, gate.targets)
     say = partial(stderr_console().print, style="dim")
 
@@ -89,12 +91,20 @@ def replicate(
         watcher = Watcher(warn=warn, seen=progress.seen, phase=say, note=say)
         wishes = Wishes(until_caught_up, ledgers, growing(topology, make=reconcile), spark_of(topology, targets))
         with looking_after_groups(topology, flows, warn):
-            specs = [FlowSpec.compile(topology, flow, run, round_seconds) for flow in flows]
+            specs = _specs(topology, flows, run, round_seconds)
             outcome = Drive(specs, state / topology.name / run, watcher, wishes).run(gate.is_superseded)
         progress.show()
         return outcome
 
     _tell_end(_drive_on(gate, drive), until_caught_up)
+
+
+def _specs(topology: Topology, flows: Sequence[Flow], run: str, round_seconds: float) -> list[FlowSpec]:
+    """Return what tasks need to know of some flows, with where this process has found the journals."""
+    from reconciler.state.home import home_of
+
+    homes = {alias: home_of(topology.clusters[alias], topology.name) for alias in {flow.target for flow in flows}}
+    return [FlowSpec.compile(topology, flow, run, round_seconds, homes[flow.target]) for flow in flows]
 
 
 def _tell_end(outcome: Outcome, until_caught_up: bool) -> None:

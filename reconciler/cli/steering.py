@@ -64,7 +64,7 @@ def steer(topology: Topology, flow: str | None, topics: Sequence[str] | None, te
 
     flows = _flows(topology, flow)
     targets = {one.target: topology.clusters[one.target] for one in flows}
-    readers = {alias: StatusReader(cluster) for alias, cluster in targets.items()}
+    readers = {alias: StatusReader(cluster, topology.name) for alias, cluster in targets.items()}
 
     def heard() -> dict[str, list[TaskStatus]]:
         # Flows of several topologies may have one name.

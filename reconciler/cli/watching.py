@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from reconciler.cli.common import TextOrJson, print_json, print_problems, stdout_console
+from reconciler.model.declaration import MOVED
 from reconciler.model.errors import AnabranchError, together
 from reconciler.model.flow import Flow
 from reconciler.model.status import TaskStatus
@@ -115,19 +116,23 @@ class Lookout:
         self._failovers: dict[str, Failovers] = {}
         self._with_groups = with_groups
         self._heartbeats: dict[str, LastLooks] = {}
+        # Targets whose journals were found to be moved to topics of their own.
+        self._moved: set[str] = set()
 
     def look(self) -> Look:
         """Ask all targets."""
         from reconciler.observe.reach import unreachable_among
         from reconciler.state.status import StatusReader, newest_runs
 
+        while self._moved:
+            self._go_home(self._moved.pop())
         clusters = self._topology.clusters
         failures = unreachable_among([clusters[alias] for alias in self._targets if alias not in self._readers])
         statuses: list[TaskStatus] = []
         for alias in self._targets:
             if alias in failures:
                 continue
-            reader = self._readers.pop(alias, None) or StatusReader(clusters[alias])
+            reader = self._readers.pop(alias, None) or StatusReader(clusters[alias], self._topology.name)
             try:
                 statuses += [word for word in reader.current(_PATIENCE) if word.is_of(self._topology.name)]
             except AnabranchError as error:
@@ -145,14 +150,19 @@ class Lookout:
     def _last_looks(self, flows: Sequence[Flow]) -> tuple[dict[str, LastLook | None], dict[str, AnabranchError]]:
         """Return when groups of flows were last looked at, and by target why that cannot be read."""
         from reconciler.checkpoints.heartbeats import LastLooks
+        from reconciler.state.home import journals
 
         found: dict[str, LastLook | None] = {}
         unheard: dict[str, AnabranchError] = {}
         taking = [flow for flow in flows if flow.groups.include]
         for alias in dict.fromkeys(flow.target for flow in taking):
-            asked = self._heartbeats.setdefault(alias, LastLooks(self._topology.clusters[alias]))
+            cluster, name = self._topology.clusters[alias], self._topology.name
             try:
-                heard = asked.current()
+                if journals(cluster, name).is_own:
+                    # It was heard with what tasks say.
+                    heard = self._readers[alias].last_looks()
+                else:
+                    heard = self._heartbeats.setdefault(alias, LastLooks(cluster, name)).current()
             except AnabranchError as error:
                 unheard[alias] = error
                 found |= {flow.name: None for flow in taking if flow.target == alias}
@@ -171,7 +181,18 @@ class Lookout:
             with contextlib.suppress(AnabranchError):
                 if entry := asked.current().in_force:
                     found[alias] = entry
+                    if entry.digest == MOVED:
+                        self._moved.add(alias)
         return found
+
+    def _go_home(self, alias: str) -> None:
+        """Ask from now on where the journals of a target were moved to."""
+        from reconciler.state import home
+
+        home.forget(self._topology.clusters[alias], self._topology.name)
+        for known in (self._readers, self._declarations, self._failovers):
+            if (one := known.pop(alias, None)) is not None:
+                one.close()
 
     def _failed_over(self) -> dict[str, dict[str, FailedOver]]:
         from reconciler.state.failovers import Failovers

@@ -114,7 +114,7 @@ class Story:
             self._replicator = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
-        self._readers = [StatusReader(self.topology.clusters[alias]) for alias in self._targets()]
+        self._readers = [StatusReader(self.topology.clusters[alias], self.topology.name) for alias in self._targets()]
 
     def watch(self, seconds: float, seen: Seen) -> None:
         """Show what the tasks say until all of them have run for `seconds`.

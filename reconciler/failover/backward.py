@@ -95,7 +95,7 @@ def hand_originals(topology: Topology, flow: Flow, cuts: Iterable[Cut], there: M
         )
         for log, (cut, (source, target)) in ends.items()
     }
-    hand_over(cluster, flow.name, bequests)
+    hand_over(cluster, topology.name, flow.name, bequests)
 
 
 def _grown(cluster: Cluster, log: Log) -> Problem:
@@ -104,10 +104,11 @@ def _grown(cluster: Cluster, log: Log) -> Problem:
     return Problem("AB705", where, message, "stop who writes there, then run failback again and read the new plan")
 
 
-def runs_back(source: Groups, flow: Flow, cuts: Iterable[Cut]) -> dict[Log, Runs]:
+def runs_back(topology: str, source: Groups, flow: Flow, cuts: Iterable[Cut]) -> dict[Log, Runs]:
     """Return how the offsets of what came back differ from those of the copies, by partition of the originals.
 
     Args:
+        topology: name of the topology.
         source: the side that it is written to.
         flow: what `backward` returned.
         cuts: of the copies.
@@ -117,7 +118,7 @@ def runs_back(source: Groups, flow: Flow, cuts: Iterable[Cut]) -> dict[Log, Runs
     """
     logs = [(cut.topic, number) for cut in cuts for number in range(len(cut.ends))]
     ids = source.ids({topic for topic, _ in logs})
-    copies = Copies(source.cluster)
+    copies = Copies(source.cluster, topology)
     try:
         copies.refresh()
         known = {log: copies.get(flow.name, *log) for log in logs}

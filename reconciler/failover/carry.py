@@ -62,7 +62,7 @@ def paths(topology: Topology, here: Groups, there: Groups) -> dict[str, list[Pat
         EnvironmentFault: AB311, the journal of one may not be read.
     """
     found: dict[str, list[Path]] = {}
-    records = {side.cluster.alias: Ownership(side.cluster).read().values() for side in (here, there)}
+    records = {side.cluster.alias: Ownership(side.cluster, topology.name).read().values() for side in (here, there)}
     for flow in topology.flows:
         if not flow.enabled or {flow.source, flow.target} != {here.cluster.alias, there.cluster.alias}:
             continue
@@ -191,7 +191,7 @@ def carried(
     for flow in dict.fromkeys(path.flow for _, path in asked):
         source, target = topology.clusters[flow.source], topology.clusters[flow.target]
         these = [(at, one, path) for at, (one, path) in enumerate(asked) if path.flow == flow]
-        with Translator(source, target, flow) as translator:
+        with Translator(source, target, flow, topology.name) as translator:
             translator.refresh({(path.original, one.partition) for _, one, path in these})
             for at, one, path in these:
                 ask = translator.downstream if path.way == "downstream" else translator.upstream
@@ -223,14 +223,14 @@ def by_checkpoints(topology: Topology, flow: Flow, there: Groups, chosen: Sequen
         EnvironmentFault: AB640, there are no checkpoints of the source; AB313, they may not be read.
         Unreachable: AB310, the target does not answer.
     """
-    records = Ownership(there.cluster).read().values()
+    records = Ownership(there.cluster, topology.name).read().values()
     names = {copy.name: original for original, copy in copies_of(records, topology.name, flow).items()}
     client = MirrorClient(there.cluster, flow.policy)
     told = [
         one for one in client.checkpoints(flow.source) if one.topic in names and _is_chosen(one.group, chosen, flow)
     ]
     found = []
-    with Translator(None, topology.clusters[flow.target], flow) as translator:
+    with Translator(None, topology.clusters[flow.target], flow, topology.name) as translator:
         translator.refresh({(names[one.topic], one.partition) for one in told})
         for one in told:
             original, why = names[one.topic], "as the last checkpoint tells"

@@ -127,7 +127,7 @@ class Crossed:
 
     def _shifts(self, cuts: Collection[Cut]) -> dict[Log, int]:
         """Return by how much copies end above their originals, to which records come back at the same offsets."""
-        known = backward.runs_back(self._source, backward.backward(self._flow, "identical", cuts), cuts)
+        known = backward.runs_back(self._topology, self._source, backward.backward(self._flow, "identical", cuts), cuts)
         found = {}
         for cut in cuts:
             for number, (source, target) in enumerate(cut.ends):
@@ -145,7 +145,7 @@ class Crossed:
         """
         if not cuts:
             return []
-        known = backward.runs_back(self._source, backward.backward(self._flow, "identical", cuts), cuts)
+        known = backward.runs_back(self._topology, self._source, backward.backward(self._flow, "identical", cuts), cuts)
         here = Meanwhile.bounds(self._source, ((cut.topic, cut) for cut in cuts))
         starts = Meanwhile.bounds(self._target, ((cut.remote, cut) for cut in cuts))
         pairs = []

@@ -38,7 +38,7 @@ def crossings(topology: str, flow: Flow, target: Groups) -> list[Crossing]:
         Unreachable: AB310, the target does not answer.
         EnvironmentFault: AB311 or AB313, reading is refused; AB630, a partition of a copy has no leader.
     """
-    copies = copies_of(Ownership(target.cluster).read().values(), topology, flow)
+    copies = copies_of(Ownership(target.cluster, topology).read().values(), topology, flow)
     # Behind the records of ownership: a copy may have been made, or have grown, since anybody looked.
     target.refresh()
     logs = {(one.name, number): one for one in copies.values() for number in range(target.partitions.get(one.name, 0))}
@@ -48,7 +48,7 @@ def crossings(topology: str, flow: Flow, target: Groups) -> list[Crossing]:
     ids = target.ids({name for name, _ in logs})
     known = {
         log: record
-        for log, record in remembered(target.cluster, flow.name, logs).items()
+        for log, record in remembered(target.cluster, topology, flow.name, logs).items()
         if not differ(record.target_id, ids.get(log[0]))
     }
     committed: dict[Log, Committed] = {}
@@ -179,14 +179,14 @@ def before(one: Carried, known: Iterable[Cut]) -> Carried:
     return replace(one, to_offset=min(one.to_offset, cut.ends[one.partition][1]))
 
 
-def remembered(cluster: Cluster, flow: str, logs: Iterable[Log]) -> dict[Log, CopyRecord]:
+def remembered(cluster: Cluster, topology: str, flow: str, logs: Iterable[Log]) -> dict[Log, CopyRecord]:
     """Return what is remembered of logs of a cluster as copies of a flow, as far as anything is.
 
     Raises:
         Unreachable: AB310, the cluster does not answer.
         EnvironmentFault: AB311, reading is refused.
     """
-    copies = Copies(cluster)
+    copies = Copies(cluster, topology)
     try:
         copies.refresh()
         records = {log: copies.get(flow, *log) for log in logs}

@@ -19,7 +19,8 @@ from reconciler.model.runs import CopyRecord, Handed, Run, Runs
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, Loop, Wire, error_name
 from reconciler.state.copies import Copies
 from reconciler.state.faults import refused, unreachable
-from reconciler.state.journal import COPIES, Journal
+from reconciler.state.home import Place
+from reconciler.state.journal import Journal
 
 _SECONDS = 10.0
 # Kafka's error code, https://kafka.apache.org/protocol#protocol_error_codes
@@ -125,11 +126,12 @@ def _fault(cluster: Cluster, log: Log, code: int) -> EnvironmentFault:
     return EnvironmentFault(Problem("AB630", where, f"the cluster answers {error_name(code)}", remedy))
 
 
-def hand_over(target: Cluster, flow: str, bequests: Mapping[Log, Bequest]) -> None:
+def hand_over(target: Cluster, topology: str, flow: str, bequests: Mapping[Log, Bequest]) -> None:
     """Remember that logs at a target are a flow's from now on, and wait until that is stored.
 
     Args:
         target: where they are.
+        topology: name of the topology.
         flow: name of the flow that is to write to them.
         bequests: by remote partition.
 
@@ -137,8 +139,8 @@ def hand_over(target: Cluster, flow: str, bequests: Mapping[Log, Bequest]) -> No
         Unreachable: AB310, the cluster does not answer.
         EnvironmentFault: AB311, it does not take it.
     """
-    Journal(target, COPIES).ensure()
-    copies = Copies(target)
+    Journal(target, Place(topology, "copies")).ensure()
+    copies = Copies(target, topology)
     try:
         copies.refresh()
         for log, one in sorted(bequests.items()):

@@ -214,7 +214,7 @@ class Leaving:
 
     def _looked(self) -> str:
         """Say when groups were last looked at."""
-        looks = LastLooks(self._target.cluster)
+        looks = LastLooks(self._target.cluster, self._topology.name)
         try:
             last = looks.current().get(self._flow.name)
         finally:

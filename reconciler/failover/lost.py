@@ -46,12 +46,15 @@ class Lowered(NamedTuple):
     parted: frozenset[str]
 
 
-def lowered(flow: Flow, source: Groups, target: Groups, cuts: Mapping[str, Cut], wanted: Collection[str]) -> Lowered:
+def lowered(
+    topology: str, flow: Flow, source: Groups, target: Groups, cuts: Mapping[str, Cut], wanted: Collection[str]
+) -> Lowered:
     """Return cuts as far as originals still have what was copied.
 
     Looked at are the topics to whose copies something came, before anything is copied back: of others the flow says it.
 
     Args:
+        topology: name of the topology.
         flow: the flow that is failed over.
         source: the side that everybody returns to.
         target: the other one.
@@ -69,7 +72,7 @@ def lowered(flow: Flow, source: Groups, target: Groups, cuts: Mapping[str, Cut],
         if cut.topic in wanted or any(there[cut.remote, number].end > end for number, (_, end) in enumerate(cut.ends))
     ]
     same = [cut for cut in looked_at if cut.mode != TRANSLATED]
-    ends = _of_the_same(flow, source, target, same) | _of_others(flow, source, target, looked_at)
+    ends = _of_the_same(topology, flow, source, target, same) | _of_others(topology, flow, source, target, looked_at)
     found, notices, parted = dict(cuts), [], set()
     for cut in looked_at:
         for number, (before, _) in enumerate(cut.ends):
@@ -89,14 +92,14 @@ def lowered(flow: Flow, source: Groups, target: Groups, cuts: Mapping[str, Cut],
 
 
 def _of_the_same(
-    flow: Flow, source: Groups, target: Groups, cuts: Collection[Cut]
+    topology: str, flow: Flow, source: Groups, target: Groups, cuts: Collection[Cut]
 ) -> dict[Log, tuple[int, int | None]]:
     """Return up to where originals and copies with the same offsets are alike, on both sides, where not to the cut."""
     if not cuts:
         return {}
     here = Meanwhile.bounds(source, ((cut.topic, cut) for cut in cuts))
     there = Meanwhile.bounds(target, ((cut.remote, cut) for cut in cuts))
-    known = remembered(target.cluster, flow.name, there)
+    known = remembered(target.cluster, topology, flow.name, there)
     found: dict[Log, tuple[int, int | None]] = {}
     with Alike(source.cluster, target.cluster) as alike:
         for cut in cuts:
@@ -116,7 +119,9 @@ def _of_the_same(
     return found
 
 
-def _of_others(flow: Flow, source: Groups, target: Groups, cuts: Collection[Cut]) -> dict[Log, tuple[int, int | None]]:
+def _of_others(
+    topology: str, flow: Flow, source: Groups, target: Groups, cuts: Collection[Cut]
+) -> dict[Log, tuple[int, int | None]]:
     """Return up to where originals have what copies with offsets of their own have, on both sides, where not all."""
     reads = {
         (cut.topic, number): ReadUpto(before, epoch, None, None)
@@ -128,7 +133,7 @@ def _of_others(flow: Flow, source: Groups, target: Groups, cuts: Collection[Cut]
     if not lost:
         return {}
     # The source has other records there by now: nothing is told by reading them.
-    with Translator(None, target.cluster, flow) as translator:
+    with Translator(None, target.cluster, flow, topology) as translator:
         translator.refresh(lost.keys())
         return {log: (end, translator.downstream(*log, end).offset) for log, end in lost.items()}
 

@@ -148,17 +148,18 @@ class Meanwhile:
         before = [Part(*log, ends[log].start, begin) for log, begin in begins.items() if ends[log].start < begin]
         return {part: count for part, count in counted(self._source.cluster, [*before, *behind]).items() if count}
 
-    def uncrossed(self, clusters: told.Clusters, flow: Flow, cuts: Collection[Cut]) -> list[Problem]:
+    def uncrossed(self, topology: str, clusters: told.Clusters, flow: Flow, cuts: Collection[Cut]) -> list[Problem]:
         """Return the originals that hold more behind their cuts than came back to them.
 
         Args:
+            topology: name of the topology.
             clusters: of the flow that copies back.
             flow: that flow.
             cuts: of copies with offsets of their own, which are back.
         """
         here = self.bounds(self._source, ((cut.topic, cut) for cut in cuts))
         there = self.bounds(self._target, ((cut.remote, cut) for cut in cuts))
-        pairs = list(told.came_back(clusters, flow, cuts, there, here))
+        pairs = list(told.came_back(topology, clusters, flow, cuts, there, here))
         came_counts = counted(self._target.cluster, [old for old, _ in pairs])
         counts = counted(self._source.cluster, [new for _, new in pairs])
         return [

@@ -1,6 +1,6 @@
 """A topic made anew: deleted, and made again as it was, without its records.
 
-What it was is on record in the journal `anabranch-owned.internal` of its cluster from before it is deleted until it is
+What it was is on record in the topology's journal of ownership at its cluster from before it is deleted until it is
 there again: killed at any moment, the next call finishes.
 """
 
@@ -12,7 +12,8 @@ from reconciler.failover.topics import Shape, Topics
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.selection import is_internal
-from reconciler.state.journal import OWNED, Journal, Value
+from reconciler.state.home import Place
+from reconciler.state.journal import Journal, Value
 
 _KIND = "rebuild"
 _PAUSE_SECONDS = 0.1
@@ -42,7 +43,7 @@ def made_anew(cluster: Cluster, topology: str, topic: str, seconds: float = 60.0
     if is_internal(topic):
         raise EnvironmentFault(Problem("AB728", where, "is internal, and is never made anew", "name another topic"))
     topics = Topics(cluster, seconds)
-    journal = Journal(cluster, OWNED)
+    journal = Journal(cluster, Place(topology, "owned"))
     key = f"{_KIND}/{topology}/{topic}"
     there = topics.look(topic)
     record = journal.read().get(key)

@@ -5,7 +5,7 @@ Each step may be done again: whoever died in the middle runs the command once mo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from shlex import quote
 
@@ -25,6 +25,7 @@ from reconciler.model.errors import DeclaredInputError, Problem, Refused
 from reconciler.model.failover import Carried, Cut, FailbackPlan, FailedOver
 from reconciler.model.flow import Flow
 from reconciler.model.names import lease_group
+from reconciler.model.runs import Runs
 from reconciler.model.spec import FlowSpec
 from reconciler.model.topology import Topology
 from reconciler.replicator.note import Note
@@ -68,7 +69,7 @@ class Coming:
         self._source = Groups(topology.clusters[flow.source])
         self._target = Groups(topology.clusters[flow.target])
         self._meanwhile = Meanwhile(self._source, self._target, wishes.rebuild, wishes.leave_out)
-        self._sameness = Sameness(flow, self._source, self._target)
+        self._sameness = Sameness(topology.name, flow, self._source, self._target)
         self._crossed = Crossed(topology.name, flow, self._source, self._target)
         self._failovers = Failovers(self._target.cluster, topology.name)
 
@@ -110,7 +111,7 @@ class Coming:
             # Nobody was moved, and nobody may write to the copies: it is called off.
             return replace(plan, notices=())
         dropped = by_topic(self.dropped(plan))
-        ours = Ownership(self._target.cluster).read()
+        ours = Ownership(self._target.cluster, self._topology.name).read()
         return replace(
             plan,
             topics=tuple(replace(one, dropped=dropped.get(one.topic, 0)) for one in plan.topics),
@@ -126,7 +127,7 @@ class Coming:
         there, left_out = self._meanwhile.cuts(state.cuts)
         cuts, others, notes = self._sameness.checked(there)
         same = {topic: cut for topic, cut in cuts.items() if topic not in others}
-        whole = lowered(self._flow, self._source, self._target, same, self._wishes.rebuild)
+        whole = lowered(self._topology.name, self._flow, self._source, self._target, same, self._wishes.rebuild)
         cuts, mixed = self._crossed.checked(cuts | whole.cuts)
         topics = tuple(self._meanwhile.topics(cuts, whole.parted | others))
         notice = f"stop who writes and reads at {self._flow.target} first: what they do later is not taken along"
@@ -165,7 +166,7 @@ class Coming:
             return {}
         starts = self._meanwhile.bounds(self._target, ((cut.remote, cut) for cut in there))
         clusters = self._source.cluster, self._target.cluster
-        return self._meanwhile.dropped(there, told.begins(clusters, self._flow, there, starts))
+        return self._meanwhile.dropped(there, told.begins(self._topology.name, clusters, self._flow, there, starts))
 
     # --- copying back ------------------------------------------------------------------------------------------------
 
@@ -266,11 +267,11 @@ class Coming:
         there = stands(self._target.cluster, _logs_of_copies(plan.cuts.values()))
         if left := self._crossed.left_at(plan, here, there):
             return left
-        owned = Ownership(self._target.cluster).read()
+        owned = Ownership(self._target.cluster, self._topology.name).read()
         bequests: dict[Log, Bequest] = {}
         positions = self._expired(plan)
         same = by_way(plan, [one for one in plan.topics if one.is_copied]).get("identical", [])
-        runs = backward.runs_back(self._source, backward.backward(self._flow, "identical", same), same) if same else {}
+        runs = self._runs_back(same) if same else {}
         for one in plan.topics:
             cut, record = plan.cuts[one.topic], owned[one.remote]
             if one.is_rebuilt and self._flow.offsets != TRANSLATED:
@@ -287,10 +288,14 @@ class Coming:
                     positions[log] = stand.end, Note(stand.topic_id, there[log].topic_id, epoch=epoch)
             if one.is_rebuilt:
                 anew = kafka_id(here[cut.topic, 0].topic_id) or record.source_topic_id
-                Ownership(self._target.cluster).write([replace(record, source_topic_id=anew)])
-        hand_over(self._target.cluster, self._flow.name, bequests)
+                Ownership(self._target.cluster, self._topology.name).write([replace(record, source_topic_id=anew)])
+        hand_over(self._target.cluster, self._topology.name, self._flow.name, bequests)
         backward.commit(self._target, lease_group(self._topology.name, self._flow.name), positions)
         return []
+
+    def _runs_back(self, cuts: Sequence[Cut]) -> dict[Log, Runs]:
+        back = backward.backward(self._flow, "identical", cuts)
+        return backward.runs_back(self._topology.name, self._source, back, cuts)
 
     def _expired(self, plan: FailbackPlan) -> dict[Log, tuple[int, Note]]:
         """Return the positions that stood in the flow's group when its copies were cut, and are not there any more.
@@ -316,7 +321,9 @@ class Coming:
         if not (cuts := by_way(plan, copied).get("translated", [])):
             return []
         clusters = self._target.cluster, self._source.cluster
-        return self._meanwhile.uncrossed(clusters, backward.backward(self._flow, "translated", cuts), cuts)
+        return self._meanwhile.uncrossed(
+            self._topology.name, clusters, backward.backward(self._flow, "translated", cuts), cuts
+        )
 
     # --- groups ------------------------------------------------------------------------------------------------------
 

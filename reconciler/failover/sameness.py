@@ -20,12 +20,14 @@ class Sameness:
     """Looks at the ids of the topics of one flow.
 
     Args:
+        topology: name of the topology.
         flow: the one that is failed over.
         source: the side that everybody returns to.
         target: the other one.
     """
 
-    def __init__(self, flow: Flow, source: Groups, target: Groups) -> None:
+    def __init__(self, topology: str, flow: Flow, source: Groups, target: Groups) -> None:
+        self._topology = topology
         self._flow = flow
         self._source = source
         self._target = target
@@ -64,7 +66,7 @@ class Sameness:
         """Return the ids of the topics that were copied and of those that hold the copies, as far as they are known."""
         if not cuts:
             return {}
-        copies = Copies(self._target.cluster)
+        copies = Copies(self._target.cluster, self._topology)
         try:
             copies.refresh()
             records = {

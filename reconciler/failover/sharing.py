@@ -25,7 +25,7 @@ def shared_copies(topology: Topology, flow: Flow, target: Groups) -> list[Proble
     others = {one.name for one in topology.flows if one.target == flow.target} - {flow.name}
     if not others:
         return []
-    copies = Copies(target.cluster)
+    copies = Copies(target.cluster, topology.name)
     try:
         copies.refresh()
         mine = [log for log, names in copies.flows().items() if flow.name in names]

@@ -16,10 +16,13 @@ Clusters = tuple[Cluster, Cluster]
 """A flow's source and its target."""
 
 
-def begins(clusters: Clusters, flow: Flow, cuts: Collection[Cut], starts: Mapping[Log, Bounds]) -> dict[Log, int]:
+def begins(
+    topology: str, clusters: Clusters, flow: Flow, cuts: Collection[Cut], starts: Mapping[Log, Bounds]
+) -> dict[Log, int]:
     """Return from which offset of an original on its copy has its records.
 
     Args:
+        topology: name of the topology.
         clusters: of the flow.
         flow: the one that is failed over.
         cuts: of its copies.
@@ -29,7 +32,7 @@ def begins(clusters: Clusters, flow: Flow, cuts: Collection[Cut], starts: Mappin
         AnabranchError: a cluster does not answer, or something there is refused.
     """
     found: dict[Log, int] = {}
-    with Translator(*clusters, flow) as translator:
+    with Translator(*clusters, flow, topology) as translator:
         translator.refresh({(cut.topic, number) for cut in cuts for number in range(len(cut.ends))})
         for cut in cuts:
             for number, (source, _) in enumerate(cut.ends):
@@ -47,11 +50,17 @@ def _begin(told: Translated, copied: int) -> int:
 
 
 def came_back(
-    clusters: Clusters, flow: Flow, cuts: Collection[Cut], there: Mapping[Log, Bounds], here: Mapping[Log, Bounds]
+    topology: str,
+    clusters: Clusters,
+    flow: Flow,
+    cuts: Collection[Cut],
+    there: Mapping[Log, Bounds],
+    here: Mapping[Log, Bounds],
 ) -> Iterator[tuple[Part, Part]]:
     """Yield what of each partition of a copy came back, and where it stands now, as far as neither side deleted it.
 
     Args:
+        topology: name of the topology.
         clusters: of the flow that copies back.
         flow: that flow.
         cuts: of the copies.
@@ -77,7 +86,7 @@ def came_back(
     yield from (pair for pair in parts if pair not in deleted)
     if not deleted:
         return
-    with Translator(*clusters, flow) as translator:
+    with Translator(*clusters, flow, topology) as translator:
         translator.refresh({(came.topic, came.partition) for came, _ in deleted})
         for came, now in deleted:
             first, begin = there[came.topic, came.partition].start, here[now.topic, now.partition].start

@@ -21,6 +21,8 @@ _FORM = 1
 _KEPT = 50
 DESTROYED = "destroyed"
 """Put in force instead of a digest where everything was destroyed: nobody's declaration is this one."""
+MOVED = "moved"
+"""Put in force in the shared journals of a target when those of a topology were moved to topics of its own."""
 
 
 def digest_into(topology: Topology, target: str) -> str:
@@ -100,6 +102,8 @@ class InForce:
         when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.since))
         if self.digest == DESTROYED:
             return f"nothing is in force: the copies were destroyed on {when} by {self.by}"
+        if self.digest == MOVED:
+            return f"nothing is in force here: the journals were moved to topics of their own on {when} by {self.by}"
         return f"digest {self.digest} is in force since {when}, applied by {self.by}"
 
 

@@ -114,6 +114,8 @@ class ObservedCluster:
         failed_over: which flows of the topology are on record there as failed over, by name; of targets only.
         access: what we may do there.
         acls: who may do what with its topics, where flows follow ACLs.
+        journals: names of the topics that hold the topology's state there, whether they exist or not, that of
+            ownership first; of targets only.
     """
 
     alias: str
@@ -129,6 +131,7 @@ class ObservedCluster:
     acls: ObservedBindings = field(default_factory=ObservedBindings)
     aliases: frozenset[str] = frozenset()
     failed_over: Mapping[str, FailedOver] = field(default_factory=dict)
+    journals: tuple[str, ...] = ()
 
     @classmethod
     def away(cls, alias: str) -> ObservedCluster:
@@ -180,6 +183,7 @@ class ObservedCluster:
             acls=ObservedBindings.from_json(data["acls"]),
             aliases=frozenset(data["aliases"]),
             failed_over={name: _failed_over(one) for name, one in data["failed_over"].items()},
+            journals=tuple(data["journals"]),
         )
 
 

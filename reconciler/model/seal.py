@@ -30,11 +30,13 @@ class Seal:
     """The seal of one flow in one run.
 
     Attributes:
+        topology: name of the flow's topology.
         run: the run.
         flow: name of the flow.
         key: as `new_key` returns it; without one nothing can be sealed, and nothing bears the seal.
     """
 
+    topology: str
     run: str
     flow: str
     key: str = field(repr=False)

@@ -40,6 +40,8 @@ class FlowSpec:
         digest: of the declaration for this target.
         key: what the run's messages to its tasks are sealed with. It is no part of the JSON: what shows or logs that
             must not hold it.
+        home: where the topology's journals are at the target, `own` or `shared`, as the driver has decided; empty where
+            each process looks.
     """
 
     topology: str
@@ -50,19 +52,22 @@ class FlowSpec:
     aliases: tuple[str, ...]
     round_seconds: float = DEFAULT_ROUND
     digest: str = ""
+    home: str = ""
     key: str = field(default_factory=new_key, repr=False, compare=False)
 
     @property
     def seal(self) -> Seal:
         """The seal on what this flow's tasks are told in this run."""
-        return Seal(self.run, self.flow.name, self.key)
+        return Seal(self.topology, self.run, self.flow.name, self.key)
 
     @classmethod
-    def compile(cls, topology: Topology, flow: Flow, run: str, round_seconds: float = DEFAULT_ROUND) -> FlowSpec:
+    def compile(
+        cls, topology: Topology, flow: Flow, run: str, round_seconds: float = DEFAULT_ROUND, home: str = ""
+    ) -> FlowSpec:
         """Return the specification of `flow` in `topology`."""
         source, target = topology.clusters[flow.source], topology.clusters[flow.target]
         digest = digest_into(topology, flow.target)
-        return cls(topology.name, run, flow, source, target, topology.aliases, round_seconds, digest)
+        return cls(topology.name, run, flow, source, target, topology.aliases, round_seconds, digest, home)
 
     def to_json(self) -> str:
         """Return the specification as JSON text, without its key; `from_json` is its inverse."""

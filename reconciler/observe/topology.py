@@ -32,11 +32,10 @@ from reconciler.model.observed import (
 from reconciler.model.topology import Topology
 from reconciler.observe.access import observe_access
 from reconciler.observe.connection import Configs, Connection, operations_of
-from reconciler.state import faults
+from reconciler.state import faults, home
 from reconciler.state.declarations import Declarations
 from reconciler.state.failovers import failed_over
-from reconciler.state.journal import OWNED
-from reconciler.state.ownership import INTERNAL_TOPICS, Ownership, Records
+from reconciler.state.ownership import Ownership, Records
 
 Answer = TypeVar("Answer")
 
@@ -69,8 +68,8 @@ def observe(
         ours = {name for name, record in owned.topics.items() if record.topology == topology.name} & names[alias]
         seen = _observe_cluster(clusters[alias], connections[alias], touched[alias] | ours, owned)
         seen = replace(seen, failed_over=failed_over(topology.name, owned.others))
-        if alias in targets and OWNED.name in seen.names:
-            seen = _with_in_force(seen, clusters[alias], topology.name)
+        if alias in targets:
+            seen = _with_journals(seen, clusters[alias], topology.name)
         is_granted = alias in targets and (clusters[alias].replicator or seen.acls.owned_by(topology.name))
         if is_granted or any(flow.acls and alias in (flow.source, flow.target) for flow in flows):
             seen = _with_bindings(seen, connections[alias])
@@ -148,8 +147,7 @@ def observe_owned(
         ours = {name for name, record in owned.topics.items() if record.topology == topology.name}
         seen = _observe_cluster(cluster, connection, ours, owned)
         seen = replace(seen, failed_over=failed_over(topology.name, owned.others))
-        if OWNED.name in seen.names:
-            seen = _with_in_force(seen, cluster, topology.name)
+        seen = _with_journals(seen, cluster, topology.name)
         records = seen.acls.owned_by(topology.name)
         follows = any(flow.acls for flow in topology.flows_into((alias,)))
         if not (records or follows or cluster.replicator):
@@ -239,13 +237,17 @@ def _observe_cluster(cluster: Cluster, connection: Connection, touched: set[str]
 
 def _owned(topology: Topology, cluster: Cluster, connection: Connection) -> Records:
     """Return the ownership records, and make sure first that they are not hidden: without them all seems foreign."""
-    needed = tuple(INTERNAL_TOPICS) if topology.flows_into((cluster.alias,)) else (OWNED.name,)
-    visible = connection.describe_topics(needed)
-    return Ownership(cluster).read_all() if OWNED.name in visible else Records({}, ())
+    names = connection.metadata.topics
+    journals = home.seen(cluster, topology.name, names).names
+    connection.describe_topics(journals if topology.flows_into((cluster.alias,)) else journals[:1])
+    return Ownership(cluster, topology.name).read_everywhere(names)
 
 
-def _with_in_force(seen: ObservedCluster, cluster: Cluster, topology: str) -> ObservedCluster:
-    """Add what is in force on a cluster, and under which other aliases something is."""
+def _with_journals(seen: ObservedCluster, cluster: Cluster, topology: str) -> ObservedCluster:
+    """Add where the topology's state is, what is in force on a cluster, and under which other aliases something is."""
+    seen = replace(seen, journals=home.journals(cluster, topology).names)
+    if seen.journals[0] not in seen.names:
+        return seen
     declarations = Declarations(cluster, topology)
     try:
         others = {alias: one.in_force for alias, one in declarations.others().items()}

@@ -14,14 +14,13 @@ from reconciler.model.acl import CLUSTER_NAME, COPYING, Acl, Pattern, Purpose, R
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import Flow
 from reconciler.model.names import (
-    CONTROL_TOPIC,
-    COPIES_TOPIC,
-    OWNED_TOPIC,
-    PROBE_NAMES,
-    SCRATCH_TOPIC,
-    STATUS_TOPIC,
+    SHARED_NAMES,
+    SHARED_PROBE_NAMES,
+    StateNames,
     checkpoints_topic,
     lease_group,
+    probe_prefix,
+    state_names,
     syncs_topic,
     transactional_prefix,
     turn_group,
@@ -40,11 +39,9 @@ _CLUSTER = Pattern(CLUSTER_NAME)
 _FOLLOWING: tuple[Collection[Purpose], bool] = (["apply"], True)
 _LOOK = "seeing before a copy begins whether its remote topic is ours"
 _LOOKED = "when groups were last looked at, between waves and in `status`"
-_JOURNALS = {
-    STATUS_TOPIC: "what `status` shows",
-    CONTROL_TOPIC: "commands such as `pause`, and which task has which partition",
-    COPIES_TOPIC: "what is remembered of copies: topic ids, shifted runs",
-}
+_STATUS = "what `status` shows, and when groups were last looked at"
+_CONTROL = "commands such as `pause`, and which task has which partition"
+_COPIES = "what is remembered of copies: topic ids, shifted runs; what the target can"
 
 
 @dataclass(frozen=True)
@@ -59,12 +56,18 @@ class _Need:
     is_optional: bool = False
 
 
-def needed_acls(topology: Topology, flows: Collection[Flow]) -> tuple[Acl, ...]:
-    """Return the ACLs that `flows` of `topology` need, by cluster in the order of declaration, each once."""
+def needed_acls(topology: Topology, flows: Collection[Flow], shared: Collection[str] = ()) -> tuple[Acl, ...]:
+    """Return the ACLs that `flows` of `topology` need, by cluster in the order of declaration, each once.
+
+    Args:
+        topology: what is declared.
+        flows: of it.
+        shared: targets whose journals are still those that all topologies share, and must be there.
+    """
     found = [
         Acl(alias, purpose, need.kind, need.pattern, operation, need.is_optional, need.why, (flow.name,))
         for flow in flows
-        for alias, need in _needs(topology, flow)
+        for alias, need in _needs(topology, flow, flow.target in shared)
         for purpose in need.purposes
         for operation in need.operations
     ]
@@ -108,18 +111,20 @@ def _about_patterns(flow: Flow) -> Iterator[str]:
         yield f"flow {flow.name}: a policy class may give copies any name, so its target allows all topics"
 
 
-def _needs(topology: Topology, flow: Flow) -> Iterator[tuple[str, _Need]]:
+def _needs(topology: Topology, flow: Flow, is_shared: bool) -> Iterator[tuple[str, _Need]]:
     for need in (*_at_source(flow, topology.aliases), *_verified(originals(flow, topology.aliases), "originals")):
         yield flow.source, need
+    names = SHARED_NAMES if is_shared else state_names(topology.name)
     for need in (
         *_of_copies(flow, topology.aliases),
         *_of_coordinators(topology.name, flow),
-        *_of_journals(),
+        *_of_journals(names),
         *_of_topics_beside(flow),
+        *_of_probe(topology.name, flow, names),
         *_of_groups_at_target(topology.name, flow),
-        *_of_looks(topology, flow),
+        *_of_looks(topology, flow, names),
         *_verified(copies(flow, topology.aliases), "copies"),
-        *_of_verifying(topology.name, flow),
+        *_of_verifying(topology.name, flow, names),
     ):
         yield flow.target, need
 
@@ -150,12 +155,12 @@ def _of_groups_at_target(topology: str, flow: Flow) -> Iterator[_Need]:
             yield _Need("group", pattern, ["READ"], "committing positions for groups", ["replicate"])
 
 
-def _of_looks(topology: Topology, flow: Flow) -> Iterator[_Need]:
+def _of_looks(topology: Topology, flow: Flow, names: StateNames) -> Iterator[_Need]:
     """Yield what is looked at between waves: how flows are, and when groups were last looked at."""
     has_waves = len({topology.wave(one.target) for one in topology.flows if one.enabled}) > 1
     if has_waves:
-        yield _Need("topic", Pattern(STATUS_TOPIC), ["READ"], "how flows are, between waves", ["apply"])
-    if flow.groups.include:
+        yield _Need("topic", Pattern(names.status), ["READ"], "how flows are, between waves", ["apply"])
+    if flow.groups.include and names == SHARED_NAMES:
         yield _Need("topic", Pattern(HEARTBEATS), ["READ"], _LOOKED, ["apply"], is_optional=not has_waves)
 
 
@@ -200,13 +205,13 @@ def _of_coordinators(topology: str, flow: Flow) -> Iterator[_Need]:
         yield _Need("cluster", _CLUSTER, ["ALTER"], why, ["replicate"], is_optional=True)
 
 
-def _of_journals() -> Iterator[_Need]:
-    for name, why in _JOURNALS.items():
+def _of_journals(names: StateNames) -> Iterator[_Need]:
+    for name, why in ((names.status, _STATUS), (names.control, _CONTROL), (names.copies, _COPIES)):
         yield _Need("topic", Pattern(name), ["READ", "WRITE"], why, ["replicate"])
         yield _Need("topic", Pattern(name), ["CREATE", "DESCRIBE"], why, ["apply"])
     why = "which remote topics are ours"
-    yield _Need("topic", Pattern(OWNED_TOPIC), ["READ"], why)
-    yield _Need("topic", Pattern(OWNED_TOPIC), ["CREATE", "WRITE"], why, ["apply"])
+    yield _Need("topic", Pattern(names.owned), ["READ"], why)
+    yield _Need("topic", Pattern(names.owned), ["CREATE", "WRITE"], why, ["apply"])
 
 
 def _of_topics_beside(flow: Flow) -> Iterator[_Need]:
@@ -222,14 +227,20 @@ def _of_topics_beside(flow: Flow) -> Iterator[_Need]:
             yield _Need("topic", syncs, ["READ"], why, ["replicate"], is_optional=True)
         why = "keeping what an older release has made from being compacted at once"
         yield _Need("topic", syncs, ["DESCRIBE_CONFIGS", "ALTER_CONFIGS"], why, ["replicate"], is_optional=True)
-    if not flow.repeats:
-        why = "trying once what the target can"
-        ids = Pattern(transactional_prefix(*PROBE_NAMES), prefixed=True)
-        scratch = Pattern(SCRATCH_TOPIC)
-        yield _Need("topic", scratch, ["CREATE", "READ", "WRITE"], why, ["replicate"], is_optional=True)
-        yield _Need("transactional-id", ids, ["WRITE"], why, ["replicate"], is_optional=True)
+
+
+def _of_probe(topology: str, flow: Flow, names: StateNames) -> Iterator[_Need]:
+    if flow.repeats:
+        return
+    why = "trying once what the target can"
+    is_shared = names == SHARED_NAMES
+    prefix = transactional_prefix(*SHARED_PROBE_NAMES) if is_shared else probe_prefix(topology)
+    ids, scratch = Pattern(prefix, prefixed=True), Pattern(names.scratch)
+    yield _Need("topic", scratch, ["CREATE", "READ", "WRITE"], why, ["replicate"], is_optional=True)
+    yield _Need("transactional-id", ids, ["WRITE"], why, ["replicate"], is_optional=True)
+    if is_shared:
         why = "remembering what the target can"
-        yield _Need("topic", Pattern(OWNED_TOPIC), ["WRITE"], why, ["replicate"], is_optional=True)
+        yield _Need("topic", Pattern(names.owned), ["WRITE"], why, ["replicate"], is_optional=True)
 
 
 def _verified(patterns: Collection[Pattern], why: str) -> Iterator[_Need]:
@@ -239,10 +250,10 @@ def _verified(patterns: Collection[Pattern], why: str) -> Iterator[_Need]:
         yield _Need("topic", pattern, ["DESCRIBE_CONFIGS"], "what compaction may have taken", ["verify"], True)
 
 
-def _of_verifying(topology: str, flow: Flow) -> Iterator[_Need]:
+def _of_verifying(topology: str, flow: Flow, names: StateNames) -> Iterator[_Need]:
     """Yield what explains at the target how copies stand to their originals."""
-    yield _Need("topic", Pattern(OWNED_TOPIC), ["READ"], "which offsets copies have", ["verify"])
-    yield _Need("topic", Pattern(COPIES_TOPIC), ["READ"], "shifted runs, and records put aside", ["verify"])
+    yield _Need("topic", Pattern(names.owned), ["READ"], "which offsets copies have", ["verify"])
+    yield _Need("topic", Pattern(names.copies), ["READ"], "shifted runs, and records put aside", ["verify"])
     if _may_be_translated(flow):
         group, why = Pattern(lease_group(topology, flow.name)), "up to where copies must reach"
         yield _Need("group", group, ["DESCRIBE"], why, ["verify"], is_optional=True)

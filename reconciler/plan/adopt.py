@@ -25,6 +25,7 @@ from reconciler.model.steps import (
     Step,
 )
 from reconciler.model.topology import Topology
+from reconciler.plan.build import lacking
 from reconciler.plan.desired import desired_of
 from reconciler.plan.differences import config_changes
 from reconciler.plan.failed_over import resolved, running
@@ -74,7 +75,6 @@ def adopt_plan(
     topology: Topology,
     observed: Observed,
     targets: Collection[str],
-    internal_topics: Collection[str],
     only: Collection[str] = (),
 ) -> Plan:
     """Return the plan that takes over the topics that stand where copies would.
@@ -83,7 +83,6 @@ def adopt_plan(
         topology: what is declared.
         observed: the targets and the sources of the flows into them.
         targets: aliases of the target clusters to plan for.
-        internal_topics: names of the topics that our state needs on each target.
         only: names of remote topics; empty means all.
 
     Raises:
@@ -113,7 +112,7 @@ def adopt_plan(
             ClusterPlan(
                 alias=alias,
                 datacenter=topology.clusters[alias].datacenter,
-                steps=tuple(_steps(topics, observed[alias], internal_topics)),
+                steps=tuple(_steps(topics, observed[alias])),
                 not_started=tuple(not_started([choice for one in here for choice in one.begun])),
                 left_alone=tuple(_no_need(only, here, observed[alias])),
                 warnings=tuple(_told(one, topics) for one in here),
@@ -164,9 +163,9 @@ def _against(topology: Topology, found: _Found, target: ObservedCluster) -> Iter
             yield Problem("AB425", where, message, remedy)
 
 
-def _steps(topics: Sequence[DesiredTopic], target: ObservedCluster, internal: Collection[str]) -> Iterator[Step]:
+def _steps(topics: Sequence[DesiredTopic], target: ObservedCluster) -> Iterator[Step]:
     if topics:
-        yield from (CreateInternalTopic(target.alias, name) for name in internal if name not in target.names)
+        yield from (CreateInternalTopic(target.alias, name) for name in lacking(target))
     found = target.topics
     for topic in topics:
         if topic.partitions > found[topic.name].partitions:

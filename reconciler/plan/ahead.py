@@ -27,26 +27,23 @@ from reconciler.plan.build import build_plan
 from reconciler.plan.offsets import Observed
 
 
-def build_plan_ahead(
-    topology: Topology, observed: Observed, targets: Collection[str], internal_topics: Collection[str]
-) -> Plan:
+def build_plan_ahead(topology: Topology, observed: Observed, targets: Collection[str]) -> Plan:
     """Return the plan after which there is nothing more to do, as far as the clusters are observed.
 
     Args:
         topology: what is declared.
         observed: the targets and the sources of the flows into them.
         targets: aliases of the target clusters to plan for.
-        internal_topics: names of the topics that our state needs on each target.
 
     Raises:
         AnabranchError: what `build_plan` raises.
     """
-    plan = build_plan(topology, observed, targets, internal_topics)
+    plan = build_plan(topology, observed, targets)
     if plan.is_empty or not any(flow.source in targets for flow in topology.flows_into(targets)):
         return plan
     # A name says which clusters a topic came through, and none takes it twice.
     for _ in topology.aliases:
-        further = _each(topology, _ahead(observed, plan), observed, targets, internal_topics)
+        further = _each(topology, _ahead(observed, plan), observed, targets)
         if further.steps == plan.steps:
             return further
         plan = further
@@ -58,15 +55,13 @@ def rests_on(observed: Observed, plan: Plan, alias: str) -> dict[str, ObservedCl
     return {**_ahead(observed, plan), alias: observed[alias]}
 
 
-def _each(
-    topology: Topology, ahead: Observed, observed: Observed, targets: Collection[str], internal_topics: Collection[str]
-) -> Plan:
+def _each(topology: Topology, ahead: Observed, observed: Observed, targets: Collection[str]) -> Plan:
     """Plan for each target as it is, with the others as they will be."""
     plans, errors = [], []
     for alias in topology.aliases:
         if alias in targets:
             try:
-                plans.append(build_plan(topology, {**ahead, alias: observed[alias]}, (alias,), internal_topics))
+                plans.append(build_plan(topology, {**ahead, alias: observed[alias]}, (alias,)))
             except AnabranchError as error:
                 errors.append(error)
     if errors:

@@ -11,7 +11,6 @@ from dataclasses import replace
 from reconciler.model.declaration import Declared, digest_into
 from reconciler.model.desired import DesiredTopic
 from reconciler.model.errors import EnvironmentFault, Refused, together
-from reconciler.model.names import OWNED_TOPIC
 from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.steps import (
     AddPartitions,
@@ -36,16 +35,13 @@ from reconciler.plan.offsets import Choice, Observed, choices
 from reconciler.plan.permissions import impossible_demands, missing_permissions
 
 
-def build_plan(
-    topology: Topology, observed: Observed, targets: Collection[str], internal_topics: Collection[str]
-) -> Plan:
+def build_plan(topology: Topology, observed: Observed, targets: Collection[str]) -> Plan:
     """Return the plan that makes the target clusters what the topology says.
 
     Args:
         topology: what is declared.
         observed: the targets and the sources of the flows into them.
         targets: aliases of the target clusters to plan for.
-        internal_topics: names of the topics that our state needs on each target.
 
     Raises:
         Refused: AB401 to AB409, with every refusal.
@@ -68,7 +64,7 @@ def build_plan(
                 alias=alias,
                 datacenter=topology.clusters[alias].datacenter,
                 steps=(
-                    *(_steps(topics, observed[alias], internal_topics) if flows else ()),
+                    *(_steps(topics, observed[alias]) if flows else ()),
                     *_granted(declared, observed, chosen, alias),
                 ),
                 flows=tuple(
@@ -89,8 +85,8 @@ def build_plan(
 def _granted(topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str) -> Iterator[Step]:
     """Yield the ACLs of a cluster, and before them the journal of what is ours, where only ACLs are ours."""
     steps = acl_steps(topology, observed, chosen, alias)
-    if steps and not topology.flows_into((alias,)) and OWNED_TOPIC not in observed[alias].names:
-        yield CreateInternalTopic(alias, OWNED_TOPIC)
+    if steps and not topology.flows_into((alias,)):
+        yield from (CreateInternalTopic(alias, name) for name in lacking(observed[alias])[:1])
     yield from steps
 
 
@@ -119,10 +115,10 @@ def _raise_problems(
         raise together(errors)
 
 
-def _steps(topics: Collection[DesiredTopic], target: ObservedCluster, internal: Collection[str]) -> Iterator[Step]:
+def _steps(topics: Collection[DesiredTopic], target: ObservedCluster) -> Iterator[Step]:
     """Yield the steps for one cluster in the order in which they must be carried out."""
     # Ownership is recorded before a topic is made, so our own topics come first.
-    yield from (CreateInternalTopic(target.alias, name) for name in internal if name not in target.names)
+    yield from (CreateInternalTopic(target.alias, name) for name in lacking(target))
     yield from (CreateTopic(topic) for topic in topics if topic.name not in target.topics)
     existing = [_no_fewer(topic, target.topics[topic.name]) for topic in topics if topic.name in target.topics]
     for topic, found in existing:
@@ -140,6 +136,11 @@ def _steps(topics: Collection[DesiredTopic], target: ObservedCluster, internal: 
             yield RecordOwnership(topic, found.topic_id, "flow-renamed")
         elif topic.partitions == found.partitions > record.partitions:
             yield RecordOwnership(topic, found.topic_id, "grown")
+
+
+def lacking(target: ObservedCluster) -> list[str]:
+    """Return which topics of our own state a target lacks, that of ownership first."""
+    return [name for name in target.journals if name not in target.names]
 
 
 def _no_fewer(topic: DesiredTopic, found: ObservedTopic) -> tuple[DesiredTopic, ObservedTopic]:

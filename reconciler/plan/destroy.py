@@ -23,7 +23,6 @@ def destroy_plan(
     topology: Topology,
     observed: Observed,
     targets: Collection[str],
-    internal_topics: Collection[str],
     only: Collection[str] = (),
 ) -> Plan:
     """Return the plan that deletes what is ours.
@@ -32,7 +31,6 @@ def destroy_plan(
         topology: what is declared.
         observed: the targets.
         targets: aliases of the target clusters to plan for.
-        internal_topics: names of the topics in which our own state lives.
         only: names of remote topics; empty means all, and then nothing stays in force.
     """
     clusters = []
@@ -51,7 +49,7 @@ def destroy_plan(
                 alias=alias,
                 datacenter=topology.clusters[alias].datacenter,
                 steps=(*steps, *revoked),
-                left_alone=tuple(_left_alone(topology, target, removed, internal_topics, only)),
+                left_alone=tuple(_left_alone(topology, target, removed, only)),
                 warnings=tuple(_made_again(topology, alias, ours) if only else ()),
                 declared=Declared(DESTROYED, target.in_force) if ends else None,
                 # What is rolled out last goes first.
@@ -94,7 +92,6 @@ def _left_alone(
     topology: Topology,
     target: ObservedCluster,
     removed: Collection[str],
-    internal_topics: Collection[str],
     only: Collection[str],
 ) -> Iterator[Notice]:
     """Yield what stays although it might be taken for ours."""
@@ -110,8 +107,8 @@ def _left_alone(
     for name in sorted(target.names - target.owned.keys()):
         if _is_in(name, only) and (only or _looks_like_a_copy(topology, target.alias, name)):
             yield Notice(name, f"no apply of {topology.name} made it")
-    if not only and (internal := sorted(target.names & set(internal_topics))):
-        yield Notice(", ".join(internal), "our own state is never deleted: other topologies may have theirs there")
+    if not only and (internal := sorted(target.names & set(target.journals))):
+        yield Notice(", ".join(internal), "our own state is never deleted: it says what was in force here")
 
 
 def _looks_like_a_copy(topology: Topology, alias: str, name: str) -> bool:

@@ -11,14 +11,21 @@ from dataclasses import replace
 
 from reconciler.model.acl import COPYING, without_surplus
 from reconciler.model.binding import Binding
+from reconciler.model.names import SHARED_NAMES
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.steps import GrantAcl, Notice, RevokeAcl
 from reconciler.model.topology import Topology
 from reconciler.plan.acls import needed_acls
 
 
-def own_bindings(topology: Topology, alias: str) -> dict[Binding, str]:
-    """Return what the replicator is allowed on a cluster, each with the name of the first flow that needs it."""
+def own_bindings(topology: Topology, alias: str, shared: Collection[str] = ()) -> dict[Binding, str]:
+    """Return what the replicator is allowed on a cluster, each with the name of the first flow that needs it.
+
+    Args:
+        topology: what is declared.
+        alias: of the cluster.
+        shared: targets whose journals are still those that all topologies share.
+    """
     replicator = topology.clusters[alias].replicator
     flows = tuple(flow for flow in topology.flows if flow.enabled and alias in (flow.source, flow.target))
     if replicator is None:
@@ -26,7 +33,7 @@ def own_bindings(topology: Topology, alias: str) -> dict[Binding, str]:
     needed = [
         # For whom both purposes are one, what one gives the other need not ask for.
         replace(acl, purpose="replicate", is_optional=False)
-        for acl in needed_acls(topology, flows)
+        for acl in needed_acls(topology, flows, shared)
         if acl.alias == alias
         and acl.purpose in COPYING
         and (replicator.reconcile or acl.purpose == "replicate")
@@ -41,6 +48,9 @@ def own_bindings(topology: Topology, alias: str) -> dict[Binding, str]:
 def own_steps(topology: Topology, target: ObservedCluster) -> Iterator[GrantAcl | RevokeAcl]:
     """Yield what the replicator is granted on a cluster, and what is taken from it, in no order."""
     wanted = own_bindings(topology, target.alias)
+    if SHARED_NAMES.owned in target.journals:
+        # It goes on with these until the journals are moved, and finds them at home from then on.
+        wanted = own_bindings(topology, target.alias, (target.alias,)) | wanted
     owned = {one.binding: one for one in target.acls.owned_by(topology.name) if one.role == "own"}
     known = {flow.name for flow in topology.flows}
     # What stands by somebody's record must be on ours as well, or it goes when they need it no longer.

@@ -50,7 +50,7 @@ class Grants:
         self._topology = topology
         self._client = clients.make(AdminClient, cluster)
         self._patience = cluster.clients.admin.patience(ANSWER_SECONDS)
-        self._ownership = Ownership(cluster)
+        self._ownership = Ownership(cluster, topology)
 
     def change(self, steps: Collection[AclChange]) -> Outcome:
         """Grant and revoke, and tell what became of every step."""

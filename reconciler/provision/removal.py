@@ -63,7 +63,7 @@ class Remover(Admin):
 
     def __init__(self, cluster: Cluster, topology: str, declared: str | None) -> None:
         super().__init__(cluster)
-        self._ownership = Ownership(cluster)
+        self._ownership = Ownership(cluster, topology)
         self._topology = topology
         self._declared = declared
 

@@ -24,8 +24,9 @@ from reconciler.model.steps import (
 from reconciler.model.topology import Topology
 from reconciler.provision.admin import Admin
 from reconciler.state.declarations import Declarations
+from reconciler.state.home import journals
 from reconciler.state.journal import Journal
-from reconciler.state.ownership import INTERNAL_TOPICS, Ownership
+from reconciler.state.ownership import Ownership
 
 Progress = Callable[[Step], None]
 """Called for each step as soon as it is done, from any thread."""
@@ -88,7 +89,7 @@ class Work:
         self._steps = cluster_plan.steps
         self._progress = progress
         self._may_change = may_change
-        self._ownership = Ownership(self.cluster)
+        self._ownership = Ownership(self.cluster, plan.topology)
 
     @property
     def rest(self) -> list[Step]:
@@ -114,7 +115,7 @@ class Work:
         """
         for step in self.of(CreateInternalTopic):
             try:
-                Journal(self.cluster, INTERNAL_TOPICS[step.name]).ensure()
+                Journal(self.cluster, journals(self.cluster, self._plan.topology).named(step.name)).ensure()
             except AnabranchError as error:
                 self.fail([step], error.problems[0])
             else:

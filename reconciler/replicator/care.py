@@ -139,7 +139,7 @@ class Care:
 
     def _post(self, spec: FlowSpec, word: TaskStatus) -> None:
         try:
-            self._writers.setdefault(spec.target, StatusWriter(spec.target, topology=spec.topology)).post(word)
+            self._writers.setdefault(spec.target, StatusWriter(spec.target, spec.topology)).post(word)
         except AnabranchError:
             # It is said again in a second.
             return

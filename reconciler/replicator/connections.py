@@ -37,8 +37,8 @@ class Connections:
         self._source = spec.source
         self._client = f"anabranch-{spec.flow.name}-{task}"
         writes = spec.target.clients.producer
-        self.listener = Listener(spec.target, spec.seal, spec.topology)
-        self.status = StatusWriter(spec.target, spec.digest, spec.topology)
+        self.listener = Listener(spec.target, spec.seal)
+        self.status = StatusWriter(spec.target, spec.topology, spec.digest)
         self.totals = Totals()
         self.since = time.time()
         self.meters = Meters()
@@ -59,7 +59,7 @@ class Connections:
         self.ask_target = self._wire(spec.target, writes, "-ask", self.lease.is_valid)
         self._writing = (self.produce, self.produce_more, self.ask_target)
         self._wires = (beats, joins, self.ask_source, *self._writing)
-        self.memory = Memory(self.loop, Copies(spec.target), spec.flow.name)
+        self.memory = Memory(self.loop, Copies(spec.target, spec.topology), spec.flow.name)
 
     def fetches(self, flow: Flow) -> tuple[Wire, ...]:
         """Return what records of a flow are read over."""

@@ -32,7 +32,8 @@ from reconciler.replicator.refresh import Reconcile, Refresh
 from reconciler.replicator.session import LedgerFiles, Session
 from reconciler.replicator.signals import StopSignals
 from reconciler.state import allowed, control
-from reconciler.state.journal import CONTROL, COPIES, STATUS, Journal
+from reconciler.state.home import journals
+from reconciler.state.journal import Journal
 from reconciler.state.status import StatusReader, forget_old
 
 _TICK = 0.2
@@ -86,11 +87,12 @@ def new_run() -> str:
     return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{socket.gethostname()}-{os.getpid()}"
 
 
-def prepare(target: Cluster, flows: Sequence[Flow], warn: Callable[[str], None]) -> None:
+def prepare(target: Cluster, topology: str, flows: Sequence[Flow], warn: Callable[[str], None]) -> None:
     """Make a target ready for a run: its journals are there, without what is long past, and it can do what is needed.
 
     Args:
         target: the cluster.
+        topology: name of the topology.
         flows: those of the run that write to it.
         warn: told of what may go wrong.
 
@@ -98,14 +100,15 @@ def prepare(target: Cluster, flows: Sequence[Flow], warn: Callable[[str], None])
         AnabranchError: the target does not answer, refuses us, cannot hold identical offsets, or lacks a topic for
             dead letters.
     """
-    journals = (STATUS, CONTROL, COPIES)
-    for journal in journals:
+    ours = journals(target, topology)
+    written = (ours.status, ours.control, ours.copies)
+    for journal in written:
         Journal(target, journal, timeout=5.0).ensure()
-    allowed.check(target, journals)
-    forget_old(target, [flow.name for flow in flows])
-    control.forget_old(target)
+    allowed.check(target, written)
+    forget_old(target, topology, [flow.name for flow in flows])
+    control.forget_old(target, topology)
     dlq.check(target, flows)
-    probe.check(target, flows, warn)
+    probe.check(target, topology, flows, warn)
 
 
 @dataclass(frozen=True)
@@ -142,7 +145,7 @@ class Drive:
         self._wishes = wishes
         self._goals = Goals() if wishes.until_caught_up else None
         self._targets = {spec.target.alias: spec.target for spec in specs}
-        self._run = specs[0].run
+        self._run, self._topology = specs[0].run, specs[0].topology
         self._readers: dict[str, StatusReader] = {}
         self._has_announced = False
         # Other threads speak through this: the watcher hears from the driver's own alone.
@@ -216,7 +219,12 @@ class Drive:
                 errors.append(error)
         for target in self._targets.values():
             try:
-                prepare(target, [spec.flow for spec in self._specs if spec.target == target], self._watcher.warn)
+                prepare(
+                    target,
+                    self._topology,
+                    [spec.flow for spec in self._specs if spec.target == target],
+                    self._watcher.warn,
+                )
             except AnabranchError as error:
                 errors.append(error)
         if errors:
@@ -304,9 +312,9 @@ class Drive:
         """
         statuses: list[TaskStatus] = []
         for alias, target in self._targets.items():
-            reader = self._readers.setdefault(alias, StatusReader(target))
+            reader = self._readers.setdefault(alias, StatusReader(target, self._topology))
             try:
-                said = [one for one in reader.current() if one.is_of(self._specs[0].topology)]
+                said = [one for one in reader.current() if one.is_of(self._topology)]
                 statuses += [one for one in said if one.run == self._run or one.is_live(time.time())]
             except AnabranchError:
                 continue

@@ -19,7 +19,8 @@ from reconciler.model.capabilities import Capabilities, Capability, Finding, Ver
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem
 from reconciler.model.flow import Flow
-from reconciler.replicator.trials import SCRATCH, Trials
+from reconciler.replicator.identity import Identity
+from reconciler.replicator.trials import Scene, Trials
 from reconciler.replicator.wire import (
     ConnectionLost,
     Loop,
@@ -27,6 +28,7 @@ from reconciler.replicator.wire import (
 )
 from reconciler.state import clients, faults
 from reconciler.state.faults import unreachable
+from reconciler.state.home import journals
 from reconciler.state.probes import Probes
 
 # Nobody reads what the trials leave behind.
@@ -38,11 +40,12 @@ _TIMEOUT = 5.0
 _ATTEMPTS = 4
 
 
-def check(target: Cluster, flows: Sequence[Flow], warn: Callable[[str], None]) -> None:
+def check(target: Cluster, topology: str, flows: Sequence[Flow], warn: Callable[[str], None]) -> None:
     """Make sure that `target` can hold identical offsets, as far as its permissions let us see.
 
     Args:
         target: the cluster.
+        topology: name of the topology.
         flows: those that write to it.
         warn: called with what could not be tried.
 
@@ -56,22 +59,23 @@ def check(target: Cluster, flows: Sequence[Flow], warn: Callable[[str], None]) -
         return
     demanding = any(flow.demands_markers for flow in flows)
     try:
-        cluster_id = _scratch_topic(target)
+        ours = journals(target, topology)
+        cluster_id = _scratch_topic(target, ours.scratch)
     except KafkaException as error:
         if not faults.is_refusal(error.args[0]):
             raise unreachable(target, error.args[0].str()) from None
-        warn(f"{target.where}: what the cluster does was not tried, as topic {SCRATCH} may not be made")
+        warn(f"{target.where}: what the cluster does was not tried, as topic {ours.scratch} may not be made")
         return
-    found = _remembered(target, cluster_id)
+    found = _remembered(target, topology, cluster_id)
     if found is None or not found.is_sufficient or not _can_fill(found, demanding):
-        found = probe(target, cluster_id)
+        found = probe(target, Scene(ours.scratch, Identity(*ours.probe)), cluster_id)
         if found.is_sufficient:
-            _remember(target, found, warn)
+            _remember(target, topology, found, warn)
     _judge(target, found, demanding, warn)
 
 
-def probe(target: Cluster, cluster_id: str) -> Capabilities:
-    """Try everything now, on the scratch topic, which must exist.
+def probe(target: Cluster, scene: Scene, cluster_id: str) -> Capabilities:
+    """Try everything now, on the scratch topic of the scene, which must exist.
 
     Raises:
         Unreachable: AB310, the cluster does not answer.
@@ -85,8 +89,8 @@ def probe(target: Cluster, cluster_id: str) -> Capabilities:
         for attempt in range(_ATTEMPTS):
             # Another probe at the same time would disturb the counting: each takes a partition by chance.
             await loop.sleep(random.uniform(0, attempt))
-            known = (await wire.topics([SCRATCH]))[SCRATCH].partitions
-            findings[:] = await Trials(loop, wire, random.choice(list(known) or [0])).all()
+            known = (await wire.topics([scene.topic]))[scene.topic].partitions
+            findings[:] = await Trials(loop, wire, scene, random.choice(list(known) or [0])).all()
             if not any(found.verdict is Verdict.FAILS for found in findings):
                 return
 
@@ -100,31 +104,31 @@ def probe(target: Cluster, cluster_id: str) -> Capabilities:
     return Capabilities(cluster_id, time.time(), tuple(findings))
 
 
-def _scratch_topic(target: Cluster) -> str:
+def _scratch_topic(target: Cluster, name: str) -> str:
     """Make the scratch topic if it is missing; return the cluster's id."""
     admin, metadata = clients.metadata(target, _TIMEOUT)
-    if SCRATCH not in metadata.topics:
+    if name not in metadata.topics:
         replicas = min(_REPLICATION, len(metadata.brokers))
-        new = NewTopic(SCRATCH, _PARTITIONS, replicas, config=_SCRATCH_CONFIG)
+        new = NewTopic(name, _PARTITIONS, replicas, config=_SCRATCH_CONFIG)
         try:
-            admin.create_topics([new], operation_timeout=_TIMEOUT)[SCRATCH].result(_TIMEOUT)
+            admin.create_topics([new], operation_timeout=_TIMEOUT)[name].result(_TIMEOUT)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
     return str(metadata.cluster_id)
 
 
-def _remembered(target: Cluster, cluster_id: str) -> Capabilities | None:
+def _remembered(target: Cluster, topology: str, cluster_id: str) -> Capabilities | None:
     try:
-        return Probes(target, _TIMEOUT).read(cluster_id)
+        return Probes(target, topology, _TIMEOUT).read(cluster_id)
     except AnabranchError:
         # Who may not read the journal tries again each time.
         return None
 
 
-def _remember(target: Cluster, found: Capabilities, warn: Callable[[str], None]) -> None:
+def _remember(target: Cluster, topology: str, found: Capabilities, warn: Callable[[str], None]) -> None:
     try:
-        Probes(target, _TIMEOUT).write(found)
+        Probes(target, topology, _TIMEOUT).write(found)
     except AnabranchError as error:
         warn(f"what the cluster does is tried again at the next start: {error.problems[0].message}")
 

@@ -159,7 +159,7 @@ class Refresh(Looker):
         """
         if self._spec.flow.offsets != "auto" or not places:
             return frozenset()
-        owned = Ownership(self._spec.target).read()
+        owned = Ownership(self._spec.target, self._spec.topology).read()
         there = {place.topic: owned.get(place.remote) for place in places}
         return frozenset(name for name, record in there.items() if record and record.offsets == "translated")
 

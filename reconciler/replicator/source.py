@@ -18,7 +18,7 @@ from reconciler.model.errors import EnvironmentFault
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator import discover, task
 from reconciler.replicator.ledger import SCHEMA
-from reconciler.state import control
+from reconciler.state import control, home
 
 NAME = "anabranch"
 SPEC, SECRET = "spec", "secret"
@@ -78,8 +78,9 @@ class RoundReader(DataSourceStreamReader):
         A target that does not answer must not end the query: then the shares are those of the last round, and a task
         hears of its further partitions as soon as it hears anything.
         """
+        spec = self._held()
         with contextlib.suppress(EnvironmentFault):
-            announced = control.announced(self._spec.target, self._spec.seal)
+            announced = control.announced(spec.target, spec.seal)
             self._shares = self._shares if announced is None else discover.Shares.from_json(announced)
         return [GroupPartition(share) for share in self._shares.assignments()]
 
@@ -88,4 +89,9 @@ class RoundReader(DataSourceStreamReader):
         assert isinstance(partition, GroupPartition), "Spark hands back what partitions() returned"
         # A terminal's Ctrl-C reaches the workers too; it is the driver that stops them, in order.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        yield from task.run(self._spec, partition.assignment)
+        yield from task.run(self._held(), partition.assignment)
+
+    def _held(self) -> FlowSpec:
+        """Return the flow specification; this process goes by where its driver has found the journals."""
+        home.hold(self._spec.target, self._spec.topology, self._spec.home)
+        return self._spec

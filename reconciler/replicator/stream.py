@@ -21,6 +21,7 @@ from reconciler.replicator.refresh import Refresh
 from reconciler.replicator.session import ledger_frame
 from reconciler.state import control
 from reconciler.state.declarations import Declarations
+from reconciler.state.home import home_of
 
 _LOG = logging.getLogger("anabranch")
 
@@ -46,13 +47,14 @@ def ledger(spark: SparkSession, topology: Topology, flow: str, round_seconds: fl
     if found is None:
         message = f"no flow {flow} in {topology.name}; there are {', '.join(one.name for one in topology.flows)}"
         raise ValueError(message)
-    spec = FlowSpec.compile(topology, found, new_run(), round_seconds)
+    home = home_of(topology.clusters[found.target], topology.name)
+    spec = FlowSpec.compile(topology, found, new_run(), round_seconds, home)
     declarations = Declarations(spec.target, spec.topology)
     objection = declarations.current().objection(spec.digest, spec.target.where)
     declarations.close()
     if objection is not None:
         raise Refused(objection)
-    prepare(spec.target, [found], _LOG.warning)
+    prepare(spec.target, spec.topology, [found], _LOG.warning)
     refresh = Refresh(spec, None, warn=_LOG.warning, note=_LOG.info)
     refresh.look()
     refresh.start()

@@ -8,17 +8,15 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 from reconciler.model.capabilities import Capability, Finding, Verdict
-from reconciler.model.names import PROBE_NAMES, SCRATCH_TOPIC
 from reconciler.replicator.batch import NO_CRC, Batch
 from reconciler.replicator.fill import Filler, FillRefused, NotFilled
 from reconciler.replicator.identity import Identity
 from reconciler.replicator.padding import empty_records
 from reconciler.replicator.place import Place
 from reconciler.replicator.wire import ErrorCode, Leader, Loop, ProduceAnswer, ProduceAsk, TopicInfo, Wire, when_ready
-
-SCRATCH = SCRATCH_TOPIC
 
 _PATIENCE = 20.0
 
@@ -31,8 +29,19 @@ _NOT_YET = frozenset({3, 5, 6, 14, 15, 16, 74, 75, 76, 100})
 _UNSUPPORTED = "UNSUPPORTED_VERSION"
 
 _NOBODY = Leader(-1, -1, _LEADER_NOT_AVAILABLE)
-_IDENTITY = Identity(*PROBE_NAMES)
 _RECORDS = 2
+
+
+class Scene(NamedTuple):
+    """Where a probe is at work.
+
+    Attributes:
+        topic: the scratch topic.
+        identity: what its transactional ids are made of.
+    """
+
+    topic: str
+    identity: Identity
 
 
 class Trials:
@@ -41,14 +50,16 @@ class Trials:
     Args:
         loop: the probe's loop.
         wire: to the target.
+        scene: where.
         partition: of the scratch topic.
     """
 
-    def __init__(self, loop: Loop, wire: Wire, partition: int) -> None:
+    def __init__(self, loop: Loop, wire: Wire, scene: Scene, partition: int) -> None:
         self._loop = loop
         self._wire = wire
         self._partition = partition
-        self._place = Place(SCRATCH, partition, SCRATCH)
+        self._scratch, self._identity = scene
+        self._place = Place(scene.topic, partition, scene.topic)
         self._producer_id = -1
         self._unwritten: ErrorCode | None = None
         self._stamp = int(time.time() * 1_000)
@@ -87,7 +98,7 @@ class Trials:
 
     async def _log_end(self) -> str:
         # A new producer each time: whoever was here before must not be in the way.
-        name = f"{_IDENTITY.transactional_id(self._place)}.{uuid.uuid4().hex}"
+        name = f"{self._identity.transactional_id(self._place)}.{uuid.uuid4().hex}"
         try:
             self._producer_id = await self._wire.producer_id(name)
             before = await self._end()
@@ -123,18 +134,18 @@ class Trials:
     async def _producers(self) -> str:
         self._after_a_batch()
         leader = await self._leader()
-        states = await self._wire.producers(leader.node, SCRATCH, self._partition)
+        states = await self._wire.producers(leader.node, self._scratch, self._partition)
         ours = [state.last_sequence for state in states if state.producer_id == self._producer_id]
         return _unless(ours, [_RECORDS - 1], "the last sequence of a producer")
 
     async def _one_offset(self, how: str) -> str:
-        filler = Filler(self._loop, self._wire, _IDENTITY, how)
+        filler = Filler(self._loop, self._wire, self._identity, how)
         await filler.settle(self._place)
         before = await self._end()
         return _unless(await filler.fill(self._place, await self._topic(), before, 1), before + 1, "the log end")
 
     async def _topic(self) -> TopicInfo:
-        info = (await self._wire.topics([SCRATCH]))[SCRATCH]
+        info = (await self._wire.topics([self._scratch]))[self._scratch]
         leader = info.partitions.get(self._partition, _NOBODY)
         if info.error or leader.error:
             raise ErrorCode(info.error or leader.error)
@@ -145,7 +156,7 @@ class Trials:
 
     async def _end(self) -> int:
         leader = await self._leader()
-        end = await self._wire.log_end(leader.node, SCRATCH, self._partition, leader.epoch)
+        end = await self._wire.log_end(leader.node, self._scratch, self._partition, leader.epoch)
         if end is None:
             message = "no log end yet"
             raise ErrorCode(_LEADER_NOT_AVAILABLE, message)
@@ -155,7 +166,7 @@ class Trials:
         info = await self._topic()
         records = empty_records(_RECORDS)
         batch = Batch(0, _RECORDS - 1, _RECORDS, 0, self._stamp, self._stamp, -1, -1, -1, NO_CRC, records)
-        ask = ProduceAsk(SCRATCH, info.topic_id, self._partition, batch.rewritten(self._producer_id, 0, sequence))
+        ask = ProduceAsk(self._scratch, info.topic_id, self._partition, batch.rewritten(self._producer_id, 0, sequence))
         answer = await self._wire.write_one(info.partitions[self._partition].node, ask)
         if answer.error not in (0, expect):
             raise ErrorCode(answer.error, answer.message)

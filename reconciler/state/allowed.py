@@ -11,7 +11,8 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.state import clients
 from reconciler.state.faults import is_refusal, no_connection
-from reconciler.state.journal import JournalTopic, not_allowed
+from reconciler.state.journal import not_allowed
+from reconciler.state.topics import JournalTopic
 
 
 def check(cluster: Cluster, topics: Collection[JournalTopic], seconds: float = 10.0) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -19,7 +19,8 @@ from typing import NamedTuple
 from reconciler.model.cluster import Cluster
 from reconciler.model.pauses import Pauses, Scope
 from reconciler.model.seal import Seal
-from reconciler.state.journal import CONTROL, Follower, Journal, Value
+from reconciler.state.home import Place
+from reconciler.state.journal import Follower, Journal, Value
 from reconciler.state.user import user
 
 # A stop must not wait long for a cluster that is gone.
@@ -66,11 +67,12 @@ def send(cluster: Cluster, seals: Iterable[Seal], command: Command) -> None:
     Raises:
         EnvironmentFault: AB310 or AB311, the command is not stored.
     """
-    told: dict[str, Value | None] = {}
-    for seal in seals:
-        key = _run_key(command, seal)
-        told[key] = seal.sealed(key, _value(command))
-    Journal(cluster, CONTROL, timeout=_TIMEOUT).write_all(told)
+    for topology, some in _by_topology(seals).items():
+        told: dict[str, Value | None] = {}
+        for seal in some:
+            key = _run_key(command, seal)
+            told[key] = seal.sealed(key, _value(command))
+        Journal(cluster, Place(topology, "control"), timeout=_TIMEOUT).write_all(told)
 
 
 def withdraw(cluster: Cluster, seals: Collection[Seal]) -> None:
@@ -79,8 +81,9 @@ def withdraw(cluster: Cluster, seals: Collection[Seal]) -> None:
     Raises:
         EnvironmentFault: AB310 or AB311, the removal is not stored.
     """
-    keys = [_run_key(command, seal) for seal in seals for command in (Command.STOP, Command.SHARES)]
-    Journal(cluster, CONTROL, timeout=_TIMEOUT).write_all(dict.fromkeys(keys))
+    for topology, some in _by_topology(seals).items():
+        keys = [_run_key(command, seal) for seal in some for command in (Command.STOP, Command.SHARES)]
+        Journal(cluster, Place(topology, "control"), timeout=_TIMEOUT).write_all(dict.fromkeys(keys))
 
 
 def announce(cluster: Cluster, seal: Seal, shares: Value) -> None:
@@ -96,7 +99,7 @@ def announce(cluster: Cluster, seal: Seal, shares: Value) -> None:
     """
     key = _run_key(Command.SHARES, seal)
     value = seal.sealed(key, _value(Command.SHARES) | {"shares": shares})
-    Journal(cluster, CONTROL, timeout=_PATIENT / 2).write(key, value)
+    Journal(cluster, Place(seal.topology, "control"), timeout=_PATIENT / 2).write(key, value)
 
 
 def announced(cluster: Cluster, seal: Seal) -> Value | None:
@@ -107,7 +110,7 @@ def announced(cluster: Cluster, seal: Seal) -> Value | None:
         EnvironmentFault: AB311, reading is refused.
     """
     key = _run_key(Command.SHARES, seal)
-    value = Journal(cluster, CONTROL).read().get(key)
+    value = Journal(cluster, Place(seal.topology, "control")).read().get(key)
     return None if value is None or seal.serial(key, value) is None else value.get("shares")
 
 
@@ -141,17 +144,17 @@ def restart(cluster: Cluster, topology: str, scopes: Iterable[Scope], parked_onl
         _key("restart", topology, scope): _value(Command.RESTART, scope) | {"parked-only": parked_only}
         for scope in scopes
     }
-    return _journal(cluster).write_all(told)
+    return _journal(cluster, topology).write_all(told)
 
 
-def forget_old(cluster: Cluster) -> None:
+def forget_old(cluster: Cluster, topology: str) -> None:
     """Remove the messages of runs that ended without doing so.
 
     Raises:
         Unreachable: AB310, the cluster does not answer.
         EnvironmentFault: AB311, reading or writing is refused.
     """
-    journal = Journal(cluster, CONTROL)
+    journal = Journal(cluster, Place(topology, "control"))
     horizon = time.time() - _FORGET_SECONDS
     old = [key for key, value in journal.read().items() if _is_for_a_run(key, value) and value["time"] < horizon]
     if old:
@@ -164,7 +167,6 @@ class Listener:
     Args:
         cluster: the target cluster.
         seal: that of the flow in its run; messages to the run without it are passed over.
-        topology: name of the flow's topology.
 
     Attributes:
         stopped: whether the run is to stop; that is not taken back.
@@ -176,14 +178,14 @@ class Listener:
         Unreachable: AB310, the cluster does not answer.
     """
 
-    def __init__(self, cluster: Cluster, seal: Seal, topology: str) -> None:
+    def __init__(self, cluster: Cluster, seal: Seal) -> None:
         self._seal = seal
         self._run_keys = {_run_key(command, seal): command for command in (Command.STOP, Command.SHARES)}
         # The highest number of a message to the run so far, by key.
         self._serials: dict[str, int] = {}
         self._flow = seal.flow
-        self._topology = topology
-        self._where = f"{cluster.where}, topic {CONTROL.name}"
+        self._topology = topology = seal.topology
+        self._where = cluster.where
         # Rules by whose they are: of any topology, as older releases told them, and of ours alone.
         self._rules = {"": Pauses(), topology: Pauses()}
         self._restarts: list[Restart] = []
@@ -191,7 +193,7 @@ class Listener:
         self.pauses = Pauses()
         self.shares: Value | None = None
         self.unsealed = 0
-        self._follower: Follower = Journal(cluster, CONTROL).follow()
+        self._follower: Follower = Journal(cluster, Place(seal.topology, "control")).follow()
         for key, value in self._follower.catch_up().items():
             # What is to be restarted has been: whoever begins to listen has only just begun.
             if not _is(value, Command.RESTART):
@@ -238,9 +240,7 @@ class Listener:
             self.unsealed += 1
             if self.unsealed == 1:
                 why = "does not bear the run's seal" if serial is None else "is an old one, written again"
-                _LOG.warning(
-                    "%s: a message to run %s under key %s %s: passed over", self._where, self._seal.run, key, why
-                )
+                _LOG.warning("%s: a message to run %s, key %s, %s: passed over", self._where, self._seal.run, key, why)
             return False
         self._serials[key] = serial
         if command is Command.STOP:
@@ -250,8 +250,19 @@ class Listener:
         return True
 
 
+def lasting(values: Mapping[str, Value], topology: str, flows: Collection[str]) -> dict[str, Value]:
+    """Return the pause rules that concern a topology, by key: its own, and those of any topology about flows of it."""
+    return {
+        key: value
+        for key, value in values.items()
+        if (one := _told(key)) is not None
+        and one.kind == "pause"
+        and (one.topology == topology or (not one.topology and one.scope.flow in flows))
+    }
+
+
 def _set_paused(cluster: Cluster, topology: str, scopes: Iterable[Scope], paused: bool) -> int:
-    journal = _journal(cluster)
+    journal = _journal(cluster, topology)
     rules: dict[str, dict[Scope, bool]] = {"": {}, topology: {}}
     for key, value in journal.read().items():
         if (one := _told(key)) is not None and one.kind == "pause" and one.topology in rules:
@@ -269,9 +280,9 @@ def _set_paused(cluster: Cluster, topology: str, scopes: Iterable[Scope], paused
     return journal.write_all(told)
 
 
-def _journal(cluster: Cluster) -> Journal:
+def _journal(cluster: Cluster, topology: str) -> Journal:
     """Return the journal, made if nothing ever ran there."""
-    journal = Journal(cluster, CONTROL, timeout=_PATIENT)
+    journal = Journal(cluster, Place(topology, "control"), timeout=_PATIENT)
     journal.ensure()
     return journal
 
@@ -283,6 +294,13 @@ def _value(command: Command, scope: Scope | None = None) -> Value:
 
 def _is(value: Value | None, command: Command) -> bool:
     return value is not None and value.get("command") == command
+
+
+def _by_topology(seals: Iterable[Seal]) -> dict[str, list[Seal]]:
+    found: dict[str, list[Seal]] = {}
+    for seal in seals:
+        found.setdefault(seal.topology, []).append(seal)
+    return found
 
 
 def _is_for_a_run(key: str, value: Value) -> bool:

@@ -1,4 +1,4 @@
-"""The records of copies, in the journal `anabranch-copies.internal` of the target: source topic ids and shifted runs.
+"""The records of copies, in a journal of the topology at the target: source topic ids and shifted runs.
 
 The takeover reads and writes them, one for each remote partition; whoever translates offsets reads them. A position is
 never kept here.
@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.runs import CopyRecord, Handed, Run, Runs
-from reconciler.state.journal import COPIES, Follower, Journal, Value
+from reconciler.state.home import Place
+from reconciler.state.journal import Follower, Journal, Value
 
 _TIMEOUT = 4.0
 
@@ -20,14 +21,15 @@ def _key(flow: str, remote: str, partition: int) -> str:
 
 
 class Copies:
-    """The copy records of one target cluster.
+    """The copy records of a topology at one target cluster.
 
     Args:
         cluster: the target.
+        topology: name of the topology.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._journal = Journal(cluster, COPIES, _TIMEOUT)
+    def __init__(self, cluster: Cluster, topology: str) -> None:
+        self._journal = Journal(cluster, Place(topology, "copies"), _TIMEOUT)
         self._follower: Follower | None = None
         self._values: dict[str, Value] = {}
         # Which flows have a record of a remote partition; made when somebody asks.
@@ -64,8 +66,10 @@ class Copies:
             self._flows = {}
             # Another thread may store some meanwhile.
             for key in list(self._values):
-                name, topic, number = key.rsplit("/", 2)
-                self._flows.setdefault((topic, int(number)), []).append(name)
+                # What the target was seen to do stands there, too.
+                match key.rsplit("/", 2):
+                    case [name, topic, number] if number.isdecimal():
+                        self._flows.setdefault((topic, int(number)), []).append(name)
         return self._flows
 
     def put(self, flow: str, remote: str, partition: int, record: CopyRecord) -> None:

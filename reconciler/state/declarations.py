@@ -1,4 +1,4 @@
-"""Which declaration is in force on a target cluster, kept in the journal `anabranch-owned.internal`.
+"""Which declaration is in force on a target cluster, kept in the topology's journal of ownership.
 
 `provision` puts one in force, `observe`, `replicate` and `status` ask; what it means is in `model.declaration`.
 """
@@ -10,7 +10,8 @@ from dataclasses import asdict
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.declaration import History, InForce, Standing
-from reconciler.state.journal import OWNED, Follower, Journal, Value
+from reconciler.state.home import Place
+from reconciler.state.journal import Follower, Journal, Value
 from reconciler.state.user import user
 
 _KIND = "declaration"
@@ -26,7 +27,7 @@ class Declarations:
     """
 
     def __init__(self, cluster: Cluster, topology: str, timeout: float = 10.0) -> None:
-        self._journal = Journal(cluster, OWNED, timeout)
+        self._journal = Journal(cluster, Place(topology, "owned"), timeout)
         # One cluster may be declared twice, and then each alias has flows of its own.
         self._alias = cluster.alias
         self._key = f"{_KIND}/{topology}/{cluster.alias}"

@@ -1,4 +1,4 @@
-"""Which flows of a topology are failed over, kept in the journal `anabranch-owned.internal` of their target.
+"""Which flows of a topology are failed over, kept in the topology's journal of ownership at their target.
 
 One record for each flow, one for each of its copies, which says where that ended, and one for each group that was
 moved, on either way.
@@ -16,7 +16,8 @@ from reconciler.model.errors import Problem, Refused
 from reconciler.model.failover import Cut, FailedOver
 from reconciler.model.placed import Placed
 from reconciler.state.faults import unreachable
-from reconciler.state.journal import OWNED, Follower, Journal, Value
+from reconciler.state.home import Place
+from reconciler.state.journal import Follower, Journal, Value
 
 _FLOW, _CUT, _MOVED, _RETURNED = "failover", "failover-cut", "failover-moved", "failover-returned"
 _PAUSE = 0.05
@@ -32,7 +33,7 @@ class Failovers:
     """
 
     def __init__(self, cluster: Cluster, topology: str, timeout: float = 10.0) -> None:
-        self._journal = Journal(cluster, OWNED, timeout)
+        self._journal = Journal(cluster, Place(topology, "owned"), timeout)
         self._cluster = cluster
         self._timeout = timeout
         self._topology = topology

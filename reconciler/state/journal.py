@@ -8,26 +8,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import Any, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import NewTopic
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.names import CONTROL_TOPIC, COPIES_TOPIC, OWNED_TOPIC, STATUS_TOPIC
 from reconciler.state import clients
 from reconciler.state.encoding import decoded, encoded
 from reconciler.state.faults import is_refusal, no_connection, refused, unreachable
+from reconciler.state.topics import JournalTopic, make
 
 Value = dict[str, Any]
 OnDelivery = Callable[[KafkaError | None, Message], None]
 Headers = Sequence[tuple[str, bytes]]
 
-_REPLICATION = 3
-_BASE_CONFIG = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
 _LARGEST_VALUE = 64 * 2**20
 # The library waits for as long as it is told unless hundreds of values come.
 _CATCH_UP_PAUSE = 0.02
@@ -35,25 +32,16 @@ _CATCH_UP_PAUSE = 0.02
 _FLUSH_SECONDS = 0.5
 
 
-@dataclass(frozen=True)
-class JournalTopic:
-    """A journal's topic: its name and what it is created with beside compaction."""
+class Placed(Protocol):
+    """Says which topic a journal is on a cluster: a `JournalTopic`, or a `home.Place` that looks first."""
 
-    name: str
-    config: Mapping[str, str]
+    def at(self, cluster: Cluster, timeout: float, /) -> JournalTopic:
+        """Return the topic.
 
-    @property
-    def full_config(self) -> dict[str, str]:
-        """The topic-level configuration it is created with."""
-        return _BASE_CONFIG | dict(self.config)
-
-
-OWNED = JournalTopic(OWNED_TOPIC, {})
-# A value a second for each task: small segments, so that reading it from the start stays quick.
-STATUS = JournalTopic(STATUS_TOPIC, {"segment.bytes": "4194304", "segment.ms": "600000"})
-CONTROL = JournalTopic(CONTROL_TOPIC, {"segment.ms": "3600000"})
-COPIES = JournalTopic(COPIES_TOPIC, {})
-JOURNALS = (OWNED, STATUS, CONTROL, COPIES)
+        Raises:
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: what `clients.ask` raises.
+        """
 
 
 def not_allowed(cluster: Cluster, topic: str, operations: str) -> Problem:
@@ -67,13 +55,13 @@ class Journal:
 
     Args:
         cluster: the target cluster that holds it.
-        topic: which journal.
+        topic: which journal; asked where it is at the first use.
         timeout: seconds to wait for the cluster in each call.
     """
 
-    def __init__(self, cluster: Cluster, topic: JournalTopic, timeout: float = 10.0) -> None:
+    def __init__(self, cluster: Cluster, topic: Placed, timeout: float = 10.0) -> None:
         self._cluster = cluster
-        self._topic = topic
+        self._place = topic
         self._timeout = timeout
         settings = {
             "message.timeout.ms": int(timeout * 1000),
@@ -84,6 +72,10 @@ class Journal:
             "message.max.bytes": _LARGEST_VALUE,
         }
         self._producer: clients.Renewed[Producer] = clients.Renewed(Producer, cluster, settings)
+
+    @cached_property
+    def _topic(self) -> JournalTopic:
+        return self._place.at(self._cluster, self._timeout)
 
     @property
     def where(self) -> str:
@@ -103,15 +95,10 @@ class Journal:
         admin, seen = clients.metadata(self._cluster, self._timeout)
         if self._topic.name in seen.topics:
             return False
-        replicas = min(_REPLICATION, len(seen.brokers))
-        new = NewTopic(self._topic.name, 1, replicas, config=self._topic.full_config)
         try:
-            admin.create_topics([new], operation_timeout=self._timeout)[self._topic.name].result(self._timeout)
+            return make(admin, self._topic, len(seen.brokers), self._timeout)
         except KafkaException as error:
-            if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
-                return False
             raise self._fault(error, "CREATE") from None
-        return True
 
     def write(self, key: str, value: Value | None) -> int:
         """Write one value, or a tombstone for None, and wait until it is stored; return the offset behind it.
@@ -210,7 +197,7 @@ class Journal:
         Args:
             polls: False when it will only ever catch up.
         """
-        return Follower(self._cluster, self._topic, self._timeout, polls)
+        return Follower(self._cluster, self._place, self._timeout, polls)
 
     def _ended(self, error: BaseException) -> EnvironmentFault:
         """Return why the producer came to its end.
@@ -246,9 +233,9 @@ class Follower:
         next_offset: up to where it has read.
     """
 
-    def __init__(self, cluster: Cluster, topic: JournalTopic, timeout: float, polls: bool = True) -> None:
+    def __init__(self, cluster: Cluster, topic: Placed, timeout: float, polls: bool = True) -> None:
         self._cluster = cluster
-        self._topic = topic
+        self._place = topic
         self._timeout = timeout
         self._polls = polls
         settings = {
@@ -263,6 +250,10 @@ class Follower:
         # Whose place in the topic is set.
         self._assigned: Consumer | None = None
         self.next_offset = 0
+
+    @cached_property
+    def _topic(self) -> JournalTopic:
+        return self._place.at(self._cluster, self._timeout)
 
     def catch_up(self) -> dict[str, Value]:
         """Return the newest value of every key, up to the end as it is now.

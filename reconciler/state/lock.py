@@ -1,4 +1,4 @@
-"""The lock of `apply` on a target: a queue of claims in the journal `anabranch-owned.internal`.
+"""The lock of `apply` on a target: a queue of claims in the topology's journal of ownership.
 
 The journal has one partition, so everybody sees claims in one order: the first holds the lock. Who claims writes beats
 as long as it lives; one whose process has ended on this machine, or whose beats were not heard for a while, is taken
@@ -19,7 +19,8 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, Locked, Problem
 from reconciler.state import process
 from reconciler.state.boot import boot_time
-from reconciler.state.journal import OWNED, Follower, Journal, Value
+from reconciler.state.home import Place
+from reconciler.state.journal import Follower, Journal, Placed, Value
 from reconciler.state.user import user
 
 BEAT_SECONDS = 2.0
@@ -28,6 +29,7 @@ SILENT_SECONDS = 15.0
 SURE_SECONDS = 10.0
 """For so long after a stored beat nobody can have been taken out."""
 _TICK = 0.1
+_SECONDS = 10.0
 _KIND = "lock"
 
 
@@ -43,7 +45,8 @@ class Lock:
         self._cluster = cluster
         self._prefix = f"{_KIND}/{topology}/{cluster.alias}/"
         self._id = uuid.uuid4().hex
-        self._journal = Journal(cluster, OWNED)
+        self._place: Placed = Place(topology, "owned")
+        self._journal = Journal(cluster, self._place)
         self._follower: Follower | None = None
         # Claims in the order of the log, and when each was last heard of.
         self._claims: dict[str, Value] = {}
@@ -64,6 +67,9 @@ class Lock:
             Unreachable: AB310, the cluster does not answer.
             EnvironmentFault: AB311, the journal cannot be read or written.
         """
+        # Where it was claimed it is held and given back, though the journals be moved meanwhile.
+        self._place = self._place.at(self._cluster, _SECONDS)
+        self._journal = Journal(self._cluster, self._place)
         began = boot_time()
         claim = {"kind": _KIND, "by": user(), "since": time.time(), "process": process.own_name()}
         self._journal.write(self._key(self._id), claim)
@@ -161,7 +167,7 @@ class Lock:
 
     def _beat(self) -> None:
         """Say that we live until the end; a journal of its own, as the main thread writes too."""
-        journal = Journal(self._cluster, OWNED)
+        journal = Journal(self._cluster, self._place)
         count = 0
         while not self._over.wait(BEAT_SECONDS):
             count += 1

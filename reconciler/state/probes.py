@@ -1,4 +1,6 @@
-"""What targets were seen to do, kept in the journal `anabranch-owned.internal` beside the ownership records.
+"""What targets were seen to do, kept in the journal of copy records, which the replicator may write.
+
+Beside shared journals it is that of ownership.
 
 `replicator.probe` writes it once for each cluster and asks it at every later start.
 """
@@ -7,7 +9,8 @@ from __future__ import annotations
 
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.cluster import Cluster
-from reconciler.state.journal import OWNED, Journal
+from reconciler.state.home import Place
+from reconciler.state.journal import Journal
 
 _KIND = "probe"
 # Raised when the trials change, so that what an older release saw is not taken for it.
@@ -15,15 +18,16 @@ _TRIALS = 1
 
 
 class Probes:
-    """The findings of one cluster.
+    """The findings of one cluster, for one topology.
 
     Args:
         cluster: the target.
+        topology: name of the topology.
         timeout: seconds to wait for the cluster in each call.
     """
 
-    def __init__(self, cluster: Cluster, timeout: float = 10.0) -> None:
-        self._journal = Journal(cluster, OWNED, timeout)
+    def __init__(self, cluster: Cluster, topology: str, timeout: float = 10.0) -> None:
+        self._journal = Journal(cluster, Place(topology, "probes"), timeout)
 
     def read(self, cluster_id: str) -> Capabilities | None:
         """Return what the cluster was seen to do; None when nothing is known.

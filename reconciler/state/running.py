@@ -40,7 +40,7 @@ def still_copied(
     if not steps:
         return {}
     history = _history(cluster, topology)
-    live = _live(cluster)
+    live = _live(cluster, topology)
     found = {}
     for step in steps:
         ours = (word for word in live if _has(word, step) or _is_of(word, topology, history))
@@ -58,7 +58,7 @@ def copying(cluster: Cluster, topology: str, flow: str) -> list[TaskStatus]:
         EnvironmentFault: AB311, reading is refused: nobody could tell.
     """
     history = _history(cluster, topology)
-    return [word for word in _live(cluster) if word.flow == flow and _is_of(word, topology, history)]
+    return [word for word in _live(cluster, topology) if word.flow == flow and _is_of(word, topology, history)]
 
 
 class Words:
@@ -74,7 +74,7 @@ class Words:
     """
 
     def __init__(self, cluster: Cluster, topology: str, flow: str) -> None:
-        self._reader = StatusReader(cluster)
+        self._reader = StatusReader(cluster, topology)
         self._cluster = cluster
         self._topology = topology
         self._flow = flow
@@ -103,9 +103,9 @@ class Words:
         self._reader.close()
 
 
-def _live(cluster: Cluster) -> list[TaskStatus]:
+def _live(cluster: Cluster, topology: str) -> list[TaskStatus]:
     """Return the words of who lives and copies, or is about to; who waits for people copies nothing."""
-    reader = StatusReader(cluster)
+    reader = StatusReader(cluster, topology)
     try:
         now = time.time()
         live = [word for word in reader.current() if word.is_live(now)]

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler.model.cluster import Cluster
+from reconciler.model.groups import LastLook
 from reconciler.model.status import PartitionStatus, TaskStatus
-from reconciler.state.journal import STATUS, Follower, Journal, Value
+from reconciler.state.home import Place, journals
+from reconciler.state.journal import Follower, Journal, Placed, Value
 
 _FORGET_SECONDS = 3600.0
+# What keys of looks at groups begin with; no flow has such a name.
+_LOOKS = "@groups/"
 # The partitions of one page. Whoever has no more than these says everything in one word.
 _PAGE = 100
 # Nobody waits for a word to be stored, so what an outage swallowed is said again.
@@ -63,12 +67,12 @@ class StatusWriter:
 
     Args:
         cluster: the target.
+        topology: name of the topology of its process.
         digest: of the declaration that its process has, where words do not say it themselves.
-        topology: name of the topology of its process, likewise.
     """
 
-    def __init__(self, cluster: Cluster, digest: str = "", topology: str = "") -> None:
-        self._journal = Journal(cluster, STATUS)
+    def __init__(self, cluster: Cluster, topology: str, digest: str = "") -> None:
+        self._journal = Journal(cluster, Place(topology, "status"))
         self._digest = digest
         self._topology = topology
         self._pages: dict[str, _Pages] = {}
@@ -111,14 +115,20 @@ def flush_all(writers: Iterable[StatusWriter]) -> None:
 
 
 class StatusReader:
-    """Follows the status topic of one target cluster.
+    """Follows the status topic of a topology at one target cluster; a shared one has words of others, too.
+
+    Args:
+        cluster: the target.
+        topology: name of the topology.
+        place: of the topic, where it is not the topology's.
 
     Raises:
         Unreachable: AB310, at the first use, when the cluster does not answer.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, topology: str, place: Placed | None = None) -> None:
         self._cluster = cluster
+        self._place = place or Place(topology, "status")
         self._follower: Follower | None = None
         self._heard = _Heard()
 
@@ -134,7 +144,7 @@ class StatusReader:
             EnvironmentFault: AB311, reading is refused.
         """
         if self._follower is None:
-            self._follower = Journal(self._cluster, STATUS).follow()
+            self._follower = Journal(self._cluster, self._place).follow()
             for key, newest in self._follower.catch_up().items():
                 self._heard.take(key, newest)
         else:
@@ -142,10 +152,44 @@ class StatusReader:
                 self._heard.take(key, value)
         return self._heard.words()
 
+    def last_looks(self) -> Mapping[str, LastLook]:
+        """Return by flow when its groups were last looked at, as `current` has heard it last."""
+        return self._heard.looks
+
     def close(self) -> None:
         """Close the connection."""
         if self._follower is not None:
             self._follower.close()
+
+
+class LookWriter:
+    """Says when the groups of one flow were looked at: in a topic that only its topology's processes may write.
+
+    Args:
+        cluster: the target.
+        topology: name of the topology.
+        flow: name of the flow.
+    """
+
+    def __init__(self, cluster: Cluster, topology: str, flow: str) -> None:
+        self._cluster = cluster
+        self._topology = topology
+        self._journal = Journal(cluster, Place(topology, "status"))
+        self._key = f"{_LOOKS}{flow}"
+        self._is_there = False
+
+    def write(self, look: LastLook) -> None:
+        """Say it, and wait until that is stored; where the topic is shared heartbeats alone tell it.
+
+        Raises:
+            EnvironmentFault: AB310 or AB311, it is not stored.
+        """
+        if not journals(self._cluster, self._topology).is_own:
+            return
+        if not self._is_there:
+            self._journal.ensure()
+            self._is_there = True
+        self._journal.write(self._key, {"looked-at": look.time, "groups": look.groups})
 
 
 class _Heard:
@@ -155,9 +199,15 @@ class _Heard:
         self._heads: dict[str, tuple[TaskStatus, int]] = {}
         self._pages: dict[str, Page] = {}
         self._words: dict[str, TaskStatus] = {}
+        self.looks: dict[str, LastLook] = {}
 
     def take(self, key: str, value: Value | None) -> None:
         """Take one value of the topic, None for what was taken back."""
+        if key.startswith(_LOOKS):
+            with contextlib.suppress(KeyError, TypeError, ValueError):
+                if value is not None:
+                    self.looks[key.removeprefix(_LOOKS)] = _look(value)
+            return
         for word in (key, _key_of_page(key)):
             self._words.pop(word, None)
         if value is None:
@@ -187,6 +237,11 @@ class _Heard:
         return word
 
 
+def _look(value: Value) -> LastLook:
+    count = value["groups"]
+    return LastLook(float(value["looked-at"]), None if count is None else int(count))
+
+
 def newest_runs(statuses: Iterable[TaskStatus], now: float) -> list[TaskStatus]:
     """Return the tasks of the runs that live, and for flows without any those of the run that spoke last.
 
@@ -209,14 +264,14 @@ def newest_runs(statuses: Iterable[TaskStatus], now: float) -> list[TaskStatus]:
     return chosen
 
 
-def forget_old(cluster: Cluster, flows: Iterable[str]) -> None:
+def forget_old(cluster: Cluster, topology: str, flows: Iterable[str]) -> None:
     """Remove what long-dead runs of `flows` said, so that the topic does not keep it for ever.
 
     Raises:
         Unreachable: AB310, the cluster does not answer.
         EnvironmentFault: AB311, reading or writing is refused.
     """
-    journal = Journal(cluster, STATUS)
+    journal = Journal(cluster, Place(topology, "status"))
     names, horizon = tuple(flows), time.time() - _FORGET_SECONDS
 
     def is_old(value: Value) -> bool:

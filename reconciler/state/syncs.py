@@ -12,7 +12,8 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.names import syncs_topic
 from reconciler.state import clients
 from reconciler.state.faults import is_refusal, no_connection
-from reconciler.state.journal import Journal, JournalTopic
+from reconciler.state.journal import Journal
+from reconciler.state.topics import JournalTopic
 
 KEPT_MS = 7 * 24 * 3_600_000
 """For how long syncs are kept at least: as long as Kafka keeps records by default."""

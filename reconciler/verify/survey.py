@@ -104,7 +104,7 @@ class Survey:
             EnvironmentFault: a cluster does not let us in, or does not let us read our journals.
         """
         spec = self._spec
-        owned = Ownership(spec.target).read_all()
+        owned = Ownership(spec.target, spec.topology).read_all()
         cuts = Cuts(spec, owned.others)
         listed = discover.matching(spec)
         wanted = [self._with_mode(place, owned.topics) for place in listed if self._wanted.takes(place)]
@@ -260,7 +260,7 @@ class Survey:
         """
         source, target = sides
         name = self._spec.flow.name
-        copies = Copies(self._spec.target)
+        copies = Copies(self._spec.target, self._spec.topology)
         try:
             copies.refresh()
             records = {place: copies.get(name, place.remote, place.partition) for place in places}

@@ -35,8 +35,7 @@ from reconciler.replicator.pace import Quota
 from reconciler.replicator.place import Place
 from reconciler.replicator.refresh import Refresh
 from reconciler.state import control
-from reconciler.state.journal import OWNED
-from reconciler.state.ownership import INTERNAL_TOPICS
+from reconciler.state.topics import own
 from reconciler.verify import work
 from reconciler.verify.slices import Progress
 from reconciler.verify.survey import Survey, Wanted
@@ -93,9 +92,7 @@ def needed(one: Topology, purpose: Purpose, optional: bool = False) -> list[Acl]
 def apply(one: Topology) -> list[str]:
     """Plan and apply; return what was refused."""
     try:
-        outcome = DirectProvisioner(one).apply(
-            build_plan(one, observe(one, [TARGET]), [TARGET], tuple(INTERNAL_TOPICS))
-        )
+        outcome = DirectProvisioner(one).apply(build_plan(one, observe(one, [TARGET]), [TARGET]))
     except AnabranchError as error:
         return [str(problem) for problem in error.problems]
     return [str(failure.problem) for failure in outcome.failed]
@@ -142,7 +139,7 @@ class Run:
         warned: list[str] = []
         spec = FlowSpec.compile(one, flow, drive.new_run())
         overseer = as_user(TARGET, broker, "admin")
-        drive.prepare(spec.target, [flow], warned.append)
+        drive.prepare(spec.target, spec.topology, [flow], warned.append)
         warned += map(str, discover.hidden(spec, {place.topic for place in discover.matching(spec)}))
         Refresh(spec, growing(one, make=False), warned.append, warned.append).look()
         announced = control.announced(overseer, spec.seal)
@@ -176,14 +173,15 @@ def test_apply_needs_each_of_its_acls_and_no_other(secured: EmbeddedCluster, top
     create(secured, f"{topic_name}-letters")
     create(secured, topic_name)
     # First what makes the topic that says what is ours: later its loss would be another trouble.
-    acls = sorted(needed(one, "apply"), key=lambda acl: (acl.operation != "CREATE", acl.pattern.name != OWNED.name))
+    owned = own(one.name).owned.name
+    acls = sorted(needed(one, "apply"), key=lambda acl: (acl.operation != "CREATE", acl.pattern.name != owned))
     give(secured, "planner", acls)
     missed, partitions = [], itertools.count(2)
     for acl in acls:
         take(secured, "planner", acl)
-        if acl.operation == "CREATE" and acl.pattern.name != OWNED.name:
+        if acl.operation == "CREATE" and acl.pattern.name != owned:
             delete(secured, acl.pattern.name)
-        elif acl.operation == "ALTER" or (acl.operation, acl.pattern.name) == ("WRITE", OWNED.name):
+        elif acl.operation == "ALTER" or (acl.operation, acl.pattern.name) == ("WRITE", owned):
             grow(secured, topic_name, next(partitions))
         said = apply(one)
         if not any(names(words, "planner", acl) for words in said):
@@ -200,7 +198,7 @@ def test_apply_needs_each_of_its_acls_and_no_other(secured: EmbeddedCluster, top
 
 
 def plan_steps(one: Topology) -> Sequence[object]:
-    return build_plan(one, observe(one, [TARGET]), [TARGET], tuple(INTERNAL_TOPICS)).steps
+    return build_plan(one, observe(one, [TARGET]), [TARGET]).steps
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -28,7 +28,8 @@ from reconciler.model.topology import Topology
 from reconciler.replicator.fill import Filler
 from reconciler.replicator.place import Place
 from reconciler.replicator.wire import TopicInfo
-from reconciler.state.journal import CONTROL, Journal
+from reconciler.state.journal import Journal
+from reconciler.state.topics import own
 from tests.contract.kafka import ANSWER_SECONDS, admin, create, declared
 from tests.support.consumers import Committed, join_share_group, leave_behind, member_of, offsets_of, places_of
 from tests.support.copying import REMOTE, all_running, copy, fill, log_end, spec_of
@@ -72,7 +73,13 @@ class Pair:
 
     def rounds(self, **changes: object) -> Rounds:
         rules = replace(self.flow.groups, **changes)  # type: ignore[arg-type]
-        return Rounds(self.spec.source, self.spec.target, replace(self.flow, groups=rules), (self.alias, "west"))
+        return Rounds(
+            self.spec.source,
+            self.spec.target,
+            replace(self.flow, groups=rules),
+            self.spec.topology,
+            (self.alias, "west"),
+        )
 
     def commit(self, *offsets: int, metadata: str = "", epoch: int | None = None) -> None:
         """Let the group have read so far in each partition, and say which leader's epoch it read last."""
@@ -306,8 +313,8 @@ def until(holds: Callable[[], bool]) -> None:
 
 def test_of_several_processes_one_has_the_turn(target_cluster: EmbeddedCluster) -> None:
     target = declared("west", target_cluster)
-    Journal(target, CONTROL).ensure()
     name = f"turns-{uuid.uuid4().hex[:8]}"
+    Journal(target, own(name).control).ensure()
     first, second = Turn(target, name, "flow"), Turn(target, name, "flow")
 
     def look() -> int:
@@ -325,7 +332,7 @@ def test_the_service_follows_the_groups_and_one_process_after_the_other_does_it(
     source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster
 ) -> None:
     pair = Pair(source_cluster, target_cluster, "identical")
-    Journal(pair.spec.target, CONTROL).ensure()
+    Journal(pair.spec.target, own(pair.topology.name).control).ensure()
     warned: list[str] = []
     pair.commit(5, 6)
     with looking_after_groups(pair.topology, [pair.flow], warned.append):

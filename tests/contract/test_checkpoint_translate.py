@@ -86,7 +86,7 @@ def test_holes_inside_batches_were_copied_and_compaction_went_on(world: World) -
 def test_what_is_past_the_end_is_the_end_and_says_so(world: World) -> None:
     spec, topic = world.spec, world.written["transactions"].topic
     source_end, target_end = log_end(spec.source, topic), log_end(spec.target, world.remote("transactions"))
-    with Translator(spec.source, spec.target, spec.flow) as translator:
+    with Translator(spec.source, spec.target, spec.flow, spec.topology) as translator:
         found = translator.downstream(topic, 0, source_end + 1_000)
         assert (found.offset, found.how) == (target_end, "ahead")
         assert "1,000 past" in found.why
@@ -130,7 +130,7 @@ def test_where_syncs_and_records_are_gone_nothing_that_is_left_is_skipped_or_rea
 def test_what_is_too_much_to_be_read_is_not_guessed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     thinned(world, monkeypatch, keep=(-1,), told=True)
     spec, topic = world.spec, world.written["plain"].topic
-    with Translator(spec.source, spec.target, spec.flow, most=10) as translator:
+    with Translator(spec.source, spec.target, spec.flow, spec.topology, most=10) as translator:
         found = translator.downstream(topic, 0, 0)
     assert (found.offset, found.how) == (None, "unknown")
     assert "more than 10 records" in found.why
@@ -147,7 +147,7 @@ def test_what_was_read_in_vain_is_not_read_again_in_each_round(world: World, mon
         raise TooFar
 
     monkeypatch.setattr(Walker, "seen", slow)
-    with Translator(spec.source, spec.target, spec.flow) as translator:
+    with Translator(spec.source, spec.target, spec.flow, spec.topology) as translator:
         for _ in range(5):
             translator.refresh()
             assert translator.downstream(topic, 0, 0).how == "unknown"
@@ -172,7 +172,7 @@ def test_where_a_copy_has_lost_what_is_told_of_it_is_its_end(world: World, monke
         }
 
     monkeypatch.setattr(Asker, "bounds", less)
-    with Translator(spec.source, spec.target, spec.flow) as translator:
+    with Translator(spec.source, spec.target, spec.flow, spec.topology) as translator:
         assert translator.downstream(topic, 0, pairs[-6][0]) == Translated(pairs[-6][1], "record")
         for source in (pairs[-5][0], pairs[-1][0], pairs[-1][0] + 1):
             found = translator.downstream(topic, 0, source)
@@ -225,7 +225,7 @@ def test_without_the_source_all_that_is_told_is_told(world: World, monkeypatch: 
     """As in a failover. What would have to be read there is not guessed."""
     spec, topic, pairs = world.spec, world.written["transactions"].topic, world.truth("transactions")
     target_end = log_end(spec.target, world.remote("transactions"))
-    with Translator(None, spec.target, spec.flow) as translator:
+    with Translator(None, spec.target, spec.flow, spec.topology) as translator:
         for offset in range(pairs[0][0], pairs[-1][0] + 1):
             assert translator.downstream(topic, 0, offset) == Translated(first_at(pairs, offset, 0), "record")
         for offset in range(pairs[0][1], pairs[-1][1] + 1):
@@ -237,7 +237,7 @@ def test_without_the_source_all_that_is_told_is_told(world: World, monkeypatch: 
         assert (ahead.offset, ahead.how) == (target_end, "ahead")
         assert "no topic" in translator.downstream(f"{topic}-other", 0, 0).why
     thinned(world, monkeypatch, keep=(-1,), told=True)
-    with Translator(None, spec.target, spec.flow) as translator:
+    with Translator(None, spec.target, spec.flow, spec.topology) as translator:
         found = translator.downstream(topic, 0, pairs[0][0])
         assert (found.offset, found.how) == (None, "unknown")
         assert found.why.startswith("not known without the source: the offset syncs that told it are gone")
@@ -253,7 +253,7 @@ def test_an_open_transaction_that_may_tell_more_is_not_passed_over(
     writer.begin_transaction()
     writer.produce(world.syncs, b"nobody's", b"anything")
     writer.flush(SECONDS)
-    with Translator(spec.source, spec.target, spec.flow) as translator:
+    with Translator(spec.source, spec.target, spec.flow, spec.topology) as translator:
         assert translator.downstream(topic, 0, source) == Translated(target, "record")
         behind = translator.downstream(topic, 0, source + 1)
         assert (behind.offset, behind.how) == (None, "unknown")
@@ -268,7 +268,7 @@ def test_a_partition_of_which_nothing_is_copied_yet_and_a_topic_made_anew(world:
     spec, written = world.spec, Written(f"{world.prefix}-none")
     topic, remote = written.topic, spec.flow.remote_topic(written.topic)
     create(world.source, topic)
-    with Translator(spec.source, spec.target, spec.flow) as translator:
+    with Translator(spec.source, spec.target, spec.flow, spec.topology) as translator:
         assert f"no topic {remote} at west" in translator.downstream(topic, 0, 0).why
         create(world.target, remote)
         translator.refresh()
@@ -298,7 +298,7 @@ def test_a_partition_of_which_nothing_is_copied_yet_and_a_topic_made_anew(world:
 def test_what_is_copied_meanwhile_is_seen_at_the_next_look_and_what_is_deleted_is_reported(world: World) -> None:
     """The last test of the file, as it changes what is there."""
     spec, topic, remote = world.spec, world.written["plain"].topic, world.remote("plain")
-    with Translator(spec.source, spec.target, spec.flow) as translator:
+    with Translator(spec.source, spec.target, spec.flow, spec.topology) as translator:
         end = log_end(spec.source, topic)
         at_end = translator.downstream(topic, 0, end)
         assert at_end == Translated(log_end(spec.target, remote), "end")
@@ -390,7 +390,7 @@ def test_identical_offsets_are_the_same_but_in_shifted_runs(
             at = bisect_left(places, offset)
             before = pairs[at - 1][other] if at else -1
             assert (offset, before < found.offset <= pairs[at][other]) == (offset, True)
-    with Translator(spec.source, spec.target, spec.flow) as translator:
+    with Translator(spec.source, spec.target, spec.flow, spec.topology) as translator:
         source_end, target_end = log_end(spec.source, topic), log_end(spec.target, f"same.{topic}")
         assert translator.downstream(topic, 0, source_end) == Translated(target_end, "end")
         assert translator.upstream(topic, 0, target_end) == Translated(source_end, "end")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 
 import pytest
@@ -15,9 +16,12 @@ from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import Unreachable
 from reconciler.model.groups import LastLook
+from reconciler.state import home
+from reconciler.state.status import LookWriter
 from tests.contract.kafka import partitions, topic_configs
 
 NOBODY = Cluster("gone", ("127.0.0.1:1",))
+SECONDS = 60.0
 
 
 @pytest.fixture
@@ -150,8 +154,25 @@ def test_the_newest_beat_of_each_flow_is_read(target: Cluster, source: str) -> N
     assert client.heartbeats(f"{source}.heartbeats") == []
 
 
-def test_when_groups_were_last_looked_at_is_told_by_flow(target: Cluster, source: str) -> None:
-    looks = LastLooks(target)
+def test_heartbeats_are_not_asked_when_groups_were_looked_at(target: Cluster, source: str) -> None:
+    """All topologies of a target write them: what is believed stands in a topic of the topology."""
+    flow, looks, writer = f"one-{source}", LastLooks(target, "tests"), LookWriter(target, "tests", f"one-{source}")
+    HeartbeatWriter(target, source, "west", flow=flow).beat(9_000_000_000_000, 9)
+    assert flow not in looks.current()
+    for look in (LastLook(1.0, 3), LastLook(2.5, None)):
+        writer.write(look)
+        deadline = time.monotonic() + SECONDS
+        while looks.current().get(flow) != look:
+            assert time.monotonic() < deadline
+    LookWriter(target, "others", flow).write(LastLook(9e9, 9))
+    assert looks.current()[flow] == LastLook(2.5, None)
+    looks.close()
+
+
+def test_beside_shared_journals_heartbeats_tell_when_groups_were_looked_at(target: Cluster, source: str) -> None:
+    home.hold(target, source, "shared")
+    LookWriter(target, source, f"one-{source}").write(LastLook(9e9, 9))
+    looks = LastLooks(target, source)
     one, two = (HeartbeatWriter(target, source, "west", flow=f"{name}-{source}") for name in ("one", "two"))
     HeartbeatWriter(target, source, "west").beat(9_000, 9)
     assert looks.current().keys().isdisjoint((f"one-{source}", f"two-{source}"))

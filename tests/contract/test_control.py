@@ -12,9 +12,10 @@ from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.pauses import Scope
 from reconciler.model.seal import Seal, new_key
-from reconciler.state import control
+from reconciler.state import control, home
 from reconciler.state.control import Command, Listener, Restart
-from reconciler.state.journal import CONTROL, Journal, Value
+from reconciler.state.journal import Journal, Value
+from reconciler.state.topics import SHARED, JournalTopic, own
 from reconciler.state.user import user
 from tests.contract.kafka import declared
 
@@ -27,8 +28,19 @@ Ears = Callable[..., Listener]
 @pytest.fixture
 def cluster(target_cluster: EmbeddedCluster) -> Cluster:
     made = declared("west", target_cluster)
-    Journal(made, CONTROL).ensure()
+    Journal(made, own(SHOP).control).ensure()
     return made
+
+
+@pytest.fixture
+def shared(cluster: Cluster) -> Iterator[JournalTopic]:
+    """The control topic of a release before topics per topology, where both topologies are."""
+    for one in (SHOP, AUDIT):
+        home.hold(cluster, one, "shared")
+    Journal(cluster, SHARED.control).ensure()
+    yield SHARED.control
+    for one in (SHOP, AUDIT):
+        home.hold(cluster, one, "own")
 
 
 @pytest.fixture
@@ -37,7 +49,7 @@ def listen(cluster: Cluster) -> Iterator[Ears]:
     opened: list[Listener] = []
 
     def ear(run: str | Seal, flow: str = "east-west", topology: str = SHOP) -> Listener:
-        opened.append(Listener(cluster, seal_of(run, flow), topology))
+        opened.append(Listener(cluster, seal_of(run, flow, topology)))
         return opened[-1]
 
     yield ear
@@ -45,8 +57,8 @@ def listen(cluster: Cluster) -> Iterator[Ears]:
         one.close()
 
 
-def seal_of(run: str | Seal, flow: str = "east-west") -> Seal:
-    return run if isinstance(run, Seal) else Seal(run, flow, KEY)
+def seal_of(run: str | Seal, flow: str = "east-west", topology: str = SHOP) -> Seal:
+    return run if isinstance(run, Seal) else Seal(topology, run, flow, KEY)
 
 
 def until(ear: Listener, heard: Callable[[], Any]) -> None:
@@ -121,6 +133,7 @@ def test_a_restart_is_heard_once_and_never_by_those_who_begin_later(
     assert ear.take_restarts() == listen("run", flow).take_restarts() == []
 
 
+@pytest.mark.usefixtures("shared")
 def test_a_flow_of_the_same_name_in_another_topology_is_left_alone(
     cluster: Cluster, listen: Ears, topic_name: str
 ) -> None:
@@ -139,10 +152,10 @@ def test_a_flow_of_the_same_name_in_another_topology_is_left_alone(
 
 
 def test_what_an_older_release_paused_holds_until_each_topology_resumes_it(
-    cluster: Cluster, listen: Ears, topic_name: str
+    cluster: Cluster, shared: JournalTopic, listen: Ears, topic_name: str
 ) -> None:
     flow, paused = topic_name[:100], {"command": "pause", "time": time.time()}
-    Journal(cluster, CONTROL).write_all(
+    Journal(cluster, shared).write_all(
         {f"pause/{flow}": paused, f"pause/{flow}/users": paused, f"pause/{flow}/users/first": paused}
     )
     ear = listen("run", flow)
@@ -154,7 +167,8 @@ def test_what_an_older_release_paused_holds_until_each_topology_resumes_it(
     assert listen("later", flow, AUDIT).pauses.hold(flow, "users", 0)
     control.pause(cluster, SHOP, [Scope(flow, "users")])
     assert listen("later", flow).pauses.hold(flow, "users", 0)
-    old = Journal(cluster, CONTROL).write(f"restart/{flow}/orders", {"command": "restart", "time": time.time()})
+    told = {"command": "restart", "time": time.time()}
+    old = Journal(cluster, shared).write(f"restart/{flow}/orders", told)
     until(ear, lambda: ear.heard >= old)
     assert [restart.scope for restart in ear.take_restarts()] == [Scope(flow, "orders")]
 
@@ -166,7 +180,7 @@ def test_the_shares_of_runs_that_died_are_forgotten(
     with monkeypatch.context() as patched:
         patched.setattr(time, "time", lambda: 1_000.0)
         control.announce(cluster, seal_of(topic_name, "old"), {"tasks": 1})
-    control.forget_old(cluster)
+    control.forget_old(cluster, SHOP)
     assert control.announced(cluster, seal_of(topic_name, "old")) is None
     assert control.announced(cluster, seal_of(topic_name, "fresh")) is not None
 
@@ -179,11 +193,11 @@ def forged(kind: str, cluster: Cluster, seal: Seal) -> dict[str, Value | None]:
     if kind == "no seal":
         return {stop: {"command": "stop", "time": time.time()}, shares: said}
     if kind == "a seal of another key":
-        other = Seal(seal.run, seal.flow, new_key())
+        other = Seal(SHOP, seal.run, seal.flow, new_key())
         return {stop: other.sealed(stop, {"command": "stop"}), shares: other.sealed(shares, said)}
     if kind == "the seal of another message":
         control.announce(cluster, seal, {"tasks": 1})
-        genuine = Journal(cluster, CONTROL).read()[shares]
+        genuine = Journal(cluster, own(SHOP).control).read()[shares]
         return {stop: genuine, shares: {**genuine, "shares": loot}}
     assert kind == "what an older release obeyed"
     return {seal.run: {"command": "stop", "time": time.time()}}
@@ -197,7 +211,7 @@ def test_a_message_to_a_run_without_its_seal_is_passed_over(
 ) -> None:
     seal = seal_of(topic_name)
     ear = listen(seal)
-    heard = Journal(cluster, CONTROL).write_all(forged(kind, cluster, seal))
+    heard = Journal(cluster, own(SHOP).control).write_all(forged(kind, cluster, seal))
     until(ear, lambda: ear.heard >= heard)
     for one in (ear, listen(seal)):
         assert not one.stopped
@@ -212,9 +226,9 @@ def test_an_old_message_that_is_written_again_changes_nothing(cluster: Cluster, 
     seal = seal_of(topic_name)
     ear, key = listen(seal), f"shares/{topic_name}/east-west"
     control.announce(cluster, seal, {"tasks": 1})
-    old = Journal(cluster, CONTROL).read()[key]
+    old = Journal(cluster, own(SHOP).control).read()[key]
     control.announce(cluster, seal, {"tasks": 2})
-    heard = Journal(cluster, CONTROL).write(key, old)
+    heard = Journal(cluster, own(SHOP).control).write(key, old)
     until(ear, lambda: ear.heard >= heard)
     assert (ear.shares, ear.unsealed) == ({"tasks": 2}, 1)
 
@@ -224,7 +238,7 @@ def test_a_stop_cannot_be_taken_back_by_a_removal(cluster: Cluster, listen: Ears
     ear = listen(seal)
     control.send(cluster, [seal], Command.STOP)
     until(ear, lambda: ear.stopped)
-    heard = Journal(cluster, CONTROL).write(f"stop/{topic_name}/east-west", None)
+    heard = Journal(cluster, own(SHOP).control).write(f"stop/{topic_name}/east-west", None)
     until(ear, lambda: ear.heard >= heard)
     assert ear.stopped
 
@@ -234,8 +248,10 @@ def test_a_pause_says_who_made_it_and_one_of_an_older_release_nothing(
 ) -> None:
     flow = topic_name[:100]
     control.pause(cluster, SHOP, [Scope(flow, "orders")])
-    Journal(cluster, CONTROL).write(f"pause@{SHOP}/{flow}/users", {"command": "pause", "time": time.time()})
-    Journal(cluster, CONTROL).write(f"pause@{SHOP}/{flow}/audit", {"command": "pause", "time": 1e300, "by": "x"})
+    Journal(cluster, own(SHOP).control).write(f"pause@{SHOP}/{flow}/users", {"command": "pause", "time": time.time()})
+    Journal(cluster, own(SHOP).control).write(
+        f"pause@{SHOP}/{flow}/audit", {"command": "pause", "time": 1e300, "by": "x"}
+    )
     pauses = listen("run", flow).pauses
     assert pauses.why(flow, "orders", 0).startswith(f"by {user()} since 20")
     assert [pauses.why(flow, topic, 0) for topic in ("users", "audit", "others")] == ["", "", ""]

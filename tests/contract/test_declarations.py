@@ -19,6 +19,7 @@ from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.declaration import Standing, digest_into
 from reconciler.model.errors import Refused
+from reconciler.model.names import state_names
 from reconciler.model.status import TaskStatus
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
@@ -26,9 +27,10 @@ from reconciler.observe.topology import observe
 from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner
 from reconciler.state.declarations import Declarations
-from reconciler.state.journal import STATUS, Journal
-from reconciler.state.ownership import INTERNAL_TOPICS, Ownership
+from reconciler.state.journal import Journal
+from reconciler.state.ownership import Ownership
 from reconciler.state.status import StatusReader, StatusWriter, newest_runs
+from reconciler.state.topics import own
 from tests.contract.kafka import create, declared
 
 SECONDS = 30.0
@@ -63,7 +65,7 @@ def test_a_history_is_kept_by_topology(cluster: Cluster, topic_name: str) -> Non
         eventually("going back is heard", lambda: follower.current().standing("one") is Standing.IN_FORCE)
         assert follower.current().standing("two") is Standing.OLDER
         assert other.current().in_force is None
-        assert Ownership(cluster).read().keys().isdisjoint({"one", "two", topic_name})
+        assert Ownership(cluster, topic_name).read().keys().isdisjoint({"one", "two", topic_name})
     finally:
         follower.close()
         other.close()
@@ -114,7 +116,7 @@ class Files:
 
     def plan(self, *targets: str) -> Plan:
         one, aliases = self.topology, targets or ("west",)
-        return build_plan(one, observe(one, aliases), aliases, tuple(INTERNAL_TOPICS))
+        return build_plan(one, observe(one, aliases), aliases)
 
     def in_force(self) -> str | None:
         asked = Declarations(self.west, self.topology.name)
@@ -128,7 +130,6 @@ def files(
     source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str, tmp_path: Path
 ) -> Iterator[Files]:
     create(source_cluster, topic_name)
-    Journal(declared("west", target_cluster), STATUS).ensure()
     yield Files(source_cluster, target_cluster, topic_name, tmp_path / "one.yaml")
 
 
@@ -147,7 +148,7 @@ def test_an_apply_without_any_step_puts_another_declaration_in_force(files: File
 
 def test_an_apply_that_fails_leaves_what_is_in_force(files: Files, target_cluster: EmbeddedCluster) -> None:
     one, plan = files.topology, files.plan()
-    (remote,) = (step.name for step in plan.steps if step.name not in INTERNAL_TOPICS)
+    (remote,) = (step.name for step in plan.steps if step.name not in state_names(one.name).journals)
     create(target_cluster, remote)
     outcome = DirectProvisioner(one).apply(plan)
     assert [failure.problem.code for failure in outcome.failed] == ["AB315"]
@@ -195,7 +196,7 @@ def test_the_gate_holds_a_declaration_until_it_is_applied_and_says_what_is_in_fo
     second = files.write(2)
     files.apply()
     third = files.write(3)
-    gate, reader = opened(files), StatusReader(files.west)
+    gate, reader = opened(files), StatusReader(files.west, files.topology.name)
 
     def held() -> list[TaskStatus]:
         return [one for one in newest_runs(reader.current(), time.time()) if one.is_held and one.digest == third]
@@ -263,8 +264,9 @@ def test_the_gate_lets_flows_into_other_targets_pass_and_goes_by_no_broken_file(
 
 
 def test_the_gate_tells_who_runs_a_flow_with_another_digest(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    Journal(files.west, own(files.topology.name).status).ensure()
     word = TaskStatus.of_process(files.topology.flows[0], "a-run", "another")
-    StatusWriter(files.west).post_last(replace(word, task=0, tasks=1))
+    StatusWriter(files.west, files.topology.name).post_last(replace(word, task=0, tasks=1))
     gate = Gate((files.path,), None, waits=True)
     try:
         gate.passed()

@@ -14,6 +14,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.desired import Setting
 from reconciler.model.errors import Refused
 from reconciler.model.flow import Flow
+from reconciler.model.names import state_names
 from reconciler.model.outcome import Outcome
 from reconciler.model.security import SecretRef, Security
 from reconciler.model.selection import Selection
@@ -22,7 +23,7 @@ from reconciler.model.topology import Topology
 from reconciler.observe.topology import observe
 from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner
-from reconciler.state.ownership import INTERNAL_TOPICS, Ownership
+from reconciler.state.ownership import Ownership
 from tests.conftest import MakeClusters
 from tests.contract.kafka import allow, create, declared, delete, grow, partitions, set_config, topic_configs, topic_id
 
@@ -38,7 +39,7 @@ def topology(broker: EmbeddedCluster, prefix: str, **fields: object) -> Topology
 
 
 def plan_of(one: Topology) -> Plan:
-    return build_plan(one, observe(one, [TARGET]), [TARGET], tuple(INTERNAL_TOPICS))
+    return build_plan(one, observe(one, [TARGET]), [TARGET])
 
 
 def carry_out(one: Topology, plan: Plan | None = None) -> Outcome:
@@ -81,7 +82,7 @@ def test_what_was_made_is_recorded(source_cluster: EmbeddedCluster, topic_name: 
     one = topology(source_cluster, topic_name)
     carry_out(one)
 
-    record = Ownership(one.clusters[TARGET]).read()[f"north.{topic_name}"]
+    record = Ownership(one.clusters[TARGET], one.name).read()[f"north.{topic_name}"]
     assert record.topic_id == topic_id(source_cluster, f"north.{topic_name}")
     assert (record.topology, record.digest, record.flow) == (topic_name, one.digest, "north-south")
     assert (record.source, record.source_topic) == (SOURCE, topic_name)
@@ -197,13 +198,13 @@ def test_an_apply_killed_before_it_recorded_the_topic(source_cluster: EmbeddedCl
     assert steps(plan_of(one)) == [RecordOwnership]
     assert carry_out(one).is_complete
     assert plan_of(one).is_empty
-    record = Ownership(one.clusters[TARGET]).read()[f"north.{topic_name}"]
+    record = Ownership(one.clusters[TARGET], one.name).read()[f"north.{topic_name}"]
     assert record.topic_id == topic_id(source_cluster, f"north.{topic_name}")
 
 
 def meant_again(one: Topology, remote: str) -> None:
     """Leave the record that stands before a topic's creation is confirmed."""
-    ownership = Ownership(one.clusters[TARGET])
+    ownership = Ownership(one.clusters[TARGET], one.name)
     ownership.write([replace(ownership.read()[remote], topic_id=None)])
 
 
@@ -233,7 +234,7 @@ def test_a_refused_acl_fails_its_step_and_is_named(
     # The topics of our own state are there and may be written; the remote topic is still to be made.
     (part,) = plan.clusters
     carry_out(into_secured("admin"), replace(plan, clusters=(replace(part, steps=part.steps[:-1]),)))
-    allow(secured, "alice", INTERNAL_TOPICS, AclOperation.WRITE, AclOperation.DESCRIBE)
+    allow(secured, "alice", state_names(plan.topology).journals, AclOperation.WRITE, AclOperation.DESCRIBE)
     outcome = carry_out(into_secured("alice"), plan)
     (failure,) = outcome.failed
     assert (failure.problem.code, failure.step.name) == ("AB313", f"north.{topic_name}")

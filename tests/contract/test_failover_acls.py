@@ -30,7 +30,6 @@ from reconciler.provision.direct import DirectProvisioner
 from reconciler.replicator.drive import new_run
 from reconciler.state import bindings
 from reconciler.state.failovers import Failovers
-from reconciler.state.ownership import INTERNAL_TOPICS
 from tests.contract.kafka import ANSWER_SECONDS, VISIBLE_SECONDS, admin, create, grant
 from tests.support.acls import as_user
 from tests.support.copying import copy
@@ -59,7 +58,7 @@ def topology(broker: EmbeddedCluster, name: str) -> Topology:
 
 
 def plan_of(one: Topology) -> Plan:
-    return build_plan(one, observe(one, [TARGET]), [TARGET], tuple(INTERNAL_TOPICS))
+    return build_plan(one, observe(one, [TARGET]), [TARGET])
 
 
 def carry_out(one: Topology, plan: Plan) -> None:

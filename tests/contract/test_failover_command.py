@@ -146,7 +146,7 @@ def test_a_copy_that_another_flow_fills_as_well_is_not_cut(make: MakePair) -> No
     groups.refresh()
     target_id = groups.ids([pair.topic])[pair.topic]
     groups.close()
-    copies = Copies(declared("west", pair.west))
+    copies = Copies(declared("west", pair.west), pair.name)
     try:
         copies.refresh()
         # What is only announced, or stood in a topic that was deleted, is in nobody's way.
@@ -267,7 +267,7 @@ def test_without_the_source_the_last_checkpoints_tell(make: MakePair) -> None:
     leave_behind(pair.east, group, {(pair.topic, 0): 40, (pair.topic, 1): 77})
     topology = pair.topology
     flow = topology.flows[0]
-    rounds = Rounds(topology.clusters["east"], topology.clusters["west"], flow, topology.aliases)
+    rounds = Rounds(topology.clusters["east"], topology.clusters["west"], flow, topology.name, topology.aliases)
     rounds.round()
     rounds.close()
     pair.write("127.0.0.1:1")

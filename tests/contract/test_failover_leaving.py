@@ -104,7 +104,7 @@ def test_a_run_whose_clock_is_behind_ours_is_waited_for(pair: Pair) -> None:
     flow = pair.topology.flows[0]
 
     def speak() -> None:
-        writer = StatusWriter(declared("west", pair.west))
+        writer = StatusWriter(declared("west", pair.west), pair.name)
         word = replace(TaskStatus.of_process(flow, "slow-clock", ""), task=0, tasks=1)
         while not over.wait(0.2):
             writer.post_last(replace(word, time=time.time() - 60))
@@ -209,7 +209,7 @@ def test_a_checkpoint_that_was_ahead_of_the_copy_counts_as_far_as_the_copy_is_no
     leave_behind(pair.east, group, {log: 105})
     topology = pair.topology
     flow = topology.flows[0]
-    rounds = Rounds(topology.clusters["east"], topology.clusters["west"], flow, topology.aliases)
+    rounds = Rounds(topology.clusters["east"], topology.clusters["west"], flow, topology.name, topology.aliases)
     rounds.round()
     rounds.close()
     pair.copy()

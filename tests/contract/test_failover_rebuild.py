@@ -10,7 +10,8 @@ from reconciler.failover.rebuild import made_anew
 from reconciler.failover.topics import Shape, Topics
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
-from reconciler.state.journal import OWNED, Journal
+from reconciler.state.journal import Journal
+from reconciler.state.topics import own
 from tests.contract.kafka import create, delete, names, partitions, set_config, topic_configs, topic_id
 from tests.support.copying import log_end
 
@@ -41,7 +42,7 @@ def write(broker: EmbeddedCluster, topic: str, partition: int = 0) -> None:
 
 
 def on_record(cluster: Cluster, topic: str) -> bool:
-    return f"rebuild/{TOPOLOGY}/{topic}" in Journal(cluster, OWNED).read()
+    return f"rebuild/{TOPOLOGY}/{topic}" in Journal(cluster, own(TOPOLOGY).owned).read()
 
 
 def check_new(broker: EmbeddedCluster, cluster: Cluster, topic: str, old_id: str, new_id: str | None) -> None:
@@ -162,7 +163,7 @@ def test_unknown_and_internal_topics_are_refused(
     name = f"{topic_name}.internal"
     create(target_cluster, name)
     before = topic_id(target_cluster, name)
-    for internal in (name, "__consumer_offsets", OWNED.name):
+    for internal in (name, "__consumer_offsets", own(TOPOLOGY).owned.name):
         with pytest.raises(EnvironmentFault, match=r"never made anew.*\[AB728\]"):
             made_anew(target, TOPOLOGY, internal)
     assert topic_id(target_cluster, name) == before

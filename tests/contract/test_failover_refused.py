@@ -16,8 +16,9 @@ from reconciler.failover.diverged import Part, counted, export_files, export_top
 from reconciler.failover.rebuild import made_anew
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
-from reconciler.model.names import OWNED_TOPIC
-from reconciler.state.journal import OWNED, Journal
+from reconciler.model.names import state_names
+from reconciler.state.journal import Journal
+from reconciler.state.topics import own
 from tests.contract.kafka import VISIBLE_SECONDS, create, topic_id
 from tests.support.acls import allow, as_user
 
@@ -97,8 +98,8 @@ def test_what_may_not_be_deleted_stays_and_what_it_was_stays_on_record(
 ) -> None:
     create(secured, topic_name)
     before = topic_id(secured, topic_name)
-    Journal(as_user("east", secured, "admin"), OWNED).ensure()
-    allow(secured, "guest", TOPIC, OWNED_TOPIC, AclOperation.READ, AclOperation.WRITE)
+    Journal(as_user("east", secured, "admin"), own("tests").owned).ensure()
+    allow(secured, "guest", TOPIC, state_names("tests").owned, AclOperation.READ, AclOperation.WRITE)
     refused(lambda: made_anew(guest, "tests", topic_name), "DESCRIBE", f"topic {topic_name}")
     allow(secured, "guest", TOPIC, topic_name, AclOperation.DESCRIBE)
     refused(lambda: made_anew(guest, "tests", topic_name), "DESCRIBE_CONFIGS", f"topic {topic_name}")

@@ -13,16 +13,17 @@ from reconciler.model.capabilities import REQUIRED
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
 from reconciler.model.flow import Fill, Flow
+from reconciler.model.names import probe_prefix, state_names
 from reconciler.model.security import SecretRef, Security
 from reconciler.model.selection import Selection
 from reconciler.replicator import probe
 from reconciler.replicator.fill import FillRefused
-from reconciler.replicator.trials import SCRATCH
 from tests.contract.kafka import create
 from tests.support.acls import allow
 from tests.support.filling import desk, place
 
 FILLS: tuple[Fill, ...] = ("auto", "markers", "transactions")
+SCRATCH = state_names("tests").scratch
 USERS = {"admin": "admin-secret", "filler": "filler-secret"}
 READ, WRITE, ALTER = AclOperation.READ, AclOperation.WRITE, AclOperation.ALTER
 
@@ -47,30 +48,30 @@ def test_what_may_not_be_tried_is_said_and_what_is_demanded_is_refused(
     flows: list[Flow] = [Flow("east-west", "east", "west", Selection(("orders",)), fill=fill) for fill in FILLS]
     either, markers, transactions = flows
     warnings: list[str] = []
-    probe.check(as_filler, flows, warnings.append)
+    probe.check(as_filler, "tests", flows, warnings.append)
     assert warnings == [f"{as_filler.where}: what the cluster does was not tried, as topic {SCRATCH} may not be made"]
 
     create(secured, SCRATCH)
     allow(secured, "filler", ResourceType.TOPIC, SCRATCH, READ)
     warnings.clear()
-    probe.check(as_filler, [either], warnings.append)
+    probe.check(as_filler, "tests", [either], warnings.append)
     assert len(warnings) == len(REQUIRED) + 1
     assert "log-end: the broker answers TRANSACTIONAL_ID_AUTHORIZATION_FAILED" in warnings[0]
     assert "partitions park at gaps" in warnings[-1]
 
-    allow(secured, "filler", ResourceType.TRANSACTIONAL_ID, "anabranch.internal.probe.", WRITE)
+    allow(secured, "filler", ResourceType.TRANSACTIONAL_ID, probe_prefix("tests"), WRITE)
     warnings.clear()
-    probe.check(as_filler, [either], warnings.append)
+    probe.check(as_filler, "tests", [either], warnings.append)
     expected = [f"{one}: the broker answers TOPIC_AUTHORIZATION_FAILED" for one in REQUIRED]
     assert [found for found, said in zip(expected, warnings, strict=False) if found not in said] == []
 
     allow(secured, "filler", ResourceType.TOPIC, SCRATCH, WRITE)
     warnings.clear()
-    probe.check(as_filler, [either, transactions], warnings.append)
+    probe.check(as_filler, "tests", [either, transactions], warnings.append)
     (forgotten,) = warnings
     assert forgotten.startswith("what the cluster does is tried again at the next start: ")
     with pytest.raises(EnvironmentFault, match="ALTER on the cluster") as caught:
-        probe.check(as_filler, [either, markers], warnings.append)
+        probe.check(as_filler, "tests", [either, markers], warnings.append)
     assert [problem.code for problem in caught.value.problems] == ["AB362"]
 
 

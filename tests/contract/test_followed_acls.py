@@ -38,8 +38,9 @@ from reconciler.plan.prune import cleared
 from reconciler.provision.direct import DirectProvisioner
 from reconciler.provision.grants import Grants
 from reconciler.state import bindings
-from reconciler.state.journal import OWNED, Journal
-from reconciler.state.ownership import INTERNAL_TOPICS, Ownership
+from reconciler.state.journal import Journal
+from reconciler.state.ownership import Ownership
+from reconciler.state.topics import own
 from tests.contract.kafka import ANSWER_SECONDS, VISIBLE_SECONDS, admin, create, declared, grant
 from tests.support.acls import as_user, give
 
@@ -65,7 +66,7 @@ def topology(broker: EmbeddedCluster, name: str, user: str = "admin", **fields: 
 
 
 def plan_of(one: Topology) -> Plan:
-    return build_plan(one, observe(one, [TARGET]), [TARGET], tuple(INTERNAL_TOPICS))
+    return build_plan(one, observe(one, [TARGET]), [TARGET])
 
 
 def apply(one: Topology) -> None:
@@ -161,7 +162,7 @@ def test_readers_of_originals_may_read_copies_until_they_may_no_more(secured: Em
 
 
 def _records(one: Topology) -> Sequence[OwnedBinding]:
-    acls = Ownership(one.clusters[TARGET]).read_all().acls
+    acls = Ownership(one.clusters[TARGET], one.name).read_all().acls
     return [record for record in acls if record.topology == one.name]
 
 
@@ -180,8 +181,9 @@ def test_what_another_topology_granted_too_stays(secured: EmbeddedCluster, topic
     one_way = topology(secured, topic_name)
     apply(one_way)
     (record,) = _records(one_way)
-    ownership = Ownership(one_way.clusters[TARGET])
-    ownership.write_bindings([replace(record, topology="another")])
+    Journal(one_way.clusters[TARGET], own(f"x{topic_name}").owned).ensure()
+    another = Ownership(one_way.clusters[TARGET], f"x{topic_name}")
+    another.write_bindings([replace(record, topology=f"x{topic_name}")])
     remove(secured, original)
     (step,) = plan_of(one_way).steps
     assert isinstance(step, RevokeAcl)
@@ -197,7 +199,7 @@ def test_an_apply_that_was_killed_before_it_granted_is_gone_on_with(secured: Emb
     apply(one_way)
     grant(secured, [kafka_acl(topic_name)])
     meant = Binding("topic", Pattern(f"north.{topic_name}"), "User:alice", "READ")
-    Ownership(one_way.clusters[TARGET]).write_bindings([OwnedBinding(meant, topic_name, "north-south")])
+    Ownership(one_way.clusters[TARGET], topic_name).write_bindings([OwnedBinding(meant, topic_name, "north-south")])
     (step,) = plan_of(one_way).steps
     assert step == GrantAcl(TARGET, meant, "north-south")
     apply(one_way)
@@ -226,7 +228,7 @@ def test_drift_tells_and_apply_mends_what_somebody_took_away(secured: EmbeddedCl
     assert on(secured, copy) == words(f"READ on topic {copy}", f"WRITE on topic {copy}")
     # What others granted goes where somebody allows it.
     seen = observe(one_way, [TARGET])
-    clean = cleared(build_plan(one_way, seen, [TARGET], tuple(INTERNAL_TOPICS)), one_way, seen)
+    clean = cleared(build_plan(one_way, seen, [TARGET]), one_way, seen)
     assert DirectProvisioner(one_way).apply(clean).is_complete
     assert on(secured, copy) == words(f"READ on topic {copy}")
 
@@ -272,12 +274,13 @@ def test_what_cannot_be_granted_is_told(
     meant = Binding("topic", Pattern(topic_name), "User:alice", "READ")
     weak = topology(secured, topic_name, "weak")
     give(secured, "weak", [acl for acl in needed_acls(weak, weak.flows) if not acl.is_optional])
-    Journal(declared(TARGET, target_cluster), OWNED).ensure()
+    for there in (declared(TARGET, target_cluster), topology(secured, topic_name).clusters[TARGET]):
+        Journal(there, own(topic_name).owned).ensure()
     for cluster, code, words in (
         (weak.clusters[TARGET], "AB313", "user weak is not allowed alter on the cluster"),
         (declared(TARGET, target_cluster), "AB314", "no authorizer"),
     ):
-        outcome = Grants(cluster, "tests").change([GrantAcl(TARGET, meant, "north-south")])
+        outcome = Grants(cluster, weak.name).change([GrantAcl(TARGET, meant, "north-south")])
         (failure,) = outcome.failed
         assert (failure.problem.code, words in failure.problem.message.lower()) == (code, True), failure
         assert outcome.done == []

@@ -100,7 +100,7 @@ def said(reader: StatusReader, flow: str) -> list[TaskStatus]:
 
 
 def test_a_run_is_superseded_by_a_failover_and_by_its_end(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
-    gate, reader = Gate((pair.path,), None, waits=True), StatusReader(pair.west)
+    gate, reader = Gate((pair.path,), None, waits=True), StatusReader(pair.west, pair.facts["name"])
     try:
         assert passing(gate) == [pair.one, pair.two]
         assert not looked_again(gate)

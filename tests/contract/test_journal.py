@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -14,8 +15,9 @@ from reconciler.model.errors import AnabranchError, EnvironmentFault, Unreachabl
 from reconciler.model.runs import CopyRecord
 from reconciler.model.status import PartitionState, PartitionStatus, Reason, TaskStatus
 from reconciler.state.copies import Copies
-from reconciler.state.journal import COPIES, STATUS, Follower, Journal, JournalTopic, Value
+from reconciler.state.journal import Follower, Journal, Value
 from reconciler.state.status import StatusReader, StatusWriter, forget_old
+from reconciler.state.topics import JournalTopic, own
 from tests.contract.kafka import declared, topic_configs
 
 SECONDS = 30.0
@@ -153,7 +155,7 @@ def test_a_cluster_that_does_not_answer_is_named_soon(what: str, topic: JournalT
         "read": absent.read,
         "ensure": absent.ensure,
         "follow": lambda: absent.follow().catch_up(),
-        "status": lambda: Journal(NOBODY, STATUS, timeout=1.0).read(),
+        "status": lambda: Journal(NOBODY, own("tests").status, timeout=1.0).read(),
     }
     began = time.monotonic()
     with pytest.raises(Unreachable) as caught:
@@ -187,7 +189,8 @@ def said(run: str, partitions: int = 1, age: float = 0.0, task: int = 0, reason:
         PartitionStatus(f"topic-{n}", n, f"east.topic-{n}", PartitionState.RUNNING, n, n, reason)
         for n in range(partitions)
     )
-    return TaskStatus(f"flow-{run}", "east", "west", run, task, 2, time.time() - age, False, None, 1, 2, 3.0, 4.0, rows)
+    told = TaskStatus(f"flow-{run}", "east", "west", run, task, 2, time.time() - age, False, None, 1, 2, 3.0, 4.0, rows)
+    return replace(told, topology="tests")
 
 
 def read(reader: StatusReader, run: str) -> list[TaskStatus]:
@@ -195,8 +198,8 @@ def read(reader: StatusReader, run: str) -> list[TaskStatus]:
 
 
 def test_the_newest_word_of_each_task_is_read(cluster: Cluster, topic_name: str) -> None:
-    Journal(cluster, STATUS).ensure()
-    reader, writer = StatusReader(cluster), StatusWriter(cluster)
+    Journal(cluster, own("tests").status).ensure()
+    reader, writer = StatusReader(cluster, "tests"), StatusWriter(cluster, "tests")
     words = [said(topic_name, task=0, age=5), said(topic_name, task=1), said(topic_name, task=0)]
     for word in words:
         writer.post_last(word)
@@ -211,37 +214,37 @@ def test_the_newest_word_of_each_task_is_read(cluster: Cluster, topic_name: str)
 
 
 def test_a_task_with_thousands_of_troubled_partitions_can_say_so(cluster: Cluster, topic_name: str) -> None:
-    Journal(cluster, STATUS).ensure()
+    Journal(cluster, own("tests").status).ensure()
     word = said(
         topic_name, partitions=10_000, reason=Reason("AB213", "WRITE on topic east.orders is refused: grant it")
     )
-    StatusWriter(cluster).post_last(word)
-    reader = StatusReader(cluster)
+    StatusWriter(cluster, "tests").post_last(word)
+    reader = StatusReader(cluster, "tests")
     assert read(reader, topic_name) == [word]
     reader.close()
 
 
 def test_long_dead_runs_are_forgotten(cluster: Cluster, topic_name: str) -> None:
-    Journal(cluster, STATUS).ensure()
+    Journal(cluster, own("tests").status).ensure()
     old, new = said(f"{topic_name}-old", age=7_200), said(f"{topic_name}-new", age=60)
-    writer = StatusWriter(cluster)
+    writer = StatusWriter(cluster, "tests")
     for word in (old, new):
         writer.post_last(word)
-    forget_old(cluster, [old.flow, new.flow])
-    reader = StatusReader(cluster)
+    forget_old(cluster, "tests", [old.flow, new.flow])
+    reader = StatusReader(cluster, "tests")
     assert read(reader, old.run) == []
     assert read(reader, new.run) == [new]
     reader.close()
 
 
 def test_copy_records_that_nobody_waited_for_are_stored_at_the_end(target: Cluster, topic_name: str) -> None:
-    Journal(target, COPIES).ensure()
+    Journal(target, own("tests").copies).ensure()
     for number in range(5):
-        copies = Copies(target)
+        copies = Copies(target, "tests")
         copies.post("flow", topic_name, number, CopyRecord("s", "t"))
         copies.close()
         del copies
-    copies = Copies(target)
+    copies = Copies(target, "tests")
     copies.refresh()
     found = [copies.get("flow", topic_name, number) for number in range(5)]
     copies.close()

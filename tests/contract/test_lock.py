@@ -13,22 +13,23 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.errors import Locked
 from reconciler.state import lock as room
 from reconciler.state import process
-from reconciler.state.journal import OWNED, Journal
+from reconciler.state.journal import Journal
 from reconciler.state.lock import Lock
+from reconciler.state.topics import own
 from tests.contract.kafka import declared
 
 LONG = 30.0
 
 
 @pytest.fixture
-def cluster(target_cluster: EmbeddedCluster) -> Cluster:
+def cluster(target_cluster: EmbeddedCluster, topic_name: str) -> Cluster:
     found = declared("west", target_cluster)
-    Journal(found, OWNED).ensure()
+    Journal(found, own(topic_name).owned).ensure()
     return found
 
 
 def claims(cluster: Cluster, topology: str) -> list[str]:
-    return [key for key in Journal(cluster, OWNED).read() if key.startswith(f"lock/{topology}/")]
+    return [key for key in Journal(cluster, own(topology).owned).read() if key.startswith(f"lock/{topology}/")]
 
 
 def test_whoever_comes_second_waits(cluster: Cluster, topic_name: str) -> None:
@@ -55,6 +56,7 @@ def test_whoever_does_not_want_to_wait_is_told_who_has_it(cluster: Cluster, topi
         assert [problem.code for problem in told.value.problems] == ["AB501"]
         assert told.value.exit_code == 5
         # Another topology's is another lock.
+        Journal(cluster, own(f"{topic_name}-other").owned).ensure()
         with Lock(cluster, f"{topic_name}-other") as other:
             other.take(0.0)
         assert len([key for key in claims(cluster, topic_name) if not key.endswith("/beat")]) == 1

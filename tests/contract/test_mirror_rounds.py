@@ -32,7 +32,7 @@ def carry_heartbeats(pair: Pair) -> None:
     """Let a round of the flow back write heartbeats at the source, and the flow carry them on to the target."""
     there, here = pair.spec.source, pair.spec.target
     back = Flow(f"west-{pair.alias}", "west", pair.alias, Selection(("nothing",)), groups=pair.flow.groups)
-    rounds = Rounds(here, there, back, (pair.alias, "west"))
+    rounds = Rounds(here, there, back, pair.spec.topology, (pair.alias, "west"))
     assert rounds.round().problems == ()
     rounds.close()
     spec = spec_of(there, here, "heartbeats")

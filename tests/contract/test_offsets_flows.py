@@ -21,8 +21,9 @@ from reconciler.model.spec import FlowSpec
 from reconciler.model.translation import Translated
 from reconciler.replicator.note import Note
 from reconciler.replicator.place import Place
-from reconciler.state.journal import JOURNALS, Journal
+from reconciler.state.journal import Journal
 from reconciler.state.ownership import Ownership
+from reconciler.state.topics import own
 from tests.contract.kafka import create, delete, delete_records, topic_id
 from tests.contract.test_task_translated import make
 from tests.support.consumers import Said, offsets_of, places_of, rows, table
@@ -82,10 +83,10 @@ def scene(
     flow, target = topology.flows[0], topology.clusters["west"]
     same, other = f"{topic_name}-same", f"{topic_name}-other"
     make(source_cluster, target_cluster, [same, other])
-    for journal in JOURNALS:
+    for journal in own(topology.name).all:
         Journal(target, journal).ensure()
     modes = {same: "identical", other: "translated"}
-    Ownership(target).write(
+    Ownership(target, topology.name).write(
         OwnedTopic(
             f"east.{topic}",
             topic_id(target_cluster, f"east.{topic}"),
@@ -195,7 +196,7 @@ def test_where_the_original_was_made_anew_a_written_position_is_one_of_the_new_l
     assert len(originals) == 70
     assert contents(scene.spec.target, f"east.{scene.other}") == before + originals[60:]
     # What is told of the copy is of the new log, too.
-    with Translator(scene.spec.source, scene.spec.target, scene.spec.flow) as translator:
+    with Translator(scene.spec.source, scene.spec.target, scene.spec.flow, scene.spec.topology) as translator:
         ends = log_end(scene.spec.target, f"east.{scene.other}")
         assert translator.downstream(scene.other, 0, 70) == Translated(ends, "end")
         assert translator.downstream(scene.other, 0, 65).offset in range(ends - 10, ends)

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, R
 
 from reconciler.declare import load
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, start_all, stop_all
+from reconciler.model.names import state_names
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator import drive
 from reconciler.state import bindings
@@ -104,10 +105,10 @@ def applied(path: Path, *options: object) -> Ended:
     return ended
 
 
-def look_in(cluster: EmbeddedCluster, *operations: AclOperation) -> None:
+def look_in(cluster: EmbeddedCluster, topic: str, *operations: AclOperation) -> None:
     """Allow the replicator something with what is on record as ours."""
     rest = [(ResourcePatternType.LITERAL, MIRROR, "*", one, AclPermissionType.ALLOW) for one in operations]
-    grant(cluster, [AclBinding(ResourceType.TOPIC, "anabranch-owned.internal", *one) for one in rest])
+    grant(cluster, [AclBinding(ResourceType.TOPIC, state_names(named(topic)).owned, *one) for one in rest])
 
 
 def drifted(path: Path) -> list[tuple[str, str, str, str | None, str | None]]:
@@ -215,17 +216,17 @@ def test_who_may_not_grant_is_told(
     path.write_text(text.replace("reconcile: false", "reconcile: true"))
     create(north, topic_name, 1)
     applied(path)
-    look_in(north, AclOperation.READ, AclOperation.DESCRIBE_CONFIGS)
+    look_in(north, topic_name, AclOperation.READ, AclOperation.DESCRIBE_CONFIGS)
     path.write_text(text.replace("User:mirror", "User:other"))
     login(monkeypatch, "mirror")
     # What is ours cannot be locked by who may write nowhere on a cluster: brokers do not even take such a producer.
     ended = anabranch("apply", path, "--yes")
     assert ended.code == 1
-    assert "user mirror is not allowed WRITE on topic anabranch-owned.internal" in ended.stderr
+    assert f"user mirror is not allowed WRITE on topic {state_names(named(topic_name)).owned}" in ended.stderr
     # The client's own line, in its own words, was before it.
     assert "rdkafka" not in ended.stderr
     login(monkeypatch, "admin")
-    look_in(north, AclOperation.WRITE)
+    look_in(north, topic_name, AclOperation.WRITE)
     before = allowed(north), allowed(south)
     login(monkeypatch, "mirror")
     ended = anabranch("apply", path, "--yes")

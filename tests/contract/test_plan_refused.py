@@ -27,8 +27,8 @@ from reconciler.provision.direct import DirectProvisioner
 from reconciler.replicator.place import Place
 from reconciler.replicator.refresh import Refresh
 from reconciler.state import control
-from reconciler.state.journal import CONTROL, Journal
-from reconciler.state.ownership import INTERNAL_TOPICS
+from reconciler.state.journal import Journal
+from reconciler.state.topics import own
 from tests.contract.kafka import ANSWER_SECONDS, admin, create, declared
 from tests.support.acls import allow
 from tests.support.copying import Running
@@ -69,7 +69,7 @@ def as_user(broker: EmbeddedCluster, user: str) -> Cluster:
 
 
 def plan_of(one: Topology) -> Plan:
-    return build_plan(one, observe(one, [TARGET]), [TARGET], tuple(INTERNAL_TOPICS))
+    return build_plan(one, observe(one, [TARGET]), [TARGET])
 
 
 def fault(one: Topology) -> Problem:
@@ -265,7 +265,7 @@ def test_without_permission_to_look_copying_begins_only_where_nothing_is_to_be_m
     (flow,) = one.flows
     for make in (True, False):
         said: list[str] = []
-        Journal(one.clusters[TARGET], CONTROL).ensure()
+        Journal(one.clusters[TARGET], own(one.name).control).ensure()
         spec = FlowSpec.compile(one, flow, f"{topic_name}-{make}")
         Refresh(spec, growing(one, make), said.append, said.append).look()
         announced = control.announced(spec.target, spec.seal)

@@ -83,7 +83,7 @@ def test_what_was_made_is_recorded_and_the_declaration_in_force(
     outcome = way.apply(file)
 
     topology = load((file,))
-    record = Ownership(topology.clusters[TARGET]).read()[f"north.{topic_name}"]
+    record = Ownership(topology.clusters[TARGET], topology.name).read()[f"north.{topic_name}"]
     assert record.topic_id == topic_id(source_cluster, f"north.{topic_name}")
     assert (record.topology, record.digest, record.flow) == (topology.name, topology.digest, "north-south")
     assert record.configs == topic_configs(source_cluster, f"north.{topic_name}")
@@ -125,7 +125,7 @@ def test_what_a_killed_apply_made_is_taken_over(
     create(source_cluster, topic_name)
     way.apply(file)
     topology = load((file,))
-    ownership = Ownership(topology.clusters[TARGET])
+    ownership = Ownership(topology.clusters[TARGET], topology.name)
     ownership.write([replace(ownership.read()[f"north.{topic_name}"], topic_id=None)])
 
     plan = plan_of(topology)

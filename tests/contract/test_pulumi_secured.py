@@ -119,7 +119,7 @@ def test_an_acl_that_another_topology_granted_too_is_forgotten_and_stays(
     assert way.apply(behind_passwords).is_complete
     (name,) = held(way, ACL_TYPE)
     assert name == f"south/User:alice|*|Read|Allow|Topic|{remote}|Literal"
-    ownership = Ownership(topology.clusters[TARGET])
+    ownership = Ownership(topology.clusters[TARGET], topology.name)
     (ours,) = [one for one in ownership.read_all()[1] if one.topology == topology.name]
     ownership.write_bindings([OwnedBinding(ours.binding, "another", ours.flow)])
     revoke(secured, may(topic_name))

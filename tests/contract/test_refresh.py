@@ -21,7 +21,8 @@ from reconciler.model.topology import Topology
 from reconciler.replicator import discover
 from reconciler.replicator.refresh import Refresh
 from reconciler.state import control
-from reconciler.state.journal import CONTROL, Journal
+from reconciler.state.journal import Journal
+from reconciler.state.topics import own
 from tests.contract.kafka import create, declared, delete, grow, partitions, set_config, topic_configs
 from tests.support.copying import Running, at, code, fill, identical
 
@@ -36,7 +37,7 @@ class Looked:
         self.spec = FlowSpec.compile(self.topology, flow, uuid.uuid4().hex)
         self.warnings: list[str] = []
         self.notes: list[str] = []
-        Journal(self.spec.target, CONTROL).ensure()
+        Journal(self.spec.target, own(self.spec.topology).control).ensure()
         self.refresh = Refresh(self.spec, growing(self.topology), self.warnings.append, self.notes.append)
 
     def shares(self) -> discover.Shares:

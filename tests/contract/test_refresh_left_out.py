@@ -13,7 +13,8 @@ from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.model.topology import Topology
 from reconciler.replicator.refresh import Refresh
-from reconciler.state.journal import CONTROL, Journal
+from reconciler.state.journal import Journal
+from reconciler.state.topics import own
 from tests.contract.kafka import create, declared, names
 
 NOBODY = Cluster("south", ("127.0.0.1:1",))
@@ -30,7 +31,7 @@ class Aggregation:
         )
         self.topology = Topology(topic, {"east": east, "south": south, "west": west}, flows)
         self.spec = FlowSpec.compile(self.topology, flows[0], uuid.uuid4().hex)
-        Journal(west, CONTROL).ensure()
+        Journal(west, own(topic).control).ensure()
 
     def look(self, make: bool = True) -> tuple[Refresh, list[str]]:
         said: list[str] = []

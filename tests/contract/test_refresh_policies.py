@@ -18,7 +18,8 @@ from reconciler.model.spec import FlowSpec
 from reconciler.model.topology import Topology
 from reconciler.replicator import discover
 from reconciler.replicator.refresh import Refresh
-from reconciler.state.journal import CONTROL, Journal
+from reconciler.state.journal import Journal
+from reconciler.state.topics import own
 from tests.contract.kafka import admin, create, declared
 from tests.support.copying import Running, fill, identical
 from tests.support.policy_classes import offer
@@ -33,7 +34,7 @@ class Named:
         self.topology = Topology("tests", clusters, (flow,))
         self.spec = FlowSpec.compile(self.topology, flow, uuid.uuid4().hex)
         self.warnings: list[str] = []
-        Journal(self.spec.target, CONTROL).ensure()
+        Journal(self.spec.target, own(self.spec.topology).control).ensure()
         self.refresh = Refresh(self.spec, growing(self.topology), self.warnings.append, lambda _: None)
 
     def copied(self) -> list[str]:

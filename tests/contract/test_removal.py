@@ -25,9 +25,10 @@ from reconciler.observe.topology import observe_owned
 from reconciler.plan.destroy import destroy_plan
 from reconciler.provision.direct import DirectProvisioner
 from reconciler.provision.removal import AT_ONCE
-from reconciler.state.journal import JOURNALS, Journal
-from reconciler.state.ownership import INTERNAL_TOPICS, Ownership
+from reconciler.state.journal import Journal
+from reconciler.state.ownership import Ownership
 from reconciler.state.status import StatusWriter
+from reconciler.state.topics import own
 from tests.conftest import MakeClusters
 from tests.contract.kafka import allow, create, declared, delete, names, topic_id
 
@@ -41,7 +42,7 @@ def topology(broker: EmbeddedCluster, prefix: str) -> Topology:
 
 def owning(broker: EmbeddedCluster, one: Topology, *topics: str) -> list[str]:
     """Make copies, and records of them as an apply does."""
-    for journal in JOURNALS:
+    for journal in own(one.name).all:
         Journal(declared(SOUTH, broker), journal).ensure()
     records = []
     for topic in topics:
@@ -52,19 +53,19 @@ def owning(broker: EmbeddedCluster, one: Topology, *topics: str) -> list[str]:
                 f"{NORTH}.{topic}", ids[0], one.name, "", one.flows[0].name, NORTH, topic, ids[1], 1, "identical", {}
             )
         )
-    Ownership(declared(SOUTH, broker)).write(records)
+    Ownership(declared(SOUTH, broker), one.name).write(records)
     return [record.name for record in records]
 
 
 def destroy_of(one: Topology) -> Plan:
     observed, unseen = observe_owned(one, [SOUTH])
     assert unseen == []
-    plan = destroy_plan(one, observed, [SOUTH], tuple(INTERNAL_TOPICS))
+    plan = destroy_plan(one, observed, [SOUTH])
     return replace(plan, clusters=tuple(replace(cluster, declared=None) for cluster in plan.clusters))
 
 
-def records(broker: EmbeddedCluster) -> set[str]:
-    return set(Ownership(declared(SOUTH, broker)).read())
+def records(broker: EmbeddedCluster, one: Topology) -> set[str]:
+    return set(Ownership(declared(SOUTH, broker), one.name).read())
 
 
 def failures(outcome: Outcome) -> dict[str, str]:
@@ -88,32 +89,32 @@ def test_what_was_made_anew_since_the_plan_stays_with_its_record(
     assert failures(outcome) == {a: "AB315", d: "AB315"}
     assert [step.name for step in outcome.done] == [b, c]
     assert {a, b, c, d} & names(source_cluster) == {a, d}
-    assert {a, b, c, d} & records(source_cluster) == {a, d}
+    assert {a, b, c, d} & records(source_cluster, one) == {a, d}
 
 
 def test_who_begins_to_copy_since_the_plan_keeps_its_topics(source_cluster: EmbeddedCluster, topic_name: str) -> None:
     one = topology(source_cluster, topic_name)
     (copy,) = owning(source_cluster, one, topic_name)
     plan = destroy_of(one)
-    writer = StatusWriter(declared(SOUTH, source_cluster))
+    writer = StatusWriter(declared(SOUTH, source_cluster), one.name)
     word = TaskStatus(one.flows[0].name, NORTH, SOUTH, "a-run", 0, 1, time.time(), False, None, 0, 0, 0.0, 0.0, ())
     writer.post_last(word)
     outcome = DirectProvisioner(one).apply(plan)
     assert failures(outcome) == {copy: "AB421"}
-    assert copy in names(source_cluster) & records(source_cluster)
+    assert copy in names(source_cluster) & records(source_cluster, one)
     # One that waits, one whose last word it was, and one that has died copy nothing.
     writer.post_last(replace(word, tasks=0, waiting="until its declaration is in force"))
     writer.post_last(replace(word, run="ended", stopped=True))
     writer.post_last(replace(word, run="died", time=time.time() - 60))
     outcome = DirectProvisioner(one).apply(plan)
-    assert (outcome.is_complete, copy in names(source_cluster) | records(source_cluster)) == (True, False)
+    assert (outcome.is_complete, copy in names(source_cluster) | records(source_cluster, one)) == (True, False)
 
 
 def test_a_process_that_only_fails_now_may_copy_in_a_minute(source_cluster: EmbeddedCluster, topic_name: str) -> None:
     one = topology(source_cluster, topic_name)
     (copy,) = owning(source_cluster, one, topic_name)
     word = TaskStatus.of_process(one.flows[0], "a-run", "", failing="Spark ended")
-    StatusWriter(declared(SOUTH, source_cluster)).post_last(word)
+    StatusWriter(declared(SOUTH, source_cluster), one.name).post_last(word)
     assert failures(DirectProvisioner(one).apply(destroy_of(one))) == {copy: "AB421"}
 
 
@@ -127,7 +128,7 @@ def test_behind_a_failure_nothing_is_deleted(source_cluster: EmbeddedCluster, to
     outcome = DirectProvisioner(one).apply(plan)
     assert failures(outcome) == {new.name: "AB315"}
     assert [skipped.step.name for skipped in outcome.skipped] == [copy]
-    assert copy in names(source_cluster) & records(source_cluster)
+    assert copy in names(source_cluster) & records(source_cluster, one)
 
 
 def test_without_the_lock_nothing_more_is_deleted(source_cluster: EmbeddedCluster, topic_name: str) -> None:
@@ -145,7 +146,7 @@ def test_without_the_lock_nothing_more_is_deleted(source_cluster: EmbeddedCluste
     outcome = DirectProvisioner(one, may_change=lost_later).apply(destroy_of(one))
     assert (len(outcome.done), {skipped.why for skipped in outcome.skipped}) == (AT_ONCE, {"the lock is lost"})
     left = set(copies[AT_ONCE:])
-    assert set(copies) & names(source_cluster) == set(copies) & records(source_cluster) == left
+    assert set(copies) & names(source_cluster) == set(copies) & records(source_cluster, one) == left
     assert DirectProvisioner(one).apply(destroy_of(one)).is_complete
 
 
@@ -164,15 +165,15 @@ def test_what_may_not_be_deleted_or_seen_stays_on_record(
         return replace(one, clusters={NORTH: target, SOUTH: target})
 
     chief, one = seen_by("admin"), seen_by("alice")
-    for journal in JOURNALS:
+    for journal in own(one.name).all:
         Journal(chief.clusters[SOUTH], journal).ensure()
     copy = f"{NORTH}.{topic_name}"
     create(secured, copy)
     record = OwnedTopic(
         copy, topic_id(secured, copy), one.name, "", one.flows[0].name, NORTH, topic_name, "id", 1, "identical", {}
     )
-    Ownership(chief.clusters[SOUTH]).write([record])
-    allow(secured, "alice", INTERNAL_TOPICS, AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE_CONFIGS)
+    Ownership(chief.clusters[SOUTH], one.name).write([record])
+    allow(secured, "alice", own(one.name).names, AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE_CONFIGS)
     # Hidden from us it must not look as if it were gone.
     with pytest.raises(EnvironmentFault, match="AB313"):
         observe_owned(one, [SOUTH])
@@ -184,7 +185,7 @@ def test_what_may_not_be_deleted_or_seen_stays_on_record(
     outcome = DirectProvisioner(one).apply(destroy_of(one))
     assert failures(outcome) == {copy: "AB313"}
     assert outcome.failed[0].problem.message == f"user alice is not allowed DELETE on topic {copy}"
-    assert set(Ownership(chief.clusters[SOUTH]).read()) == {copy}
+    assert set(Ownership(chief.clusters[SOUTH], one.name).read()) == {copy}
     allow(secured, "alice", [copy], AclOperation.DELETE)
     assert DirectProvisioner(one).apply(destroy_of(one)).is_complete
-    assert Ownership(chief.clusters[SOUTH]).read() == {}
+    assert Ownership(chief.clusters[SOUTH], one.name).read() == {}

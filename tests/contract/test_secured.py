@@ -24,7 +24,8 @@ from reconciler.replicator import discover
 from reconciler.replicator.place import Place
 from reconciler.replicator.wire import EARLIEST, LATEST, Loop, NotLetIn, ProduceAsk, Wire
 from reconciler.state import clients
-from reconciler.state.journal import CONTROL, OWNED, Journal
+from reconciler.state.journal import Journal
+from reconciler.state.topics import own
 from tests.contract.kafka import allow, create
 from tests.integration.command import anabranch
 from tests.support.batches import build, some
@@ -341,10 +342,10 @@ def test_a_certificate_may_be_replaced(west: EmbeddedCluster) -> None:
 
 
 def test_a_password_may_be_changed(east: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    Journal(by_password(east, variable="ADMIN_PASSWORD", user="admin"), CONTROL).ensure()
-    allow(east, "mirror", [CONTROL.name], READ, WRITE, DESCRIBE)
+    Journal(by_password(east, variable="ADMIN_PASSWORD", user="admin"), own("tests").control).ensure()
+    allow(east, "mirror", [own("tests").control.name], READ, WRITE, DESCRIBE)
     cluster = by_password(east)
-    journal = Journal(cluster, CONTROL)
+    journal = Journal(cluster, own("tests").control)
     journal.write("before", {"n": 1})
     follower = journal.follow()
     assert follower.catch_up() == {"before": {"n": 1}}
@@ -375,7 +376,7 @@ def test_a_password_may_be_changed(east: EmbeddedCluster, monkeypatch: pytest.Mo
 
 
 def test_a_journal_is_made_over_tls(west: EmbeddedCluster) -> None:
-    journal = Journal(by_certificate(west), OWNED)
+    journal = Journal(by_certificate(west), own("tests").owned)
     journal.ensure()
     journal.write("key", {"value": 1})
     assert journal.read()["key"] == {"value": 1}

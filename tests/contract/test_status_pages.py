@@ -12,8 +12,9 @@ from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
 from reconciler.state import status as status_topic
-from reconciler.state.journal import STATUS, Follower, Journal
+from reconciler.state.journal import Follower, Journal
 from reconciler.state.status import StatusReader, StatusWriter, forget_old
+from reconciler.state.topics import own
 from tests.contract.kafka import declared
 
 SECONDS = 30.0
@@ -23,7 +24,8 @@ def word(run: str, partitions: int, age: float = 0.0) -> TaskStatus:
     rows = tuple(
         PartitionStatus("orders", n, "east.orders", PartitionState.RUNNING, 10 * n, 10 * n) for n in range(partitions)
     )
-    return TaskStatus(f"flow-{run}", "east", "west", run, 0, 1, time.time() - age, False, None, 1, 2, 3.0, 4.0, rows)
+    told = TaskStatus(f"flow-{run}", "east", "west", run, 0, 1, time.time() - age, False, None, 1, 2, 3.0, 4.0, rows)
+    return replace(told, topology="tests")
 
 
 def moved(word: TaskStatus, *numbers: int) -> TaskStatus:
@@ -60,8 +62,8 @@ def cluster(target_cluster: EmbeddedCluster) -> Cluster:
 
 @pytest.fixture
 def topic(cluster: Cluster, topic_name: str) -> Iterator[Topic]:
-    Journal(cluster, STATUS).ensure()
-    follower = Journal(cluster, STATUS).follow()
+    Journal(cluster, own("tests").status).ensure()
+    follower = Journal(cluster, own("tests").status).follow()
     yield Topic(follower, topic_name)
     follower.close()
 
@@ -78,7 +80,7 @@ def wait_for(reader: StatusReader, expected: TaskStatus) -> None:
 
 
 def test_only_pages_with_news_are_posted(cluster: Cluster, topic: Topic, topic_name: str) -> None:
-    writer, early, said = StatusWriter(cluster), StatusReader(cluster), word(topic_name, 250)
+    writer, early, said = StatusWriter(cluster, "tests"), StatusReader(cluster, "tests"), word(topic_name, 250)
     assert read(early, topic_name) == []
     expected = [["0", "1", "2", "word"], ["word"], ["2", "word"], ["0", "1", "word"]]
     for numbers, posted in zip([(), (), (249,), (7, 99, 100)], expected, strict=True):
@@ -86,7 +88,7 @@ def test_only_pages_with_news_are_posted(cluster: Cluster, topic: Topic, topic_n
         writer.post_last(said)
         assert topic.posted("word") == posted
         wait_for(early, said)
-    late = StatusReader(cluster)
+    late = StatusReader(cluster, "tests")
     assert read(late, topic_name) == [said]
     for reader in (early, late):
         assert read(reader, topic_name)[0] is read(reader, topic_name)[0]
@@ -94,7 +96,7 @@ def test_only_pages_with_news_are_posted(cluster: Cluster, topic: Topic, topic_n
 
 
 def test_a_task_that_has_fewer_partitions_takes_pages_back(cluster: Cluster, topic: Topic, topic_name: str) -> None:
-    writer, reader = StatusWriter(cluster), StatusReader(cluster)
+    writer, reader = StatusWriter(cluster, "tests"), StatusReader(cluster, "tests")
     for partitions, posted in (
         (250, ["0", "1", "2", "word"]),
         (120, ["-2", "1", "word"]),
@@ -111,7 +113,7 @@ def test_a_task_that_has_fewer_partitions_takes_pages_back(cluster: Cluster, top
 def test_what_an_outage_may_have_swallowed_is_said_again(
     cluster: Cluster, topic: Topic, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer, reader = StatusWriter(cluster), StatusReader(cluster)
+    writer, reader = StatusWriter(cluster, "tests"), StatusReader(cluster, "tests")
     post = Journal.post
     lost = f"{topic_name}/1"
     monkeypatch.setattr(
@@ -133,10 +135,10 @@ def test_pages_of_long_dead_runs_are_forgotten_with_their_words(
     cluster: Cluster, topic: Topic, topic_name: str
 ) -> None:
     old, new = word(f"{topic_name}-old", 250, age=7_200), word(f"{topic_name}-new", 250)
-    writer = StatusWriter(cluster)
+    writer = StatusWriter(cluster, "tests")
     for one in (old, new):
         writer.post_last(one)
     assert topic.posted("-new")[-1] == "-new"
-    forget_old(cluster, [old.flow, new.flow])
-    left = [key for key in Journal(cluster, STATUS).read() if topic_name in key]
+    forget_old(cluster, "tests", [old.flow, new.flow])
+    left = [key for key in Journal(cluster, own("tests").status).read() if topic_name in key]
     assert sorted(left) == [f"{new.flow}/0/{new.run}{page}" for page in ("", "/0", "/1", "/2")]

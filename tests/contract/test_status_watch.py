@@ -15,8 +15,9 @@ import pytest
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.latency import Histogram, Latency, bucket_of
 from reconciler.model.status import Metrics, PartitionState, PartitionStatus, TaskStatus
-from reconciler.state.journal import STATUS, Journal
+from reconciler.state.journal import Journal
 from reconciler.state.status import StatusWriter
+from reconciler.state.topics import own
 from tests.contract.kafka import declared
 
 COMMAND = (sys.executable, "-m", "reconciler.cli.main")
@@ -56,8 +57,8 @@ def test_the_figures_come_through_and_a_watch_follows_them_until_ctrl_c(
     target_cluster: EmbeddedCluster, topic_name: str, file: Path
 ) -> None:
     west = declared("west", target_cluster)
-    Journal(west, STATUS).ensure()
-    writer = StatusWriter(west)
+    Journal(west, own(topic_name).status).ensure()
+    writer = StatusWriter(west, topic_name)
     writer.post_last(word(topic_name, 40))
     command = [*COMMAND, "status", str(file), "--watch", "0.2", "--format", "json"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as watching:

@@ -12,7 +12,8 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.status import PartitionState
 from reconciler.replicator import takeover
 from reconciler.replicator.batch import Batch
-from reconciler.state.journal import COPIES, Journal
+from reconciler.state.journal import Journal
+from reconciler.state.topics import own
 from tests.contract.kafka import create, declared, delete, delete_records
 from tests.support.copying import (
     REMOTE,
@@ -132,7 +133,7 @@ def test_a_source_that_stays_behind_its_copy_parks(
     fill(source_cluster, topic_name, 4)
     # Brokers that are too old to tell topics made anew leave only the ends to go by.
     forget = spec_of(source, target, topic_name).flow.name
-    Journal(target, COPIES).write(f"{forget}/east.{topic_name}/0", None)
+    Journal(target, own("tests").copies).write(f"{forget}/east.{topic_name}/0", None)
     copied = copy(
         spec_of(source, target, topic_name), lambda status: status.partitions[0].state is PartitionState.PARKED
     )

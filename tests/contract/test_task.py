@@ -18,7 +18,8 @@ from reconciler.replicator.ledger import Row
 from reconciler.replicator.task import OrphanError
 from reconciler.replicator.wire import ProducerState
 from reconciler.state import control
-from reconciler.state.journal import CONTROL, STATUS, Journal
+from reconciler.state.journal import Journal
+from reconciler.state.topics import own
 from tests.contract.kafka import create
 from tests.support.copying import (
     REMOTE,
@@ -102,7 +103,7 @@ def test_rounds_follow_each_other_over_the_same_connections(
     create(source_cluster, topic_name)
     create(target_cluster, f"east.{topic_name}", 1, REMOTE)
     spec = spec_of(source, target, topic_name, round_seconds=1.5)
-    for journal in (STATUS, CONTROL):
+    for journal in (own(spec.topology).status, own(spec.topology).control):
         Journal(target, journal).ensure()
     (assignment,) = discover.Shares().extended(discover.matching(spec), 1).assignments()
     rows: list[Row] = []
@@ -139,7 +140,7 @@ def test_it_speaks_every_second_and_hears_a_command_at_once(
     create(target_cluster, f"east.{topic_name}", 1, REMOTE)
     fill(source_cluster, topic_name, 20)
     times: set[float] = set()
-    another = Seal("another-run", "east-west", new_key())
+    another = Seal("tests", "another-run", "east-west", new_key())
     with Running(spec_of(source, target, topic_name)) as running:
         control.send(target, [another], control.Command.STOP)
         while len(times) < 4:
@@ -176,7 +177,7 @@ def test_it_ends_when_the_process_that_started_it_is_gone(
     source: Cluster, target: Cluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = spec_of(source, target, topic_name)
-    Journal(target, STATUS).ensure()
+    Journal(target, own(spec.topology).status).ensure()
     parents = iter([1_000])
     monkeypatch.setattr(os, "getppid", lambda: next(parents, 1))
     with pytest.raises(OrphanError):

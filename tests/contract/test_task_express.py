@@ -16,7 +16,8 @@ from reconciler.model.flow import Flow
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator import channel, discover, task
 from reconciler.replicator.ledger import Row
-from reconciler.state.journal import CONTROL, STATUS, Journal
+from reconciler.state.journal import Journal
+from reconciler.state.topics import own
 from tests.contract.kafka import set_config
 from tests.contract.test_task_merging import batches
 from tests.contract.test_task_translated import make as make_translated
@@ -59,7 +60,7 @@ def test_nothing_is_lost_or_doubled_where_rounds_meet(
     source_cluster: EmbeddedCluster, source: Cluster, target: Cluster, topics: tuple[str, str], line: Line
 ) -> None:
     spec = flow_of(source, target, topics, round_seconds=0.5)
-    for journal in (STATUS, CONTROL):
+    for journal in (own(spec.topology).status, own(spec.topology).control):
         Journal(target, journal).ensure()
     (assignment,) = discover.Shares().extended(discover.matching(spec), 1).assignments()
     rows: list[Row] = []

@@ -22,7 +22,8 @@ from reconciler.replicator.express import Express
 from reconciler.replicator.ledger import Row
 from reconciler.replicator.seat import Boarded
 from reconciler.replicator.wire import Direct
-from reconciler.state.journal import CONTROL, STATUS, Journal
+from reconciler.state.journal import Journal
+from reconciler.state.topics import own
 from tests.contract.test_task_express import LONG_ENOUGH, flow_of
 from tests.support.copying import SECONDS, Running, all_running, assert_counted, close, identical
 from tests.support.trickles import PARTITIONS, Line, Trickle, cut
@@ -195,7 +196,7 @@ def test_brokers_stand_still_where_rounds_meet(
 ) -> None:
     """An express of a round that is over hears its last answer in the next one, and sends nothing of it."""
     spec = replace(flow_of(source, target, topics), round_seconds=0.8)
-    for journal in (STATUS, CONTROL):
+    for journal in (own(spec.topology).status, own(spec.topology).control):
         Journal(target, journal).ensure()
     (assignment,) = discover.Shares().extended(discover.matching(spec), 1).assignments()
     rows: list[Row] = []

@@ -13,7 +13,8 @@ from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
-from reconciler.state.journal import COPIES, Journal
+from reconciler.state.journal import Journal
+from reconciler.state.topics import own
 from tests.contract.kafka import create, declared, delete, delete_records, set_config
 from tests.support.copying import REMOTE, Copied, Running, at, code, copy, fill, identical, log_end, spec_of
 
@@ -196,7 +197,7 @@ def test_without_a_common_record_the_source_topics_id_decides(trouble: Trouble, 
 
 def test_without_a_common_record_and_memory_it_parks(trouble: Trouble, second: Copied) -> None:
     spec = trouble.spec
-    Journal(spec.target, COPIES).write(f"{spec.flow.name}/{trouble.remote('forgotten')}/0", None)
+    Journal(spec.target, own(spec.topology).copies).write(f"{spec.flow.name}/{trouble.remote('forgotten')}/0", None)
     delete_records(trouble.source, trouble.topic("forgotten"), 15)
     copied = copy(spec_of(spec.source, spec.target, trouble.topic("forgotten")))
     assert code(parked(trouble, copied, "forgotten")) == "AB215"

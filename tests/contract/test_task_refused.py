@@ -24,7 +24,8 @@ from reconciler.replicator import discover, task
 from reconciler.replicator.discover import Assignment
 from reconciler.replicator.wire import NotLetIn
 from reconciler.state.control import Listener
-from reconciler.state.journal import CONTROL, COPIES, STATUS, Journal
+from reconciler.state.journal import Journal
+from reconciler.state.topics import own
 from tests.contract.kafka import allow, create, grant
 from tests.support.copying import REMOTE, Running, at, code, fill, identical, log_end, spec_of
 from tests.support.wires import ask
@@ -65,15 +66,15 @@ TOPICS = ("open", "no-read", "no-write", "no-read-there", "hidden")
 
 def test_what_is_refused_is_named_and_goes_on_once_it_is_granted(secured: EmbeddedCluster) -> None:
     overseer = as_user("west", secured, "admin")
-    for journal in (STATUS, CONTROL, COPIES):
+    for journal in (own("tests").status, own("tests").control, own("tests").copies):
         Journal(overseer, journal).ensure()
     for name in TOPICS:
         create(secured, name, 2)
         create(secured, f"east.{name}", 2, REMOTE)
         fill(secured, name, 100, 2)
-    allow(secured, "replicator", [STATUS.name], WRITE)
-    allow(secured, "replicator", [CONTROL.name], READ)
-    allow(secured, "replicator", [COPIES.name], READ, WRITE)
+    allow(secured, "replicator", [own("tests").status.name], WRITE)
+    allow(secured, "replicator", [own("tests").control.name], READ)
+    allow(secured, "replicator", [own("tests").copies.name], READ, WRITE)
     allow_named(secured, "replicator", ResourceType.TRANSACTIONAL_ID, WRITE)
     allow(secured, "replicator", [*TOPICS, *(f"east.{name}" for name in TOPICS if name != "hidden")], DESCRIBE)
     allow(secured, "replicator", ["open", "no-write", "no-read-there", "hidden"], READ)
@@ -135,23 +136,23 @@ def test_a_mechanism_that_the_cluster_does_not_have_is_said(secured: EmbeddedClu
 
 
 def test_a_journal_that_may_not_be_read_is_no_empty_journal(secured: EmbeddedCluster) -> None:
-    Journal(as_user("west", secured, "admin"), CONTROL).ensure()
+    Journal(as_user("west", secured, "admin"), own("tests").control).ensure()
     stranger = as_user("west", secured, "stranger")
     with pytest.raises(EnvironmentFault) as caught:
-        Journal(stranger, CONTROL, timeout=5.0).read()
+        Journal(stranger, own("tests").control, timeout=5.0).read()
     assert not isinstance(caught.value, Unreachable)
     (problem,) = caught.value.problems
     assert problem.code == "AB311"
-    assert CONTROL.name in problem.where
+    assert own("tests").control.name in problem.where
 
 
 def test_a_journal_that_may_be_described_but_not_read_is_refused(secured: EmbeddedCluster) -> None:
     overseer = as_user("west", secured, "admin")
-    Journal(overseer, CONTROL).ensure()
-    Journal(overseer, CONTROL).write("somebody", {"command": "none"})
-    allow(secured, "stranger", [CONTROL.name], DESCRIBE)
+    Journal(overseer, own("tests").control).ensure()
+    Journal(overseer, own("tests").control).write("somebody", {"command": "none"})
+    allow(secured, "stranger", [own("tests").control.name], DESCRIBE)
     with pytest.raises(EnvironmentFault) as caught:
-        Journal(as_user("west", secured, "stranger"), CONTROL, timeout=5.0).read()
+        Journal(as_user("west", secured, "stranger"), own("tests").control, timeout=5.0).read()
     assert not isinstance(caught.value, Unreachable)
     assert [problem.code for problem in caught.value.problems] == ["AB311"]
 
@@ -160,19 +161,19 @@ def test_a_task_that_may_not_hear_commands_does_not_begin(secured: EmbeddedClust
     spec = spec_of(as_user("east", secured, "admin"), as_user("west", secured, "stranger"), "open")
     with pytest.raises(EnvironmentFault) as caught:
         task.run(spec, Assignment(0, 1, ()))
-    assert CONTROL.name in str(caught.value)
+    assert own("tests").control.name in str(caught.value)
 
 
 def test_a_journal_that_may_not_be_written_is_refused(secured: EmbeddedCluster) -> None:
-    Journal(as_user("west", secured, "admin"), STATUS).ensure()
+    Journal(as_user("west", secured, "admin"), own("tests").status).ensure()
     with pytest.raises(EnvironmentFault) as caught:
-        Journal(as_user("west", secured, "stranger"), STATUS, timeout=5.0).write("a", {})
+        Journal(as_user("west", secured, "stranger"), own("tests").status, timeout=5.0).write("a", {})
     (problem,) = caught.value.problems
     assert problem.code == "AB311"
     assert "stranger-secret" not in str(problem)
 
 
 def test_a_listener_needs_to_read(secured: EmbeddedCluster) -> None:
-    Journal(as_user("west", secured, "admin"), CONTROL).ensure()
+    Journal(as_user("west", secured, "admin"), own("tests").control).ensure()
     with pytest.raises(EnvironmentFault):
-        Listener(as_user("west", secured, "stranger"), Seal("run", "east-west", new_key()), "tests")
+        Listener(as_user("west", secured, "stranger"), Seal("tests", "run", "east-west", new_key()))

@@ -110,7 +110,7 @@ def test_a_process_killed_between_writing_and_committing_repeats_and_loses_nothi
             assert time.monotonic() < deadline
         one.process.kill()
     # What nobody has told of yet stands at the target, and consumers must not be taken past it.
-    with Translator(source, target, spec.flow) as translator:
+    with Translator(source, target, spec.flow, spec.topology) as translator:
         found = [translator.downstream(topic_name, 0, offset) for offset in (499, 500, 650, 800)]
     assert [(one.offset, one.how) for one in found] == [(499, "record"), (500, "end"), (500, "ahead"), (500, "ahead")]
     fill(source_cluster, topic_name, 400, 2)

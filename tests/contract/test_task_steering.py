@@ -198,7 +198,7 @@ def test_forged_shares_copy_nothing(
         running.wait(lambda status: at(status, topic_name).position == 50)
         for topic, remote, mode in kinds.values():
             # With the key of the run these are what a driver gone wrong would send; without it, what others can.
-            by = spec.seal if sealed else Seal(spec.run, spec.flow.name, new_key())
+            by = spec.seal if sealed else Seal(spec.topology, spec.run, spec.flow.name, new_key())
             control.announce(target, by, {"tasks": 1, "topics": {topic: [remote, [0], mode, []]}})
             refused = (topic, remote)
             if sealed:

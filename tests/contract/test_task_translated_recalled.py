@@ -16,7 +16,8 @@ from reconciler.model.names import lease_group, syncs_topic
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState
 from reconciler.replicator import recall
-from reconciler.state.journal import COPIES, Journal
+from reconciler.state.journal import Journal
+from reconciler.state.topics import own
 from tests.contract.kafka import admin, create, delete, delete_records, set_config
 from tests.contract.test_task_gaps import transact
 from tests.contract.test_task_repeating import repeating
@@ -124,7 +125,7 @@ def test_it_also_tells_that_of_a_copy_of_which_nothing_is_remembered(
     assert all_running(copy(spec).status.partitions)
     end = log_end(target, f"east.{topic_name}")
     lose_positions(target_cluster, spec)
-    Journal(target, COPIES).write(f"{spec.flow.name}/east.{topic_name}/0", None)
+    Journal(target, own(spec.topology).copies).write(f"{spec.flow.name}/east.{topic_name}/0", None)
     assert all_running(copy(again(spec, 1)).status.partitions)
     assert log_end(target, f"east.{topic_name}") == end
     # From then on it is remembered again.

@@ -94,7 +94,7 @@ class Flows:
 
     def translator(self, mode: OffsetsMode) -> Translator:
         spec = self.specs[mode]
-        return Translator(spec.source, spec.target, spec.flow)
+        return Translator(spec.source, spec.target, spec.flow, spec.topology)
 
     def catch_up(self) -> None:
         """Copy all that there is and some more, let compaction take of that what it can, and copy what is left."""

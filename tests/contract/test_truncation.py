@@ -148,7 +148,7 @@ def _the_repeating_one(spec: FlowSpec, topics: Topics) -> None:
 
 def put_aside(spec: FlowSpec, topic: str, offset: int) -> None:
     """Remember a record as put aside."""
-    copies = Copies(spec.target)
+    copies = Copies(spec.target, spec.topology)
     copies.refresh()
     known = copies.get(spec.flow.name, f"east.{topic}", 0)
     assert known is not None

@@ -17,7 +17,8 @@ from reconciler.model.spec import FlowSpec
 from reconciler.model.verification import Findings
 from reconciler.replicator.pace import Quota
 from reconciler.state.copies import Copies
-from reconciler.state.journal import COPIES, Journal
+from reconciler.state.journal import Journal
+from reconciler.state.topics import own
 from reconciler.verify import past, work
 from reconciler.verify.slices import Bounds, Progress
 from reconciler.verify.survey import Survey, Wanted
@@ -309,8 +310,8 @@ def test_recorded_shifted_runs_are_followed_and_others_told(
     send(target_cluster, remote, *values[5:])
     (found,) = verified(spec)
     assert [(one.kind, one.source, one.target) for one in found.told] == [("moved", 5, 7)]
-    Journal(target, COPIES).ensure()
-    copies = Copies(target)
+    Journal(target, own(spec.topology).copies).ensure()
+    copies = Copies(target, spec.topology)
     copies.put(spec.flow.name, remote, 0, CopyRecord(None, None, runs=Runs((Run(5, 2),))))
     copies.close()
     (bounds,) = looked_at(spec)
@@ -318,7 +319,7 @@ def test_recorded_shifted_runs_are_followed_and_others_told(
     progress, _ = compared(spec, bounds)
     assert (progress.findings.told, progress.findings.counts.records) == ([], 10)
     # What is recorded of another topic does not count.
-    copies = Copies(target)
+    copies = Copies(target, spec.topology)
     copies.put(spec.flow.name, remote, 0, CopyRecord(None, "of another", runs=Runs((Run(5, 2),))))
     copies.close()
     assert [one.kind for one in verified(spec)[0].told] == ["moved"]

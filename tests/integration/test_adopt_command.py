@@ -34,8 +34,8 @@ def starting(file: Path, topic: str, *offsets: int) -> None:
     file.write_text(text.replace("tasks: 2}", f"tasks: 2, {start}}}"))
 
 
-def owned(target: EmbeddedCluster) -> dict[str, OwnedTopic]:
-    return Ownership(declared("eu-west", target)).read()
+def owned(target: EmbeddedCluster, file: Path) -> dict[str, OwnedTopic]:
+    return Ownership(declared("eu-west", target), load((file,)).name).read()
 
 
 def test_empty_topics_are_adopted_made_fit_and_get_identical_offsets(
@@ -53,7 +53,7 @@ def test_empty_topics_are_adopted_made_fit_and_get_identical_offsets(
     assert anabranch("adopt", file, "--target", f"{a}x", "--yes").code == USAGE
     declined = anabranch("adopt", file, answer="n\n")
     assert (declined.code, "Nothing was changed." in declined.stderr) == (1, True)
-    assert not {a, b} & owned(target_cluster).keys()
+    assert not {a, b} & owned(target_cluster, file).keys()
 
     ended = anabranch("adopt", file, "--target", a, "--yes", "--format", "json")
     value = json.loads(ended.stdout)
@@ -64,8 +64,8 @@ def test_empty_topics_are_adopted_made_fit_and_get_identical_offsets(
         ("alter-config", a),
         ("record-ownership", a),
     ]
-    assert not {b, c} & owned(target_cluster).keys()
-    record = owned(target_cluster)[a]
+    assert not {b, c} & owned(target_cluster, file).keys()
+    record = owned(target_cluster, file)[a]
     assert (record.topic_id, record.offsets, record.partitions) == (topic_id(target_cluster, a), "identical", 3)
     assert (record.source, record.source_topic, record.flow) == ("us-east", f"{topic_name}-a", "us-east-eu-west")
     configs = topic_configs(target_cluster, a)
@@ -111,8 +111,8 @@ def test_what_cannot_be_adopted_is_refused_and_nothing_is_changed(
     file.write_text(whole.replace("tasks: 2}", "tasks: 2, offsets: identical}"))
     ended = anabranch("adopt", file, "--target", held, "--yes")
     assert (ended.code, "demands identical offsets, which only an empty topic" in ended.stderr) == (REFUSED, True)
-    assert not {wide, held} & owned(target_cluster).keys()
-    assert owned(target_cluster)[theirs].topology == f"x{load((file,)).name}"
+    assert not {wide, held} & owned(target_cluster, file).keys()
+    assert owned(target_cluster, other)[theirs].topology == f"x{load((file,)).name}"
 
     # Somebody makes it anew while the plan is read.
     file.write_text(whole)
@@ -124,7 +124,7 @@ def test_what_cannot_be_adopted_is_refused_and_nothing_is_changed(
         return "y\n"
 
     ended = anabranch("adopt", file, "--target", held, answer=meanwhile)
-    assert (ended.code, "[AB407]" in ended.stderr, held in owned(target_cluster)) == (REFUSED, True, False)
+    assert (ended.code, "[AB407]" in ended.stderr, held in owned(target_cluster, file)) == (REFUSED, True, False)
 
 
 @pytest.mark.spark
@@ -143,7 +143,7 @@ def test_copies_go_on_where_another_copier_ended_and_begin_anew_after_a_destroy(
     starting(file, moved, 80)
 
     assert anabranch("adopt", file, "--target", copy, "--yes").code == 0
-    assert owned(target_cluster)[copy].offsets == "translated"
+    assert owned(target_cluster, file)[copy].offsets == "translated"
     assert anabranch("plan", file, "--target", copy, "--detailed-exitcode").code == 0
     assert anabranch("apply", file, "--yes").code == 0
     assert anabranch("replicate", file, "--until-caught-up").code == 0

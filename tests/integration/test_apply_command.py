@@ -279,7 +279,7 @@ def test_an_apply_that_is_killed_again_and_again_is_finished_by_the_next(
     assert anabranch("apply", path, "--yes").code == 0
     assert anabranch("plan", path, "--detailed-exitcode").code == 0
     assert wanted <= names(target)
-    owned = Ownership(declared("eu-west", target)).read()
+    owned = Ownership(declared("eu-west", target), load((path,)).name).read()
     assert {name for name, record in owned.items() if record.is_confirmed} == wanted
 
 

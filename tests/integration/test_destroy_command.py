@@ -14,11 +14,12 @@ import pytest
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.declaration import DESTROYED, digest_into
+from reconciler.model.names import state_names
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
 from reconciler.model.topology import Topology
 from reconciler.state.declarations import Declarations
 from reconciler.state.lock import Lock
-from reconciler.state.ownership import INTERNAL_TOPICS, Ownership
+from reconciler.state.ownership import Ownership
 from reconciler.state.status import StatusWriter
 from tests.conftest import MakeClusters
 from tests.contract.kafka import create, declared, delete, names, topic_id
@@ -70,12 +71,12 @@ def test_it_deletes_what_is_ours_and_apply_makes_it_again(
     assert value["outcome"]["closed"] == ["eu-west"]
     left = {notice["subject"]: notice["message"] for notice in value["plan"]["clusters"][0]["left_alone"]}
     assert left[f"us-east.{topic_name}-foreign"] == f"no apply of {topology.name} made it"
-    assert any("anabranch-owned.internal" in subject for subject in left)
+    assert any(state_names(topology.name).owned in subject for subject in left)
     there = names(target_cluster)
     assert not {a, b} & there
-    assert {f"us-east.{topic_name}-foreign", *INTERNAL_TOPICS} <= there
+    assert {f"us-east.{topic_name}-foreign", *state_names(topology.name).journals} <= there
     assert {f"{topic_name}-a", f"{topic_name}-b"} <= names(source_cluster)
-    assert not {a, b} & Ownership(declared("eu-west", target_cluster)).read().keys()
+    assert not {a, b} & Ownership(declared("eu-west", target_cluster), topology.name).read().keys()
     assert in_force(target_cluster, topology) == DESTROYED
 
     # Whoever has the old file does not bring them back without a word.
@@ -142,7 +143,7 @@ def test_what_was_made_again_by_others_stays(
     assert f"forget {b}, which is gone" in ended.stdout
     assert topic_id(target_cluster, a) == theirs
     assert c in names(target_cluster)
-    assert b not in Ownership(declared("eu-west", target_cluster)).read()
+    assert b not in Ownership(declared("eu-west", target_cluster), load((file,)).name).read()
 
 
 def test_the_copies_of_another_topology_stay(
@@ -169,7 +170,7 @@ def test_it_waits_for_no_run_that_copies_there(
     (copy,) = made(file, source_cluster, topic_name)
     topology = load((file,))
     cluster = declared("eu-west", target_cluster)
-    writer, word = StatusWriter(cluster), live(topology, "0123456789abcdef", copy)
+    writer, word = StatusWriter(cluster, topology.name), live(topology, "0123456789abcdef", copy)
     writer.post_last(word)
     ended = anabranch("destroy", file, "--allow-delete", "topic=1", "--yes")
     assert (ended.code, "[AB421]" in ended.stderr) == (REFUSED, True)
@@ -199,7 +200,7 @@ def test_some_topics_alone(
     topology = load((file,))
     unknown = anabranch("destroy", file, "--target", f"{a}x", "--allow-delete", "topic=1", "--yes")
     assert (unknown.code, a in unknown.stderr.replace("\n", "")) == (USAGE, True)
-    for internal in ("anabranch-owned.internal", "__consumer_offsets"):
+    for internal in (state_names(load((file,)).name).owned, "__consumer_offsets"):
         create_if_missing(target_cluster, internal)
         ended = anabranch("destroy", file, "--target", internal, "--allow-delete", "topic=9", "--yes")
         assert (ended.code, "0 to delete" in ended.stdout) == (0, True)
@@ -252,7 +253,7 @@ def test_one_that_is_killed_is_finished_by_the_next(
     ended = anabranch("destroy", file, "--allow-delete", f"topic={len(copies)}", "--yes")
     assert ended.code == 0, ended
     assert not copies & names(target)
-    assert Ownership(declared("eu-west", target)).read() == {}
+    assert Ownership(declared("eu-west", target), load((file,)).name).read() == {}
     assert in_force(target, load((file,))) == DESTROYED
 
 

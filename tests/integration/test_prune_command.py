@@ -138,7 +138,7 @@ def test_runs_of_the_old_declaration_stand_in_the_way(
     old = digest_into(load((file,)), "eu-west")
     exclude(file, f"{topic_name}-a")
     new = digest_into(load((file,)), "eu-west")
-    writer = StatusWriter(declared("eu-west", target_cluster))
+    writer = StatusWriter(declared("eu-west", target_cluster), load((file,)).name)
 
     def prune_while(digest: str, remote: str) -> Ended:
         row = PartitionStatus(remote.removeprefix("us-east."), 0, remote, PartitionState.RUNNING, 0, 0)

@@ -225,7 +225,7 @@ def check_translation(topology: Topology, shared: Shared, hard: Hard, before: in
     border, checked = int(time.time() * 1000) - WEEK_MS // 2, 0
     for flow in topology.flows:
         source = topology.clusters[flow.source]
-        with Translator(source, target, flow) as translator:
+        with Translator(source, target, flow, topology.name) as translator:
             if flow.takes(shared.shared, topology.aliases):
                 # Those of the other source stand between them.
                 ours = [

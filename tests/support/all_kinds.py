@@ -114,7 +114,7 @@ class World:
 
 def ask(spec: FlowSpec, topic: str, count: int, way: Way) -> list[Translated]:
     questions = [Question(topic, 0, offset, way) for offset in range(count)]
-    with Translator(spec.source, spec.target, spec.flow) as translator:
+    with Translator(spec.source, spec.target, spec.flow, spec.topology) as translator:
         return translator.answers(questions)
 
 

@@ -25,8 +25,9 @@ from reconciler.replicator.goals import Goals
 from reconciler.replicator.ledger import Row
 from reconciler.replicator.place import Place
 from reconciler.state import control
-from reconciler.state.journal import CONTROL, COPIES, STATUS, Journal
+from reconciler.state.journal import Journal
 from reconciler.state.status import StatusReader
+from reconciler.state.topics import own
 from tests.support.wires import producers
 
 SECONDS = 60.0
@@ -88,9 +89,9 @@ class Running:
         self.spec = spec
         self.rows: list[Row] = []
         self._overseer = overseer or spec.target
-        for journal in (STATUS, CONTROL, COPIES):
+        for journal in (own(spec.topology).status, own(spec.topology).control, own(spec.topology).copies):
             Journal(self._overseer, journal).ensure()
-        self._reader = StatusReader(self._overseer)
+        self._reader = StatusReader(self._overseer, spec.topology)
         chosen = discover.matching(spec) if places is None else places
         self._assignment = Assignment(0, 1, tuple(chosen))
         self._goals: Goals | None = None

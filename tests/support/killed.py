@@ -79,7 +79,7 @@ class Killed(threading.Thread):
         self.copying += self._ends() != before
 
     def _said(self) -> list[str]:
-        reader = StatusReader(self._spec.target)
+        reader = StatusReader(self._spec.target, self._spec.topology)
         try:
             return [str(status.to_json()) for status in reader.current() if status.run == self._spec.run]
         finally:

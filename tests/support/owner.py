@@ -13,8 +13,9 @@ from types import TracebackType
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator import discover, task
 from reconciler.replicator.discover import Assignment
-from reconciler.state.journal import CONTROL, COPIES, STATUS, Journal
+from reconciler.state.journal import Journal
 from reconciler.state.status import StatusReader
+from reconciler.state.topics import own
 from tests.support.copying import SECONDS, Condition
 
 
@@ -22,7 +23,7 @@ class Owner:
     """The process, from the start of the block to its end."""
 
     def __init__(self, spec: FlowSpec) -> None:
-        for journal in (STATUS, CONTROL, COPIES):
+        for journal in (own(spec.topology).status, own(spec.topology).control, own(spec.topology).copies):
             Journal(spec.target, journal).ensure()
         self.spec = spec
         self.process = subprocess.Popen([sys.executable, "-m", __name__, spec.to_json()])
@@ -36,7 +37,7 @@ class Owner:
 
     def wait(self, until: Condition) -> None:
         """Wait until the process says what is hoped for."""
-        reader = StatusReader(self.spec.target)
+        reader = StatusReader(self.spec.target, self.spec.topology)
         deadline = time.monotonic() + SECONDS
         try:
             while not any(until(status) for status in reader.current() if status.run == self.spec.run):

@@ -19,7 +19,6 @@ from reconciler.model.topology import Topology
 from reconciler.observe.topology import observe
 from reconciler.plan.ahead import build_plan_ahead
 from reconciler.provision.direct import DirectProvisioner
-from reconciler.state.ownership import INTERNAL_TOPICS
 from stacks.automation import PulumiProvisioner
 from stacks.names import TOPIC_TYPE, name_in
 from tests.support import fake_pulumi
@@ -81,7 +80,7 @@ class Way:
 def plan_of(topology: Topology, *targets: str) -> Plan:
     """Return what an apply would do at the given targets, by default at all of them."""
     named = targets or tuple(dict.fromkeys(flow.target for flow in topology.flows))
-    return build_plan_ahead(topology, observe(topology, named), named, tuple(INTERNAL_TOPICS))
+    return build_plan_ahead(topology, observe(topology, named), named)
 
 
 def write(folder: Path, source: EmbeddedCluster, target: EmbeddedCluster, topic: str, text: str = DECLARATION) -> Path:

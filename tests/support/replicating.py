@@ -28,6 +28,7 @@ class Replicator:
 
     def __init__(self, file: Path, folder: Path, *options: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        self.topology = load((file,)).name
         self.log = folder / f"replicate-{time.monotonic_ns()}.log"
         command = [*COMMAND, "replicate", str(file), "--state-dir", str(folder / "state"), *options]
         with self.log.open("wb") as log:
@@ -148,7 +149,7 @@ def _states(statuses: list[TaskStatus]) -> set[PartitionState]:
 def _wait(
     target: Cluster, replicator: Replicator, since: float, until: Callable[[list[TaskStatus]], bool], seconds: float
 ) -> list[TaskStatus]:
-    reader = StatusReader(target)
+    reader = StatusReader(target, replicator.topology)
     deadline = time.monotonic() + seconds
     try:
         while time.monotonic() < deadline:

@@ -25,7 +25,7 @@ Content = tuple[object, ...]
 
 def runs_of(target: Cluster, flow: str, remote: str, partitions: int) -> list[Runs]:
     """Return what is recorded of each partition of a copy."""
-    copies = Copies(target)
+    copies = Copies(target, "tests")
     copies.refresh()
     records = [copies.get(flow, remote, partition) for partition in range(partitions)]
     copies.close()

@@ -28,7 +28,7 @@ from reconciler.plan.build import build_plan
 
 EAST = "us-east"
 WEST = "eu-west"
-INTERNAL = ("anabranch-owned.internal", "anabranch-status.internal")
+INTERNAL = ("anabranch.payments.owned.internal", "anabranch.payments.status.internal")
 DEFAULTS = {
     "cleanup.policy": "delete",
     "max.message.bytes": "1048588",
@@ -68,13 +68,14 @@ def cluster(
         names=names,
         topics={one.name: one for one in topics},
         owned={record.name: record for record in owned},
+        journals=INTERNAL,
     )
 
 
 def plan_of(declared: Topology, *clusters: ObservedCluster) -> Plan:
     observed = {one.alias: one for one in clusters}
     targets = [alias for alias in declared.aliases if any(f.target == alias for f in declared.flows)]
-    return build_plan(declared, observed, targets, INTERNAL)
+    return build_plan(declared, observed, targets)
 
 
 def made(wanted: DesiredTopic, topic_id: str = "") -> ObservedTopic:

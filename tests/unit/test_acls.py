@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from reconciler.cli.main import main
 from reconciler.model.acl import PURPOSES, Acl, Pattern, without_surplus
+from reconciler.model.names import SHARED_NAMES, probe_prefix, state_names
 from reconciler.plan.acls import needed_acls
 from reconciler.plan.own import own_bindings
 from tests.unit.declaring import HEAD, load
@@ -36,10 +37,10 @@ def needs(folder: Path, fields: str, alias: str = "b", purpose: str = "replicate
 
 
 JOURNALS = {
-    "anabranch-status.internal": {"READ", "WRITE"},
-    "anabranch-control.internal": {"READ", "WRITE"},
-    "anabranch-copies.internal": {"READ", "WRITE"},
-    "anabranch-owned.internal": {"READ"},
+    "anabranch.shop.status.internal": {"READ", "WRITE"},
+    "anabranch.shop.control.internal": {"READ", "WRITE"},
+    "anabranch.shop.copies.internal": {"READ", "WRITE"},
+    "anabranch.shop.owned.internal": {"READ"},
 }
 COPY = {"a.orders": {"READ", "WRITE"}, "anabranch.shop.a-b": {"READ"}}
 IDS = {"anabranch.shop.a-b.": {"WRITE"}}
@@ -92,7 +93,7 @@ def test_applying_makes_and_changes_and_looks_but_copies_nothing(tmp_path: Path)
         "anabranch.shop.a-b": {"READ"},
         **IDS,
         "letters": {"DESCRIBE"},
-        "anabranch-owned.internal": {"CREATE", "READ", "WRITE"},
+        "anabranch.shop.owned.internal": {"CREATE", "READ", "WRITE"},
         **{name: {"CREATE", "DESCRIBE"} for name in JOURNALS if "owned" not in name},
     }
     originals = {"orders": {"READ", "DESCRIBE_CONFIGS"}}
@@ -113,8 +114,8 @@ def test_verifying_only_reads(tmp_path: Path, fields: str, more: dict[str, set[s
     assert needs(tmp_path, fields, purpose="verify") == {
         "a.orders": {"READ"},
         "optional a.orders": {"DESCRIBE_CONFIGS"},
-        "anabranch-owned.internal": {"READ"},
-        "anabranch-copies.internal": {"READ"},
+        "anabranch.shop.owned.internal": {"READ"},
+        "anabranch.shop.copies.internal": {"READ"},
         **more,
     }
     assert needs(tmp_path, fields, "a", "verify") == {"orders": {"READ"}, "optional orders": {"DESCRIBE_CONFIGS"}}
@@ -244,7 +245,7 @@ def test_an_apply_allows_the_replicator_what_is_needed_and_nothing_twice(tmp_pat
     assert more_at_target - at_target == {
         *(f"User:mirror {one} on topic a.orders" for one in ("CREATE", "ALTER", "ALTER_CONFIGS")),
         *(f"User:mirror CREATE on topic {name}" for name in JOURNALS),
-        "User:mirror WRITE on topic anabranch-owned.internal",
+        "User:mirror WRITE on topic anabranch.shop.owned.internal",
     }
     assert own(tmp_path, mirror, ", enabled: false") == (set(), set())
 
@@ -282,23 +283,49 @@ def test_taking_groups_along_needs_them_described_and_their_topics_written(tmp_p
 def test_between_waves_somebody_reads_when_groups_were_looked_at(tmp_path: Path) -> None:
     groups = ", groups: {include: [billing]}"
     assert "heartbeats" not in {name.removeprefix("optional ") for name in needs(tmp_path, "", purpose="apply")}
-    assert needs(tmp_path, groups, purpose="apply")["optional heartbeats"] == {"READ"}
+    assert "heartbeats" not in {name.removeprefix("optional ") for name in needs(tmp_path, groups, purpose="apply")}
     flows = "flows: [{from: a, to: b" + groups + "}, {from: a, to: c" + groups + "}]\n"
     waves = "datacenters: {first: {wave: 1}}\n"
     topology = load(tmp_path, HEAD.replace('b.example:9092"]', 'b.example:9092"], datacenter: first') + waves + flows)
     found = {
         (acl.alias, acl.purpose, acl.operation): acl.is_optional
         for acl in needed_acls(topology, topology.flows)
-        if acl.pattern.name == "heartbeats"
+        if acl.pattern.name in ("heartbeats", "anabranch.shop.status.internal") and acl.operation != "DESCRIBE"
     }
-    wanted = {("replicate", "CREATE"), ("replicate", "WRITE"), ("apply", "READ")}
+    wanted = {
+        ("replicate", "CREATE"),
+        ("replicate", "WRITE"),
+        ("replicate", "READ"),
+        ("apply", "CREATE"),
+        ("apply", "READ"),
+    }
+    # Everybody writes heartbeats: what is believed stands in the topology's own topic.
     assert found == {(alias, *one): False for alias in ("b", "c") for one in wanted}
+
+
+def test_where_journals_are_still_shared_these_are_needed(tmp_path: Path) -> None:
+    topology = load(tmp_path, HEAD + "flows: [{from: a, to: b, topics: {include: [orders]}, groups: {include: [x]}}]\n")
+    own_names, shared_names = (
+        {(acl.pattern.name, acl.operation, acl.purpose) for acl in needed_acls(topology, topology.flows, shared)}
+        for shared in ((), ("b",))
+    )
+    gone = {name for name, _, _ in own_names - shared_names}
+    assert gone == {*state_names("shop"), probe_prefix("shop")}
+    assert {name for name, _, _ in shared_names - own_names} == {
+        *SHARED_NAMES,
+        "anabranch.internal.probe.",
+        "heartbeats",
+    }
+    assert (SHARED_NAMES.owned, "WRITE", "replicate") in shared_names
+    assert (state_names("shop").owned, "WRITE", "replicate") not in own_names
 
 
 @pytest.mark.parametrize(("waves", "reads"), [("", set()), ("datacenters: {first: {wave: 1}}\n", {"b", "c"})])
 def test_between_waves_somebody_reads_how_flows_are(tmp_path: Path, waves: str, reads: set[str]) -> None:
     flows = "flows: [{from: a, to: b}, {from: a, to: c}]\n"
     topology = load(tmp_path, HEAD.replace('b.example:9092"]', 'b.example:9092"], datacenter: first') + waves + flows)
-    found = [acl for acl in needed_acls(topology, topology.flows) if acl.pattern.name == "anabranch-status.internal"]
+    found = [
+        acl for acl in needed_acls(topology, topology.flows) if acl.pattern.name == "anabranch.shop.status.internal"
+    ]
     read = {acl.alias for acl in found if (acl.purpose, acl.operation, acl.is_optional) == ("apply", "READ", False)}
     assert read == reads

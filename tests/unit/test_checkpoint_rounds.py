@@ -110,6 +110,7 @@ def rounds_of(source: Cluster, target: Cluster, writer: Writer, words: Words, fl
     made._groups = {"east": source, "west": target}
     made._settled, made._committed_at, made._renew_after = Settled(), {}, 1e9
     made._heart = SimpleNamespace(beat=lambda *_: None)
+    made._look = SimpleNamespace(write=lambda _: None)
     return made
 
 

@@ -26,7 +26,7 @@ TOPIC = DesiredTopic("west", "east.orders", "east-west", "east", "orders", "id",
 OTHER = replace(TOPIC, name="east.users", flow="users")
 BINDING = Binding("topic", Pattern("east.orders"), "User:alice", "READ")
 WANTED: tuple[Step, ...] = (
-    CreateInternalTopic("west", "anabranch-owned.internal"),
+    CreateInternalTopic("west", "anabranch.payments.owned.internal"),
     CreateTopic(TOPIC),
     AddPartitions(TOPIC, "id", 2),
     RecordOwnership(TOPIC, "id", "interrupted"),

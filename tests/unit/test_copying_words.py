@@ -35,7 +35,7 @@ class Said:
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> Said:
     said = Said()
-    monkeypatch.setattr(running, "StatusReader", lambda _cluster: said)
+    monkeypatch.setattr(running, "StatusReader", lambda _cluster, _topology: said)
     monkeypatch.setattr(running, "_history", lambda _cluster, _topology: History(()))
     monkeypatch.setattr(time, "monotonic", lambda: said.now)
     return said

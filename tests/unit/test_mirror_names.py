@@ -81,6 +81,7 @@ def test_checkpoints_and_internal_topics_are_known_under_the_policys_separator_a
         "mm2-offsets.a.internal",
         "connect-internal",
         "anabranch-owned.internal",
+        "anabranch.payments.owned.internal",
     ]
     assert all(Names().is_internal(topic) for topic in internal)
     assert not Names().is_internal("internal_orders")

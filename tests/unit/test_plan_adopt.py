@@ -30,7 +30,7 @@ def standing(
 def adopted(
     there: ObservedCluster, declared: Topology | None = None, *only: str, source: ObservedCluster = SOURCE
 ) -> Plan:
-    return adopt_plan(declared or topology(), {EAST: source, WEST: there}, [WEST], INTERNAL, only)
+    return adopt_plan(declared or topology(), {EAST: source, WEST: there}, [WEST], only)
 
 
 def problems(there: ObservedCluster, declared: Topology | None = None) -> tuple[Problem, ...]:
@@ -114,10 +114,10 @@ def test_a_topic_of_several_originals_needs_a_start_for_each() -> None:
     flows = (flow(policy=merged, start=AT_OFFSETS), flow("us-two", WEST, policy=merged))
     facts = {EAST: SOURCE, "us-two": replace(SOURCE, alias="us-two"), WEST: cluster(WEST, held)}
     with pytest.raises(AnabranchError) as refused:
-        adopt_plan(topology(*flows), facts, [WEST], INTERNAL)
+        adopt_plan(topology(*flows), facts, [WEST])
     assert [(one.code, "flow us-two-eu-west" in one.message) for one in refused.value.problems] == [("AB425", True)]
     both = topology(flows[0], replace(flows[1], start=AT_OFFSETS))
-    (step,) = (one for one in adopt_plan(both, facts, [WEST], INTERNAL).steps if isinstance(one, RecordOwnership))
+    (step,) = (one for one in adopt_plan(both, facts, [WEST]).steps if isinstance(one, RecordOwnership))
     assert (step.topic.offsets, step.name) == ("translated", "orders")
 
 

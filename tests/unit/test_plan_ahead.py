@@ -13,7 +13,7 @@ from reconciler.model.observed import ObservedCluster
 from reconciler.model.steps import AddPartitions, AlterConfig, CreateTopic, GrantAcl, Plan
 from reconciler.model.topology import Topology
 from reconciler.plan.ahead import build_plan_ahead
-from tests.unit.facts import INTERNAL, carried_out, cluster, flow, plan_of, topic, topology
+from tests.unit.facts import carried_out, cluster, flow, plan_of, topic, topology
 
 A, B, C = "us-east", "eu-west", "ap-south"
 CHAIN = topology(flow(A, B), flow(B, C))
@@ -23,7 +23,7 @@ PAIR = topology(flow(A, B), flow(B, A))
 def ahead(declared: Topology, *clusters: ObservedCluster) -> Plan:
     observed = {one.alias: one for one in clusters}
     targets = [alias for alias in declared.aliases if any(f.target == alias for f in declared.flows)]
-    return build_plan_ahead(declared, observed, targets, INTERNAL)
+    return build_plan_ahead(declared, observed, targets)
 
 
 def made(plan: Plan) -> set[tuple[str, str]]:

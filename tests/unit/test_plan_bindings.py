@@ -26,7 +26,7 @@ from reconciler.plan.drift import drift_of
 from reconciler.plan.prune import cleared, pruned
 from reconciler.plan.whole import whole_acls, whole_topics
 from reconciler.report.plan_json import plan_json
-from tests.unit.facts import EAST, INTERNAL, WEST, carried_out, cluster, flow, plan_of, topic, topology
+from tests.unit.facts import EAST, WEST, carried_out, cluster, flow, plan_of, topic, topology
 
 
 def acl(
@@ -141,10 +141,11 @@ def test_what_another_topology_was_granted_is_on_our_record_too_and_stays_when_t
     assert steps(mine, north, both) == []
     shared = {one.binding for one in first.acls.owned} & {one.binding for one in both.acls.owned_by(mine.name)}
     assert {(one.pattern.name, one.principal) for one in shared} >= {
-        ("anabranch-status.internal", "User:mirror"),
         ("us-east.", "User:alice"),
     }
-    destroyed = destroy_plan(theirs, {WEST: both}, (WEST,), INTERNAL, ())
+    # What stands in one topology's journals is nothing to another one.
+    assert not any(one.pattern.name.startswith("anabranch.") for one in shared)
+    destroyed = destroy_plan(theirs, {WEST: both}, (WEST,), ())
     left = carried_out(destroyed, both)
     assert shared <= left.acls.bindings
     assert steps(mine, north, left) == []
@@ -262,10 +263,10 @@ def test_what_is_destroyed_takes_its_acls_along() -> None:
     declared = topology()
     here = source(acl(), acl("*", who="bob"))
     after = carried_out(plan_of(declared, here, target()), target())
-    (gone,) = destroy_plan(declared, {WEST: after}, [WEST], INTERNAL, ["us-east.orders"]).clusters
+    (gone,) = destroy_plan(declared, {WEST: after}, [WEST], ["us-east.orders"]).clusters
     (revoked,) = [step for step in gone.steps if isinstance(step, RevokeAcl)]
     assert (str(revoked.binding), revoked.with_topic) == ("User:alice READ on topic us-east.orders", True)
-    whole = destroy_plan(declared, {WEST: after}, [WEST], INTERNAL)
+    whole = destroy_plan(declared, {WEST: after}, [WEST])
     assert len([step for step in whole.steps if isinstance(step, RevokeAcl)]) == 2
     empty = carried_out(whole, after)
     assert (empty.acls.bindings, empty.acls.owned) == (frozenset(), ())

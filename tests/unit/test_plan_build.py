@@ -102,14 +102,14 @@ def test_each_target_has_its_own_part_in_the_order_of_declaration() -> None:
 def test_only_the_flows_into_the_chosen_targets_are_planned() -> None:
     declared = topology(flow(), flow(WEST, EAST))
     observed = {EAST: cluster(EAST, topic("orders")), WEST: cluster(WEST, topic("users"))}
-    plan = build_plan(declared, observed, [EAST], INTERNAL)
+    plan = build_plan(declared, observed, [EAST])
     assert [step.name for step in plan.steps] == ["eu-west.users"]
     assert [part.alias for part in plan.clusters] == [EAST]
 
 
 def test_a_target_without_a_flow_is_said() -> None:
     observed = {EAST: cluster(EAST, topic("orders"), internal=False), WEST: cluster(WEST)}
-    plan = build_plan(topology(), observed, [EAST], INTERNAL)
+    plan = build_plan(topology(), observed, [EAST])
     assert plan.is_empty
     assert [notice.message for notice in plan.clusters[0].warnings] == ["no enabled flow leads into it"]
 
@@ -195,7 +195,7 @@ def test_a_flow_whose_positions_go_by_its_name_keeps_it() -> None:
     shared = applied(topology(both.flows[0]), source)
     rest = replace(both, flows=(replace(both.flows[0], topics=Selection(("none",))), other))
     seen = {EAST: source, "us-west": west, WEST: shared}
-    (step,) = build_plan(rest, seen, [WEST], INTERNAL).steps
+    (step,) = build_plan(rest, seen, [WEST]).steps
     assert isinstance(step, RecordOwnership)
     assert step.reason == "flow-renamed"
 

@@ -28,7 +28,7 @@ from reconciler.plan.drift import drift_of
 from reconciler.plan.failover_acls import failover_acl_plan
 from reconciler.plan.prune import pruned
 from reconciler.plan.whole import whole_topics
-from tests.unit.facts import EAST, INTERNAL, WEST, carried_out, cluster, flow, plan_of, topic, topology
+from tests.unit.facts import EAST, WEST, carried_out, cluster, flow, plan_of, topic, topology
 
 FLOW = f"{EAST}-{WEST}"
 OVER = FailedOver(FLOW, "over", 1_800_000_000.0, "ops@host", {})
@@ -134,7 +134,7 @@ def test_a_copy_whose_original_is_gone_is_not_told_to_be_left() -> None:
 def test_its_copies_are_neither_destroyed_nor_pruned_while_it_is_on_record() -> None:
     source = cluster(EAST, topic("orders"))
     target = applied(source)
-    destroyed = destroy_plan(topology(), {WEST: target}, [WEST], INTERNAL)
+    destroyed = destroy_plan(topology(), {WEST: target}, [WEST])
     check_deletions(destroyed, {WEST: target}, {"topic": 1})
     with pytest.raises(Refused) as caught:
         check_deletions(destroyed, {WEST: on_record(target)}, {"topic": 1})
@@ -154,7 +154,7 @@ def test_its_copies_are_neither_destroyed_nor_pruned_while_it_is_on_record() -> 
 def test_nothing_is_adopted_for_it_and_a_provisioner_of_whole_topics_leaves_them_as_they_are() -> None:
     source = cluster(EAST, topic("orders", configs={"retention.ms": "1"}))
     strange = on_record(cluster(WEST, topic(f"{EAST}.orders")))
-    assert adopt_plan(topology(), {EAST: source, WEST: strange}, [WEST], INTERNAL).is_empty
+    assert adopt_plan(topology(), {EAST: source, WEST: strange}, [WEST]).is_empty
 
     target = on_record(applied(cluster(EAST, topic("orders"))))
     (whole,) = whole_topics(topology(), {EAST: source, WEST: target}, [WEST])
@@ -189,7 +189,7 @@ def test_under_another_name_it_would_be_no_longer_failed_over() -> None:
     # Where it is deleted people's topic would be, whatever the flow is called now.
     cut = Cut("orders", f"{EAST}.orders", "identical", ((3, 3),))
     renamed = replace(OVER, flow="of-former-days", cuts={"orders": cut})
-    destroyed = destroy_plan(topology(), {WEST: target}, [WEST], INTERNAL)
+    destroyed = destroy_plan(topology(), {WEST: target}, [WEST])
     with pytest.raises(Refused) as caught:
         check_deletions(destroyed, {WEST: on_record(applied(source), renamed)}, {"topic": 1})
     assert [one.code for one in caught.value.problems] == ["AB436"]

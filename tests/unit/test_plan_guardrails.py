@@ -15,7 +15,7 @@ from reconciler.model.steps import AddPartitions, CreateTopic, RecordOwnership
 from reconciler.model.topology import Topology
 from reconciler.plan.build import build_plan
 from reconciler.plan.desired import desired_topics
-from tests.unit.facts import EAST, INTERNAL, WEST, carried_out, cluster, flow, made, plan_of, record, topic, topology
+from tests.unit.facts import EAST, WEST, carried_out, cluster, flow, made, plan_of, record, topic, topology
 
 IDENTITY = ReplicationPolicy("identity")
 SOURCE = cluster(EAST, topic("orders"))
@@ -199,6 +199,6 @@ def test_a_target_under_another_alias_is_refused() -> None:
 def test_a_file_without_flows_is_refused() -> None:
     empty = replace(topology(), flows=())
     with pytest.raises(Refused) as refused:
-        build_plan(empty, {}, (), INTERNAL)
+        build_plan(empty, {}, ())
     assert [problem.code for problem in refused.value.problems] == ["AB422"]
-    assert build_plan(topology(flow(enabled=False)), {WEST: cluster(WEST)}, [WEST], INTERNAL).is_empty
+    assert build_plan(topology(flow(enabled=False)), {WEST: cluster(WEST)}, [WEST]).is_empty

@@ -43,7 +43,7 @@ def target(*records: OwnedTopic, gone: tuple[str, ...] = (), **changes: object) 
 
 
 def destroyed(there: ObservedCluster, *only: str, declared: Topology | None = None) -> Plan:
-    return destroy_plan(declared or topology(), {WEST: there}, [WEST], INTERNAL, only)
+    return destroy_plan(declared or topology(), {WEST: there}, [WEST], only)
 
 
 def test_all_that_is_ours_is_destroyed_and_nothing_stays_in_force() -> None:
@@ -73,7 +73,7 @@ def test_what_is_not_ours_for_certain_is_left_alone() -> None:
         owned("us-east.anew", topic_id="another"),
         owned("us-east.meant", topic_id=None),
         owned("us-east.old", topic_id=NO_ID),
-        owned("anabranch-status.internal"),
+        owned("anabranch.payments.status.internal"),
         owned("__consumer_offsets"),
         owned("mm2-offset-syncs.us-east.internal"),
     )
@@ -147,7 +147,7 @@ def test_a_copy_of_several_originals_is_asked_for_by_any_of_them() -> None:
 
 def prune(declared: Topology, there: ObservedCluster, *originals: str) -> Plan:
     observed = {EAST: cluster(EAST, *(topic(name) for name in originals)), WEST: there}
-    return pruned(build_plan(declared, observed, [WEST], INTERNAL), declared, observed)
+    return pruned(build_plan(declared, observed, [WEST]), declared, observed)
 
 
 def test_pruning_deletes_behind_everything_else_and_tells_the_rest() -> None:

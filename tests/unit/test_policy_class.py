@@ -121,6 +121,7 @@ def test_an_answer_that_cannot_be_used_leaves_one_topic_out(
         ("..", "its name is .., which Kafka refuses"),
         ("__consumer_offsets", "that is the name of an internal topic"),
         ("anabranch-owned.internal", "that is the name of an internal topic"),
+        ("anabranch.payments.owned.internal", "that is the name of an internal topic"),
     ],
 )
 def test_a_name_that_must_not_be_is_no_name(monkeypatch: pytest.MonkeyPatch, name: str, said: str) -> None:

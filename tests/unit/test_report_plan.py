@@ -84,7 +84,7 @@ us-east (dc-us-east)
   ~ force  none is in force; apply puts this declaration in force, digest {digest_into(DECLARED, EAST)}
 
 eu-west (dc-eu-west)
-  + state  anabranch-owned.internal, anabranch-status.internal
+  + state  anabranch.payments.owned.internal, anabranch.payments.status.internal
   + topic  us-east.orders   6 partitions, replication 3, identical offsets
              max.message.bytes   2000000   as at the source
              retention.ms       86400000   as at the source
@@ -160,8 +160,8 @@ def test_json() -> None:
     west = value["clusters"][1]
     assert (west["alias"], west["datacenter"]) == (WEST, "dc-eu-west")
     assert [(step["action"], step["topic"]) for step in west["steps"]] == [
-        ("create-internal-topic", "anabranch-owned.internal"),
-        ("create-internal-topic", "anabranch-status.internal"),
+        ("create-internal-topic", "anabranch.payments.owned.internal"),
+        ("create-internal-topic", "anabranch.payments.status.internal"),
         ("create-topic", "us-east.orders"),
         ("create-topic", "us-east.users"),
         ("add-partitions", "us-east.audit"),
@@ -302,7 +302,7 @@ def test_what_became_of_a_plan() -> None:
     assert "  done      eu-west  grow us-east.audit to 8 partitions" in lines
     assert "  done      eu-west  set retention.ms of us-east.audit" in lines
     assert "  done      eu-west  record that us-east.orders is ours" in lines
-    assert "  failed    eu-west  make anabranch-owned.internal for our own state" in lines
+    assert "  failed    eu-west  make anabranch.payments.owned.internal for our own state" in lines
     assert f"  done      eu-west  grant {READING}" in lines
     assert f"  done      eu-west  revoke {BARRED}" in lines
     assert lines[-2:] == ["8 done, 1 failed, 1 not done.", "What was in force stays in force."]
@@ -318,7 +318,7 @@ def test_what_became_of_a_plan() -> None:
         {
             "action": "create-internal-topic",
             "cluster": WEST,
-            "topic": "anabranch-status.internal",
+            "topic": "anabranch.payments.status.internal",
             "why": "it depends on that",
         }
     ]
@@ -329,7 +329,7 @@ def test_what_is_taken_away_is_printed_alike_by_all() -> None:
     records = [record(one, DECLARED) for one in west_now()]
     gone, *there = records
     west = in_force(cluster(WEST, *(topic(one.name) for one in there), owned=records))
-    plan = destroy_plan(DECLARED, {WEST: west}, [WEST], ("anabranch-owned.internal",))
+    plan = destroy_plan(DECLARED, {WEST: west}, [WEST])
     text, markdown, value = as_text(plan), plan_markdown(plan), plan_json(plan)
     summed = f"0 to add, 1 to change, {len(there)} to delete."
     assert there

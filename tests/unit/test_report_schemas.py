@@ -45,7 +45,7 @@ TOPIC = DesiredTopic(
 )
 ACL = Binding("topic", Pattern("us-east.orders"), "User:alice", "READ")
 STEPS: tuple[Step, ...] = (
-    CreateInternalTopic(WEST, "anabranch-owned.internal"),
+    CreateInternalTopic(WEST, "anabranch.payments.owned.internal"),
     CreateTopic(TOPIC),
     AddPartitions(TOPIC, "id", 2),
     AlterConfig(TOPIC, "id", (ConfigChange("retention.ms", None, "1", "missing"),)),

@@ -17,7 +17,7 @@ from reconciler.model.spec import FlowSpec
 from reconciler.replicator.discover import misfit
 from reconciler.replicator.place import Place
 
-SEAL = Seal("run", "east-west", new_key())
+SEAL = Seal("shop", "run", "east-west", new_key())
 VALUE = {"command": "shares", "time": 1.5, "shares": {"tasks": 1, "topics": {"orders": ["east.orders", [0]]}}}
 EAST, WEST = (Cluster(alias, ("127.0.0.1:9",)) for alias in ("east", "west"))
 FLOW = Flow("east-west", "east", "west", Selection(("orders.*",), ("orders-secret",)))
@@ -77,7 +77,7 @@ def test_numbers_grow() -> None:
 
 def test_nothing_can_be_sealed_without_a_key() -> None:
     with pytest.raises(ValueError, match="run has no key"):
-        Seal("run", "east-west", "").sealed("k", VALUE)
+        Seal("shop", "run", "east-west", "").sealed("k", VALUE)
 
 
 def test_a_key_is_never_shown_and_no_part_of_the_text() -> None:

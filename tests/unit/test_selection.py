@@ -41,6 +41,7 @@ def test_an_item_must_match_fully(include: str, name: str, taken: bool) -> None:
         "__transaction_state",
         "anabranch-status.internal",
         "anabranch-owned.internal",
+        "anabranch.payments.owned.internal",
         "mm2-offset-syncs.west.internal",
         "streams-app-internal",
         "orders.replica",

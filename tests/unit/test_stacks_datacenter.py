@@ -19,7 +19,6 @@ from reconciler.model.topology import Topology
 from reconciler.plan.ahead import build_plan_ahead
 from reconciler.plan.waves import waves
 from reconciler.provision.work import Work
-from reconciler.state.ownership import INTERNAL_TOPICS
 from stacks import datacenter
 from stacks.datacenter import DataCenterWork, Setting
 from stacks.names import name_of
@@ -41,7 +40,7 @@ def in_places(declared: Topology, **places: str) -> Topology:
 
 def planned(declared: Topology, clusters: Sequence[ObservedCluster], named: Sequence[str] | None = None) -> Plan:
     targets = changed_clusters(declared, named)
-    return build_plan_ahead(declared, {one.alias: one for one in clusters}, targets, tuple(INTERNAL_TOPICS))
+    return build_plan_ahead(declared, {one.alias: one for one in clusters}, targets)
 
 
 class _Stub:

@@ -15,8 +15,8 @@ from confluent_kafka.admin import AdminClient
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import Unreachable
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
-from reconciler.state.journal import STATUS
 from reconciler.state.status import StatusReader
+from reconciler.state.topics import own
 
 PATIENCE = 5.0
 ONE = PartitionStatus("orders", 0, "east.orders", PartitionState.RUNNING, 5, 9)
@@ -35,7 +35,7 @@ class Mock:
         self._producer = Producer({"bootstrap.servers": self.cluster.bootstrap[0], "log_level": 0})
 
     def write(self, key: bytes | str, value: bytes | str | None) -> None:
-        self._producer.produce(STATUS.name, key=key, value=value, partition=0)
+        self._producer.produce(own("tests").status.name, key=key, value=value, partition=0)
         self._producer.poll(0)
 
     def say(self, *words: TaskStatus) -> None:
@@ -57,7 +57,7 @@ def mock() -> Iterator[Mock]:
 
 @pytest.fixture
 def reader(mock: Mock) -> Iterator[StatusReader]:
-    made = StatusReader(mock.cluster)
+    made = StatusReader(mock.cluster, "tests")
     yield made
     made.close()
 

@@ -1,0 +1,53 @@
+"""Moves the journals of a topology at its targets to topics of its own, where an older release made shared ones."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+
+from reconciler.cli.common import print_problems, stderr_console
+from reconciler.model.errors import AnabranchError
+from reconciler.model.topology import Topology
+
+# Another process moves them later: one that may, or when the apply is done.
+_NOT_OURS = frozenset({"AB311", "AB501"})
+
+
+def move_journals(topology: Topology, targets: Sequence[str], check: Callable[[str], None] | None = None) -> None:
+    """Move the journals that are still shared, where no process works with them.
+
+    What cannot be moved goes on as it is. A warning is printed, unless a permission is missing or an apply is at work
+    there.
+
+    Args:
+        topology: the declaration.
+        targets: aliases of targets.
+        check: asked before each move, by alias, whether the lock of apply is still ours, for a caller that holds it;
+            raises an AnabranchError where it is not. Without one the lock is taken here, if it is free.
+    """
+    from reconciler.state import home
+    from reconciler.state.lock import Lock
+    from reconciler.state.moving import Whose, may_move, move
+
+    for alias in targets:
+        cluster = topology.clusters[alias]
+        whose = Whose(topology.name, frozenset(flow.name for flow in topology.flows if flow.target == alias))
+        try:
+            if home.journals(cluster, topology.name).is_own or not may_move(cluster, whose):
+                continue
+            with contextlib.ExitStack() as stack:
+                if check is None:
+                    lock = stack.enter_context(Lock(cluster, topology.name))
+                    lock.take(0)
+                    # The holder before may have moved them.
+                    if not may_move(cluster, whose):
+                        continue
+                else:
+                    check(alias)
+                move(cluster, whose)
+            stderr_console().print(f"journals of {topology.name} moved to topics of their own at {alias}", style="dim")
+        except AnabranchError as error:
+            # How far it has come the cluster tells.
+            home.forget(cluster, topology.name)
+            told = [problem for problem in error.problems if problem.code not in _NOT_OURS]
+            print_problems(told, severity="warning")
