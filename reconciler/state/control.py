@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.pauses import Pauses, Scope
+from reconciler.model.shape import decimal, fits
 from reconciler.state.journal import CONTROL, Follower, Journal, Value
 
 # A stop must not wait long for a cluster that is gone.
@@ -23,6 +24,7 @@ _TIMEOUT = 2.0
 _PATIENT = 10.0
 # A run repeats its shares much more often than this.
 _FORGET_SECONDS = 86_400.0
+_PARTITION = decimal()
 
 
 class Command(StrEnum):
@@ -265,6 +267,8 @@ def _told(key: str) -> _Told | None:
     if kind not in ("pause", "restart") or not 1 <= len(parts) <= len(("flow", "topic", "partition")):
         return None
     flow, topic, partition = [*parts, None, None][:3]
-    if flow is None or not (partition is None or partition.isdecimal()):
+    # Removals have keys alone, and anybody may have written them.
+    number = None if partition is None else fits(_PARTITION, partition)
+    if flow is None or (number is None and partition is not None):
         return None
-    return _Told(kind, topology, Scope(flow, topic, None if partition is None else int(partition)))
+    return _Told(kind, topology, Scope(flow, topic, number))

@@ -1,7 +1,6 @@
 """A journal: one compacted, single-partition topic of JSON values by key, on a target cluster.
 
-Ownership, status and control are journals. Only this room opens them, through confluent-kafka; nobody else in the house
-reads or writes these topics.
+Ownership, status, control and copies are journals. Only this room opens them, through confluent-kafka.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from confluent_kafka.admin import NewTopic
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.names import CONTROL_TOPIC, COPIES_TOPIC, OWNED_TOPIC, STATUS_TOPIC
-from reconciler.state import clients
-from reconciler.state.encoding import decoded, encoded
+from reconciler.state import clients, records
+from reconciler.state.encoding import Fits, encoded, read
 from reconciler.state.faults import is_refusal, no_connection, refused, unreachable
 
 Value = dict[str, Any]
@@ -28,7 +27,9 @@ Headers = Sequence[tuple[str, bytes]]
 
 _REPLICATION = 3
 _BASE_CONFIG = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
-_LARGEST_VALUE = 64 * 2**20
+_LARGEST_VALUE = 2**20
+# One value holds the shares of a flow: these are those of 15,000 topics with the longest names, 50,000 with usual.
+_LARGEST_WHOLE = 8 * 2**20
 # The library waits for as long as it is told unless hundreds of values come.
 _CATCH_UP_PAUSE = 0.02
 # How often whoever waits for values to be stored looks whether the cluster lets us in at all.
@@ -37,10 +38,17 @@ _FLUSH_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class JournalTopic:
-    """A journal's topic: its name and what it is created with beside compaction."""
+    """A journal's topic: its name, what it is created with beside compaction, and which values count there.
+
+    Attributes:
+        largest: how many bytes a value may have: larger ones are neither written nor read.
+        fits: raises Misfit for what is none of ours; None where the reader of the values looks at them.
+    """
 
     name: str
     config: Mapping[str, str]
+    largest: int = _LARGEST_VALUE
+    fits: Fits | None = None
 
     @property
     def full_config(self) -> dict[str, str]:
@@ -48,11 +56,11 @@ class JournalTopic:
         return _BASE_CONFIG | dict(self.config)
 
 
-OWNED = JournalTopic(OWNED_TOPIC, {})
+OWNED = JournalTopic(OWNED_TOPIC, {}, _LARGEST_WHOLE, records.owned)
 # A value a second for each task: small segments, so that reading it from the start stays quick.
 STATUS = JournalTopic(STATUS_TOPIC, {"segment.bytes": "4194304", "segment.ms": "600000"})
-CONTROL = JournalTopic(CONTROL_TOPIC, {"segment.ms": "3600000"})
-COPIES = JournalTopic(COPIES_TOPIC, {})
+CONTROL = JournalTopic(CONTROL_TOPIC, {"segment.ms": "3600000"}, _LARGEST_WHOLE, records.control)
+COPIES = JournalTopic(COPIES_TOPIC, {}, fits=records.copies)
 JOURNALS = (OWNED, STATUS, CONTROL, COPIES)
 
 
@@ -81,7 +89,8 @@ class Journal:
             "enable.idempotence": True,
             # A task with thousands of partitions has much to say; packed it is small enough for any broker.
             "compression.type": "zstd",
-            "message.max.bytes": _LARGEST_VALUE,
+            # A key and what is around it come on top.
+            "message.max.bytes": topic.largest + 2**16,
         }
         self._producer: clients.Renewed[Producer] = clients.Renewed(Producer, cluster, settings)
 
@@ -205,11 +214,7 @@ class Journal:
         return self.follow(polls=False).catch_up()
 
     def follow(self, polls: bool = True) -> Follower:
-        """Return a reader that first catches up and then goes on with what is written later.
-
-        Args:
-            polls: False when it will only ever catch up.
-        """
+        """Return a reader that first catches up, then goes on with what is written later, where it polls."""
         return Follower(self._cluster, self._topic, self._timeout, polls)
 
     def _ended(self, error: BaseException) -> EnvironmentFault:
@@ -258,6 +263,8 @@ class Follower:
             # Long polls cost nothing, and bring an appended value at once.
             "fetch.wait.max.ms": 500 if polls else 5,
             "isolation.level": "read_uncommitted",
+            # Where a transaction of others has its marker, or compaction has been, no record stands at the end.
+            "enable.partition.eof": True,
         }
         self._clients: clients.Renewed[Consumer] = clients.Renewed(Consumer, cluster, settings)
         # Whose place in the topic is set.
@@ -272,9 +279,7 @@ class Follower:
             EnvironmentFault: AB311, reading is refused.
         """
         values: dict[str, Value] = {}
-        place = TopicPartition(self._topic.name, 0)
         consumer = self._clients.get()
-
         known = clients.ask(
             self._cluster, consumer, self._clients.reports, partial(self._bounds, consumer), self._timeout
         )
@@ -285,18 +290,17 @@ class Follower:
         consumer.assign([TopicPartition(self._topic.name, 0, start)])
         self._assigned = consumer
         deadline = time.monotonic() + self._timeout
-        while consumer.position([place])[0].offset < end:
+        self.next_offset = start
+        while (before := self.next_offset) < end:
             for key, value in self._read(consumer, _CATCH_UP_PAUSE):
                 if value is None:
                     values.pop(key, None)
                 else:
                     values[key] = value
+            if self.next_offset > before:
                 deadline = time.monotonic() + self._timeout
-            if start == end:
-                break
-            if time.monotonic() > deadline:
+            elif time.monotonic() > deadline:
                 raise unreachable(self._cluster, f"{self._topic.name} cannot be read to its end")
-        self.next_offset = max(self.next_offset, end)
         if not self._polls:
             consumer.unassign()
         return values
@@ -367,8 +371,10 @@ class Follower:
             error = message.error()
             if error is None:
                 self.next_offset = (message.offset() or 0) + 1
-                if (said := decoded(message)) is not None:
+                if (said := read(message, self._cluster, self._topic)) is not None:
                     yield said
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self.next_offset = max(self.next_offset, message.offset() or 0)
             elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 raise self._refused()
 

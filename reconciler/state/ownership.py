@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from reconciler.model.binding import OwnedBinding
 from reconciler.model.cluster import Cluster
@@ -63,7 +63,7 @@ class Ownership:
             EnvironmentFault: AB311, reading is refused.
         """
         values = self._journal.read().values()
-        topics = [_from_value(value) for value in values if value.get("kind") == _TOPIC]
+        topics = [OwnedTopic.from_json(value) for value in values if value.get("kind") == _TOPIC]
         acls = tuple(OwnedBinding.from_json(value) for value in values if value.get("kind") == _ACL)
         others = tuple(value for value in values if value.get("kind") not in (_TOPIC, _ACL))
         return Records({record.name: record for record in topics}, acls, others)
@@ -106,7 +106,3 @@ def _key(record: OwnedBinding) -> str:
     pattern = "prefixed" if one.pattern.prefixed else "literal"
     who = (one.principal, one.host, one.operation, one.permission)
     return f"{_ACL}/{json.dumps((record.topology, one.kind, pattern, one.pattern.name, *who))}"
-
-
-def _from_value(value: dict[str, Any]) -> OwnedTopic:
-    return OwnedTopic(**{name: value[name] for name in OwnedTopic.__dataclass_fields__})

@@ -7,13 +7,14 @@ own, and a page is posted only when there is news on it: most of thousands of pa
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from reconciler.model.cluster import Cluster
+from reconciler.model.shape import MOST_PARTITIONS, Misfit, fields, listed, whole
 from reconciler.model.status import PartitionStatus, TaskStatus
+from reconciler.state.encoding import Stored
 from reconciler.state.journal import STATUS, Follower, Journal, Value
 
 _FORGET_SECONDS = 3600.0
@@ -23,6 +24,9 @@ _PAGE = 100
 _REPEAT_SECONDS = 30.0
 # Whoever ends waits no longer for clusters that are away.
 _FLUSH_SECONDS, _FLUSH_AT_LEAST = 2.0, 0.1
+
+_PAGES = whole(0, MOST_PARTITIONS // _PAGE)
+_ROWS = listed(PartitionStatus.from_json, 100 * _PAGE)
 
 Page = tuple[PartitionStatus, ...]
 
@@ -165,11 +169,15 @@ class _Heard:
             self._pages.pop(key, None)
             return
         # A release that says it otherwise is not understood, and must not hide what all others say.
-        with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
+        try:
             if "of" in value:
-                self._pages[key] = tuple(map(PartitionStatus.from_json, value["partitions"]))
+                self._pages[key] = fields(value, {"partitions": _ROWS})["partitions"]
             else:
-                self._heads[key] = TaskStatus.from_json(value), int(value.get("pages", 0))
+                count = fields(value, {}, {"pages": _PAGES}).get("pages", 0)
+                self._heads[key] = TaskStatus.from_json(value), count
+        except Misfit as error:
+            if isinstance(value, Stored):
+                value.pass_over(str(error))
 
     def words(self) -> list[TaskStatus]:
         """Return the newest word of each task, in the order of their keys."""
