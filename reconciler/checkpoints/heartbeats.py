@@ -12,9 +12,11 @@ from reconciler.checkpoints.walk import Walker
 from reconciler.model.cluster import Cluster
 from reconciler.model.groups import LastLook
 from reconciler.model.naming import HEARTBEATS
+from reconciler.model.shape import TIME, WORD, decimal
 
 _SECONDS = 10.0
 _LOG = HEARTBEATS, 0
+_GROUPS = decimal()
 
 
 class LastLooks:
@@ -64,8 +66,8 @@ class LastLooks:
             return
         try:
             beat = read_heartbeat(message.key() or b"", message.value() or b"")
-            count = None if groups is None else int(groups)
-            self._found[flow.decode()] = LastLook(beat.timestamp / 1_000, count)
+            count = None if groups is None else _GROUPS(groups.decode())
+            self._found[WORD(flow.decode())] = LastLook(TIME(beat.timestamp / 1_000), count)
         except ValueError:
             # Others may write what they like.
             return

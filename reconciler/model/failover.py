@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from reconciler.model.placed import Placed
-from reconciler.model.shape import COUNT, MODE, OFFSET, TEXT, fields, flag, listed, name, one_of, row
+from reconciler.model.shape import COUNT, MODE, OFFSET, TEXT, fields, flag, listed, one_of, row, topic_name
 
 Phase = Literal["ending", "over", "returning"]
 """`ending`: the flow is to end, nobody was moved yet; `over`: everybody is at the target; `returning`: what came there
@@ -22,8 +22,8 @@ Anew = Literal["", "wanted", "made"]
 PHASES = one_of(*get_args(Phase))
 """The check of a phase."""
 _CUT = {
-    "topic": name,
-    "remote": name,
+    "topic": topic_name,
+    "remote": topic_name,
     "mode": MODE,
     "ends": listed(row(OFFSET, COUNT)),
     "handed": flag,

@@ -12,16 +12,16 @@ from typing import Any
 
 from reconciler.model.flow import Flow
 from reconciler.model.naming import is_heartbeats
-from reconciler.model.shape import ID, MODE, MOST_PARTITIONS, TEXT, WORD, fields, mapped, maybe, name, whole
+from reconciler.model.shape import ID, MODE, MOST_PARTITIONS, TEXT, WORD, fields, mapped, maybe, topic_name, whole
 
 _FIELDS = {
-    "name": name,
+    "name": topic_name,
     "topic_id": maybe(ID),
     "topology": WORD,
     "digest": ID,
     "flow": WORD,
     "source": WORD,
-    "source_topic": name,
+    "source_topic": topic_name,
     "source_topic_id": ID,
     "partitions": whole(1, MOST_PARTITIONS),
     "offsets": MODE,

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reconciler.model.committed import Log, Move
-from reconciler.model.shape import OFFSET, PARTITION, decimal, fields, flag, listed, mapped, maybe, name
+from reconciler.model.shape import OFFSET, PARTITION, decimal, fields, flag, listed, mapped, maybe, topic_name
 
 _FIELDS = {
-    "done": mapped(name, listed(PARTITION)),
-    "begun": mapped(name, mapped(decimal(), maybe(OFFSET))),
+    "done": mapped(topic_name, listed(PARTITION)),
+    "begun": mapped(topic_name, mapped(decimal(), maybe(OFFSET))),
     "whole": flag,
 }
 

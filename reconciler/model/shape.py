@@ -170,7 +170,7 @@ def flag(value: Any) -> bool:
     return value
 
 
-def name(value: Any) -> str:
+def topic_name(value: Any) -> str:
     """Check that a value may be the name of a topic: Kafka's own rule (`Topic.validate`)."""
     if not isinstance(value, str) or _NAME.fullmatch(value) is None:
         _wrong("a topic's name", value)

@@ -33,9 +33,9 @@ from reconciler.model.shape import (
     listed,
     mapped,
     maybe,
-    name,
     row,
     text,
+    topic_name,
     whole,
 )
 
@@ -44,8 +44,8 @@ Value = Mapping[str, Any]
 SHARES, BEAT = "shares", "beat"
 _LONGEST_GROUP = 32_767
 _NUMBER = decimal()
-_SHARED_TOPIC = row(name, listed(whole(0, MOST_TASKS - 1)), MODE, listed(PARTITION))
-_SHARES = {"tasks": whole(1, MOST_TASKS), "topics": mapped(name, _SHARED_TOPIC)}
+_SHARED_TOPIC = row(topic_name, listed(whole(0, MOST_TASKS - 1)), MODE, listed(PARTITION))
+_SHARES = {"tasks": whole(1, MOST_TASKS), "topics": mapped(topic_name, _SHARED_TOPIC)}
 
 
 def owned(key: str, value: Value) -> None:
@@ -66,7 +66,7 @@ def copies(key: str, value: Value) -> None:
     if len(parts) != len(("flow", "remote", "partition")):
         message = "a key without flow, topic and partition"
         raise Misfit(message)
-    name(parts[1])
+    topic_name(parts[1])
     _NUMBER(parts[2])
     CopyRecord.from_json(value)
 
@@ -110,7 +110,7 @@ def rebuilt(value: Value) -> dict[str, Any]:
         value,
         {
             "topology": WORD,
-            "topic": name,
+            "topic": topic_name,
             "id": maybe(ID),
             "partitions": whole(1, MOST_PARTITIONS),
             "replicas": whole(1, MOST_PARTITIONS),
