@@ -82,7 +82,7 @@ class History:
         self.is_behind = False
         self._target = target
         self._asker = Asker(target, seconds)
-        self._walker = Walker(target, committed=True, seconds=seconds)
+        self._walker = Walker(target, committed=True, seconds=seconds, may_pass=True)
         self._copies: dict[Log, _Copy] = {}
         self._topic_id: str | None = None
         self._at = 0

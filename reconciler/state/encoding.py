@@ -95,7 +95,7 @@ def read(message: Message, cluster: Cluster, topic: Bounds) -> tuple[str, dict[s
         cluster: where the journal is.
         topic: which values count there.
     """
-    where, offset = f"{cluster.where}, topic {topic.name}, partition 0", message.offset() or 0
+    where, offset = place(cluster, topic.name), message.offset() or 0
     try:
         key, value = decoded(message, topic.largest)
         if value is None:
@@ -107,3 +107,8 @@ def read(message: Message, cluster: Cluster, topic: Bounds) -> tuple[str, dict[s
         strangers.note(where, offset, str(error))
         return None
     return key, value
+
+
+def place(cluster: Cluster, topic: str) -> str:
+    """Return how messages name the one partition of a journal."""
+    return f"{cluster.where}, topic {topic}, partition 0"

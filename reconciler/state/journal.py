@@ -17,7 +17,7 @@ from confluent_kafka.admin import NewTopic
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.names import CONTROL_TOPIC, COPIES_TOPIC, OWNED_TOPIC, STATUS_TOPIC
-from reconciler.state import clients, records
+from reconciler.state import clients, records, unreadable
 from reconciler.state.encoding import Fits, encoded, read
 from reconciler.state.faults import is_refusal, no_connection, refused, unreachable
 
@@ -30,8 +30,7 @@ _BASE_CONFIG = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"
 _LARGEST_VALUE = 2**20
 # One value holds the shares of a flow: these are those of 15,000 topics with the longest names, 50,000 with usual.
 _LARGEST_WHOLE = 8 * 2**20
-# The library waits for as long as it is told unless hundreds of values come.
-_CATCH_UP_PAUSE = 0.02
+_CATCH_UP_PAUSE = 0.02  # the library waits for as long as it is told unless hundreds of values come
 # How often whoever waits for values to be stored looks whether the cluster lets us in at all.
 _FLUSH_SECONDS = 0.5
 
@@ -244,8 +243,7 @@ class Follower:
         cluster: the target cluster that holds it.
         topic: which journal.
         timeout: seconds to wait for the cluster in each call.
-        polls: whether it goes on with `poll`. A follower that only ever catches up rests in between, or its next look
-            would stand at the broker behind its own long poll.
+        polls: whether it goes on with `poll`. Else it rests in between: its next look would wait for its long poll.
 
     Attributes:
         next_offset: up to where it has read.
@@ -263,8 +261,7 @@ class Follower:
             # Long polls cost nothing, and bring an appended value at once.
             "fetch.wait.max.ms": 500 if polls else 5,
             "isolation.level": "read_uncommitted",
-            # Where a transaction of others has its marker, or compaction has been, no record stands at the end.
-            "enable.partition.eof": True,
+            **unreadable.SETTINGS,
         }
         self._clients: clients.Renewed[Consumer] = clients.Renewed(Consumer, cluster, settings)
         # Whose place in the topic is set.
@@ -375,6 +372,9 @@ class Follower:
                     yield said
             elif error.code() == KafkaError._PARTITION_EOF:
                 self.next_offset = max(self.next_offset, message.offset() or 0)
+            elif unreadable.is_unreadable(error):
+                self.next_offset = unreadable.pass_over(consumer, self._cluster, message, self._timeout)
+                return
             elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 raise self._refused()
 
