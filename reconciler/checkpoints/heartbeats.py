@@ -13,6 +13,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.groups import LastLook
 from reconciler.model.naming import HEARTBEATS
 from reconciler.model.shape import TIME, WORD, decimal
+from reconciler.state.encoding import headers
 
 _SECONDS = 10.0
 _LOG = HEARTBEATS, 0
@@ -60,11 +61,11 @@ class LastLooks:
         return self._found
 
     def _take(self, message: Message) -> None:
-        headers = dict(message.headers() or ())
-        flow, groups = (headers.get(name) for name in (FLOW_HEADER, GROUPS_HEADER))
-        if flow is None:
-            return
         try:
+            said = headers(message)
+            flow, groups = (said.get(name) for name in (FLOW_HEADER, GROUPS_HEADER))
+            if flow is None:
+                return
             beat = read_heartbeat(message.key() or b"", message.value() or b"")
             count = None if groups is None else _GROUPS(groups.decode())
             self._found[WORD(flow.decode())] = LastLook(TIME(beat.timestamp / 1_000), count)

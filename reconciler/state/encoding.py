@@ -112,3 +112,16 @@ def read(message: Message, cluster: Cluster, topic: Bounds) -> tuple[str, dict[s
 def place(cluster: Cluster, topic: str) -> str:
     """Return how messages name the one partition of a journal."""
     return f"{cluster.where}, topic {topic}, partition 0"
+
+
+def headers(message: Message) -> dict[str, bytes]:
+    """Return a record's headers by name, the last of each, empty where it has no value.
+
+    Raises:
+        Misfit: the name of one is not UTF-8, which the library cannot give.
+    """
+    try:
+        return {name: value or b"" for name, value in message.headers() or ()}
+    except (SystemError, UnicodeDecodeError):
+        why = "a header whose name is not UTF-8"
+        raise Misfit(why) from None
