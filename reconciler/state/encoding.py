@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from operator import methodcaller
 from typing import Any, Protocol
 
 from confluent_kafka import Message
@@ -15,6 +16,9 @@ from reconciler.state import strangers
 Fits = Callable[[str, dict[str, Any]], None]
 """Raises Misfit where a value under a key is none that we write."""
 
+# Of a name that is no UTF-8 the library sets an error and returns a list with nothing in its place. Python notices that
+# only where the method is called from C: called often enough from Python, it crashes the process.
+_headers_of = methodcaller("headers")
 # The longest that we have names a group, and names of groups may have 32,767 bytes.
 _LONGEST_KEY = 40_000
 
@@ -115,13 +119,13 @@ def place(cluster: Cluster, topic: str) -> str:
 
 
 def headers(message: Message) -> dict[str, bytes]:
-    """Return a record's headers by name, the last of each, empty where it has no value.
+    """Return a record's headers by name, the last of each, empty where it has no value; to be called once for each.
 
     Raises:
         Misfit: the name of one is not UTF-8, which the library cannot give.
     """
     try:
-        return {name: value or b"" for name, value in message.headers() or ()}
+        return {name: value or b"" for name, value in _headers_of(message) or ()}
     except (SystemError, UnicodeDecodeError):
         why = "a header whose name is not UTF-8"
         raise Misfit(why) from None

@@ -281,7 +281,7 @@ def test_topics_in_mirrormakers_formats_are_read_beside_them(
     Journal(cluster, JournalTopic(syncs_topic(alias), {})).ensure()
     producer = KafkaProducer(bootstrap_servers=strange.bootstrap)
     for topic in (HEARTBEATS, checkpoints.topic, syncs_topic(alias)):
-        for headers in ([], [("anabranch-flow", b"\xff"), ("anabranch-groups", b"9" * 5_000)]):
+        for headers in ([], [(NoText("x"), b"1")], [("anabranch-flow", b"\xff"), ("anabranch-groups", b"9" * 5_000)]):
             for key in (b"", b"\xff" * 10, b"\x7f\xff", b"\x00\x01a\x00\x01b\x00\x00\x00\x00"):
                 for value in (b"", b"\x00", b"\x00\x00" + b"\x7f" * 30, *POISON[1:3]):
                     producer.send(topic, key=key, value=value, headers=headers)
