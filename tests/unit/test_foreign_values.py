@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 from confluent_kafka import Message
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reconciler.checkpoints import formats
+from reconciler.checkpoints import formats, history
 from reconciler.checkpoints.heartbeats import LastLooks
 from reconciler.model.acl import Pattern
 from reconciler.model.binding import Binding, OwnedBinding
@@ -37,6 +37,7 @@ from reconciler.replicator import syncs
 from reconciler.replicator.deal import Holder, Member, Share
 from reconciler.replicator.discover import SharedTopic, Shares
 from reconciler.replicator.note import Note
+from reconciler.replicator.varint import signed
 from reconciler.replicator.watchdog import Watchdog
 from reconciler.report.status import status_lines, summarise
 from reconciler.report.status_json import status_json
@@ -290,6 +291,36 @@ def test_offset_syncs(key: bytes, value: bytes, headers: dict[bytes, bytes]) -> 
             syncs.sync_of(one, two, headers)
         except (ValueError, struct.error):
             continue
+
+
+NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 20) | st.sampled_from([2**63 - 1, -(2**63), -1])
+
+
+@given(
+    st.lists(
+        st.tuples(NUMBERS, NUMBERS, st.none() | st.lists(NUMBERS, min_size=3, max_size=9), st.none() | NUMBERS),
+        max_size=6,
+    )
+)
+@example([(0, 0, [0, 0, 2**62, 2**62, 2**62, 2**62], None), (5, 5, None, 5)])
+@example([(-5, -7, None, None), (2**63 - 1, 2**63 - 1, None, -1)])
+def test_what_offset_syncs_tell(told: list[tuple[int, int, list[int] | None, int | None]]) -> None:
+    """Numbers as anybody may write them, and what is made of them: places of the logs or nothing."""
+    copy = history._Copy()
+    for source, target, span, position in told:
+        headers = {} if span is None else {b"anabranch-span": b"".join(map(signed, span))}
+        if position is not None:
+            headers[b"anabranch-position"] = struct.pack(">q", position) + str(NOTE).encode()
+        try:
+            sync = syncs.sync_of(b"\x00\x01a\x00\x00\x00\x00", struct.pack(">qq", source, target), headers)
+        except (ValueError, struct.error):
+            continue
+        copy.add(sync)
+    copy.settle()
+    for offset in (0, 5, 2**62, 2**63 - 1):
+        copy.runs.downstream(offset)
+        copy.runs.upstream(offset)
+    assert all(0 <= number < 2**63 for run in copy.runs for number in run)
 
 
 @given(st.binary(max_size=60))
