@@ -200,6 +200,6 @@ class Shares:
         known = records.shares(value)
         topics = {
             name: SharedTopic(remote, tasks, offsets, late)
-            for name, (remote, tasks, offsets, late) in known["topics"].items()
+            for name, (remote, tasks, offsets, late) in known.get("topics", {}).items()
         }
         return cls(known["tasks"], topics)

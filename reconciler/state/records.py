@@ -45,7 +45,7 @@ SHARES, BEAT = "shares", "beat"
 _LONGEST_GROUP = 32_767
 _NUMBER = decimal()
 _SHARED_TOPIC = row(topic_name, listed(whole(0, MOST_TASKS - 1)), MODE, listed(PARTITION))
-_SHARES = {"tasks": whole(1, MOST_TASKS), "topics": mapped(topic_name, _SHARED_TOPIC)}
+_SHARES = {"topics": mapped(topic_name, _SHARED_TOPIC), "trouble": maybe(TEXT)}
 
 
 def owned(key: str, value: Value) -> None:
@@ -84,7 +84,7 @@ def control(key: str, value: Value) -> None:
 
 def shares(value: Any) -> dict[str, Any]:
     """Return the fields of what says which task has which partition (`replicator.discover.Shares`)."""
-    return fields(value, _SHARES, {"trouble": maybe(TEXT)})
+    return fields(value, {"tasks": whole(1, MOST_TASKS)}, _SHARES)
 
 
 def failed_over(value: Value) -> dict[str, Any]:

@@ -6,6 +6,7 @@ warnings. Of a topic a few are named and the others counted as one: who writes o
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import warnings
 from collections.abc import Callable
@@ -26,7 +27,9 @@ Say = Callable[[Problem], None]
 
 
 def _warn(problem: Problem) -> None:
-    warnings.warn(StrangeRecord(str(problem)), stacklevel=4)
+    # A process that makes errors of warnings must not end by a record either.
+    with contextlib.suppress(StrangeRecord):
+        warnings.warn(StrangeRecord(str(problem)), stacklevel=4)
 
 
 class _Strangers:

@@ -69,6 +69,9 @@ def test_where_nothing_listens_they_are_warnings() -> None:
         warnings.simplefilter("always")
         strangers.note(WHERE, 7, "not JSON")
         strangers.note(WHERE, 7, "not JSON")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        strangers.note(WHERE, 8, "not JSON")
     (one,) = caught
     assert (one.category, f"{WHERE}, offset 7" in str(one.message)) == (strangers.StrangeRecord, True)
 
