@@ -117,7 +117,7 @@ def read_checkpoint_key(data: bytes) -> CheckpointKey:
         ValueError: it is none.
     """
     read = _Reading(data)
-    return CheckpointKey(read.text(), read.text(), read.number(_INT))
+    return CheckpointKey(read.text(), read.text(), read.natural(_INT))
 
 
 def read_checkpoint(key: bytes, value: bytes) -> Checkpoint:
@@ -128,7 +128,7 @@ def read_checkpoint(key: bytes, value: bytes) -> Checkpoint:
     """
     read = _Reading(value)
     read.version()
-    return Checkpoint(*read_checkpoint_key(key), read.number(_LONG), read.number(_LONG), read.text())
+    return Checkpoint(*read_checkpoint_key(key), read.natural(_LONG), read.natural(_LONG), read.text())
 
 
 def newest(records: Iterable[tuple[bytes | None, bytes | None]]) -> dict[CheckpointKey, Checkpoint]:
@@ -215,6 +215,17 @@ class _Reading:
         """
         (found,) = form.unpack(self._next(form.size))
         return int(found)
+
+    def natural(self, form: struct.Struct) -> int:
+        """Return the next number, which is one of a partition or an offset.
+
+        Raises:
+            ValueError: there is none, or it is below 0.
+        """
+        if (found := self.number(form)) < 0:
+            message = f"expected a number from 0 on, found {found}"
+            raise ValueError(message)
+        return found
 
     def text(self) -> str:
         """Return the next text.

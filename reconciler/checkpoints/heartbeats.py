@@ -15,11 +15,14 @@ from reconciler.checkpoints.walk import Walker
 from reconciler.model.cluster import Cluster
 from reconciler.model.groups import LastLook
 from reconciler.model.naming import HEARTBEATS
+from reconciler.model.shape import TIME, WORD, decimal
+from reconciler.state.encoding import headers
 from reconciler.state.home import journals
 from reconciler.state.status import StatusReader
 
 _SECONDS = 10.0
 _LOG = HEARTBEATS, 0
+_GROUPS = decimal()
 
 
 class LastLooks:
@@ -36,7 +39,7 @@ class LastLooks:
         self._topology = topology
         self._reader: StatusReader | None = None
         self._asker = Asker(cluster, seconds)
-        self._walker = Walker(cluster, committed=False, seconds=seconds)
+        self._walker = Walker(cluster, committed=False, seconds=seconds, may_pass=True)
         self._found: dict[str, LastLook] = {}
         self._at = 0
         self._topic_id: str | None = None
@@ -74,14 +77,14 @@ class LastLooks:
         return self._found
 
     def _take(self, message: Message) -> None:
-        headers = dict(message.headers() or ())
-        flow, groups = (headers.get(name) for name in (FLOW_HEADER, GROUPS_HEADER))
-        if flow is None:
-            return
         try:
+            said = headers(message)
+            flow, groups = (said.get(name) for name in (FLOW_HEADER, GROUPS_HEADER))
+            if flow is None:
+                return
             beat = read_heartbeat(message.key() or b"", message.value() or b"")
-            count = None if groups is None else int(groups)
-            self._found[flow.decode()] = LastLook(beat.timestamp / 1_000, count)
+            count = None if groups is None else _GROUPS(groups.decode())
+            self._found[WORD(flow.decode())] = LastLook(TIME(beat.timestamp / 1_000), count)
         except ValueError:
             # Others may write what they like.
             return

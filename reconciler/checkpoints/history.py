@@ -22,6 +22,7 @@ from reconciler.model.names import syncs_topic
 from reconciler.replicator.note import Note
 from reconciler.replicator.place import differ
 from reconciler.replicator.syncs import OffsetSync, sync_of
+from reconciler.state.encoding import headers
 from reconciler.state.faults import unreachable
 
 # Whoever writes syncs ends the transaction right after them, unless it is dead.
@@ -82,7 +83,7 @@ class History:
         self.is_behind = False
         self._target = target
         self._asker = Asker(target, seconds)
-        self._walker = Walker(target, committed=True, seconds=seconds)
+        self._walker = Walker(target, committed=True, seconds=seconds, may_pass=True)
         self._copies: dict[Log, _Copy] = {}
         self._topic_id: str | None = None
         self._at = 0
@@ -149,9 +150,9 @@ class History:
                 self._at = max(self._at, offset)
                 return
             self._at = offset + 1
-            headers = {name.encode(): value or b"" for name, value in message.headers() or ()}
             try:
-                sync = sync_of(message.key() or b"", message.value() or b"", headers)
+                said = {name.encode(): value for name, value in headers(message).items()}
+                sync = sync_of(message.key() or b"", message.value() or b"", said)
             except (ValueError, struct.error):
                 # Others may write what they like.
                 continue

@@ -13,7 +13,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartiti
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Refused
-from reconciler.state import clients
+from reconciler.state import clients, unreadable
 from reconciler.state.faults import in_words, no_connection, refused, unreachable
 
 Record = tuple[bytes | None, bytes | None]
@@ -26,10 +26,10 @@ _SETTINGS = {
     "group.id": "anabranch-unused",
     "enable.auto.commit": False,
     "auto.offset.reset": "earliest",
-    "enable.partition.eof": True,
     # MirrorMaker 2 writes in transactions where it runs with exactly-once.
     "isolation.level": "read_committed",
     "fetch.wait.max.ms": 20,
+    **unreadable.SETTINGS,
 }
 _GONE = frozenset(
     {KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART},
@@ -99,6 +99,9 @@ def _upto_end(
                 return
             elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 raise _refused(cluster, topic)
+            elif unreadable.is_unreadable(error):
+                unreadable.pass_over(consumer, cluster, message, seconds)
+                break
             else:
                 last = error
         if reports.not_let_in or (time.monotonic() > deadline and reports.errors):

@@ -11,7 +11,7 @@ from reconciler.checkpoints.bounds import TopicRefused
 from reconciler.checkpoints.pairing import Seen
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Log
-from reconciler.state import clients
+from reconciler.state import clients, unreadable
 from reconciler.state.faults import no_connection, refused, unreachable
 
 _AT_ONCE = 5_000
@@ -23,10 +23,10 @@ _SETTINGS = {
     "enable.auto.commit": False,
     # Of what is deleted already the rest is read.
     "auto.offset.reset": "earliest",
-    "enable.partition.eof": True,
     "fetch.wait.max.ms": 5,
     # Several partitions are walked one after the other: what is fetched ahead of one is thrown away.
     "queued.max.messages.kbytes": 16_384,
+    **unreadable.SETTINGS,
 }
 
 
@@ -41,9 +41,11 @@ class Walker:
         cluster: which one.
         committed: whether records of open and aborted transactions are left out.
         seconds: how long the cluster may be silent.
+        may_pass: whether batches that cannot be unpacked are passed over, as in topics of ours that others write to.
     """
 
-    def __init__(self, cluster: Cluster, *, committed: bool, seconds: float) -> None:
+    def __init__(self, cluster: Cluster, *, committed: bool, seconds: float, may_pass: bool = False) -> None:
+        self._may_pass = may_pass
         self._cluster = cluster
         self._seconds = seconds
         level = "read_committed" if committed else "read_uncommitted"
@@ -83,6 +85,9 @@ class Walker:
                     yield message
                 elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                     raise TopicRefused(refused(self._cluster, "READ", f"topic {topic}"))
+                elif self._may_pass and unreadable.is_unreadable(error):
+                    unreadable.pass_over(consumer, self._cluster, message, self._seconds)
+                    break
             reports = self._clients.reports
             if reports.not_let_in or (time.monotonic() > deadline and reports.errors):
                 raise no_connection(self._cluster, reports.errors[-1], tuple(reports.errors))

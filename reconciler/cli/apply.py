@@ -153,7 +153,7 @@ class _Planning:
     def _guard(self, plan: Plan, observed: Mapping[str, ObservedCluster]) -> None:
         from reconciler.plan.deletions import check_deletions
 
-        check_deletions(plan, observed, self.allowed)
+        check_deletions(plan, observed, self.allowed, self.scope.topics)
         declared = {cluster.alias: cluster.declared.digest for cluster in plan.clusters if cluster.declared is not None}
         refuse_while_copied(self.topology, plan, declared)
 

@@ -47,14 +47,14 @@ def destroy(
         plan, observed = _planned(topology, targets, only)
         tell_away(observed)
         show_plan(plan, output, asks=not yes)
-        _guard(topology, plan, observed, allowed)
+        _guard(topology, plan, observed, allowed, only)
         if not plan.changes_nothing and not yes:
             confirm(topology, plan.deletions("topic"))
         is_new = locks.take_rest(plan)
         if is_new or not (plan.changes_nothing or yes):
             now, observed = _planned(topology, targets, only)
             refuse_when_moved_on(plan, now)
-            _guard(topology, now, observed, allowed)
+            _guard(topology, now, observed, allowed, only)
         outcome = _destroyed(topology, plan, locks)
         outcome.is_part = bool(only)
     print_outcome(plan, outcome, output)
@@ -88,11 +88,15 @@ def _planned(
 
 
 def _guard(
-    topology: Topology, plan: Plan, observed: Mapping[str, ObservedCluster], allowed: Mapping[DeletionKind, int] | None
+    topology: Topology,
+    plan: Plan,
+    observed: Mapping[str, ObservedCluster],
+    allowed: Mapping[DeletionKind, int] | None,
+    named: Sequence[str],
 ) -> None:
     from reconciler.plan.deletions import check_deletions
 
-    check_deletions(plan, observed, allowed or {})
+    check_deletions(plan, observed, allowed or {}, named)
     refuse_while_copied(topology, plan, {})
 
 

@@ -43,6 +43,7 @@ from reconciler.cli.validate import validate
 from reconciler.cli.verify import verify
 from reconciler.cli.watching import with_seconds
 from reconciler.model.errors import AnabranchError, Problem
+from reconciler.state import strangers
 
 DEBUG_VARIABLE = "ANABRANCH_DEBUG"
 
@@ -102,6 +103,7 @@ def _options(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line, by default the process's own; return the exit code."""
     _open_standard_streams()
+    strangers.listen(lambda problem: print_problems((problem,), severity="warning"))
     told = with_seconds(sys.argv[1:] if arguments is None else arguments)
     try:
         get_command(app).main(told, prog_name="anabranch", standalone_mode=True)

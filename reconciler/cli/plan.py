@@ -70,7 +70,7 @@ def plan(
             print_picture(topology, planned, output)
         case _:
             print_plan(planned, output)
-    check_deletions(planned, observed, allowed or {})
+    check_deletions(planned, observed, allowed or {}, scope.topics)
     if detailed_exitcode and not planned.changes_nothing:
         raise typer.Exit(DIFFERENT)
 

@@ -12,6 +12,7 @@ from reconciler.failover.topics import Shape, Topics
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.selection import is_internal
+from reconciler.state import records
 from reconciler.state.home import Place
 from reconciler.state.journal import Journal, Value
 
@@ -53,7 +54,8 @@ def made_anew(cluster: Cluster, topology: str, topic: str, seconds: float = 60.0
         record = _value(topology, topic, there.topic_id, there.shape)
         journal.ensure()
         journal.write(key, record)
-    old_id, shape = record["id"], Shape(record["partitions"], record["replicas"], record["configs"])
+    was = records.rebuilt(record)
+    old_id, shape = was["id"], Shape(was["partitions"], was["replicas"], was["configs"])
     _replace(topics, where, topic, (old_id, shape), seconds)
     new_id = topics.await_led(topic, shape.partitions, old_id)
     journal.write(key, None)

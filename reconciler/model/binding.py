@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from reconciler.model.acl import Pattern, ResourceKind
+from reconciler.model.acl import RESOURCE_KINDS, Pattern, ResourceKind
+from reconciler.model.shape import WORD, fields, flag, one_of, text
 
 Permission = Literal["ALLOW", "DENY"]
 
@@ -20,6 +21,29 @@ Role = Literal["followed", "own"]
 Sight = Literal["unasked", "seen", "unsure", "hidden", "off"]
 """Whether a cluster's ACLs are known: nobody asked; they were read; there are none, or no authorizer, and nobody tells
 which; we may not see them; or it has no authorizer."""
+
+
+_OPERATIONS = (
+    *("ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION", "DESCRIBE_CONFIGS"),
+    *("ALTER_CONFIGS", "IDEMPOTENT_WRITE"),
+)
+"""Those that our client has words for: others it neither shows nor grants."""
+# Names of groups and of transactional ids may have that many bytes.
+_LONGEST_NAME = text(32_767, least=1)
+
+
+def _pattern(value: Any) -> Pattern:
+    return Pattern(**fields(value, {"name": _LONGEST_NAME}, {"prefixed": flag}))
+
+
+_BINDING = {
+    "kind": one_of(*RESOURCE_KINDS),
+    "pattern": _pattern,
+    "principal": text(10_000, least=1),
+    "operation": one_of(*_OPERATIONS),
+}
+_USUAL = {"permission": one_of(*get_args(Permission)), "host": text(1_000, least=1)}
+_ROLE = one_of(*get_args(Role))
 
 
 @dataclass(frozen=True, order=True)
@@ -57,10 +81,9 @@ class Binding:
         """Return what `dataclasses.asdict` gave.
 
         Raises:
-            KeyError: a field is missing.
-            TypeError: a field is unknown.
+            Misfit: it is something else.
         """
-        return cls(**{**data, "pattern": Pattern(**data["pattern"])})
+        return cls(**fields(data, _BINDING, _USUAL))
 
 
 @dataclass(frozen=True)
@@ -84,10 +107,9 @@ class OwnedBinding:
         """Return what `dataclasses.asdict` gave; fields that are not known are left out.
 
         Raises:
-            KeyError: a field is missing.
+            Misfit: it is something else.
         """
-        role = data.get("role", "followed")
-        return cls(Binding.from_json(data["binding"]), data["topology"], data["flow"], role)
+        return cls(**fields(data, {"binding": Binding.from_json, "topology": WORD, "flow": WORD}, {"role": _ROLE}))
 
 
 @dataclass(frozen=True)
@@ -126,7 +148,7 @@ class ObservedBindings:
 
         Raises:
             KeyError: a field is missing.
-            TypeError: a field is unknown.
+            TypeError, Misfit: it is something else.
         """
         bindings = frozenset(Binding.from_json(one) for one in data["bindings"])
         return cls(data["sight"], bindings, tuple(OwnedBinding.from_json(one) for one in data["owned"]))

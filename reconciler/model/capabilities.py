@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from reconciler.model.shape import TEXT, TIME, WORD, fields, listed, one_of
+
 
 class Capability(StrEnum):
     """One thing that the replicator may rely on."""
@@ -89,10 +91,20 @@ class Capabilities:
         """Read what `to_json` returned.
 
         Raises:
-            KeyError, TypeError, ValueError: the value is of another shape.
+            Misfit: it is something else.
         """
+        known = fields(value, {"cluster_id": WORD, "time": TIME, "findings": listed(_finding, 1_000)})
+        # Another release may have tried more.
         findings = tuple(
-            Finding(Capability(found["capability"]), Verdict(found["verdict"]), str(found["detail"]))
-            for found in value["findings"]
+            Finding(Capability(name), verdict, said) for name, verdict, said in known["findings"] if name in _KNOWN
         )
-        return cls(str(value["cluster_id"]), float(value["time"]), findings)
+        return cls(known["cluster_id"], float(known["time"]), findings)
+
+
+_KNOWN = frozenset(Capability)
+_VERDICT = one_of(*Verdict)
+
+
+def _finding(value: Any) -> tuple[str, Verdict, str]:
+    known = fields(value, {"capability": WORD, "verdict": _VERDICT, "detail": TEXT})
+    return known["capability"], Verdict(known["verdict"]), known["detail"]

@@ -8,12 +8,15 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, is_dataclass, replace
+from dataclasses import fields as fields_of
 from enum import Enum
 from typing import Any
 
 from reconciler.model.errors import Problem
 from reconciler.model.flow import Flow
+from reconciler.model.shape import ID, TEXT, TIME, fields, listed
 from reconciler.model.topology import Topology
 
 # Raised when a release gives a field another default: what is left out then means something else.
@@ -77,7 +80,7 @@ def _told(value: Any) -> Any:
     if not is_dataclass(value):
         return value
     told = {}
-    for field in fields(value):
+    for field in fields_of(value):
         default = field.default if field.default_factory is MISSING else field.default_factory()
         if (found := getattr(value, field.name)) != default:
             told[field.name] = _told(found)
@@ -107,6 +110,10 @@ class InForce:
         return f"digest {self.digest} is in force since {when}, applied by {self.by}"
 
 
+def _in_force(value: Any) -> InForce:
+    return InForce(**fields(value, {"digest": ID, "since": TIME, "by": TEXT}))
+
+
 class Standing(Enum):
     """How a digest stands to the one in force."""
 
@@ -125,6 +132,16 @@ class History:
     """
 
     entries: tuple[InForce, ...] = ()
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> History:
+        """Read the value of a journal.
+
+        Raises:
+            Misfit: it is something else.
+        """
+        # Releases to come may keep more.
+        return cls(fields(value, {"history": listed(_in_force, 100 * _KEPT)})["history"])
 
     @property
     def in_force(self) -> InForce | None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, get_args
 
 from reconciler.model.placed import Placed
+from reconciler.model.shape import COUNT, MODE, OFFSET, TEXT, fields, flag, listed, one_of, row, topic_name
 
 Phase = Literal["ending", "over", "returning"]
 """`ending`: the flow is to end, nobody was moved yet; `over`: everybody is at the target; `returning`: what came there
@@ -17,6 +18,17 @@ is copied back. In none of them the flow runs."""
 
 
 Anew = Literal["", "wanted", "made"]
+
+PHASES = one_of(*get_args(Phase))
+"""The check of a phase."""
+_CUT = {
+    "topic": topic_name,
+    "remote": topic_name,
+    "mode": MODE,
+    "ends": listed(row(OFFSET, COUNT)),
+    "handed": flag,
+    "anew": one_of(*get_args(Anew)),
+}
 
 
 @dataclass(frozen=True)
@@ -42,6 +54,21 @@ class Cut:
     is_handed: bool = False
     anew: Anew = ""
     notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON types; `from_json` is its inverse."""
+        told = {"topic": self.topic, "remote": self.remote, "mode": self.mode, "ends": [list(end) for end in self.ends]}
+        return {**told, "handed": self.is_handed, "anew": self.anew, "notes": list(self.notes)}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Cut:
+        """Read what `to_json` returned.
+
+        Raises:
+            Misfit: it is something else.
+        """
+        known = fields(value, _CUT, {"notes": listed(TEXT)})
+        return cls(is_handed=known.pop("handed"), **known)
 
     def note(self, partition: int) -> str:
         """Return what was said with the position of a partition; empty where nothing is known."""

@@ -8,9 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from reconciler.model.flow import Flow
 from reconciler.model.naming import is_heartbeats
+from reconciler.model.shape import ID, MODE, MOST_PARTITIONS, TEXT, WORD, fields, mapped, maybe, topic_name, whole
+
+_FIELDS = {
+    "name": topic_name,
+    "topic_id": maybe(ID),
+    "topology": WORD,
+    "digest": ID,
+    "flow": WORD,
+    "source": WORD,
+    "source_topic": topic_name,
+    "source_topic_id": ID,
+    "partitions": whole(1, MOST_PARTITIONS),
+    "offsets": MODE,
+    "configs": mapped(TEXT, TEXT),
+}
 
 
 @dataclass(frozen=True)
@@ -48,6 +64,15 @@ class OwnedTopic:
     def is_confirmed(self) -> bool:
         """Whether the topic is known to have been made, and not only meant."""
         return self.topic_id is not None
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> OwnedTopic:
+        """Return what `dataclasses.asdict` gave; fields that are not known are left out.
+
+        Raises:
+            Misfit: it is something else.
+        """
+        return cls(**fields(value, _FIELDS))
 
 
 def copies_of(

@@ -10,6 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reconciler.model.committed import Log, Move
+from reconciler.model.shape import OFFSET, PARTITION, decimal, fields, flag, listed, mapped, maybe, topic_name
+
+_FIELDS = {
+    "done": mapped(topic_name, listed(PARTITION)),
+    "begun": mapped(topic_name, mapped(decimal(), maybe(OFFSET))),
+    "whole": flag,
+}
 
 
 @dataclass(frozen=True)
@@ -70,13 +77,18 @@ class Placed:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Placed:
-        """Return what `to_json` wrote down; where it tells of no partition, as older releases, all are meant."""
+        """Return what `to_json` wrote down; where it tells of no partition, as older releases, all are meant.
+
+        Raises:
+            Misfit: it is something else.
+        """
+        known = fields(data, {}, _FIELDS)
         return cls(
-            frozenset((topic, number) for topic, numbers in data.get("done", {}).items() for number in numbers),
+            frozenset((topic, number) for topic, numbers in known.get("done", {}).items() for number in numbers),
             {
-                (topic, int(number)): before
-                for topic, numbers in data.get("begun", {}).items()
+                (topic, number): before
+                for topic, numbers in known.get("begun", {}).items()
                 for number, before in numbers.items()
             },
-            data.get("whole", True),
+            known.get("whole", True),
         )

@@ -31,6 +31,7 @@ class DeleteTopic:
         source: alias of the source cluster.
         source_topic: the topic it is a copy of.
         reason: why.
+        doubt: why the declaration would not have made it, although it is on record; empty where it may have.
     """
 
     cluster: str
@@ -40,9 +41,10 @@ class DeleteTopic:
     source: str
     source_topic: str
     reason: RemovalReason
+    doubt: str = ""
 
     @classmethod
-    def of(cls, cluster: str, record: OwnedTopic, topic_id: str, reason: RemovalReason) -> DeleteTopic:
+    def of(cls, cluster: str, record: OwnedTopic, topic_id: str, reason: RemovalReason, doubt: str = "") -> DeleteTopic:
         """Return the deletion of a topic on record as ours.
 
         Args:
@@ -50,8 +52,10 @@ class DeleteTopic:
             record: of the topic.
             topic_id: as observed.
             reason: why.
+            doubt: why the declaration would not have made it.
         """
-        return cls(cluster, record.name, topic_id, record.flow, record.source, record.source_topic, reason)
+        original = record.source, record.source_topic
+        return cls(cluster, record.name, topic_id, record.flow, *original, reason, doubt)
 
 
 @dataclass(frozen=True)

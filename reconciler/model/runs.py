@@ -8,10 +8,15 @@ it. `state` keeps the runs, the takeover reads and extends them, whoever moves a
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
-# What a takeover looks at stands near the end.
-_MOST_ASIDE = 1_000
+from reconciler.model.shape import COUNT, ID, PARTITION, Misfit, fields, flag, listed, maybe, row, whole
+
+# What a takeover looks at stands near the end: so many ranges, and offsets in all of them, which it holds in memory.
+_MOST_ASIDE, _MOST_OFFSETS_ASIDE = 1_000, 1_000_000
+_HANDED = listed(whole())
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +145,28 @@ class CopyRecord:
         same = known is not None and (known.source_id, known.target_id) == (self.source_id, self.target_id)
         return known if known is not None and same else self
 
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON types; what is usual is left out. `from_json` is its inverse."""
+        return {
+            "source_id": self.source_id,
+            "target_id": self.target_id,
+            "origin": self.origin,
+            "runs": [[run.source, run.shift] for run in self.runs.runs],
+            **({"aside": [list(one) for one in self.aside]} if self.aside else {}),
+            **({} if self.is_begun else {"is_begun": False}),
+            **({"handed": [self.handed.end, *self.handed.producers]} if self.handed else {}),
+            **({"partitions": self.partitions} if self.partitions else {}),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> CopyRecord:
+        """Read what `to_json` returned.
+
+        Raises:
+            Misfit: it is something else.
+        """
+        return cls(**fields(value, _RECORD, _UNUSUAL))
+
     def without(self, offset: int) -> CopyRecord:
         """Return this after the record at a source offset was put aside."""
         ranges: list[tuple[int, int]] = []
@@ -148,7 +175,12 @@ class CopyRecord:
                 ranges[-1] = ranges[-1][0], max(behind, ranges[-1][1])
             else:
                 ranges.append((first, behind))
-        return replace(self, aside=tuple(ranges[-_MOST_ASIDE:]))
+        ranges = ranges[-_MOST_ASIDE:]
+        while (over := sum(behind - first for first, behind in ranges) - _MOST_OFFSETS_ASIDE) > 0:
+            first, behind = ranges.pop(0)
+            if behind - first > over:
+                ranges.insert(0, (first + over, behind))
+        return replace(self, aside=tuple(ranges))
 
     def behind_aside(self, offset: int) -> int:
         """Return the first source offset from `offset` on that was not put aside."""
@@ -162,3 +194,32 @@ class CopyRecord:
     def aside_from(self, position: int) -> frozenset[int]:
         """Return the source offsets from a position on that were put aside."""
         return frozenset(one for first, behind in self.aside for one in range(max(first, position), behind))
+
+
+def _handed(value: Any) -> Handed:
+    numbers = _HANDED(value)
+    if not numbers or numbers[0] < 0:
+        message = "expected where a log ended"
+        raise Misfit(message)
+    return Handed(numbers[0], numbers[1:])
+
+
+def _aside(value: Any) -> tuple[tuple[int, int], ...]:
+    ranges: tuple[tuple[int, int], ...] = listed(row(COUNT, COUNT), _MOST_ASIDE)(value)
+    if any(first >= behind for first, behind in ranges):
+        message = "a range without offsets"
+        raise Misfit(message)
+    if sum(behind - first for first, behind in ranges) > _MOST_OFFSETS_ASIDE:
+        message = f"expected {_MOST_OFFSETS_ASIDE:,} offsets at most"
+        raise Misfit(message)
+    return ranges
+
+
+_PAIRS = listed(row(COUNT, whole()))
+_RECORD = {
+    "source_id": maybe(ID),
+    "target_id": maybe(ID),
+    "origin": COUNT,
+    "runs": lambda value: Runs(tuple(Run(source, shift) for source, shift in _PAIRS(value))),
+}
+_UNUSUAL = {"aside": _aside, "is_begun": flag, "handed": _handed, "partitions": PARTITION}

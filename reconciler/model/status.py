@@ -9,13 +9,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass
+from dataclasses import fields as fields_of
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
 from reconciler.model.flow import Flow
-from reconciler.model.latency import Histogram, Latency
+from reconciler.model.latency import BUCKETS, Histogram, Latency
+from reconciler.model.shape import (
+    COUNT,
+    ID,
+    MOST_TASKS,
+    OFFSET,
+    PARTITION,
+    TEXT,
+    TIME,
+    WORD,
+    Misfit,
+    fields,
+    flag,
+    listed,
+    maybe,
+    real,
+    row,
+    whole,
+)
 
 
 class PartitionState(StrEnum):
@@ -76,18 +95,19 @@ class Metrics:
 
     def to_json(self) -> dict[str, Any]:
         """Return the value as JSON types, without what is 0 or unknown; `from_json` is its inverse."""
-        value = {field.name: getattr(self, field.name) for field in fields(self)}
+        value = {field.name: getattr(self, field.name) for field in fields_of(self)}
         value["latency"] = list(astuple(self.latency)) if self.latency else None
         # A lag of 0 is good news and no absence of news.
         return {name: one for name, one in value.items() if one or (one == 0 and name in ("record_age", "lag_seconds"))}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Metrics:
-        """Read what `to_json` returned."""
-        known = _known(cls, value)
-        if "latency" in known:
-            known["latency"] = Latency(*known["latency"])
-        return cls(**known)
+        """Read what `to_json` returned.
+
+        Raises:
+            Misfit: it is something else.
+        """
+        return cls(**fields(value, {}, _METRICS))
 
 
 NO_METRICS = Metrics()
@@ -148,15 +168,9 @@ class PartitionStatus:
         """Read what `to_json` returned.
 
         Raises:
-            KeyError, TypeError, ValueError: the value is of another shape.
+            Misfit: it is something else.
         """
-        known = _known(cls, value)
-        _check(known, topic=str, partition=int, remote=str, position=int, end=int)
-        known["state"] = _state(value["state"])
-        reason = value.get("reason")
-        known["reason"] = Reason(reason["code"], reason["text"]) if reason else None
-        known["metrics"] = Metrics.from_json(value["metrics"]) if value.get("metrics") else NO_METRICS
-        return cls(**known)
+        return cls(**fields(value, _PARTITION, _PARTITION_MORE))
 
 
 # A task that has not spoken for this many seconds is not running any more.
@@ -261,7 +275,7 @@ class TaskStatus:
 
     def to_json(self) -> dict[str, Any]:
         """Return the value as JSON types; `from_json` is its inverse."""
-        value = {field.name: getattr(self, field.name) for field in fields(self)}
+        value = {field.name: getattr(self, field.name) for field in fields_of(self)}
         value["partitions"] = [partition.to_json() for partition in self.partitions]
         value["latency"] = _histogram_json(self.latency) if self.latency else None
         return value
@@ -271,13 +285,9 @@ class TaskStatus:
         """Read what `to_json` returned.
 
         Raises:
-            KeyError, TypeError, ValueError: the value is of another shape.
+            Misfit: it is something else.
         """
-        known = _known(cls, value)
-        _check(known, flow=str, run=str, task=int, tasks=int, time=(int, float))
-        known["partitions"] = tuple(PartitionStatus.from_json(row) for row in value["partitions"])
-        known["latency"] = _histogram(value["latency"]) if value.get("latency") else None
-        return cls(**known)
+        return cls(**fields(value, _TASK, _TASK_MORE))
 
 
 def words(statuses: Iterable[TaskStatus], now: float) -> list[tuple[TaskStatus, PartitionStatus]]:
@@ -294,22 +304,21 @@ def words(statuses: Iterable[TaskStatus], now: float) -> list[tuple[TaskStatus, 
     return list({(status.flow, one.topic, one.partition): (status, one) for status, one in said}.values())
 
 
-def _known(kind: type[Any], value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of `kind` that `value` has; another release may say more."""
-    return {field.name: value[field.name] for field in fields(kind) if field.name in value}
-
-
-def _check(known: Mapping[str, Any], **kinds: type | tuple[type, ...]) -> None:
-    """Make sure of the types by which words are told apart and put in order; raises KeyError and TypeError."""
-    for name, kind in kinds.items():
-        if not isinstance(known[name], kind):
-            message = f"{name} is {known[name]!r}"
-            raise TypeError(message)
-
-
-def _state(name: str) -> PartitionState:
+def _state(name: Any) -> PartitionState:
     """Return a state by its name; one of a newer release is not taken for well."""
-    return PartitionState(name) if name in _STATES else PartitionState.OPENING
+    return PartitionState(name) if WORD(name) in _STATES else PartitionState.OPENING
+
+
+def _reason(value: Any) -> Reason | None:
+    return Reason(**fields(value, {"code": WORD, "text": TEXT})) if value else None
+
+
+def _metrics(value: Any) -> Metrics:
+    return Metrics.from_json(value) if value else NO_METRICS
+
+
+def _latency(value: Any) -> Latency | None:
+    return Latency(*_SIX(value)) if value else None
 
 
 def _histogram_json(histogram: Histogram) -> dict[str, Any]:
@@ -317,7 +326,67 @@ def _histogram_json(histogram: Histogram) -> dict[str, Any]:
     return {"buckets": flat, "sum": histogram.sum, "min": histogram.min, "max": histogram.max}
 
 
-def _histogram(value: Mapping[str, Any]) -> Histogram:
-    flat = value["buckets"]
-    buckets = tuple(zip(flat[::2], flat[1::2], strict=True))
-    return Histogram(buckets, value["sum"], value["min"], value["max"])
+def _histogram(value: Any) -> Histogram | None:
+    return Histogram(**fields(value, _HISTOGRAM)) if value else None
+
+
+def _buckets(value: Any) -> tuple[tuple[int, int], ...]:
+    flat = _FLAT(value)
+    numbers, counts = flat[::2], flat[1::2]
+    # Each bucket has a width, by its number, and holds something: percentiles go by that.
+    if len(numbers) != len(counts) or any(number >= BUCKETS for number in numbers) or 0 in counts:
+        message = "expected buckets of a histogram, each with its count"
+        raise Misfit(message)
+    return tuple(zip(numbers, counts, strict=True))
+
+
+_FLAT = listed(COUNT, 2 * BUCKETS)
+# What timestamps of records say may be anything.
+_ANY, _ANY_SECONDS = whole(), real()
+_SIX = row(_ANY, _ANY, _ANY, _ANY, _ANY, _ANY)
+_HISTOGRAM = {"buckets": _buckets, "sum": _ANY, "min": _ANY, "max": _ANY}
+_METRICS = {
+    "records": COUNT,
+    "bytes": COUNT,
+    "latency": _latency,
+    "record_age": maybe(_ANY),
+    "lag_seconds": maybe(_ANY_SECONDS),
+    "fills": COUNT,
+    "retries": COUNT,
+    "shifted": _ANY,
+}
+_PARTITION = {
+    "topic": WORD,
+    "partition": PARTITION,
+    "remote": TEXT,
+    "state": _state,
+    "position": OFFSET,
+    "end": OFFSET,
+}
+_PARTITION_MORE = {"reason": _reason, "metrics": _metrics}
+_TASK = {
+    "flow": WORD,
+    "source": WORD,
+    "target": WORD,
+    "run": WORD,
+    # A process that runs no task speaks as one of none.
+    "task": whole(-1, MOST_TASKS - 1),
+    "tasks": whole(0, MOST_TASKS),
+    "time": TIME,
+    "stopped": flag,
+    "waiting": maybe(TEXT),
+    "records": COUNT,
+    "bytes": COUNT,
+    "records_per_second": _ANY_SECONDS,
+    "bytes_per_second": _ANY_SECONDS,
+    "partitions": listed(PartitionStatus.from_json),
+}
+_TASK_MORE = {
+    "latency": _histogram,
+    "heard": COUNT,
+    "digest": ID,
+    "failing": maybe(TEXT),
+    "starting": flag,
+    "topology": WORD,
+    "since": TIME,
+}

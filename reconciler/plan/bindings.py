@@ -17,6 +17,7 @@ from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.steps import GrantAcl, Notice, RevokeAcl
 from reconciler.model.topology import Topology
+from reconciler.plan.doubt import granted_by_others, is_granted_by_us
 from reconciler.plan.failed_over import opened
 from reconciler.plan.offsets import Choice, Observed
 from reconciler.plan.own import own_notices, own_steps
@@ -68,7 +69,11 @@ def _followed_steps(
 ) -> Iterator[GrantAcl | RevokeAcl]:
     target = observed[alias]
     wanted = wanted_bindings(topology, observed, chosen, alias)
-    owned = {one.binding: one for one in target.acls.owned_by(topology.name) if one.role == "followed"}
+    owned = {
+        one.binding: one
+        for one in target.acls.owned_by(topology.name)
+        if one.role == "followed" and is_granted_by_us(topology, target, one)
+    }
     known = {flow.name for flow in topology.flows}
     # A record that names a flow of former days would keep an ACL for ever: it is written anew. What stands by another
     # topology's record must be on ours as well, or it goes when they need it no longer.
@@ -128,6 +133,7 @@ def acl_notices(topology: Topology, observed: Observed, alias: str) -> Iterator[
     """Yield which flows' ACLs are not followed into a target because a cluster does not let us, and what would help."""
     target = observed[alias]
     yield from own_notices(topology, target, target.access.operations)
+    yield from granted_by_others(topology, target)
     for flow in _following(topology, alias):
         source = observed[flow.source]
         if source.acls.sight == "hidden":
@@ -248,8 +254,13 @@ def revoked_with(
             role=one.role,
         )
         for one in sorted(target.acls.owned_by(topology.name), key=lambda one: one.binding)
-        if names is None
-        or (one.role == "followed" and one.binding.pattern.name in names and not one.binding.pattern.prefixed)
+        if (names is None and is_granted_by_us(topology, target, one))
+        or (
+            names is not None
+            and one.role == "followed"
+            and one.binding.pattern.name in names
+            and not one.binding.pattern.prefixed
+        )
     )
 
 

@@ -5,12 +5,13 @@ Pure. Shared by `apply --allow-delete` and `destroy`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from reconciler.model.errors import Problem, Refused
 from reconciler.model.removals import DELETION_KINDS, DeletionKind
 from reconciler.model.steps import Plan
+from reconciler.plan.doubt import check_named
 from reconciler.plan.failed_over import primaries_deleted
 from reconciler.plan.offsets import Observed
 
@@ -36,18 +37,22 @@ class _Share:
         return f"{self.alias}: {self.deleted} of the {self.ours} that are ours there"
 
 
-def check_deletions(plan: Plan, observed: Observed, allowed: Mapping[DeletionKind, int]) -> None:
+def check_deletions(
+    plan: Plan, observed: Observed, allowed: Mapping[DeletionKind, int], named: Collection[str] = ()
+) -> None:
     """Make sure that a plan deletes no more than was allowed.
 
     Args:
         plan: with its deletions.
         observed: what it was made from.
         allowed: how many things of each kind may be deleted at most; what is not named may not.
+        named: remote topics that somebody asked for by their names.
 
     Raises:
-        Refused: AB420, it deletes more; the remedy names what allows it. AB436, it deletes what people write to.
+        Refused: AB420, it deletes more; the remedy names what allows it. AB436, it deletes what people write to. AB445,
+            it deletes what the declaration would not have made, and what nobody named.
     """
-    problems = list(primaries_deleted(plan, observed))
+    problems = [*primaries_deleted(plan, observed), *check_named(plan, named)]
     problems += [
         _too_many(plan, kind, observed, allowed)
         for kind in DELETION_KINDS

@@ -15,6 +15,7 @@ from reconciler.model.selection import is_internal
 from reconciler.model.steps import ClusterPlan, Notice, Plan
 from reconciler.model.topology import Topology
 from reconciler.plan.bindings import revoked_with
+from reconciler.plan.doubt import doubt, granted_by_others
 from reconciler.plan.identity import has_id
 from reconciler.plan.offsets import Observed
 
@@ -39,7 +40,7 @@ def destroy_plan(
             continue
         target = observed[alias]
         ours = {name: one for name, one in target.owned.items() if one.topology == topology.name and _is_in(name, only)}
-        steps = tuple(_steps(ours, target))
+        steps = tuple(_steps(topology, ours, target))
         removed = {step.name for step in steps}
         revoked = revoked_with(topology, target, removed if only else None)
         is_target = bool(steps) or any(flow.target == alias for flow in topology.flows)
@@ -49,7 +50,10 @@ def destroy_plan(
                 alias=alias,
                 datacenter=topology.clusters[alias].datacenter,
                 steps=(*steps, *revoked),
-                left_alone=tuple(_left_alone(topology, target, removed, only)),
+                left_alone=(
+                    *_left_alone(topology, target, removed, only),
+                    *(() if only else granted_by_others(topology, target)),
+                ),
                 warnings=tuple(_made_again(topology, alias, ours) if only else ()),
                 declared=Declared(DESTROYED, target.in_force) if ends else None,
                 # What is rolled out last goes first.
@@ -63,13 +67,14 @@ def _is_in(name: str, only: Collection[str]) -> bool:
     return not only or name in only
 
 
-def _steps(ours: dict[str, OwnedTopic], target: ObservedCluster) -> Iterator[Removal]:
+def _steps(topology: Topology, ours: dict[str, OwnedTopic], target: ObservedCluster) -> Iterator[Removal]:
     for name, record in sorted(ours.items()):
         existing = target.topics.get(name)
         if existing is None:
             yield ForgetTopic(target.alias, name, record.flow, record.source, record.source_topic)
         elif against(name, record, existing) is None:
-            yield DeleteTopic.of(target.alias, record, existing.topic_id, "destroyed")
+            why = doubt(topology, target.alias, record)
+            yield DeleteTopic.of(target.alias, record, existing.topic_id, "destroyed", why)
 
 
 def against(name: str, record: OwnedTopic, existing: ObservedTopic) -> str | None:

@@ -24,7 +24,7 @@ def left_alone(chosen: Collection[Choice], target: ObservedCluster, topology: To
     wanted = {choice.remote for choice in chosen if choice.flow.target == target.alias}
     flows = {flow.name: flow for flow in topology.flows}
     resting = resting_flows(topology, target)
-    may_go = {step.name for step in prunable(topology, target, wanted)}
+    may_go = {step.name: step for step in prunable(topology, target, wanted)}
     for name, record in sorted(target.owned.items()):
         if record.topology != topology.name or name in wanted or name not in target.names or record.flow in resting:
             continue
@@ -39,7 +39,11 @@ def left_alone(chosen: Collection[Choice], target: ObservedCluster, topology: To
             why = f"{original} is gone" if now == name else f"flow {record.flow} calls the copy of {original} {now} now"
         else:
             why = f"flow {record.flow} no longer takes {original}"
-        yield Notice(name, f"{why}; --allow-delete deletes it" if name in may_go else why)
+        if name in may_go and (doubt := may_go[name].doubt):
+            why = f"{why}; on record as ours, but {topology.name} would not have made it: {doubt}"
+            yield Notice(name, f"{why}; only `--target {name}` and --allow-delete together delete it")
+        else:
+            yield Notice(name, f"{why}; --allow-delete deletes it" if name in may_go else why)
 
 
 def warnings(topics: Collection[DesiredTopic], alias: str, topology: Topology, observed: Observed) -> Iterator[Notice]:

@@ -17,6 +17,7 @@ from reconciler.model.selection import is_internal
 from reconciler.model.steps import ClusterPlan, Plan, RevokeAcl
 from reconciler.model.topology import Topology
 from reconciler.plan.bindings import revoked_with, strangers, wanted_bindings
+from reconciler.plan.doubt import doubt
 from reconciler.plan.identity import has_id
 from reconciler.plan.offsets import Observed, choices
 
@@ -93,7 +94,8 @@ def prunable(topology: Topology, target: ObservedCluster, wanted: Collection[str
             continue
         reason = obsolete(topology, target.alias, record)
         if reason is not None:
-            yield DeleteTopic.of(target.alias, record, existing.topic_id, reason)
+            why = doubt(topology, target.alias, record)
+            yield DeleteTopic.of(target.alias, record, existing.topic_id, reason, why)
 
 
 def obsolete(topology: Topology, alias: str, record: OwnedTopic) -> RemovalReason | None:

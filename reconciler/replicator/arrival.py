@@ -17,6 +17,7 @@ from reconciler.model.runs import CopyRecord
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator.agreement import Disagreement, NotYet
 from reconciler.replicator.committing import Committing
+from reconciler.replicator.identity import Identity
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.note import Note
 from reconciler.replicator.place import Place, ReadUpto, Sides, differ
@@ -164,8 +165,9 @@ class Arrival:
             return None, None
         before = Note.parse(found.note).transactional_id
         mine = self._committer.transactional_id
-        # Where we have no transactions we can end nobody's: what is left open is aborted by its time-out.
-        if before in ("", mine) or not mine:
+        # Where we have no transactions we can end nobody's: what is left open is aborted by its time-out. A commit may
+        # name any transactional id, and those of other programs are not ours to end.
+        if before == mine or not mine or not Identity.is_one_flow(before, mine):
             return found, None
         fenced = await settle(self._target, before)
         return await look(), (fenced.producer_id, fenced.epoch)

@@ -14,12 +14,32 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from reconciler.model.shape import (
+    MOST_TASKS,
+    PARTITION,
+    TIME,
+    WORD,
+    Misfit,
+    fields,
+    listed,
+    mapped,
+    parsed,
+    row,
+    topic_name,
+    whole,
+)
+
 # A log is what is dealt: a partition of a remote topic, by name and number.
 Log = tuple[str, int]
 
 _NOTHING: frozenset[Log] = frozenset()
 # With a difference of one, handing over would only turn it round.
 _MUCH = 2
+# The words of a member with 100,000 partitions in as many topics come to less, unpacked.
+_LARGEST = 16 * 2**20
+_LOGS = mapped(topic_name, listed(PARTITION))
+_MEMBER = {"run": WORD, "task": whole(-1, MOST_TASKS), "since": TIME, "wants": _LOGS, "holds": _LOGS}
+_TAKEN = row(WORD, whole(-1, MOST_TASKS), TIME, _LOGS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +78,15 @@ class Member:
         """Read what `to_bytes` returned.
 
         Raises:
-            ValueError: the bytes are something else.
+            Misfit: the bytes are something else.
         """
         try:
-            value = _unpack(data)
-            who = Holder(str(value["run"]), int(value["task"]), float(value["since"]))
-            return cls(who, _logs(value["wants"]), _logs(value["holds"]), _logs(value.get("keeps", {})))
-        except (zlib.error, KeyError, TypeError, AttributeError) as error:
+            known = fields(_unpack(data), _MEMBER, {"keeps": _LOGS})
+        except Misfit as error:
             message = f"not what a member says of itself: {error}"
-            raise ValueError(message) from None
+            raise Misfit(message) from None
+        who = Holder(known["run"], known["task"], float(known["since"]))
+        return cls(who, _logs(known["wants"]), _logs(known["holds"]), _logs(known.get("keeps", {})))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,21 +118,19 @@ class Share:
         """Read what `to_bytes` returned; an empty share where the one that dealt said nothing of this member.
 
         Raises:
-            ValueError: the bytes are something else.
+            Misfit: the bytes are something else.
         """
         if not data:
             return cls(_NOTHING, {})
         try:
-            value = _unpack(data)
-            taken = {
-                log: Holder(str(run), int(task), float(since))
-                for run, task, since, logs in value["taken"]
-                for log in _logs(logs)
-            }
-            return cls(_logs(value["granted"]), taken, _logs(value.get("surplus", {})))
-        except (zlib.error, KeyError, TypeError, AttributeError) as error:
+            known = fields(_unpack(data), {"granted": _LOGS, "taken": listed(_TAKEN)}, {"surplus": _LOGS})
+        except Misfit as error:
             message = f"not a share: {error}"
-            raise ValueError(message) from None
+            raise Misfit(message) from None
+        taken = {
+            log: Holder(run, task, float(since)) for run, task, since, logs in known["taken"] for log in _logs(logs)
+        }
+        return cls(_logs(known["granted"]), taken, _logs(known.get("surplus", {})))
 
 
 def deal(members: Mapping[str, Member]) -> dict[str, Share]:
@@ -183,8 +201,8 @@ def _by_topic(logs: Iterable[Log]) -> dict[str, list[int]]:
     return found
 
 
-def _logs(value: Mapping[str, list[int]]) -> frozenset[Log]:
-    return frozenset((str(topic), int(number)) for topic, numbers in value.items() for number in numbers)
+def _logs(value: Mapping[str, Iterable[int]]) -> frozenset[Log]:
+    return frozenset((topic, number) for topic, numbers in value.items() for number in numbers)
 
 
 def _pack(value: Mapping[str, Any]) -> bytes:
@@ -193,4 +211,19 @@ def _pack(value: Mapping[str, Any]) -> bytes:
 
 
 def _unpack(data: bytes) -> Any:
-    return json.loads(zlib.decompress(data))
+    """Return what was packed.
+
+    Raises:
+        Misfit: it is something else, or more than members say: any program may join the group, and a megabyte can hold
+            a gigabyte.
+    """
+    unpacking = zlib.decompressobj()
+    try:
+        text = unpacking.decompress(data, _LARGEST + 1)
+    except zlib.error:
+        message = "not compressed as members do it"
+        raise Misfit(message) from None
+    if not unpacking.eof and len(text) <= _LARGEST:
+        message = "it ends too early"
+        raise Misfit(message)
+    return parsed(text, _LARGEST)

@@ -19,7 +19,7 @@ from reconciler.model.errors import Problem
 from reconciler.model.flow import Flow
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator.place import Place
-from reconciler.state import clients
+from reconciler.state import clients, records
 from reconciler.state.faults import is_refusal, refused
 
 _TIMEOUT = 5.0
@@ -213,10 +213,11 @@ class Shares:
         """Read what `to_json` returned.
 
         Raises:
-            KeyError, TypeError, ValueError: the value is of another shape.
+            Misfit: it is something else.
         """
+        known = records.shares(value)
         topics = {
-            name: SharedTopic(remote, tuple(tasks), offsets, tuple(late))
-            for name, (remote, tasks, offsets, late) in value["topics"].items()
+            name: SharedTopic(remote, tasks, offsets, late)
+            for name, (remote, tasks, offsets, late) in known.get("topics", {}).items()
         }
-        return cls(value["tasks"], topics)
+        return cls(known["tasks"], topics)

@@ -275,7 +275,7 @@ class Drive:
                 return Outcome(Ending.SUPERSEDED)
             self._pass_on()
             statuses = self._heard()
-            own = [status for status in statuses if status.run == self._run]
+            own = self._own(statuses)
             self._watcher.seen(own)
             failing = care.look(own, time.monotonic())
             if self._goals is not None and failing:
@@ -303,7 +303,13 @@ class Drive:
 
     def _statuses(self) -> list[TaskStatus]:
         """Return the words of this run's tasks."""
-        return [status for status in self._heard() if status.run == self._run]
+        return self._own(self._heard())
+
+    def _own(self, statuses: Sequence[TaskStatus]) -> list[TaskStatus]:
+        """Return the words that this run's tasks, or this process, may have said: others may use its name, too."""
+        most = {spec.flow.name: spec.flow.tasks for spec in self._specs}
+        own = [one for one in statuses if one.run == self._run and one.flow in most]
+        return [one for one in own if one.task < one.tasks <= most[one.flow] or one.is_held]
 
     def _heard(self) -> list[TaskStatus]:
         """Return the words of this run's tasks, and those of runs that live and may share its flows.

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import json
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from reconciler.model.shape import ID, TEXT, fields, fits, maybe, parsed, whole
 
 
 class Note(NamedTuple):
@@ -45,14 +47,27 @@ class Note(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> Note:
         """Read what was written; what cannot be read, or was not written yet, says nothing."""
-        try:
-            value = json.loads(text)
-            began, producer = int(value.get("began", -1)), str(value.get("producer", ""))
-            numbers = (_number(value.get(name)) for name in ("epoch", "anew", "ended"))
-            return cls(value.get("source"), value.get("target"), producer, began, *numbers)
-        except (ValueError, TypeError, AttributeError):
+        known = fits(_read, text)
+        if known is None:
             return cls()
+        numbers = (known.get(name) for name in ("epoch", "anew", "ended"))
+        ids = known.get("source"), known.get("target")
+        return cls(*ids, known.get("producer", ""), known.get("began", -1), *numbers)
 
 
-def _number(value: object) -> int | None:
-    return value if isinstance(value, int) and value >= 0 else None
+# Any member of a flow's group may commit, and brokers take 4,096 bytes unless somebody lets them take more.
+_LONGEST = 65_536
+_NUMBER = maybe(whole(0))
+_FIELDS = {
+    "source": maybe(ID),
+    "target": maybe(ID),
+    "producer": TEXT,
+    "began": whole(-1),
+    "epoch": _NUMBER,
+    "anew": _NUMBER,
+    "ended": _NUMBER,
+}
+
+
+def _read(text: str) -> dict[str, Any]:
+    return fields(parsed(text, _LONGEST), {}, _FIELDS)

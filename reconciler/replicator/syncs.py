@@ -31,6 +31,7 @@ _HEADER = b"anabranch-position"
 _OFFSET = struct.Struct(">q")
 # The header that says which records a sync speaks of.
 _SPAN = b"anabranch-span"
+_LAST = 2**63 - 1
 # What its first number says: nothing of the kind, that they may be repeated, and that the source has others there now.
 _ONCE, _REPEATS, _ANEW = range(3)
 # Numbers in one span, but for those of a single batch: topics take batches of 1 MiB unless somebody says otherwise.
@@ -238,6 +239,9 @@ def sync_of(key: bytes, value: bytes, headers: Mapping[bytes, bytes] | None = No
         raise ValueError(message)
     (partition,) = _PARTITION.unpack_from(key, _LENGTH.size + length)
     source, target = _OFFSETS.unpack(value)
+    if min(partition, source, target) < 0:
+        message = "a partition or an offset below 0"
+        raise ValueError(message)
     told = headers or {}
     position, span = told.get(_HEADER), told.get(_SPAN)
     return OffsetSync(
@@ -246,7 +250,7 @@ def sync_of(key: bytes, value: bytes, headers: Mapping[bytes, bytes] | None = No
         source,
         target,
         None if position is None else Position(_OFFSET.unpack_from(position)[0], position[_OFFSET.size :].decode()),
-        None if span is None else _span(source, span),
+        None if span is None else _span(source, target, span),
     )
 
 
@@ -259,8 +263,8 @@ def _headers_in(rest: bytes, at: int) -> Iterator[tuple[bytes, bytes]]:
         yield name, value
 
 
-def _span(source: int, value: bytes) -> Span | None:
-    """Return what a header says of the records of a sync at a source offset; None for what says nothing."""
+def _span(source: int, target: int, value: bytes) -> Span | None:
+    """Return what a header says of the records of a sync at two offsets; None for what says nothing."""
     numbers: list[int] = []
     at = 0
     try:
@@ -272,6 +276,9 @@ def _span(source: int, value: bytes) -> Span | None:
         return None
     parts = (first, *rest)
     if kind not in (_ONCE, _REPEATS, _ANEW) or before < 0 or first < 1 or min(parts) < 0 or len(parts) % 2:
+        return None
+    # Others may write what they like: no log is so long.
+    if before > source or max(source, target) + sum(parts) > _LAST:
         return None
     return Span(source - before, parts, kind != _ONCE, kind == _ANEW)
 

@@ -131,7 +131,8 @@ def _removal(step: Removal) -> dict[str, Any]:
     values = {"flow": step.flow, "source": {"cluster": step.source, "topic": step.source_topic}}
     match step:
         case DeleteTopic():
-            return values | {"topic_id": step.topic_id, "reason": step.reason}
+            doubt = {"doubt": step.doubt} if step.doubt else {}
+            return values | {"topic_id": step.topic_id, "reason": step.reason} | doubt
         case ForgetTopic():
             return values
 

@@ -20,6 +20,7 @@ from reconciler.model.steps import (
 from reconciler.report.markdown import code, plain
 from reconciler.report.words import (
     CHANGE_REASONS,
+    IN_DOUBT,
     OWNERSHIP_REASONS,
     REMOVAL_REASONS,
     SETTING_REASONS,
@@ -96,7 +97,8 @@ def _rows(step: Step) -> Iterator[str]:
                 yield f"| ~ | {name} | {code(change.key)} {old} → {new} | {CHANGE_REASONS[change.reason]} |"
         case DeleteTopic():
             what = f"**deleted**, with all records; copy of {plain(step.source)}'s {code(step.source_topic)}"
-            yield f"| - | {name} | {what} | {REMOVAL_REASONS[step.reason]} |"
+            why = f"**{IN_DOUBT}**: {plain(step.doubt)}; " if step.doubt else ""
+            yield f"| - | {name} | {what} | {why}{REMOVAL_REASONS[step.reason]} |"
         case ForgetTopic():
             yield f"| ~ | {name} | ownership forgotten | it is not there any more |"
         case _:

@@ -29,6 +29,7 @@ from reconciler.model.steps import (
 )
 from reconciler.report.words import (
     CHANGE_REASONS,
+    IN_DOUBT,
     OWNERSHIP_REASONS,
     REMOVAL_REASONS,
     SETTING_REASONS,
@@ -77,8 +78,7 @@ def _cluster(cluster: ClusterPlan, where: str) -> Iterator[Text]:
     for name, steps in groupby(sorted(changes, key=lambda step: step.name), key=lambda step: step.name):
         yield from _change(name, tuple(steps))
     yield from _acls([step for step in cluster.steps if isinstance(step, AclChange)])
-    for removal in (step for step in cluster.steps if isinstance(step, Removal)):
-        yield _removal(removal, width)
+    yield from _removals([step for step in cluster.steps if isinstance(step, Removal)], width)
     for flow in cluster.flows:
         yield from _flow(flow)
     for left_out in cluster.not_started:
@@ -116,6 +116,18 @@ def _acls(steps: Sequence[AclChange]) -> Iterator[Text]:
         mark, style = ("+", "green") if isinstance(step, GrantAcl) else ("-", "red")
         said = f"{step.binding.principal:<{width}}   {step.binding.what}"
         yield Text.assemble(_head(mark, style, "acl", said), ("   " + acl_reason(step), "dim"))
+
+
+def _removals(steps: Sequence[Removal], width: int) -> Iterator[Text]:
+    """Yield what is taken away, and apart from it what the declaration would not have made."""
+    doubtful = [step for step in steps if isinstance(step, DeleteTopic) and step.doubt]
+    for step in steps:
+        if step not in doubtful:
+            yield _removal(step, width)
+    if doubtful:
+        yield Text(f"    {IN_DOUBT}; they are deleted only where --target names them", style="red")
+    for one in doubtful:
+        yield _removal(one, width).append(f"; {one.doubt}", "red")
 
 
 def _removal(step: Removal, width: int) -> Text:

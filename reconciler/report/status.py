@@ -259,8 +259,13 @@ def _state(
 
 def _unheard(tasks: Sequence[TaskStatus], now: float) -> int:
     """Return how many tasks of the runs that live have not said anything yet."""
-    expected = {(task.run, number) for task in tasks if task.is_live(now) for number in range(task.tasks)}
-    return len(expected - {(task.run, task.task) for task in tasks})
+    # Counted, and not gone through: how many there are is what words say.
+    expected: dict[str, int] = {}
+    for task in tasks:
+        if task.is_live(now):
+            expected[task.run] = max(expected.get(task.run, 0), task.tasks)
+    heard = {(task.run, task.task) for task in tasks if 0 <= task.task < expected.get(task.run, 0)}
+    return sum(expected.values()) - len(heard)
 
 
 def _waiting(state: FlowState, spoke: Iterable[TaskStatus], partitions: Iterable[PartitionStatus]) -> str | None:

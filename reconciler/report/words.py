@@ -46,6 +46,7 @@ REMOVAL_REASONS: dict[RemovalReason, str] = {
     "not-taken": "its flow takes the original no longer",
     "renamed": "its flow gives the copy another name now",
 }
+IN_DOUBT = "on record as ours, but this declaration would not have made them"
 
 
 def acl_reason(step: AclChange) -> str:

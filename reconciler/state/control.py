@@ -19,6 +19,7 @@ from typing import NamedTuple
 from reconciler.model.cluster import Cluster
 from reconciler.model.pauses import Pauses, Scope
 from reconciler.model.seal import Seal
+from reconciler.model.shape import decimal, fits
 from reconciler.state.home import Place
 from reconciler.state.journal import Follower, Journal, Value
 from reconciler.state.user import user
@@ -28,9 +29,10 @@ _TIMEOUT = 2.0
 _PATIENT = 10.0
 # A run repeats its shares much more often than this.
 _FORGET_SECONDS = 86_400.0
-# What a command says of its writer: names of users and hosts are shorter, times before the year 10000.
-_LONGEST_NAME, _LATEST = 200, 253_402_300_800
+# Names of users and hosts are shorter.
+_LONGEST_NAME = 200
 _LOG = logging.getLogger("reconciler.state.control")
+_PARTITION = decimal()
 
 
 class Command(StrEnum):
@@ -310,10 +312,11 @@ def _is_for_a_run(key: str, value: Value) -> bool:
 
 def _said_by(value: Value | None) -> str:
     """Return who wrote a command and when, as far as it says so."""
-    by, since = (value or {}).get("by"), (value or {}).get("time")
-    if not isinstance(by, str) or not isinstance(since, int | float) or not 0 <= since < _LATEST:
+    if value is None or "by" not in value:
         return ""
-    return f"by {by[:_LONGEST_NAME]} since {time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime(since))}"
+    return (
+        f"by {value['by'][:_LONGEST_NAME]} since {time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime(value['time']))}"
+    )
 
 
 def _run_key(command: Command, seal: Seal) -> str:
@@ -341,6 +344,8 @@ def _told(key: str) -> _Told | None:
     if kind not in ("pause", "restart") or not 1 <= len(parts) <= len(("flow", "topic", "partition")):
         return None
     flow, topic, partition = [*parts, None, None][:3]
-    if flow is None or not (partition is None or partition.isdecimal()):
+    # Removals have keys alone, and anybody may have written them.
+    number = None if partition is None else fits(_PARTITION, partition)
+    if flow is None or (number is None and partition is not None):
         return None
-    return _Told(kind, topology, Scope(flow, topic, None if partition is None else int(partition)))
+    return _Told(kind, topology, Scope(flow, topic, number))

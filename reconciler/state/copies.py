@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.runs import CopyRecord, Handed, Run, Runs
+from reconciler.model.runs import CopyRecord
 from reconciler.state.home import Place
 from reconciler.state.journal import Follower, Journal, Value
 
@@ -50,12 +50,12 @@ class Copies:
     def get(self, flow: str, remote: str, partition: int) -> CopyRecord | None:
         """Return the record of one remote partition as it was read or written last; None when there is none."""
         value = self._values.get(_key(flow, remote, partition))
-        return None if value is None else _record(value)
+        return None if value is None else CopyRecord.from_json(value)
 
     def of_others(self, flow: str, remote: str, partition: int) -> dict[str, CopyRecord]:
         """Return what other flows than this one have on record of a remote partition, by flow, as it was read last."""
         return {
-            name: _record(self._values[_key(name, remote, partition)])
+            name: CopyRecord.from_json(self._values[_key(name, remote, partition)])
             for name in self.flows().get((remote, partition), ())
             if name != flow
         }
@@ -78,13 +78,13 @@ class Copies:
         Raises:
             EnvironmentFault: AB310 or AB311, it is not stored.
         """
-        value = _value(record)
+        value = record.to_json()
         self._journal.write(_key(flow, remote, partition), value)
         self._values[_key(flow, remote, partition)] = value
 
     def post(self, flow: str, remote: str, partition: int, record: CopyRecord) -> None:
         """Store a record without waiting; an outage may lose it."""
-        value = _value(record)
+        value = record.to_json()
         self._journal.post(_key(flow, remote, partition), value)
         self._values[_key(flow, remote, partition)] = value
 
@@ -94,31 +94,3 @@ class Copies:
         self._journal.flush()
         if self._follower is not None:
             self._follower.close()
-
-
-def _value(record: CopyRecord) -> Value:
-    runs = [[run.source, run.shift] for run in record.runs.runs]
-    value: Value = {
-        "source_id": record.source_id,
-        "target_id": record.target_id,
-        "origin": record.origin,
-        "runs": runs,
-    }
-    # What is usual is left out.
-    return {
-        **value,
-        **({"aside": [list(one) for one in record.aside]} if record.aside else {}),
-        **({} if record.is_begun else {"is_begun": False}),
-        **({"handed": [record.handed.end, *record.handed.producers]} if record.handed else {}),
-        **({"partitions": record.partitions} if record.partitions else {}),
-    }
-
-
-def _record(value: Value) -> CopyRecord:
-    runs = Runs(tuple(Run(source, shift) for source, shift in value["runs"]))
-    aside = tuple((first, behind) for first, behind in value.get("aside", ()))
-    handed = Handed(value["handed"][0], tuple(value["handed"][1:])) if "handed" in value else None
-    is_begun, partitions = value.get("is_begun", True), value.get("partitions", 0)
-    return CopyRecord(
-        value["source_id"], value["target_id"], value["origin"], runs, aside, is_begun, handed, partitions
-    )

@@ -93,5 +93,4 @@ class Declarations:
 
 
 def _history(value: Value | None) -> History:
-    entries = (value or {}).get("history", ())
-    return History(tuple(InForce(entry["digest"], entry["since"], entry["by"]) for entry in entries))
+    return History() if value is None else History.from_json(value)

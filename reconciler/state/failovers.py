@@ -15,6 +15,8 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.errors import Problem, Refused
 from reconciler.model.failover import Cut, FailedOver
 from reconciler.model.placed import Placed
+from reconciler.model.shape import fits
+from reconciler.state import records
 from reconciler.state.faults import unreachable
 from reconciler.state.home import Place
 from reconciler.state.journal import Follower, Journal, Value
@@ -86,8 +88,8 @@ class Failovers:
         self._journal.ensure()
         cuts = {
             f"{_CUT}/{self._topology}/{one.flow}/{cut.remote}": self._of(_CUT, one.flow)
-            | {"topic": cut.topic, "remote": cut.remote, "mode": cut.mode, "ends": [list(end) for end in cut.ends]}
-            | {"handed": cut.is_handed, "anew": cut.anew, "since": one.since, "notes": list(cut.notes)}
+            | cut.to_json()
+            | {"since": one.since}
             for cut in one.cuts.values()
         }
         if cuts:
@@ -157,28 +159,27 @@ class Failovers:
 
 
 def failed_over(topology: str, values: Iterable[Mapping[str, Any]]) -> dict[str, FailedOver]:
-    """Return which flows of a topology the values of the journal say to be failed over."""
-    ours = [one for one in values if one.get("topology") == topology]
-    found = {
-        one["flow"]: FailedOver(one["flow"], one["phase"], one["since"], one["by"], {})
-        for one in ours
-        if one.get("kind") == _FLOW
-    }
-    cuts: dict[str, dict[str, Cut]] = {name: {} for name in found}
-    placed: dict[str, dict[str, dict[str, Placed]]] = {name: {_MOVED: {}, _RETURNED: {}} for name in found}
-    for one in ours:
-        if one.get("kind") not in (_CUT, _MOVED, _RETURNED) or one["flow"] not in found:
-            continue
+    """Return which flows of a topology the values of the journal say to be failed over; others are left out."""
+    kinds: dict[str, list[Mapping[str, Any]]] = {kind: [] for kind in (_FLOW, _CUT, _MOVED, _RETURNED)}
+    for one in values:
+        if one.get("topology") == topology and isinstance(kind := one.get("kind"), str):
+            kinds.get(kind, []).append(one)
+    flows = [known for one in kinds[_FLOW] if (known := fits(records.failed_over, one)) is not None]
+    found = {known["flow"]: FailedOver(**known) for known in flows}
+
+    def is_told(flow: str, since: float) -> bool:
         # One of another failover was left by somebody who died while taking it away.
-        if one["since"] != found[one["flow"]].since:
-            continue
-        if one["kind"] == _CUT:
-            ends = tuple((source, target) for source, target in one["ends"])
-            notes = tuple(one.get("notes", ()))
-            cut = Cut(one["topic"], one["remote"], one["mode"], ends, one["handed"], one["anew"], notes)
-            cuts[one["flow"]][one["topic"]] = cut
-        else:
-            placed[one["flow"]][one["kind"]][one["group"]] = Placed.from_json(one)
+        return flow in found and since == found[flow].since
+
+    cuts: dict[str, dict[str, Cut]] = {name: {} for name in found}
+    for one in kinds[_CUT]:
+        if (cut := fits(records.cut, one)) is not None and is_told(*cut[:2]):
+            cuts[cut[0]][cut[2].topic] = cut[2]
+    placed: dict[str, dict[str, dict[str, Placed]]] = {name: {_MOVED: {}, _RETURNED: {}} for name in found}
+    for kind in (_MOVED, _RETURNED):
+        for one in kinds[kind]:
+            if (of := fits(records.placed, one)) is not None and is_told(*of[:2]):
+                placed[of[0]][kind][of[2]] = of[3]
     return {
         name: replace(
             state,

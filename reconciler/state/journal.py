@@ -1,7 +1,6 @@
 """A journal: one compacted, single-partition topic of JSON values by key, on a target cluster.
 
-Ownership, status and control are journals. Only this room opens them, through confluent-kafka; nobody else in the house
-reads or writes these topics.
+Ownership, status, control and copies are journals. Only this room opens them, through confluent-kafka.
 """
 
 from __future__ import annotations
@@ -16,16 +15,15 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.state import clients
-from reconciler.state.encoding import decoded, encoded
+from reconciler.state import clients, unreadable
+from reconciler.state.encoding import encoded, read
 from reconciler.state.faults import is_refusal, no_connection, refused, unreachable
-from reconciler.state.topics import JournalTopic, make
+from reconciler.state.topics import LARGEST_WHOLE, JournalTopic, make
 
 Value = dict[str, Any]
 OnDelivery = Callable[[KafkaError | None, Message], None]
 Headers = Sequence[tuple[str, bytes]]
 
-_LARGEST_VALUE = 64 * 2**20
 # The library waits for as long as it is told unless hundreds of values come.
 _CATCH_UP_PAUSE = 0.02
 # How often whoever waits for values to be stored looks whether the cluster lets us in at all.
@@ -69,7 +67,8 @@ class Journal:
             "enable.idempotence": True,
             # A task with thousands of partitions has much to say; packed it is small enough for any broker.
             "compression.type": "zstd",
-            "message.max.bytes": _LARGEST_VALUE,
+            # A key and what is around it come on top.
+            "message.max.bytes": LARGEST_WHOLE + 2**16,
         }
         self._producer: clients.Renewed[Producer] = clients.Renewed(Producer, cluster, settings)
 
@@ -192,11 +191,7 @@ class Journal:
         return self.follow(polls=False).catch_up()
 
     def follow(self, polls: bool = True) -> Follower:
-        """Return a reader that first catches up and then goes on with what is written later.
-
-        Args:
-            polls: False when it will only ever catch up.
-        """
+        """Return a reader that first catches up, then goes on with what is written later, where it polls."""
         return Follower(self._cluster, self._place, self._timeout, polls)
 
     def _ended(self, error: BaseException) -> EnvironmentFault:
@@ -226,8 +221,7 @@ class Follower:
         cluster: the target cluster that holds it.
         topic: which journal.
         timeout: seconds to wait for the cluster in each call.
-        polls: whether it goes on with `poll`. A follower that only ever catches up rests in between, or its next look
-            would stand at the broker behind its own long poll.
+        polls: whether it goes on with `poll`. Else it rests in between: its next look would wait for its long poll.
 
     Attributes:
         next_offset: up to where it has read.
@@ -245,6 +239,7 @@ class Follower:
             # Long polls cost nothing, and bring an appended value at once.
             "fetch.wait.max.ms": 500 if polls else 5,
             "isolation.level": "read_uncommitted",
+            **unreadable.SETTINGS,
         }
         self._clients: clients.Renewed[Consumer] = clients.Renewed(Consumer, cluster, settings)
         # Whose place in the topic is set.
@@ -263,9 +258,7 @@ class Follower:
             EnvironmentFault: AB311, reading is refused.
         """
         values: dict[str, Value] = {}
-        place = TopicPartition(self._topic.name, 0)
         consumer = self._clients.get()
-
         known = clients.ask(
             self._cluster, consumer, self._clients.reports, partial(self._bounds, consumer), self._timeout
         )
@@ -276,18 +269,17 @@ class Follower:
         consumer.assign([TopicPartition(self._topic.name, 0, start)])
         self._assigned = consumer
         deadline = time.monotonic() + self._timeout
-        while consumer.position([place])[0].offset < end:
+        self.next_offset = start
+        while (before := self.next_offset) < end:
             for key, value in self._read(consumer, _CATCH_UP_PAUSE):
                 if value is None:
                     values.pop(key, None)
                 else:
                     values[key] = value
+            if self.next_offset > before:
                 deadline = time.monotonic() + self._timeout
-            if start == end:
-                break
-            if time.monotonic() > deadline:
+            elif time.monotonic() > deadline:
                 raise unreachable(self._cluster, f"{self._topic.name} cannot be read to its end")
-        self.next_offset = max(self.next_offset, end)
         if not self._polls:
             consumer.unassign()
         return values
@@ -358,8 +350,13 @@ class Follower:
             error = message.error()
             if error is None:
                 self.next_offset = (message.offset() or 0) + 1
-                if (said := decoded(message)) is not None:
+                if (said := read(message, self._cluster, self._topic)) is not None:
                     yield said
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self.next_offset = max(self.next_offset, message.offset() or 0)
+            elif unreadable.is_unreadable(error):
+                self.next_offset = unreadable.pass_over(consumer, self._cluster, message, self._timeout)
+                return
             elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 raise self._refused()
 

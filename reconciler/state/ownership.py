@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from reconciler.model.binding import OwnedBinding
 from reconciler.model.cluster import Cluster
@@ -20,7 +20,7 @@ from reconciler.model.names import state_names, topology_of_owned
 from reconciler.model.ownership import OwnedTopic
 from reconciler.state import home
 from reconciler.state.journal import Journal, Placed, Value
-from reconciler.state.topics import SHARED, JournalTopic
+from reconciler.state.topics import SHARED, own
 
 _TOPIC, _ACL = "topic", "acl"
 _AT_ONCE = 8
@@ -93,7 +93,7 @@ class Ownership:
         ours = self.read_all()
         is_own = home.journals(self._cluster, self._topology, self._timeout).is_own
         elsewhere: list[tuple[Placed, Callable[[Value], bool]]] = [
-            (JournalTopic(name, {}), partial(_is_there, one, names)) for name, one in others.items()
+            (own(one).owned, partial(_is_there, one, names)) for one in others.values() if one is not None
         ]
         if is_own and SHARED.owned.name in names:
             elsewhere.append((SHARED.owned, partial(_is_of_others, moved | {self._topology})))
@@ -149,7 +149,7 @@ class Ownership:
 
 
 def _records(values: Collection[Value]) -> Records:
-    topics = [_from_value(value) for value in values if value.get("kind") == _TOPIC]
+    topics = [OwnedTopic.from_json(value) for value in values if value.get("kind") == _TOPIC]
     acls = tuple(OwnedBinding.from_json(value) for value in values if value.get("kind") == _ACL)
     others = tuple(value for value in values if value.get("kind") not in (_TOPIC, _ACL))
     return Records({record.name: record for record in topics}, acls, others)
@@ -170,7 +170,3 @@ def _key(record: OwnedBinding) -> str:
     pattern = "prefixed" if one.pattern.prefixed else "literal"
     who = (one.principal, one.host, one.operation, one.permission)
     return f"{_ACL}/{json.dumps((record.topology, one.kind, pattern, one.pattern.name, *who))}"
-
-
-def _from_value(value: dict[str, Any]) -> OwnedTopic:
-    return OwnedTopic(**{name: value[name] for name in OwnedTopic.__dataclass_fields__})

@@ -11,6 +11,8 @@ import socket
 from pathlib import Path
 
 _FIELDS = 5
+# Of a process's number; Linux has none above 2^22.
+_DIGITS = 9
 # Fields of /proc/PID/stat behind the command's name (proc(5)): the state comes first, the start time 20th.
 _STATE, _START = 0, 19
 _ENDED = {"Z", "X"}
@@ -32,7 +34,7 @@ def is_gone(name: str) -> bool:
     if len(fields) != _FIELDS or not all(fields) or "/".join(fields[:3]) != _surroundings():
         return False
     pid, started = fields[3:]
-    found = _stat(int(pid)) if pid.isdecimal() else None
+    found = _stat(int(pid)) if pid.isascii() and pid.isdecimal() and len(pid) <= _DIGITS else None
     # A number may have been given to another process meanwhile, and an ended one may wait for its parent.
     return found is None or found[_START] != started or found[_STATE] in _ENDED
 

@@ -7,14 +7,16 @@ own, and a page is posted only when there is news on it: most of thousands of pa
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.groups import LastLook
+from reconciler.model.shape import COUNT, MOST_PARTITIONS, TIME, Misfit, fields, fits, listed, maybe, whole
 from reconciler.model.status import PartitionStatus, TaskStatus
+from reconciler.state.encoding import Stored
 from reconciler.state.home import Place, journals
 from reconciler.state.journal import Follower, Journal, Placed, Value
 
@@ -27,6 +29,10 @@ _PAGE = 100
 _REPEAT_SECONDS = 30.0
 # Whoever ends waits no longer for clusters that are away.
 _FLUSH_SECONDS, _FLUSH_AT_LEAST = 2.0, 0.1
+
+_PAGES = whole(0, MOST_PARTITIONS // _PAGE)
+_LOOK = partial(fields, required={"looked-at": TIME, "groups": maybe(COUNT)})
+_ROWS = listed(PartitionStatus.from_json, 100 * _PAGE)
 
 Page = tuple[PartitionStatus, ...]
 
@@ -204,9 +210,8 @@ class _Heard:
     def take(self, key: str, value: Value | None) -> None:
         """Take one value of the topic, None for what was taken back."""
         if key.startswith(_LOOKS):
-            with contextlib.suppress(KeyError, TypeError, ValueError):
-                if value is not None:
-                    self.looks[key.removeprefix(_LOOKS)] = _look(value)
+            if value is not None and (look := _look(value)) is not None:
+                self.looks[key.removeprefix(_LOOKS)] = look
             return
         for word in (key, _key_of_page(key)):
             self._words.pop(word, None)
@@ -215,11 +220,15 @@ class _Heard:
             self._pages.pop(key, None)
             return
         # A release that says it otherwise is not understood, and must not hide what all others say.
-        with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
+        try:
             if "of" in value:
-                self._pages[key] = tuple(map(PartitionStatus.from_json, value["partitions"]))
+                self._pages[key] = fields(value, {"partitions": _ROWS})["partitions"]
             else:
-                self._heads[key] = TaskStatus.from_json(value), int(value.get("pages", 0))
+                count = fields(value, {}, {"pages": _PAGES}).get("pages", 0)
+                self._heads[key] = TaskStatus.from_json(value), count
+        except Misfit as error:
+            if isinstance(value, Stored):
+                value.pass_over(str(error))
 
     def words(self) -> list[TaskStatus]:
         """Return the newest word of each task, in the order of their keys."""
@@ -237,9 +246,10 @@ class _Heard:
         return word
 
 
-def _look(value: Value) -> LastLook:
-    count = value["groups"]
-    return LastLook(float(value["looked-at"]), None if count is None else int(count))
+def _look(value: Value) -> LastLook | None:
+    """Return what was written of a look at groups; None for what is none of ours."""
+    known = fits(_LOOK, value)
+    return None if known is None else LastLook(known["looked-at"], known["groups"])
 
 
 def newest_runs(statuses: Iterable[TaskStatus], now: float) -> list[TaskStatus]:

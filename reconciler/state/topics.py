@@ -13,8 +13,16 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.names import SHARED_NAMES, SHARED_PROBE_NAMES, StateNames, probe_names, state_names
+from reconciler.state import records
+from reconciler.state.encoding import Fits
 
 _REPLICATION = 3
+_LARGEST_VALUE = 2**20
+LARGEST_WHOLE = 8 * 2**20
+"""The most bytes of any value: the shares of a flow of 15,000 topics with the longest names, 50,000 with usual."""
+_LARGEST = {"owned": LARGEST_WHOLE, "control": LARGEST_WHOLE}
+# Status words and pages are looked at by their reader.
+_FITS: dict[str, Fits] = {"owned": records.owned, "control": records.control, "copies": records.copies}
 _BASE_CONFIG = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
 # The active segment is never compacted: what was written over or taken back stands in it for as long.
 _HOUR = {"segment.ms": "3600000"}
@@ -33,11 +41,15 @@ class JournalTopic:
         name: of the topic.
         config: topic-level settings.
         is_guarded: whether what is acknowledged there must survive the loss of a broker, as it does in copies.
+        largest: how many bytes a value may have: larger ones are neither written nor read.
+        fits: raises Misfit for what is none of ours; None where the reader of the values looks at them.
     """
 
     name: str
     config: Mapping[str, str]
     is_guarded: bool = False
+    largest: int = _LARGEST_VALUE
+    fits: Fits | None = None
 
     def full_config(self, replicas: int) -> dict[str, str]:
         """Return the topic-level configuration it is created with, with so many replicas."""
@@ -101,7 +113,7 @@ def _journals(
     names: StateNames, probe: tuple[str, str], configs: Mapping[str, Mapping[str, str]], is_own: bool
 ) -> Journals:
     owned, status, control, copies = (
-        JournalTopic(name, configs.get(role, {}), is_guarded=is_own)
+        JournalTopic(name, configs.get(role, {}), is_own, _LARGEST.get(role, _LARGEST_VALUE), _FITS.get(role))
         for role, name in zip(StateNames._fields[:4], names.journals, strict=True)
     )
     return Journals(owned, status, control, copies, names.scratch, probe, is_own)

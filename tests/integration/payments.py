@@ -21,9 +21,14 @@ flows:
 """
 
 
+def name_of(topic: str) -> str:
+    """Return the name of the topology that `write` declares."""
+    return topic[-40:].strip("-")
+
+
 def write(folder: Path, source: str, target: str, topic: str) -> Path:
     path = folder / "payments.yaml"
-    path.write_text(DECLARATION.format(name=topic[-40:].strip("-"), source=source, target=target, topic=topic))
+    path.write_text(DECLARATION.format(name=name_of(topic), source=source, target=target, topic=topic))
     return path
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import zlib
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 from reconciler.replicator.deal import Holder, Log, Member, Share, deal
 
 A, B, C = ("east.orders", 0), ("east.orders", 1), ("east.users", 7)
+# A hundred kilobytes that come to a hundred megabytes.
+BOMB = zlib.compress(b'{"run": "' + b"x" * 100_000_000)
 
 
 def member(run: str, since: float, wants: set[Log], holds: set[Log] | None = None, task: int = 0) -> Member:
@@ -94,7 +97,7 @@ def test_what_is_held_and_not_wanted_any_more_is_not_given_away_yet() -> None:
     assert granted(members) == {"m": {A}, "n": set()}
 
 
-LOGS = st.frozensets(st.sampled_from([A, B, C, ("ünïcode", 3)]))
+LOGS = st.frozensets(st.sampled_from([A, B, C, ("ALL_kinds-of.chars", 3)]))
 HOLDERS = st.builds(
     Holder, st.sampled_from(["one", "two", "three"]), st.integers(0, 3), st.sampled_from([1.0, 2.5, 3.0])
 )
@@ -160,9 +163,9 @@ def test_no_share_is_an_empty_one() -> None:
     assert Share.from_bytes(b"") == Share(frozenset(), {})
 
 
-@pytest.mark.parametrize("data", [b"", b"range", b"x\x9c\x03\x00", Share(frozenset(), {}).to_bytes()])
+@pytest.mark.parametrize("data", [b"", b"range", b"x\x9c\x03\x00", Share(frozenset(), {}).to_bytes(), BOMB])
 def test_what_is_no_members_word_is_refused(data: bytes) -> None:
-    with pytest.raises(ValueError, match=r"not what a member says|line 1|Extra data|Expecting"):
+    with pytest.raises(ValueError, match=r"not what a member says"):
         Member.from_bytes(data)
 
 

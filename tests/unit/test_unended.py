@@ -24,12 +24,37 @@ ids = st.none() | st.uuids().map(str)
 numbers = st.none() | st.integers(0, 2**62)
 
 
-@given(st.builds(Note, ids, ids, st.text(max_size=20), st.integers(-1, 2**62), numbers, numbers, numbers))
+@given(
+    st.builds(
+        Note,
+        ids,
+        ids,
+        st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20),
+        st.integers(-1, 2**62),
+        numbers,
+        numbers,
+        numbers,
+    )
+)
 def test_a_note_is_read_as_it_was_written(note: Note) -> None:
     assert Note.parse(str(note)) == note
 
 
-@pytest.mark.parametrize("text", ["", "x", "5", "[]", "null", '{"began": "x"}', '{"began": null}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x",
+        "5",
+        "[]",
+        "null",
+        '{"began": "x"}',
+        '{"began": null}',
+        "[" * 4_096,
+        '{"began": 1e999}',
+        '{"source": ["x"]}',
+    ],
+)
 def test_what_others_have_said_says_nothing(text: str) -> None:
     assert Note.parse(text) == Note()
 
