@@ -14,7 +14,7 @@ import math
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,10 +22,27 @@ MOST_BYTES = 64 * 2**20
 """How large a file may be that a command reads, where nothing else is said."""
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 _OTHERS = 0o077
+_TOO_DEEP = "is nested too deeply"
+
+
+MOST_DEPTH = 100
+"""How deep what a file holds may be nested; nothing of ours is nested deeper than some ten."""
 
 
 class Unreadable(ValueError):
-    """What a file holds cannot be taken; the text says why, and repeats nothing of what it holds."""
+    """What a file holds cannot be taken; the text says why, and repeats nothing of what it holds.
+
+    Attributes:
+        line: of the file, from 1; 0 where that is not known.
+    """
+
+    def __init__(self, why: str, line: int = 0) -> None:
+        super().__init__(why)
+        self.line = line
+
+    def where(self, path: Path) -> str:
+        """Return the place in words."""
+        return f"{path}:{self.line}" if self.line else str(path)
 
 
 def read_text(path: Path, most: int = MOST_BYTES) -> str:
@@ -47,30 +64,45 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        message = f"is not UTF-8 text: byte {error.start}"
+        message = f"is not UTF-8 text at byte {error.start}"
         raise Unreadable(message) from None
 
 
-def parse_json(text: str) -> Any:
-    """Return what JSON says. Numbers must be finite, and not longer than Python takes (4,300 digits).
+def parse_json(text: str, finite: bool = True) -> Any:
+    """Return what JSON says; nothing in it is nested deeper than `MOST_DEPTH`.
+
+    Args:
+        text: of the file. No whole number in it may be longer than Python takes (4,300 digits).
+        finite: whether all other numbers must be finite; where not, Python's NaN and Infinity come through, for callers
+            that look at each number and tell its place.
 
     Raises:
         Unreadable: it is no JSON (RFC 8259), nested too deeply, or holds such a number.
     """
     try:
-        return json.loads(text, parse_float=_finite, parse_constant=_no_constant)
+        floats, constants = (_finite, _no_constant) if finite else (None, None)
+        value = json.loads(text, parse_float=floats, parse_constant=constants)
     except json.JSONDecodeError as error:
-        message = f"is not JSON: {error.msg} in line {error.lineno}"
-        raise Unreadable(message) from None
+        message = f"is not JSON: {error.msg}"
+        raise Unreadable(message, error.lineno) from None
     except RecursionError:
-        message = "is nested too deeply"
-        raise Unreadable(message) from None
+        raise Unreadable(_TOO_DEEP) from None
     except Unreadable:
         raise
     except ValueError:
         # Python refuses whole numbers of thousands of digits, and does not tell where.
         message = "has a number that is too long"
         raise Unreadable(message) from None
+    level = [value]
+    for _ in range(MOST_DEPTH):
+        level = [one for outer in level for one in _within(outer) if isinstance(one, dict | list)]
+        if not level:
+            return value
+    raise Unreadable(_TOO_DEEP)
+
+
+def _within(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def read_json(path: Path, most: int = MOST_BYTES) -> Any:
