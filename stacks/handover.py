@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from reconciler.model.errors import DeclaredInputError, Problem
+from reconciler.model.files import read_json, write_private
+
 VARIABLE = "ANABRANCH_HANDOVER"
 
 
@@ -31,17 +34,29 @@ class Handover:
     imported: tuple[str, ...] = ()
 
     def write(self, path: Path) -> None:
-        """Write it down."""
-        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        """Write it down, for this user alone."""
+        write_private(path, json.dumps(asdict(self)))
 
     @classmethod
     def received(cls) -> Handover | None:
-        """Return what was handed to this process, if anything was."""
+        """Return what was handed to this process, if anything was.
+
+        Raises:
+            DeclaredInputError: AB181, the file that the variable names is none of `write`.
+        """
         path = os.environ.get(VARIABLE)
         if path is None:
             return None
-        value = json.loads(Path(path).read_text(encoding="utf-8"))
-        return cls(value["observed"], tuple(value["planned"]), tuple(value["imported"]))
+        try:
+            value = read_json(Path(path))
+            observed, *lists = value["observed"], value["planned"], value["imported"]
+            if all(isinstance(one, str) for one in (observed, *lists[0], *lists[1])):
+                return cls(observed, *map(tuple, lists))
+            why = "holds something else than names"
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            why = f"{error!s:.200}"
+        message = f"is not what `anabranch apply` hands over: {why}"
+        raise DeclaredInputError(Problem("AB181", path, message, f"unset {VARIABLE}, which `anabranch apply` sets"))
 
 
 def handed_over_in(path: Path) -> Mapping[str, str]:

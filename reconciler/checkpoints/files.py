@@ -10,18 +10,21 @@ import io
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from json import JSONDecodeError, JSONDecoder
+from json import JSONDecoder
 from pathlib import Path
 from typing import Any, get_args
 
 from reconciler.model.committed import COLUMNS, Asked, Kind
 from reconciler.model.errors import DeclaredInputError, Problem
+from reconciler.model.files import Unreadable, parse_json, read_text
 
 VERSION = 1
 LARGEST_OFFSET = 2**63 - 1
 _LARGEST_PARTITION = 2**31 - 1
 # Zeros before it are nothing wrong; thousands of digits Python would refuse to read.
 _LONGEST_NUMBER = 100
+# Of what stands where something else should.
+_LONGEST_SHOWN = 200
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 _NEEDED = ("topic", "partition", "offset")
 _SHAPE = '{"version": 1, "offsets": [{"group": …, "topic": …, "partition": …, "offset": …}, …]}'
@@ -52,13 +55,12 @@ def read_file(path: Path) -> OffsetFile:
         DeclaredInputError: AB620, the file cannot be read, or is not laid out as an offset file is.
     """
     try:
-        # As they are: what a group said may hold line breaks of all kinds.
-        with path.open(encoding="utf-8-sig", newline="") as opened:
-            text = opened.read()
+        # As it is: what a group said may hold line breaks of all kinds.
+        text = read_text(path)
     except OSError as error:
         raise _unusable(path, 0, f"cannot be read: {error.strerror}", "name a file that is there") from None
-    except UnicodeDecodeError:
-        raise _unusable(path, 0, "is not UTF-8 text", "write it with `anabranch offsets export`") from None
+    except Unreadable as error:
+        raise _unusable(path, 0, str(error), "write it with `anabranch offsets export`") from None
     rows, columns = _json_rows(path, text) if path.suffix.lower() == ".json" else _csv_rows(path, text)
     kind = _kind(path, columns)
     return _understood(path, kind, rows)
@@ -144,7 +146,8 @@ def _found(value: object) -> str:
     if value in (None, ""):
         return "nothing"
     text = json.dumps(value, ensure_ascii=False)
-    return text if _is_text(text) else json.dumps(value)
+    text = text if _is_text(text) else json.dumps(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 def _kind(path: Path, columns: Mapping[str, int]) -> Kind:
@@ -215,14 +218,10 @@ def _row(columns: list[str], values: list[str]) -> Mapping[str, object]:
 def _json_rows(path: Path, text: str) -> tuple[list[Row], dict[str, int]]:
     """Return the rows with their lines, and the columns that any of them has."""
     try:
-        value = json.loads(text)
-    except JSONDecodeError as error:
-        raise _unusable(path, error.lineno, f"is not JSON: {error.msg}", f"write {_SHAPE}") from None
-    except ValueError:
-        # Of thousands of digits; Python does not tell where.
-        raise _unusable(path, 0, "has a number that is too long", f"write {_SHAPE}") from None
-    except RecursionError:
-        raise _unusable(path, 0, "is nested too deeply", f"write {_SHAPE}") from None
+        # What stands for a number is told with its line.
+        value = parse_json(text, finite=False)
+    except Unreadable as error:
+        raise _unusable(path, error.line, str(error), f"write {_SHAPE}") from None
     if not isinstance(value, dict) or value.get("version") != VERSION or not isinstance(value.get("offsets"), list):
         raise _unusable(path, 1, f"is no file of offsets of version {VERSION}", f"write {_SHAPE}")
     rows: list[Row] = []

@@ -178,7 +178,7 @@ def _read(topology: Topology, path: Path, clusters: Sequence[str] | None, topics
     try:
         # Whatever was written compares with itself; a file that somebody has changed by hand may not.
         is_whole = not moved(saved.plan, saved.plan)
-    except (LookupError, TypeError, AttributeError):
+    except (LookupError, TypeError, AttributeError, ValueError):
         is_whole = False
     if not is_whole or not topology.clusters.keys() >= set(saved.targets):
         raise DeclaredInputError(Problem("AB183", str(path), "is no plan as it was written", _PLAN_AGAIN))

@@ -59,14 +59,13 @@ def refuse_while_copied(topology: Topology, plan: Plan, declared: Mapping[str, s
         Unreachable: AB310, a target does not answer.
         EnvironmentFault: AB311, a status topic may not be read.
     """
-    from reconciler.state.running import still_copied
+    from reconciler.state.running import Copiers
 
     problems: list[Problem] = []
     for cluster in plan.clusters:
         steps = [step for step in cluster.steps if isinstance(step, DeleteTopic)]
-        problems += still_copied(
-            topology.clusters[cluster.alias], topology.name, steps, declared.get(cluster.alias)
-        ).values()
+        with Copiers(topology.clusters[cluster.alias], topology.name) as copiers:
+            problems += copiers.still_copied(steps, declared.get(cluster.alias)).values()
     if problems:
         raise Refused(problems)
 

@@ -17,6 +17,7 @@ from reconciler.model.status import TaskStatus
 from reconciler.state import home
 from reconciler.state.declarations import Declarations
 from reconciler.state.failovers import Failovers
+from reconciler.state.hearing import Hearing
 from reconciler.state.journal import Journal
 from reconciler.state.status import StatusReader, StatusWriter, flush_all
 
@@ -38,6 +39,7 @@ class Post:
         self._words: dict[str, TaskStatus] = {}
         self._has_topic = False
         self._told: dict[Problem, float] = {}
+        self._hearing = Hearing()
 
     def history(self) -> History:
         """Return what was put in force.
@@ -68,8 +70,11 @@ class Post:
         return self._failovers.current()
 
     def holders(self, flows: Iterable[Flow], digest: str) -> list[str]:
-        """Return in words which runs of these flows live with another digest."""
-        names, now = {flow.name for flow in flows}, time.time()
+        """Return in words which runs of these flows live with another digest.
+
+        At the first look by what their clocks say, later by whether they have said something new since the last one.
+        """
+        names = {flow.name for flow in flows}
         # Asked once a minute at most: a reader that follows would have to take in every word of every task meanwhile.
         reader = StatusReader(self._cluster, self._topology)
         try:
@@ -78,7 +83,11 @@ class Post:
             return []
         finally:
             reader.close()
-        others = [one for one in words if one.is_live(now) and not one.is_held and one.digest != digest]
+        self._hearing.hear(words)
+        now = time.time()
+        others = [
+            one for one in self._hearing.on_own_clock() if one.is_live(now) and not one.is_held and one.digest != digest
+        ]
         told = (f"run {one.run} copies flow {one.flow} with digest {one.digest or 'unknown'}" for one in others)
         return list(dict.fromkeys(told))
 

@@ -18,6 +18,7 @@ from reconciler.cli.common import Files, print_problems, stderr_console
 from reconciler.cli.planning import Clusters
 from reconciler.model.datacenter import Spark
 from reconciler.model.errors import Problem, together
+from reconciler.model.files import make_private
 from reconciler.model.flow import Flow
 from reconciler.model.spec import DEFAULT_ROUND, FlowSpec
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
@@ -185,23 +186,37 @@ def _drive_on(gate: Gate, drive: Callable[[Passed], Outcome]) -> Outcome:
 
 
 def made_state_dir(declared: Path | None) -> Path:
-    """Return where runs keep what they need, also where nobody says, and have it there.
+    """Return where runs keep what they need, also where nobody says, and have it there without what is left over.
 
     Raises:
         BadParameter: it cannot be made.
     """
-    base = os.environ.get("XDG_STATE_HOME")
-    folder = declared or (Path(base) if base else Path.home() / ".local" / "state") / "anabranch"
-    return _made(folder, "XDG_STATE_HOME" if declared is None else "--state-dir")
+    from reconciler.replicator import folders
+
+    if declared is None:
+        base = os.environ.get("XDG_STATE_HOME")
+        folder = (Path(base) if base else Path.home() / ".local" / "state") / "anabranch"
+        try:
+            make_private(folder)
+        except OSError as error:
+            raise not_made(folder, "XDG_STATE_HOME", error) from None
+    else:
+        folder = _made(declared, "--state-dir")
+    folders.sweep(folder)
+    return folder
 
 
 def _made(folder: Path, hint: str) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        message = f"cannot be made: {error.strerror}: {folder}"
-        raise typer.BadParameter(message, param_hint=hint) from None
+        raise not_made(folder, hint, error) from None
     return folder
+
+
+def not_made(folder: Path, hint: str, error: OSError) -> typer.BadParameter:
+    """Return the error that a folder cannot be made that an option or a variable names."""
+    return typer.BadParameter(f"cannot be made: {error.strerror}: {folder}", param_hint=hint)
 
 
 def _ledger_files(folder: Path | None, output: Literal["json", "parquet"] | None) -> LedgerFiles | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -60,18 +60,9 @@ def steer(topology: Topology, flow: str | None, topics: Sequence[str] | None, te
         Unreachable: AB310, a cluster does not answer.
         EnvironmentFault: AB311, a cluster refuses.
     """
-    from reconciler.state.status import StatusReader
-
     flows = _flows(topology, flow)
     targets = {one.target: topology.clusters[one.target] for one in flows}
-    readers = {alias: StatusReader(cluster, topology.name) for alias, cluster in targets.items()}
-
-    def heard() -> dict[str, list[TaskStatus]]:
-        # Flows of several topologies may have one name.
-        return {
-            alias: [word for word in reader.current() if word.is_of(topology.name)] for alias, reader in readers.items()
-        }
-
+    heard = _listening(topology, targets)
     statuses = heard()
     meant = _meant(topology, flows, topics or (), statuses)
     marks = {
@@ -93,6 +84,33 @@ def steer(topology: Topology, flow: str | None, topics: Sequence[str] | None, te
         console.print(f"{one.source} → {one.target}   {_line(scopes, words, live, deaf)}")
     if missing:
         raise typer.Exit(1)
+
+
+def _listening(topology: Topology, targets: Mapping[str, Cluster]) -> Callable[[], dict[str, list[TaskStatus]]]:
+    """Begin to listen to some targets; return what asks for the newest words there, with the times of their hearing.
+
+    It listens for two seconds more where nothing else tells whether tasks live (`Hearing.doubtful`).
+    """
+    from reconciler.state.hearing import Hearing, await_sure
+    from reconciler.state.status import StatusReader, newest_runs
+
+    ears = {alias: (StatusReader(cluster, topology.name), Hearing()) for alias, cluster in targets.items()}
+
+    def hear() -> None:
+        for reader, hearing in ears.values():
+            # Flows of several topologies may have one name.
+            hearing.hear([word for word in reader.current() if word.is_of(topology.name)])
+
+    def is_in_doubt() -> bool:
+        now = time.time()
+        return any(hearing.doubtful(newest_runs(hearing.on_own_clock(), now)) for _, hearing in ears.values())
+
+    def heard() -> dict[str, list[TaskStatus]]:
+        hear()
+        await_sure(is_in_doubt, hear)
+        return {alias: hearing.on_own_clock() for alias, (_, hearing) in ears.items()}
+
+    return heard
 
 
 def _line(scopes: Sequence[Scope], words: Words, live: int, deaf: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import uuid
 from collections.abc import Collection, Sequence
@@ -16,7 +15,7 @@ import typer
 
 from reconciler.cli.common import Files, load_topology, print_json, print_problems, stderr_console, stdout_console
 from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets
-from reconciler.cli.replicate import made_state_dir, spark_of
+from reconciler.cli.replicate import made_state_dir, not_made, spark_of
 from reconciler.cli.targeting import Topics
 from reconciler.model.errors import Problem, Refused, Unreachable, together
 from reconciler.model.flow import Flow
@@ -58,6 +57,7 @@ def verify(
     state_dir: Annotated[Path | None, typer.Option(help="Where Spark's log is kept.")] = None,
 ) -> None:
     """Compare copies with their originals: every record, its place, key, value, headers and timestamp."""
+    from reconciler.replicator import folders
     from reconciler.report.verify_progress import VerifyProgress
     from reconciler.verify.drive import Options, Verify, Watcher
     from reconciler.verify.survey import Wanted
@@ -75,7 +75,7 @@ def verify(
         looked = (lambda _: None) if unseen else partial(_check_names, named, tuple(target or ()))
         watcher = Watcher(_warn, progress.phase, progress.seen, looked)
         found = Verify(topology, flows, options, watcher).run()
-    shutil.rmtree(folder, ignore_errors=True)
+    folders.remove(folder)
     found = replace(found, unseen=(*unseen, *found.unseen))
     print_problems(found.notices, severity="warning")
     _print(found, output)
@@ -111,8 +111,13 @@ def _check_names(originals: Sequence[str], remotes: Sequence[str], known: Collec
 
 
 def _folder(state_dir: Path | None, topology: Topology) -> Path:
+    from reconciler.replicator import folders
+
     folder = made_state_dir(state_dir) / topology.name / f"verify-{uuid.uuid4().hex[:12]}"
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folders.make(folder)
+    except OSError as error:
+        raise not_made(folder, "--state-dir", error) from None
     return folder
 
 

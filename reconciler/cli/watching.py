@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from reconciler.model.groups import LastLook
     from reconciler.state.declarations import Declarations
     from reconciler.state.failovers import Failovers
+    from reconciler.state.hearing import Hearing
     from reconciler.state.status import StatusReader
 
 _OPTION = "--watch"
@@ -76,7 +77,7 @@ class Look:
     Attributes:
         now: when, in seconds since 1970.
         flows: those whose target was asked.
-        statuses: the newest word of each of their tasks.
+        statuses: the newest word of each of their tasks, with the time at which it was heard.
         failures: by alias, why a target was not.
         in_force: by alias, which declaration is in force there, where one is and was asked for.
         failed_over: by alias, which flows are on record there as failed over, where that was asked for.
@@ -111,6 +112,7 @@ class Lookout:
         self._topology = topology
         self._targets = targets
         self._readers: dict[str, StatusReader] = {}
+        self._hearings: dict[str, Hearing] = {}
         self._with_in_force = with_in_force
         self._declarations: dict[str, Declarations] = {}
         self._failovers: dict[str, Failovers] = {}
@@ -120,32 +122,51 @@ class Lookout:
         self._moved: set[str] = set()
 
     def look(self) -> Look:
-        """Ask all targets."""
+        """Ask all targets; listen for two seconds more where nothing else tells whether tasks live that are shown."""
         from reconciler.observe.reach import unreachable_among
-        from reconciler.state.status import StatusReader, newest_runs
+        from reconciler.state.hearing import await_sure
 
         while self._moved:
             self._go_home(self._moved.pop())
         clusters = self._topology.clusters
         failures = unreachable_among([clusters[alias] for alias in self._targets if alias not in self._readers])
-        statuses: list[TaskStatus] = []
-        for alias in self._targets:
-            if alias in failures:
-                continue
-            reader = self._readers.pop(alias, None) or StatusReader(clusters[alias], self._topology.name)
-            try:
-                statuses += [word for word in reader.current(_PATIENCE) if word.is_of(self._topology.name)]
-            except AnabranchError as error:
-                reader.close()
-                failures[alias] = error
-            else:
-                self._readers[alias] = reader
+        self._hear(failures)
+        await_sure(self._is_in_doubt, lambda: self._hear(failures))
         flows = tuple(flow for flow in self._topology.flows_into(self._targets) if flow.target not in failures)
         in_force = self._in_force() if self._with_in_force else {}
         failed_over = self._failed_over() if self._with_in_force else {}
         last_looks, unheard = self._last_looks(flows) if self._with_groups else ({}, {})
         now = time.time()
-        return Look(now, flows, tuple(newest_runs(statuses, now)), failures, in_force, failed_over, last_looks, unheard)
+        return Look(now, flows, self._shown(now), failures, in_force, failed_over, last_looks, unheard)
+
+    def _hear(self, failures: dict[str, AnabranchError]) -> None:
+        """Take in what is new at the targets that have not failed, and why others do."""
+        from reconciler.state.hearing import Hearing
+        from reconciler.state.status import StatusReader
+
+        for alias in self._targets:
+            if alias in failures:
+                continue
+            reader = self._readers.pop(alias, None) or StatusReader(self._topology.clusters[alias], self._topology.name)
+            try:
+                words = [word for word in reader.current(_PATIENCE) if word.is_of(self._topology.name)]
+            except AnabranchError as error:
+                reader.close()
+                failures[alias] = error
+                self._hearings.pop(alias, None)
+            else:
+                self._readers[alias] = reader
+                self._hearings.setdefault(alias, Hearing()).hear(words)
+
+    def _shown(self, now: float) -> tuple[TaskStatus, ...]:
+        from reconciler.state.status import newest_runs
+
+        heard = [word for alias in self._readers for word in self._hearings[alias].on_own_clock()]
+        return tuple(newest_runs(heard, now))
+
+    def _is_in_doubt(self) -> bool:
+        shown = self._shown(time.time())
+        return any(self._hearings[alias].doubtful(shown) for alias in self._readers)
 
     def _last_looks(self, flows: Sequence[Flow]) -> tuple[dict[str, LastLook | None], dict[str, AnabranchError]]:
         """Return when groups of flows were last looked at, and by target why that cannot be read."""

@@ -6,6 +6,7 @@ It must not listen on a port: the broker does.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import random
@@ -15,7 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from reconciler.embedded.jars import cache_folder
 from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.files import is_private, make_private, open_private
 
 # Below the ports that Linux gives to outgoing connections (32768 and up), so that no client takes one by chance
 # between the lease and the moment the broker listens.
@@ -67,17 +70,37 @@ class PortLease:
 
 
 def _registry() -> Path:
-    """Return the folder of lock files; none is removed, or two processes could lock two files of one port."""
+    """Return the folder of lock files; none is removed, or two processes could lock two files of one port.
+
+    Raises:
+        EnvironmentFault: AB305, there is no place for it.
+    """
     base = os.environ.get("XDG_RUNTIME_DIR")
-    folder = Path(base) / "anabranch" if base else Path(tempfile.gettempdir()) / f"anabranch-{os.getuid()}"
-    folder = folder / "ports"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    for folder in (
+        # XDG Base Directory Specification: a folder of this user alone, which ends with the last login.
+        *([Path(base) / "anabranch"] if base and Path(base).is_absolute() else []),
+        Path(tempfile.gettempdir()) / f"anabranch-{os.getuid()}",
+        cache_folder() / "run",
+    ):
+        with contextlib.suppress(OSError):
+            make_private(folder)
+            # Everybody may make a folder of that name where temporary ones are, with links in it to files of ours.
+            if is_private(folder):
+                make_private(folder / "ports")
+                if is_private(folder / "ports"):
+                    return folder / "ports"
+    message = "no folder for the locks of ports can be made that is of this user alone"
+    remedy = f"remove {folder}, or set XDG_RUNTIME_DIR to a folder of yours"
+    raise EnvironmentFault(Problem("AB305", HOST, message, remedy))
 
 
 def _lock(path: Path) -> IO[str] | None:
     """Lock a file without waiting; flock belongs to the open file, so it also parts two leases of one process."""
-    file = path.open("w")
+    try:
+        file = open_private(path)
+    except OSError:
+        # What others have put there, when they still could, is left alone.
+        return None
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.files import Unreadable, read_text
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"]
@@ -26,6 +27,7 @@ PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _ENV = "env:"
 # More than line breaks and marks before what a file holds.
 _BEGIN = 1024
+_LONGEST_SECRET = 2**20
 _REFERENCE = re.compile(r"env:(?P<env>[A-Za-z_][A-Za-z0-9_]*)|file:(?P<file>/\S+)")
 
 
@@ -79,11 +81,11 @@ class SecretRef:
             )
         try:
             # Editors of Windows put a mark before text, which is no part of a secret.
-            secret = Path(self.name).read_text(encoding="utf-8-sig").rstrip("\r\n")
+            secret = read_text(Path(self.name), _LONGEST_SECRET).replace("\r\n", "\n").rstrip("\r\n")
         except OSError as error:
             raise self._unreadable(where, error.strerror) from None
-        except UnicodeDecodeError:
-            raise self._unreadable(where, "it is not UTF-8 text") from None
+        except Unreadable as error:
+            raise self._unreadable(where, f"it {error}") from None
         if not secret:
             raise self._empty(where)
         return secret

@@ -13,7 +13,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from reconciler.model.errors import DeclaredInputError, Problem
+from reconciler.model.files import read_json
 from reconciler.model.observed import ObservedCluster
+from reconciler.model.shapes import check
 from reconciler.model.topology import Topology
 
 FORMAT = 7
@@ -72,14 +74,16 @@ def read_observed(
     if not path.exists():
         return None
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = read_json(path)
         if value["format"] != FORMAT or value["digest"] != topology.digest:
             return None
         age = abs(time.time() - value["time"])
         clusters = {alias: ObservedCluster.from_json(one) for alias, one in value["clusters"].items()}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        problem = Problem("AB181", str(path), f"is no record of observed clusters: {error}", "delete it and plan again")
-        raise DeclaredInputError(problem) from None
+        for cluster in clusters.values():
+            check(cluster)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        what = f"is no record of observed clusters: {error!s:.200}"
+        raise DeclaredInputError(Problem("AB181", str(path), what, "delete it and plan again")) from None
     if not clusters.keys() >= set(aliases):
         return None
     if age > oldest:

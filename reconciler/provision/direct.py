@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 from reconciler.model.outcome import Outcome
 from reconciler.model.removals import Removal
@@ -83,15 +84,15 @@ def _remove(work: Work, steps: Sequence[Removal], topology: str) -> None:
     if steps and not work.outcome.is_complete:
         work.skip(steps, "something else was not done, and nothing is deleted before")
         return
-    remover = Remover(work.cluster, topology, work.declared)
-    for portion in portions(steps, AT_ONCE):
-        if not work.may_go_on(portion):
-            continue
-        problems = remover.remove(portion)
-        for step in portion:
-            if step.name in problems:
-                work.fail([step], problems[step.name])
-        work.done([step for step in portion if step.name not in problems])
+    with closing(Remover(work.cluster, topology, work.declared)) as remover:
+        for portion in portions(steps, AT_ONCE):
+            if not work.may_go_on(portion):
+                continue
+            problems = remover.remove(portion)
+            for step in portion:
+                if step.name in problems:
+                    work.fail([step], problems[step.name])
+            work.done([step for step in portion if step.name not in problems])
 
 
 def _create(work: Work, steps: Sequence[CreateTopic]) -> None:

@@ -21,7 +21,7 @@ from reconciler.model.topology import Topology
 from reconciler.provision.admin import VISIBLE_SECONDS, Admin, Problems
 from reconciler.state.declarations import Declarations
 from reconciler.state.ownership import Ownership
-from reconciler.state.running import still_copied
+from reconciler.state.running import Copiers
 
 AT_ONCE = 100
 """Topics in one request: between the look at their ids and their end is as little time as can be."""
@@ -64,14 +64,14 @@ class Remover(Admin):
     def __init__(self, cluster: Cluster, topology: str, declared: str | None) -> None:
         super().__init__(cluster)
         self._ownership = Ownership(cluster, topology)
-        self._topology = topology
+        self._copiers = Copiers(cluster, topology)
         self._declared = declared
 
     def remove(self, steps: Sequence[Removal]) -> Problems:
         """Carry out some steps; return by topic name what went wrong. At most `AT_ONCE` of them are for one call."""
         deletions = [step for step in steps if isinstance(step, DeleteTopic)]
         try:
-            problems = still_copied(self._cluster, self._topology, deletions, self._declared)
+            problems = self._copiers.still_copied(deletions, self._declared)
         except AnabranchError as error:
             problems = dict.fromkeys((step.name for step in deletions), error.problems[0])
         ids = {step.name: step.topic_id for step in deletions if step.name not in problems}
@@ -83,6 +83,10 @@ class Remover(Admin):
         except AnabranchError as error:
             problems |= dict.fromkeys(gone, error.problems[0])
         return problems
+
+    def close(self) -> None:
+        """Listen no longer to who copies there."""
+        self._copiers.close()
 
     def _delete(self, ids: Mapping[str, str]) -> Problems:
         """Delete topics that have these ids; one that is gone already is as good."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -25,13 +24,14 @@ from reconciler.model.flow import Flow
 from reconciler.model.seal import Seal
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionStatus, TaskStatus
-from reconciler.replicator import discover, dlq, probe
+from reconciler.replicator import discover, dlq, folders, probe
 from reconciler.replicator.care import Care
 from reconciler.replicator.goals import Goals
 from reconciler.replicator.refresh import Reconcile, Refresh
 from reconciler.replicator.session import LedgerFiles, Session
 from reconciler.replicator.signals import StopSignals
 from reconciler.state import allowed, control
+from reconciler.state.hearing import Hearing
 from reconciler.state.home import journals
 from reconciler.state.journal import Journal
 from reconciler.state.status import StatusReader, forget_old
@@ -147,6 +147,7 @@ class Drive:
         self._targets = {spec.target.alias: spec.target for spec in specs}
         self._run, self._topology = specs[0].run, specs[0].topology
         self._readers: dict[str, StatusReader] = {}
+        self._hearings = {alias: Hearing() for alias in self._targets}
         self._has_announced = False
         # Other threads speak through this: the watcher hears from the driver's own alone.
         self._words: SimpleQueue[tuple[Callable[[str], None], str]] = SimpleQueue()
@@ -173,7 +174,7 @@ class Drive:
             session = Session(self._specs, self._folder, self._watcher.warn, self._wishes.ledgers, self._wishes.spark)
             try:
                 # Spark's start takes several seconds, mostly of waiting, and nothing here rests on it.
-                self._folder.mkdir(parents=True)
+                folders.make(self._folder)
                 session.open()
                 self._prepare()
                 self._refresh()
@@ -199,7 +200,7 @@ class Drive:
                     care.close()
             if outcome.ending is Ending.SUPERSEDED and signals.asked:
                 outcome = Outcome(Ending.STOPPED, signal=signals.number)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        folders.remove(self._folder)
         return outcome
 
     # --- before ------------------------------------------------------------------------------------------------------
@@ -264,7 +265,7 @@ class Drive:
         self._end_refreshes()
         self._withdraw(tuple(self._targets.values()) if self._has_announced else ())
         if not keeps_log:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            folders.remove(self._folder)
 
     # --- meanwhile ---------------------------------------------------------------------------------------------------
 
@@ -314,16 +315,18 @@ class Drive:
     def _heard(self) -> list[TaskStatus]:
         """Return the words of this run's tasks, and those of runs that live and may share its flows.
 
-        A target that does not answer just says nothing new.
+        Their times are when they were heard here. A target that does not answer just says nothing new.
         """
         statuses: list[TaskStatus] = []
         for alias, target in self._targets.items():
             reader = self._readers.setdefault(alias, StatusReader(target, self._topology))
             try:
                 said = [one for one in reader.current() if one.is_of(self._topology)]
-                statuses += [one for one in said if one.run == self._run or one.is_live(time.time())]
             except AnabranchError:
                 continue
+            self._hearings[alias].hear(said)
+            heard = self._hearings[alias].on_own_clock()
+            statuses += [one for one in heard if one.run == self._run or one.is_live(time.time())]
         return statuses
 
     # --- afterwards --------------------------------------------------------------------------------------------------

@@ -22,6 +22,8 @@ from pyspark.java_gateway import launch_gateway
 
 from reconciler.model.datacenter import Spark
 from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.files import make_private, open_private, write_private
+from reconciler.replicator.folders import LOG
 
 # A task that dies is started again this often; `local[n]` alone would end a query with the first dead worker.
 _TASK_FAILURES = 8
@@ -29,7 +31,6 @@ _JVM_PATIENCE = 5.0
 # How long the executors of a Spark cluster may take to be there.
 _SLOTS_PATIENCE = 30.0
 _TICK = 0.1
-_LOG_FILE = "spark.log"
 _LOCAL_IP = "SPARK_LOCAL_IP"
 _LOG_CONFIG = """\
 rootLogger.level = warn
@@ -56,7 +57,7 @@ class Engine:
     """
 
     def __init__(self, slots: int, folder: Path, warn: Callable[[str], None], cluster: Spark | None = None) -> None:
-        self.log = folder / _LOG_FILE
+        self.log = folder / LOG
         self._slots = slots
         self._folder = folder
         self._warn = warn
@@ -151,7 +152,7 @@ class Engine:
         # Workers must run this very interpreter, or they find neither the package nor its dependencies.
         os.environ["PYSPARK_PYTHON"] = settings.pop("spark.pyspark.python", sys.executable)
         config = self._folder / "log4j2.properties"
-        config.write_text(_LOG_CONFIG.format(path=self.log), encoding="utf-8")
+        write_private(config, _LOG_CONFIG.format(path=self.log))
         if self._cluster.master is None:
             master = f"local[{self._slots},{_TASK_FAILURES}]"
             settings = self._local() | settings
@@ -172,15 +173,29 @@ class Engine:
     def _started(self, conf: SparkConf) -> SparkContext:
         """Start the virtual machine, its stderr in the log: on a terminal it would write into what is drawn there."""
         if SparkContext._gateway is None:
-            with self.log.open("ab") as log:
+            with open_private(self.log, "a") as log:
                 gateway = launch_gateway(conf, {"stderr": log})  # type: ignore[no-untyped-call]
             SparkContext._ensure_initialized(gateway=gateway)
         return SparkContext.getOrCreate(conf)
 
     def _local(self) -> dict[str, str]:
-        scratch = str(self._folder / "local")
-        own = ("spark.driver.host", "spark.driver.bindAddress")
-        return {"spark.local.dir": scratch} | dict.fromkeys(own, "127.0.0.1")
+        """Return what holds on this machine, where a `conf` does not say otherwise.
+
+        Other users of it reach what Spark listens on (the driver's RPC and the block manager), and get nothing without
+        a secret. Here Spark makes that by itself, anew for each start (https://spark.apache.org/docs/latest/security.html).
+        What it writes to its folder is read by nobody else either, so that need not be encrypted as well.
+        """
+        scratch = self._folder / "local"
+        make_private(scratch)
+        own = dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), "127.0.0.1")
+        closed = dict.fromkeys(("spark.authenticate", "spark.network.crypto.enabled"), "true")
+        # The older handshake and cipher are there for peers of other releases.
+        newest = {
+            "spark.network.crypto.authEngineVersion": "2",
+            "spark.network.crypto.saslFallback": "false",
+            "spark.network.crypto.cipher": "AES/GCM/NoPadding",
+        }
+        return {"spark.local.dir": str(scratch)} | own | closed | newest
 
     def _await_slots(self) -> None:
         """Wait until all tasks could run at once: a flow with fewer slots would copy a part of its topics."""

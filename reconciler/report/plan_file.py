@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.model.errors import DeclaredInputError, Problem
+from reconciler.model.files import Unreadable, read_json
 from reconciler.model.removals import DeletionKind
 from reconciler.model.steps import Plan
 from reconciler.report.plan_json import plan_json
@@ -76,19 +77,25 @@ def read_plan(path: Path) -> SavedPlan:
     Raises:
         DeclaredInputError: AB183, it cannot be read, or is no plan of this release.
     """
+    where = str(path)
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = read_json(path)
         is_plan = isinstance(value, dict) and value.get("kind") == _KIND
         if is_plan and value["format"] == FORMAT:
             targets, topics = tuple(map(str, value["clusters"])), tuple(map(str, value.get("topics", ())))
             saved = SavedPlan(path, targets, topics, dict(value["plan"]))
             is_whole = isinstance(saved.plan["clusters"], list) and isinstance(saved.deletes, frozenset)
-            if is_whole and saved.topology and saved.digest:
+            # A name or a digest that is something else must not be printed either.
+            is_named = isinstance(value["plan"]["topology"], str) and isinstance(value["plan"]["digest"], str)
+            if is_whole and is_named and saved.topology and saved.digest:
                 return saved
     except OSError as error:
         why = f"cannot be read: {error.strerror}"
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except Unreadable as error:
+        where, why = error.where(path), str(error)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         why = "is no plan file"
     else:
-        why = f"has format {value.get('format')}, expected {FORMAT}" if is_plan else "is no plan file"
-    raise DeclaredInputError(Problem("AB183", str(path), why, "write one with `anabranch plan --out`"))
+        has_other = is_plan and value["format"] != FORMAT
+        why = f"has format {value['format']!r:.20}, expected {FORMAT}" if has_other else "is no plan file"
+    raise DeclaredInputError(Problem("AB183", where, why, "write one with `anabranch plan --out`"))

@@ -18,14 +18,14 @@ from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.status import STALE_SECONDS, TaskStatus
 from reconciler.state import control, home
 from reconciler.state.declarations import Declarations
+from reconciler.state.hearing import Hearing
 from reconciler.state.journal import Journal, Value
 from reconciler.state.status import StatusReader
 from reconciler.state.topics import SHARED, JournalTopic, own
 
 _SECONDS = 10.0
 _PART = 10_000
-# A live process writes every second.
-_PAUSE_SECONDS = 2.5
+_TICK = 0.1
 _PATIENCE = 2 * STALE_SECONDS
 
 Records = dict[str, Value]
@@ -78,7 +78,7 @@ def move(cluster: Cluster, whose: Whose) -> None:
     # A process that had decided before that, and has begun meanwhile, reads it within a second, and drains.
     deadline = time.monotonic() + _PATIENCE
     while _lives(cluster, whose) and time.monotonic() < deadline:
-        time.sleep(_PAUSE_SECONDS)
+        time.sleep(_TICK)
     for topic, before, now in zip((ours.owned, ours.copies, ours.control), found, _found(cluster, whose), strict=True):
         if late := _changes(before, now):
             Journal(cluster, topic, _SECONDS).write_all(late)
@@ -87,17 +87,15 @@ def move(cluster: Cluster, whose: Whose) -> None:
 
 
 def _lives(cluster: Cluster, whose: Whose) -> bool:
-    """Tell whether a process of the topology speaks in the shared status topic."""
-    reader = StatusReader(cluster, whose.topology, SHARED.status)
+    """Tell whether a process of the topology speaks in the shared status topic, which takes until it has spoken anew."""
+    reader, hearing = StatusReader(cluster, whose.topology, SHARED.status), Hearing()
     try:
-        words = _words(reader, whose)
-        if any(word.is_live(time.time()) for word in words):
-            return True
-        if not words:
-            return False
-        # Its clock may be another one.
-        time.sleep(_PAUSE_SECONDS)
-        return any(word not in words for word in _words(reader, whose))
+        while True:
+            hearing.hear(_words(reader, whose))
+            living = hearing.living()
+            if not living or len(living) > len(hearing.unsure()):
+                return bool(living)
+            time.sleep(_TICK)
     finally:
         reader.close()
 

@@ -1,53 +1,85 @@
 """Which live runs copy a flow, or into remote topics that are to be deleted, as the status topic tells it.
 
 The commands ask before anything is deleted or a position is moved, and the provisioner once more right before it
-deletes.
+deletes. Who lives is judged by what is heard meanwhile (`hearing`), so an answer may take `STALE_SECONDS`: where words
+are there that count, until each was said anew or can no longer be. Where there are none it takes no time.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from types import TracebackType
+from typing import Self
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.declaration import History, Standing
 from reconciler.model.errors import Problem
 from reconciler.model.removals import DeleteTopic
-from reconciler.model.status import STALE_SECONDS, TaskStatus
+from reconciler.model.status import TaskStatus
 from reconciler.state.declarations import Declarations
+from reconciler.state.hearing import Hearing
 from reconciler.state.status import StatusReader
 
 # Silence counts only of a cluster that answers.
 _PATIENCE = 10.0
+_TICK = 0.1
 
 
-def still_copied(
-    cluster: Cluster, topology: str, steps: Collection[DeleteTopic], declared: str | None
-) -> dict[str, Problem]:
-    """Return, by remote topic, what stands against deleting it now: a run that copies into it.
+class Copiers:
+    """The runs of a topology that copy into topics of one target; asked again it need not listen anew.
 
     Args:
         cluster: the target.
-        topology: whose topics these are.
-        steps: topics that are to be deleted there.
-        declared: digest of a declaration whose flows take these topics no longer: its runs are in nobody's way, as far
-            as they do not have such a topic; None where no run may be left.
-
-    Raises:
-        Unreachable: AB310, the cluster does not answer.
-        EnvironmentFault: AB311, reading is refused: nobody could tell.
+        topology: whose topics are asked for.
     """
-    if not steps:
-        return {}
-    history = _history(cluster, topology)
-    live = _live(cluster, topology)
-    found = {}
-    for step in steps:
-        ours = (word for word in live if _has(word, step) or _is_of(word, topology, history))
-        word = next((word for word in ours if _may_copy(word, step, declared)), None)
-        if word is not None:
-            found[step.name] = _problem(cluster, step, word)
-    return found
+
+    def __init__(self, cluster: Cluster, topology: str) -> None:
+        self._cluster = cluster
+        self._topology = topology
+        self._ears = _Ears(cluster, topology)
+
+    def still_copied(self, steps: Collection[DeleteTopic], declared: str | None) -> dict[str, Problem]:
+        """Return, by remote topic, what stands against deleting it now: a run that copies into it.
+
+        Args:
+            steps: topics that are to be deleted there.
+            declared: digest of a declaration whose flows take these topics no longer: its runs are in nobody's way, as
+                far as they do not have such a topic; None where no run may be left.
+
+        Raises:
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: AB311, reading is refused: nobody could tell.
+        """
+        if not steps:
+            return {}
+        history = _history(self._cluster, self._topology)
+
+        names, flows = {step.name for step in steps}, {step.flow for step in steps}
+
+        def is_of_flows(word: TaskStatus) -> bool:
+            is_declared = declared is not None and word.digest == declared
+            return word.flow in flows and not is_declared and _is_of(word, self._topology, history)
+
+        live = self._ears.living(lambda w: is_of_flows(w) or any(one.remote in names for one in w.partitions))
+        of_flow = {word.flow: word for word in reversed(live) if is_of_flows(word)}
+        having = {one.remote: word for word in reversed(live) for one in word.partitions}
+        found = {}
+        for step in steps:
+            word = having.get(step.name) or of_flow.get(step.flow)
+            if word is not None:
+                found[step.name] = _problem(self._cluster, step, word)
+        return found
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._ears.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
 
 
 def copying(cluster: Cluster, topology: str, flow: str) -> list[TaskStatus]:
@@ -58,7 +90,11 @@ def copying(cluster: Cluster, topology: str, flow: str) -> list[TaskStatus]:
         EnvironmentFault: AB311, reading is refused: nobody could tell.
     """
     history = _history(cluster, topology)
-    return [word for word in _live(cluster, topology) if word.flow == flow and _is_of(word, topology, history)]
+    ears = _Ears(cluster, topology)
+    try:
+        return ears.living(lambda word: word.flow == flow and _is_of(word, topology, history))
+    finally:
+        ears.close()
 
 
 class Words:
@@ -78,23 +114,12 @@ class Words:
         self._cluster = cluster
         self._topology = topology
         self._flow = flow
-        # By task and run, what it said last, and until when (monotonic seconds) that counts.
-        self._heard: dict[tuple[int, str], tuple[TaskStatus, float]] = {}
+        self._hearing = Hearing()
 
     def current(self) -> list[TaskStatus]:
         """Return the words that count now; errors are those of `copying`."""
-        now = time.monotonic()
-        said = {
-            (word.task, word.run): word
-            for word in self._reader.current(_PATIENCE)
-            if word.flow == self._flow and not word.stopped and _copies(word)
-        }
-        before = self._heard
-        self._heard = {
-            key: before[key] if key in before and before[key][0] == word else (word, now + STALE_SECONDS)
-            for key, word in said.items()
-        }
-        live = [word for word, until in self._heard.values() if now < until]
+        self._hearing.hear(w for w in self._reader.current(_PATIENCE) if w.flow == self._flow and _copies(w))
+        live = self._hearing.living()
         history = _history(self._cluster, self._topology) if live else None
         return [word for word in live if history is not None and _is_of(word, self._topology, history)]
 
@@ -103,19 +128,27 @@ class Words:
         self._reader.close()
 
 
-def _live(cluster: Cluster, topology: str) -> list[TaskStatus]:
-    """Return the words of who lives and copies, or is about to; who waits for people copies nothing."""
-    reader = StatusReader(cluster, topology)
-    try:
-        now = time.time()
-        live = [word for word in reader.current() if word.is_live(now)]
-        return [word for word in live if _copies(word)]
-    finally:
-        reader.close()
+class _Ears:
+    """Hears who copies into one cluster, or is about to; who waits for people copies nothing."""
+
+    def __init__(self, cluster: Cluster, topology: str) -> None:
+        self._reader = StatusReader(cluster, topology)
+        self._hearing = Hearing()
+
+    def living(self, matters: Callable[[TaskStatus], bool]) -> list[TaskStatus]:
+        """Return the words that matter of those that live, once that is certain of each."""
+        while True:
+            self._hearing.hear(word for word in self._reader.current(_PATIENCE) if _copies(word))
+            if not any(map(matters, self._hearing.unsure())):
+                return [word for word in self._hearing.living() if matters(word)]
+            time.sleep(_TICK)
+
+    def close(self) -> None:
+        self._reader.close()
 
 
 def _copies(word: TaskStatus) -> bool:
-    return word.starting or not (word.is_held and word.waiting)
+    return not word.stopped and (word.starting or not (word.is_held and word.waiting))
 
 
 def _is_of(word: TaskStatus, topology: str, history: History) -> bool:
@@ -129,14 +162,6 @@ def _history(cluster: Cluster, topology: str) -> History:
         return declarations.current()
     finally:
         declarations.close()
-
-
-def _has(word: TaskStatus, step: DeleteTopic) -> bool:
-    return any(one.remote == step.name for one in word.partitions)
-
-
-def _may_copy(word: TaskStatus, step: DeleteTopic, declared: str | None) -> bool:
-    return _has(word, step) or (word.flow == step.flow and (declared is None or word.digest != declared))
 
 
 def _problem(cluster: Cluster, step: DeleteTopic, word: TaskStatus) -> Problem:

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from reconciler.model.datacenter import Spark
-from reconciler.model.errors import AnabranchError, Problem
+from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem
 from reconciler.model.flow import Flow
 from reconciler.model.runs import CopyRecord
 from reconciler.model.spec import FlowSpec
@@ -27,6 +27,7 @@ from reconciler.model.verification import NOWHERE, Compared, Counts, Difference,
 from reconciler.replicator.jobs import Jobs
 from reconciler.replicator.place import Place
 from reconciler.verify import work
+from reconciler.verify.origin import Origin, made_anew, objections, origin_of
 from reconciler.verify.resume import FlowState, Resume
 from reconciler.verify.slices import Bounds, Names, Progress
 from reconciler.verify.survey import Survey, Wanted
@@ -98,6 +99,7 @@ class Verify:
         # What is kept of flows that are not compared this time.
         self._others: dict[str, FlowState] = {}
         self._unseen: list[Problem] = []
+        self._origins: dict[str, Origin] = {}
         self._lock = threading.Lock()
         self._busy: set[tuple[str, int]] = set()
         self._tries: Counter[tuple[str, int]] = Counter()
@@ -108,11 +110,13 @@ class Verify:
         """Compare everything.
 
         Raises:
-            EnvironmentFault: AB320 or AB321, Spark does not start, or fails; AB610 or AB611, the file of `--resume`.
+            EnvironmentFault: AB320 or AB321, Spark does not start, or fails; AB610, AB611, AB614 or AB615, the file of
+                `--resume`.
         """
         kept = self._resume.load()
         self._flows = {name: flow for name, flow in kept.items() if name in self._specs}
         self._others = {name: flow for name, flow in kept.items() if name not in self._specs}
+        self._check_origins()
         for flow in self._flows.values():
             for _, progress in flow.partitions:
                 progress.failure = None
@@ -140,13 +144,40 @@ class Verify:
     def _warn(self, text: str) -> None:
         self._watcher.warn(Problem("AB330", "", text, ""))
 
+    def _check_origins(self) -> None:
+        """Make sure that what is kept was found out about these flows, on these clusters, of the topics of now.
+
+        Raises:
+            EnvironmentFault: AB610 or AB614, it was not.
+        """
+        if self._options.resume is None:
+            return
+        path, problems = str(self._options.resume), list[Problem]()
+        for name, spec in self._specs.items():
+            try:
+                now = self._origins[name] = origin_of(spec)
+                kept = self._flows.get(name)
+                if kept is None:
+                    continue
+                # A file is never without, but for a flow that nothing was found out about.
+                against = [*objections(path, spec, kept.origin, now)] if kept.origin else []
+                problems += against or made_anew(path, spec, [bounds for bounds, _ in kept.partitions])
+            except AnabranchError as error:
+                # What is kept of it counts again when its clusters answer.
+                self._unseen += error.problems
+                if name in self._flows:
+                    self._others[name] = self._flows.pop(name)
+        if problems:
+            raise EnvironmentFault(problems)
+
     def _look(self) -> None:
         """Look at the flows of which nothing is known yet, and again at those of which not all could be seen."""
         for name, spec in self._specs.items():
             kept = self._flows.get(name, FlowState())
             for problem in kept.warnings:
                 self._watcher.warn(problem)
-            if name in self._flows and not kept.unseen:
+            is_out_of_reach = self._options.resume is not None and name not in self._origins
+            if is_out_of_reach or (name in self._flows and not kept.unseen):
                 continue
             self._watcher.phase(f"looking at {spec.flow.source} and {spec.flow.target}")
             warnings, rate = list(kept.warnings), self._options.rate
@@ -156,7 +187,8 @@ class Verify:
                 self._unseen += error.problems
                 continue
             partitions = [(bounds, Progress.begin(bounds)) for bounds in found.bounds]
-            seen = FlowState(partitions, list(found.without), list(found.unreadable), list(found.notices), warnings)
+            without, unseen, notices = list(found.without), list(found.unreadable), list(found.notices)
+            seen = FlowState(partitions, without, unseen, notices, warnings, self._origins.get(name))
             self._flows[name] = kept.with_more(seen)
 
     def _tell_what_is_known(self) -> None:

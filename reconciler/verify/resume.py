@@ -1,6 +1,9 @@
 """The file of `--resume`: what is compared, between which offsets, and how far; a comparison that was killed goes on.
 
-`drive` keeps it. It is written as a whole, beside the old one, which it then replaces.
+`drive` keeps it. It is written as a whole, beside the old one, which it then replaces. Who can write it decides what is
+not compared any more, so nobody but this user may, and what it holds is taken only as far as it is of the right types
+(`shapes`) and of the flows, clusters and topics of now (`origin`). A key that would seal it has no place to live where
+the file's writer could not read it as well.
 """
 
 from __future__ import annotations
@@ -11,11 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.files import Unreadable, read_json, write_private
+from reconciler.model.shapes import check
+from reconciler.model.verification import KINDS
 from reconciler.replicator.place import Place
+from reconciler.verify.compaction import Compaction
+from reconciler.verify.origin import Origin
 from reconciler.verify.slices import Bounds, Progress
 from reconciler.verify.survey import Wanted
 
-_FORMAT = 1
+_FORMAT = 2
+_BEGIN_ANEW = "give it another file, or delete this one to begin anew"
+# Some hundred bytes a partition; what a compacted copy lacks so far takes more.
+_MOST_BYTES = 256 * 2**20
 
 
 @dataclass
@@ -28,6 +39,7 @@ class FlowState:
         unseen: why others could not be looked at.
         notices: what is to be known of it.
         warnings: what makes the comparison say less.
+        origin: of what flow and which clusters all this was said; None before that is known.
     """
 
     partitions: list[tuple[Bounds, Progress]] = field(default_factory=list)
@@ -35,6 +47,7 @@ class FlowState:
     unseen: list[Problem] = field(default_factory=list)
     notices: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
+    origin: Origin | None = None
 
     def with_more(self, seen: FlowState) -> FlowState:
         """Return this with the partitions of a later look that it does not have; what is compared keeps its ends."""
@@ -62,24 +75,29 @@ class Resume:
         """Return what is kept of each flow; empty when there is no file yet.
 
         Raises:
-            EnvironmentFault: AB611, it cannot be read; AB610, it is of another comparison.
+            EnvironmentFault: AB611, it cannot be read; AB610, it is of another comparison; AB615, it is damaged.
         """
-        if self._path is None or not self._path.exists():
+        if self._path is None:
             return {}
         try:
-            value = json.loads(self._path.read_text(encoding="utf-8"))
+            value = read_json(self._path, _MOST_BYTES)
             head = {name: value[name] for name in self._head}
-            flows = {name: _flow_state(flow) for name, flow in value["flows"].items()}
+            flows = {} if head != self._head else {name: _flow_state(one) for name, one in value["flows"].items()}
+        except FileNotFoundError:
+            return {}
         except OSError as error:
             raise self._fault(error) from None
-        except (KeyError, TypeError, ValueError, AttributeError):
-            head, flows = {}, {}
+        except Unreadable as error:
+            raise self._damaged(str(error), error.line) from None
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError, OverflowError):
+            why = "does not hold what such a file does"
+            raise self._damaged(why) from None
         if head != self._head:
             what = (
-                "is not the file of this comparison: the topology, --topics, --target or --from-timestamp were others"
+                "is not the file of this comparison: the topology, --topics, --target or --from-timestamp were others, "
+                "or it was written by another release"
             )
-            remedy = "give it another file, or delete this one to begin anew"
-            raise EnvironmentFault(Problem("AB610", str(self._path), what, remedy))
+            raise EnvironmentFault(Problem("AB610", str(self._path), what, _BEGIN_ANEW))
         return flows
 
     def save(self, flows: dict[str, FlowState]) -> None:
@@ -91,12 +109,14 @@ class Resume:
         if self._path is None:
             return
         text = json.dumps(self._head | {"flows": {name: _value(flow) for name, flow in flows.items()}})
-        beside = self._path.with_name(f"{self._path.name}.new")
         try:
-            beside.write_text(text, encoding="utf-8")
-            beside.replace(self._path)
+            write_private(self._path, text)
         except OSError as error:
             raise self._fault(error) from None
+
+    def _damaged(self, why: str, line: int = 0) -> EnvironmentFault:
+        where = f"{self._path}:{line}" if line else str(self._path)
+        return EnvironmentFault(Problem("AB615", where, why, _BEGIN_ANEW))
 
     def _fault(self, error: OSError) -> EnvironmentFault:
         what = f"cannot be read or written: {error.strerror or error}"
@@ -111,13 +131,21 @@ def _value(flow: FlowState) -> dict[str, Any]:
         "unseen": [asdict(problem) for problem in flow.unseen],
         "notices": [asdict(problem) for problem in flow.notices],
         "warnings": [asdict(problem) for problem in flow.warnings],
+        "origin": None if flow.origin is None else asdict(flow.origin),
     }
 
 
 def _flow_state(value: dict[str, Any]) -> FlowState:
+    """Read one flow; raises KeyError, TypeError or ValueError where it is of another shape."""
     partitions = [(Bounds.from_json(bounds), Progress.from_json(progress)) for bounds, progress in value["partitions"]]
     without = [Place(*place) for place in value["without"]]
-    # A file of an older release has no notices, or no warnings.
     names = ("unseen", "notices", "warnings")
-    unseen, notices, warnings = ([Problem(**one) for one in value.get(name, ())] for name in names)
-    return FlowState(partitions, without, unseen, notices, warnings)
+    unseen, notices, warnings = ([Problem(**one) for one in value[name]] for name in names)
+    state = FlowState(partitions, without, unseen, notices, warnings, Origin(**value["origin"]))
+    check(state)
+    for _, progress in partitions:
+        Compaction.from_json(progress.compaction)
+        if not progress.findings.by_kind.keys() <= set(KINDS):
+            message = "a kind of difference that is not known"
+            raise ValueError(message)
+    return state

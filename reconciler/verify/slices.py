@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from reconciler.model.errors import Problem
-from reconciler.model.runs import CopyRecord, Run, Runs
+from reconciler.model.runs import CopyRecord, Handed, Run, Runs
 from reconciler.model.verification import Compared, Findings
 
 
@@ -75,8 +75,10 @@ class Bounds:
         record = value["record"]
         runs = Runs(tuple(Run(**run) for run in record["runs"]["runs"]))
         aside = tuple((first, behind) for first, behind in record["aside"])
+        handed = record["handed"] and Handed(record["handed"]["end"], tuple(record["handed"]["producers"]))
         sync = None if value["sync"] is None else (int(value["sync"][0]), int(value["sync"][1]))
-        return cls(**{**value, "record": CopyRecord(**{**record, "runs": runs, "aside": aside}), "sync": sync})
+        copy = CopyRecord(**{**record, "runs": runs, "aside": aside, "handed": handed})
+        return cls(**{**value, "record": copy, "sync": sync})
 
 
 @dataclass

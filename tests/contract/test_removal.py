@@ -31,6 +31,7 @@ from reconciler.state.status import StatusWriter
 from reconciler.state.topics import own
 from tests.conftest import MakeClusters
 from tests.contract.kafka import allow, create, declared, delete, names, topic_id
+from tests.support.alive import alive
 
 NORTH, SOUTH = "north", "south"
 
@@ -92,20 +93,23 @@ def test_what_was_made_anew_since_the_plan_stays_with_its_record(
     assert {a, b, c, d} & records(source_cluster, one) == {a, d}
 
 
-def test_who_begins_to_copy_since_the_plan_keeps_its_topics(source_cluster: EmbeddedCluster, topic_name: str) -> None:
+@pytest.mark.parametrize("ahead", [0.0, 3600.0, -3600.0])
+def test_who_begins_to_copy_since_the_plan_keeps_its_topics(
+    source_cluster: EmbeddedCluster, topic_name: str, ahead: float
+) -> None:
     one = topology(source_cluster, topic_name)
     (copy,) = owning(source_cluster, one, topic_name)
     plan = destroy_of(one)
     writer = StatusWriter(declared(SOUTH, source_cluster), one.name)
     word = TaskStatus(one.flows[0].name, NORTH, SOUTH, "a-run", 0, 1, time.time(), False, None, 0, 0, 0.0, 0.0, ())
-    writer.post_last(word)
-    outcome = DirectProvisioner(one).apply(plan)
+    with alive(writer, word, ahead):
+        outcome = DirectProvisioner(one).apply(plan)
     assert failures(outcome) == {copy: "AB421"}
     assert copy in names(source_cluster) & records(source_cluster, one)
-    # One that waits, one whose last word it was, and one that has died copy nothing.
+    # One that waits, one whose last word it was, and those that have died copy nothing.
     writer.post_last(replace(word, tasks=0, waiting="until its declaration is in force"))
     writer.post_last(replace(word, run="ended", stopped=True))
-    writer.post_last(replace(word, run="died", time=time.time() - 60))
+    writer.post_last(replace(word, run="died", time=time.time() + ahead))
     outcome = DirectProvisioner(one).apply(plan)
     assert (outcome.is_complete, copy in names(source_cluster) | records(source_cluster, one)) == (True, False)
 
@@ -114,8 +118,8 @@ def test_a_process_that_only_fails_now_may_copy_in_a_minute(source_cluster: Embe
     one = topology(source_cluster, topic_name)
     (copy,) = owning(source_cluster, one, topic_name)
     word = TaskStatus.of_process(one.flows[0], "a-run", "", failing="Spark ended")
-    StatusWriter(declared(SOUTH, source_cluster), one.name).post_last(word)
-    assert failures(DirectProvisioner(one).apply(destroy_of(one))) == {copy: "AB421"}
+    with alive(StatusWriter(declared(SOUTH, source_cluster), one.name), word):
+        assert failures(DirectProvisioner(one).apply(destroy_of(one))) == {copy: "AB421"}
 
 
 def test_behind_a_failure_nothing_is_deleted(source_cluster: EmbeddedCluster, topic_name: str) -> None:

@@ -19,6 +19,7 @@ from reconciler.state.journal import Journal
 from reconciler.state.status import StatusWriter
 from reconciler.state.topics import own
 from tests.contract.kafka import declared
+from tests.support.alive import alive
 
 COMMAND = (sys.executable, "-m", "reconciler.cli.main")
 SECONDS = 60
@@ -82,3 +83,22 @@ def test_the_figures_come_through_and_a_watch_follows_them_until_ctrl_c(
     )
     flow, partition, _, *figures = ended.stdout.splitlines()[1].split()
     assert (flow, partition, " ".join(figures)) == (topic_name, "orders/3", "45 50 5 0.2 s 3 ms 4 ms")
+
+
+@pytest.mark.parametrize("ahead", [3600.0, -3600.0])
+def test_a_clock_that_is_wrong_hides_no_task_and_keeps_none_alive(
+    target_cluster: EmbeddedCluster, topic_name: str, file: Path, ahead: float
+) -> None:
+    west = declared("west", target_cluster)
+    Journal(west, own(topic_name).status).ensure()
+    writer = StatusWriter(west, topic_name)
+
+    def told() -> dict[str, object]:
+        command = [*COMMAND, "status", str(file), "--format", "json"]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True, cwd=file.parent)
+        (flow,) = json.loads(ended.stdout)["flows"]
+        return {name: flow[name] for name in ("state", "tasks")}
+
+    with alive(writer, word(topic_name, 40), ahead):
+        assert told() == {"state": "running", "tasks": 1}
+    assert told() == {"state": "lost", "tasks": 0}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import subprocess
@@ -25,6 +26,7 @@ from tests.conftest import MakeClusters
 from tests.contract.kafka import create, declared, delete, names, topic_id
 from tests.integration.command import COMMAND, LIMIT_SECONDS, anabranch
 from tests.integration.payments import made, write
+from tests.support.alive import alive
 
 CHANGES, USAGE, REFUSED, LOCKED, UNREACHABLE = 3, 2, 4, 5, 6
 
@@ -171,8 +173,8 @@ def test_it_waits_for_no_run_that_copies_there(
     topology = load((file,))
     cluster = declared("eu-west", target_cluster)
     writer, word = StatusWriter(cluster, topology.name), live(topology, "0123456789abcdef", copy)
-    writer.post_last(word)
-    ended = anabranch("destroy", file, "--allow-delete", "topic=1", "--yes")
+    with alive(writer, word, ahead=-3600):
+        ended = anabranch("destroy", file, "--allow-delete", "topic=1", "--yes")
     assert (ended.code, "[AB421]" in ended.stderr) == (REFUSED, True)
     assert f"run run-{copy} copies flow us-east-eu-west" in ended.stderr
     assert copy in names(target_cluster)
@@ -182,11 +184,13 @@ def test_it_waits_for_no_run_that_copies_there(
     writer.withdraw(word)
     writer.flush()
 
-    def meanwhile() -> str:
-        writer.post_last(live(topology, "0123456789abcdef", copy))
-        return f"{topology.name}\n"
+    with contextlib.ExitStack() as stack:
 
-    ended = anabranch("destroy", file, "--allow-delete", "topic=1", answer=meanwhile)
+        def meanwhile() -> str:
+            stack.enter_context(alive(writer, live(topology, "0123456789abcdef", copy)))
+            return f"{topology.name}\n"
+
+        ended = anabranch("destroy", file, "--allow-delete", "topic=1", answer=meanwhile)
     assert (ended.code, "[AB421]" in ended.stderr, copy in names(target_cluster)) == (REFUSED, True, True)
     writer.withdraw(word)
     writer.flush()

@@ -17,6 +17,7 @@ from reconciler.state.status import StatusWriter
 from tests.contract.kafka import admin, create, declared, delete, names
 from tests.integration.command import Ended, anabranch
 from tests.integration.payments import made, write
+from tests.support.alive import alive
 
 CHANGES, USAGE, REFUSED = 3, 2, 4
 NOTHING = "Nothing to do: 0 to add, 0 to change, 0 to delete.\n"
@@ -143,8 +144,10 @@ def test_runs_of_the_old_declaration_stand_in_the_way(
     def prune_while(digest: str, remote: str) -> Ended:
         row = PartitionStatus(remote.removeprefix("us-east."), 0, remote, PartitionState.RUNNING, 0, 0)
         facts = ("us-east-eu-west", "us-east", "eu-west", f"run-{topic_name}", 0, 1)
-        writer.post_last(TaskStatus(*facts, time.time(), False, None, 0, 0, 0.0, 0.0, (row,), digest=digest))
-        return anabranch("apply", file, "--allow-delete", "topic=1", "--yes")
+        word = TaskStatus(*facts, time.time(), False, None, 0, 0, 0.0, 0.0, (row,), digest=digest)
+        # Its clock is an hour ahead.
+        with alive(writer, word, ahead=3600):
+            return anabranch("apply", file, "--allow-delete", "topic=1", "--yes")
 
     for digest, remote in ((old, b), (new, a), ("", b)):
         ended = prune_while(digest, remote)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from reconciler.model.errors import EnvironmentFault
 
 TAKER = """
 import sys
+import tempfile
 from reconciler.embedded import ports
 ports.PORTS = range(20000, 20400)
 lease = ports.PortLease.take(60)
@@ -76,3 +79,55 @@ def test_port_that_another_program_listens_on_is_passed_over(monkeypatch: pytest
         with pytest.raises(EnvironmentFault) as caught:
             PortLease.take(1)
     assert caught.value.problems[0].code == "AB305"
+
+
+def test_a_folder_that_another_prepared_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("ANABRANCH_CACHE", str(cache))
+    prepared = tmp_path / "prepared" / "ports"
+    prepared.mkdir(parents=True)
+    for port in range(20000, 20010):
+        (prepared / str(port)).symlink_to(victim)
+    monkeypatch.setattr(ports, "PORTS", range(20000, 20010))
+    temporary = tmp_path / f"anabranch-{os.getuid()}"
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    temporary.symlink_to(prepared.parent)
+    PortLease.take(1).release()
+    assert (cache / "run" / "ports").stat().st_mode & 0o777 == 0o700
+    temporary.unlink()
+    # A folder of ours, with links in it from a time when others could write there: those ports cannot be locked.
+    prepared.parent.rename(temporary)
+    temporary.chmod(0o777)
+    with pytest.raises(EnvironmentFault, match="AB305"):
+        PortLease.take(1)
+    assert temporary.stat().st_mode & 0o777 == 0o700
+    assert victim.read_text() == "precious"
+
+
+def test_another_users_folder_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANABRANCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "relative")
+    theirs = tmp_path / "temporary" / f"anabranch-{os.geteuid()}"
+    theirs.mkdir(parents=True)
+    if os.geteuid() == 0:
+        os.chown(theirs, 12345, 12345)
+        monkeypatch.setattr(ports, "PORTS", range(20000, 20100))
+        PortLease.take(1).release()
+        assert list(theirs.iterdir()) == []
+        assert (tmp_path / "cache" / "run" / "ports").is_dir()
+    else:
+        PortLease.take(1).release()
+        assert theirs.stat().st_mode & 0o777 == 0o700
+
+
+def test_locks_are_those_of_this_user_alone(tmp_path: Path) -> None:
+    lease = PortLease.take(1)
+    try:
+        assert (tmp_path / "anabranch").stat().st_mode & 0o777 == 0o700
+        assert {path.stat().st_mode & 0o777 for path in (tmp_path / "anabranch" / "ports").iterdir()} == {0o600}
+    finally:
+        lease.release()

@@ -24,6 +24,7 @@ from reconciler.model.verification import Sofar, Verification
 from reconciler.replicator.place import Place
 from reconciler.verify import drive
 from reconciler.verify.drive import Options, Verify, Watcher
+from reconciler.verify.origin import Origin
 from reconciler.verify.slices import Bounds, Progress
 from reconciler.verify.survey import Found, Wanted
 
@@ -99,6 +100,8 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drive, "Survey", FakeSurvey)
     monkeypatch.setattr(drive, "Jobs", FakeJobs)
     monkeypatch.setattr(drive, "_PAUSE", 0.001)
+    monkeypatch.setattr(drive, "origin_of", lambda _: Origin("d", "s", "t"))
+    monkeypatch.setattr(drive, "made_anew", lambda *_: [])
 
 
 def verify(folder: Path, fails: int = 0, flows: tuple[Flow, ...] = FLOWS[:1]) -> tuple[Verification, list[Sofar]]:
@@ -262,3 +265,58 @@ def test_each_name_that_is_chosen_must_be_one_of_a_copy(
     known = {("orders", "east.orders"), ("users", "east.users")}
     with pytest.raises(BadParameter, match=f": {wrong}$") if wrong else contextlib.nullcontext():
         _check_names(topics, remotes, known)
+
+
+def kept_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **change: str) -> list[str]:
+    """Compare, then go on when something is otherwise; return the problems."""
+    verify(tmp_path)
+    before = (tmp_path / "progress.json").read_bytes()
+    monkeypatch.setattr(drive, "origin_of", lambda _: replace(Origin("d", "s", "t"), **change))
+    with pytest.raises(EnvironmentFault) as told:
+        verify(tmp_path)
+    assert FakeJobs.calls == Counter()
+    assert (tmp_path / "progress.json").read_bytes() == before
+    return [str(problem).replace(str(tmp_path), "") for problem in told.value.problems]
+
+
+ANEW = "name another file, or delete this one to begin anew"
+
+
+def test_what_was_compared_of_other_clusters_or_another_flow_counts_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert kept_of_another(tmp_path, monkeypatch, source="x", declared="x") == [
+        f"/progress.json: flow east-west was declared otherwise when it was compared — {ANEW} [AB610]",
+        "/progress.json: flow east-west was compared on a cluster with the id s; cluster east "
+        f"(127.0.0.1:9) is x — {ANEW} [AB614]",
+    ]
+
+
+def test_what_was_compared_of_other_topics_counts_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Problem("AB614", "file", "another topic", "")
+    asked: list[list[Bounds]] = []
+
+    def made_anew(_path: str, _spec: FlowSpec, compared: list[Bounds]) -> list[Problem]:
+        asked.append(compared)
+        return [problem]
+
+    verify(tmp_path)
+    monkeypatch.setattr(drive, "made_anew", made_anew)
+    with pytest.raises(EnvironmentFault, match="AB614"):
+        verify(tmp_path)
+    assert asked == [[bounds(number) for number in range(3)]]
+
+
+def test_what_is_kept_of_a_flow_whose_clusters_are_away_counts_again_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(_: FlowSpec) -> Origin:
+        raise Unreachable(SILENT)
+
+    before, _ = verify(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(drive, "origin_of", away)
+        found, _ = verify(tmp_path)
+        assert (found.unseen, found.partitions, found.is_equal) == ((SILENT,), (), None)
+    assert verify(tmp_path)[0] == before
+    assert FakeJobs.calls == Counter()
