@@ -45,14 +45,16 @@ def expressions(draw: st.DrawFn, depth: int = 3, repeats: int = 2) -> str:
     """Make an expression in which few repetitions stand inside of each other: `re` is to come to an end, too."""
     kind = draw(st.integers(0, 3)) if depth else 0
     if kind == 1:
-        return "".join(draw(st.lists(expressions(depth - 1, repeats), min_size=1, max_size=4)))
+        parts: list[str] = draw(st.lists(expressions(depth - 1, repeats), min_size=1, max_size=4))
+        return "".join(parts)
     if kind == 2:
         branches = draw(st.lists(expressions(depth - 1, repeats), min_size=1, max_size=3))
         return f"{draw(st.sampled_from(OPENINGS))}{'|'.join(branches)})"
     if kind == 3 and repeats:
         inside = draw(expressions(depth - 1, repeats - 1))
         return f"{draw(st.sampled_from(('(', '(?:')))}{inside}){draw(st.sampled_from(REPEATS))}"
-    return draw(st.sampled_from(ATOMS))
+    atom: str = draw(st.sampled_from(ATOMS))
+    return atom
 
 
 written = st.builds("".join, st.tuples(st.sampled_from(FLAGS), expressions()))
