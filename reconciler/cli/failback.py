@@ -97,7 +97,7 @@ def failback(
         message = "records are exported to files or to a topic"
         raise typer.BadParameter(message, param_hint="--export-topic")
     check_can_ask(dry_run, yes)
-    check_patterns(group, "--group")
+    check_patterns(group, "--group", any_text=True)
     topology = load_topology(files)
     chosen = chosen_flow(topology, flow)
     wishes = Wishes(None if group is None else tuple(group), frozenset(rebuild or ()), frozenset(leave_out or ()))

@@ -74,7 +74,7 @@ def failover(
         message = "who cannot be asked is never caught up with"
         raise typer.BadParameter(message, param_hint="--until-caught-up")
     check_can_ask(dry_run, yes)
-    check_patterns(group, "--group")
+    check_patterns(group, "--group", any_text=True)
     topology = load_topology(files)
     chosen = chosen_flow(topology, flow)
     with stderr_console().status("looking at the clusters"):

@@ -6,18 +6,20 @@ deleted, and what somebody changed at the target waits for `apply`, where somebo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
 from reconciler.model.desired import Setting
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Unreachable
 from reconciler.model.flow import Flow
+from reconciler.model.limits import Beyond
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.outcome import Growth
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.removals import Removal
 from reconciler.model.steps import (
     AclChange,
+    AddPartitions,
     AlterConfig,
     ClusterPlan,
     CreateInternalTopic,
@@ -39,10 +41,9 @@ def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
         topology: the declaration.
         make: whether anything is made; otherwise it only tells what must not be touched, as far as it may look.
     """
-    from reconciler.plan.build import build_plan
     from reconciler.plan.left_out import hindered, left_out, without
     from reconciler.plan.naming import misnamed
-    from reconciler.plan.offsets import choices
+    from reconciler.plan.offsets import choices, limited
     from reconciler.provision.direct import DirectProvisioner
 
     def grow(name: str) -> Growth:
@@ -61,19 +62,55 @@ def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
         unwanted = {**everywhere.get(name, {}), **contested, **stray}
         chosen = [choice for choice in choices(part, observed, targets) if choice.flow.name == name]
         translated = frozenset(choice.original.name for choice in chosen if choice.mode == "translated")
-        if not make:
-            return Growth(left_out=unwanted, translated=translated)
         wanted = without(part, {**everywhere, name: unwanted})
+        (taking,) = (one for one in wanted.flows if one.name == name)
+        beyond = limited(taking, wanted, observed).beyond
+        if not make:
+            return Growth(left_out=unwanted, translated=translated, beyond=beyond)
         refused = hindered(wanted, observed, targets)
         try:
-            plan = build_plan(without(wanted, refused), observed, targets)
+            plan, more = _within_growth(without(wanted, refused), observed, taking)
         except AnabranchError as error:
-            return Growth(left_out=unwanted, translated=translated, problems=error.problems)
-        whole = replace(plan, digest=topology.digest)
-        outcome = DirectProvisioner(topology).apply(only_following(whole, name, observed[flow.target].owned))
-        return Growth(outcome, unwanted, refused.get(name, {}), translated)
+            return Growth(left_out=unwanted, translated=translated, beyond=beyond, problems=error.problems)
+        outcome = DirectProvisioner(topology).apply(replace(plan, digest=topology.digest))
+        return Growth(outcome, unwanted, refused.get(name, {}), translated, (*beyond, *more))
 
     return grow
+
+
+def _within_growth(
+    topology: Topology, observed: Mapping[str, ObservedCluster], flow: Flow
+) -> tuple[Plan, tuple[Beyond, ...]]:
+    """Return what is done for a flow at one look, and what its limit of growth leaves to the next one.
+
+    Raises:
+        AnabranchError: nothing can be planned.
+    """
+    from reconciler.plan.build import build_plan
+    from reconciler.plan.left_out import without
+    from reconciler.plan.limits import beyond_growth
+
+    def planned(left_out: Collection[str]) -> Plan:
+        part = without(topology, {flow.name: dict.fromkeys(left_out, "beyond the limit of growth")})
+        plan = build_plan(part, observed, (flow.target,))
+        return only_following(plan, flow.name, observed[flow.target].owned)
+
+    plan = planned(())
+    beyond = beyond_growth(flow, plan.steps)
+    if beyond is None:
+        return plan, ()
+    # What is granted on a topic that is not made is left out with it.
+    rest = planned(beyond.left_out)
+    kept = {topic for topic, _ in beyond.not_enlarged}
+    clusters = tuple(
+        replace(cluster, steps=tuple(step for step in cluster.steps if not _enlarges(step, kept)))
+        for cluster in rest.clusters
+    )
+    return replace(rest, clusters=clusters), (beyond,)
+
+
+def _enlarges(step: Step, topics: Collection[str]) -> bool:
+    return isinstance(step, AddPartitions) and step.topic.source_topic in topics
 
 
 def _look(topology: Topology, flow: Flow) -> tuple[Topology, Mapping[str, ObservedCluster], Mapping[str, str]]:

@@ -66,21 +66,29 @@ def is_named(topic: str, named: Sequence[str] | None) -> bool:
     return not named or "all" in named or any_matches(tuple(named), topic)
 
 
-def check_patterns(named: Sequence[str] | None, option: str) -> None:
+def check_patterns(named: Sequence[str] | None, option: str, any_text: bool = False) -> None:
     """Make sure that all are names or regular expressions.
+
+    Args:
+        named: what was given.
+        option: for which option.
+        any_text: whether it is for names that may be any text, as those of consumer groups.
 
     Raises:
         typer.BadParameter: one is neither.
     """
-    import re
-
+    from reconciler.model.patterns import BadPattern, NotLinear, check
     from reconciler.model.selection import is_literal
 
     for item in named or ():
         try:
-            re.compile("" if is_literal(item) else item)
-        except re.error as error:
+            if not is_literal(item):
+                check(item, any_text)
+        except BadPattern as error:
             message = f"expected a name, or a regular expression of Python's re; found {item}: {error}"
+            raise typer.BadParameter(message, param_hint=option) from None
+        except NotLinear as error:
+            message = f"expected an expression that is matched in linear time; found {item}: {error}; {error.remedy}"
             raise typer.BadParameter(message, param_hint=option) from None
 
 

@@ -106,7 +106,7 @@ def _rows(
         Unreachable: AB310, a cluster does not answer.
         EnvironmentFault: AB311, AB313, something may not be read.
     """
-    check_patterns(groups, "--group")
+    check_patterns(groups, "--group", any_text=True)
     check_patterns(topics, "--topic")
     if flow is not None:
         if cluster is not None or groups:

@@ -74,7 +74,11 @@ class _Follower:
             growth = Growth(problems=error.problems)
         for step in growth.outcome.done:
             stdout_console().print(f"{step.cluster}: {task(step)}")
-        problems = [*growth.problems, *(failure.problem for failure in growth.outcome.failed)]
+        problems = [
+            *growth.problems,
+            *(one.problem for one in growth.beyond),
+            *(failure.problem for failure in growth.outcome.failed),
+        ]
         print_problems([problem for problem in problems if str(problem) not in self._told], severity="warning")
         said = {f"{topic}: {why}" for reasons in (growth.left_out, growth.hindered) for topic, why in reasons.items()}
         for one in sorted(said - self._told):

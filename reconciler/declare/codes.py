@@ -32,6 +32,7 @@ BAD_NAME: Final = "AB121"
 ONE_NAME: Final = "AB122"
 TWO_PRINCIPALS: Final = "AB123"
 FIXED_CONFIG: Final = "AB124"
+NOT_LINEAR: Final = "AB125"
 
 # Warnings: the topology is accepted.
 UNUSED_CLUSTER: Final = "AB190"

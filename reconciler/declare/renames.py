@@ -12,13 +12,19 @@ from collections.abc import Iterator
 from reconciler.declare import codes, words
 from reconciler.declare.located import Place
 from reconciler.declare.merge import Source
-from reconciler.declare.selections import why_bad
+from reconciler.declare.selections import unusable
 from reconciler.declare.violations import Finding
+from reconciler.model.linear import empty_rounds, group_numbers
 from reconciler.model.naming import NAME_CHARACTERS, name_fault
-from reconciler.model.renames import GROUP
+from reconciler.model.renames import GROUP, references
 from reconciler.model.selection import is_literal
 
 _LITERAL = re.compile(r"[A-Za-z0-9._-]*")
+_OCTAL = re.compile(r"\\[0-7]{3}")
+_INSTEAD_OF_LOOKING = (
+    "leave it out, and put a rule for the names that it keeps away before this one: the first that matches counts"
+)
+_EMPTY_ROUNDS = "a group is repeated that may be empty, and what it matches last is not the same everywhere"
 _FOREIGN_GROUP = re.compile(r"\$(\d|\{)")
 
 
@@ -48,9 +54,8 @@ def _of_policy(source: Source, place: Place) -> Iterator[Finding]:
 
 def _of_rule(pattern: Place, replacement: Place) -> Iterator[Finding]:
     written, name = str(pattern.value), str(replacement.value)
-    if not is_literal(written) and (reason := why_bad(written)):
-        message = f"expected a regular expression of Python's re; found {words.found(written)}: {reason}"
-        yield _broken(pattern, codes.BAD_REGEX, message, "correct the expression, or write a plain topic name")
+    if not is_literal(written) and (problem := unusable(pattern, written, _INSTEAD_OF_LOOKING)):
+        yield Finding(problem, pattern.path)
         return
     if _FOREIGN_GROUP.search(name):
         remedy = r"write groups as \1 or \g<name>, in single quotes or without"
@@ -60,12 +65,20 @@ def _of_rule(pattern: Place, replacement: Place) -> Iterator[Finding]:
         message = rf"expected {NAME_CHARACTERS}, and groups as \1; found {words.found(name)}"
         yield _broken(replacement, codes.BAD_RENAME, message, "Kafka allows no other characters in a topic's name")
         return
-    groups = re.compile(re.escape(written) if is_literal(written) else written)
+    if _OCTAL.search(name):
+        message = rf"expected groups as \1; found {words.found(name)}: three digits are a character to Python's re"
+        yield _broken(replacement, codes.BAD_RENAME, message, r"write a group before a digit as \g<1>")
+        return
     try:
-        groups.sub(name, "")
-    except (re.error, IndexError) as error:
-        message = f"expected a group that from has, {_said(groups)}; found {words.found(name)}: {error}"
+        parts = references(written, name)
+    except LookupError as error:
+        message = f"expected a group that from has, {_said(written)}; found {words.found(name)}: {error}"
         yield _broken(replacement, codes.BAD_RENAME, message, f"correct it, or put parentheses into {written}")
+        return
+    if any(isinstance(part, int) and part for part in parts) and empty_rounds(written):
+        message = f"expected groups that say what they match; found {words.found(written)}: {_EMPTY_ROUNDS}"
+        remedy = "repeat what has at least one character, or put the repetition inside of the group"
+        yield _broken(pattern, codes.NOT_LINEAR, message, remedy)
         return
     if GROUP.search(name) is None and (fault := name_fault(name)):
         message = f"expected a topic's name; found {words.found(name)}: its name {fault}"
@@ -76,6 +89,7 @@ def _broken(place: Place, code: str, message: str, remedy: str) -> Finding:
     return Finding(place.problem(code, message, remedy), place.path)
 
 
-def _said(pattern: re.Pattern[str]) -> str:
-    names = [rf"\g<{name}>" for name in pattern.groupindex]
-    return ", ".join([*(rf"\{number}" for number in range(1, pattern.groups + 1)), *names]) or "it has none"
+def _said(pattern: str) -> str:
+    count, numbers = (0, dict[str, int]()) if is_literal(pattern) else group_numbers(pattern)
+    names = [rf"\g<{name}>" for name in numbers]
+    return ", ".join([*(rf"\{number}" for number in range(1, count + 1)), *names]) or "it has none"

@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 from reconciler.model.cycles import endless_way
 from reconciler.model.flow import Flow
+from reconciler.model.patterns import compiled
 from reconciler.model.renames import GROUP
 from reconciler.model.selection import is_literal
 
@@ -75,7 +76,7 @@ def _suggested(flow: Flow) -> Iterator[str]:
     yield _PROBE
     for item in (*flow.topics.include, *(rule.pattern for rule in flow.policy.rules)):
         name = item if is_literal(item) else _TOKEN.sub(lambda token: token[1] or (_PROBE if token[2] else ""), item)
-        if is_literal(name) and (name == item or re.fullmatch(item, name)):
+        if is_literal(name) and (name == item or compiled(item).fullmatch(name)):
             yield name
     yield from (rule.replacement for rule in flow.policy.rules if not GROUP.search(rule.replacement))
 

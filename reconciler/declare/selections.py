@@ -7,15 +7,16 @@ question about flows: see `crossings`.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterator
 
 from reconciler.declare import codes, words
-from reconciler.declare.located import Place
+from reconciler.declare.located import Located, Place
 from reconciler.declare.merge import Source
 from reconciler.declare.violations import Finding
+from reconciler.model import patterns
 from reconciler.model.config_rules import FIXED
-from reconciler.model.selection import ALWAYS_EXCLUDED, is_literal
+from reconciler.model.patterns import BadPattern, NotLinear
+from reconciler.model.selection import ALWAYS_EXCLUDED, is_internal, is_literal
 
 # Groups may have any name.
 _WITHOUT_COMMAS = frozenset({"topics", "configs"})
@@ -23,6 +24,11 @@ _WITHOUT_COMMAS = frozenset({"topics", "configs"})
 _QUANTIFIED = re.compile(r"\{[^}]*\}|\[[^]]*\]")
 # Settings of topics whose values are no whole numbers.
 _WITH_DOT = ("min.cleanable.dirty.ratio",)
+# "All but" is written in two lists here, and often in one expression in Java.
+_INSTEAD_OF_LOOKING = {
+    "include": "leave it out here, and write what it keeps away as an item of exclude: exclude wins",
+    "exclude": "write which names are left out, without it; what include does not take need not be excluded",
+}
 _SAID = ", ".join(ALWAYS_EXCLUDED)
 
 
@@ -67,28 +73,32 @@ def _check_item(place: Place, field: str, key: str) -> Iterator[Finding]:
         message = f"expected one name or regular expression; found {words.found(item)}: no name of these has a comma"
         yield Finding(place.problem(codes.BAD_REGEX, message, "make each an item of its own"), place.path)
     elif not is_literal(item):
-        reason = why_bad(item)
-        if reason:
-            message = f"expected a regular expression of Python's re; found {words.found(item)}: {reason}"
-            remedy = "correct the expression, or write a plain name"
-            yield Finding(place.problem(codes.BAD_REGEX, message, remedy), place.path)
+        problem = unusable(place, item, _INSTEAD_OF_LOOKING[key], any_text=field not in _WITHOUT_COMMAS)
+        if problem:
+            yield Finding(problem, place.path)
     elif (field, key) == ("configs", "include") and item in FIXED:
         message = f"{item} decides whether batches pass unchanged and stay: no copy gets its original's"
         yield Finding(place.problem(codes.FIXED_CONFIG, message, "remove it"), None)
-    elif (field, key) == ("topics", "include") and any(re.fullmatch(pattern, item) for pattern in ALWAYS_EXCLUDED):
+    elif (field, key) == ("topics", "include") and is_internal(item):
         message = f"internal topics are never replicated; found {item}, excluded always are {_SAID}"
         yield Finding(place.problem(codes.NEVER_REPLICATED, message, "remove it"), None)
 
 
-def why_bad(pattern: str) -> str | None:
-    """Return why `pattern` is no usable regular expression, or None."""
+def unusable(place: Place, pattern: str, instead: str, any_text: bool = False) -> Located | None:
+    """Return the problem of a regular expression that cannot be used; None where it can.
+
+    Args:
+        place: where it is written.
+        pattern: the expression.
+        instead: what to write instead of a look-ahead or look-behind.
+        any_text: whether it is for names that may be any text, as those of consumer groups.
+    """
     try:
-        with warnings.catch_warnings():
-            # What Python would read differently one day is no stable declaration.
-            warnings.simplefilter("error")
-            re.compile(pattern)
-    except re.error as error:
-        return error.msg if error.pos is None else f"{error.msg} at character {error.pos + 1}"
-    except (Warning, OverflowError, RecursionError) as error:
-        return str(error) or "too large"
+        patterns.check(pattern, any_text)
+    except BadPattern as reason:
+        message = f"expected a regular expression of Python's re; found {words.found(pattern)}: {reason}"
+        return place.problem(codes.BAD_REGEX, message, "correct the expression, or write a plain name")
+    except NotLinear as reason:
+        message = f"expected an expression that is matched in linear time; found {words.found(pattern)}: {reason}"
+        return place.problem(codes.NOT_LINEAR, message, instead if reason.looks_around else reason.remedy)
     return None

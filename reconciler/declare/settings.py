@@ -15,6 +15,7 @@ from reconciler.declare.quantities import byte_count, byte_rate, moment, seconds
 from reconciler.model.config_rules import ConfigRules
 from reconciler.model.flow import Compression, Delivery, Fill, Flow, IsolationLevel, OffsetsMode, OnDataLoss, OnRecreate
 from reconciler.model.groups import USUALLY_EXCLUDED, GroupRules
+from reconciler.model.limits import LIMITS, Limits
 from reconciler.model.policy import Otherwise, PolicyKind, ReplicationPolicy
 from reconciler.model.renames import RenameRule
 from reconciler.model.selection import Selection
@@ -24,7 +25,7 @@ PATTERN_KINDS = ("fan-out", "aggregation", "active-active", "xdcr")
 FIELDS = (
     *("topics", "policy", "offsets", "delivery", "start", "isolation-level", "fill", "on-data-loss", "on-recreate"),
     *("quota", "batch-size", "compression", "linger", "commit-interval", "dlq", "tasks", "partitions"),
-    *("replication-factor", "refresh-interval", "configs", "acls", "groups", "enabled", "failed-over"),
+    *("replication-factor", "refresh-interval", "limits", "configs", "acls", "groups", "enabled", "failed-over"),
 )
 
 
@@ -64,6 +65,9 @@ _BUILT_IN_VALUES: dict[str, Value] = {
     "partitions": None,
     "replication-factor": None,
     "refresh-interval": "60s",
+    "limits.topics": Limits.topics,
+    "limits.partitions": Limits.partitions,
+    "limits.growth": Limits.growth,
     "configs.sync": True,
     "configs.include": [],
     "configs.exclude": [],
@@ -144,6 +148,7 @@ def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -
         partitions=None if partitions is None else int(partitions),
         replication_factor=None if factor is None else int(factor),
         refresh_interval=seconds(cast("str", value["refresh-interval"])),
+        limits=Limits(*(int(cast("int", value[f"limits.{limit}"])) for limit in LIMITS)),
         configs=ConfigRules(
             sync=cast("bool", value["configs.sync"]),
             include=tuple(cast("list[str]", value["configs.include"])),

@@ -10,6 +10,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.config_rules import ConfigRules
 from reconciler.model.errors import Problem
 from reconciler.model.groups import GroupRules
+from reconciler.model.limits import Limits
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.selection import Selection
 from reconciler.model.start import Start
@@ -68,6 +69,7 @@ class Flow:
         partitions: how many remote topics have at least; None means as many as their originals.
         replication_factor: of remote topics; None means the source's, at most the target's broker count.
         refresh_interval: seconds between two looks for new topics and partitions, and for what changed on originals.
+        limits: the most that it has at the target.
         configs: which settings copies get.
         acls: whether copies get the originals' ACLs, as far as they are about reading.
         groups: which consumer groups it takes along.
@@ -98,6 +100,7 @@ class Flow:
     partitions: int | None = None
     replication_factor: int | None = None
     refresh_interval: float = DEFAULT_REFRESH_INTERVAL
+    limits: Limits = field(default_factory=Limits)
     configs: ConfigRules = field(default_factory=ConfigRules)
     acls: bool = True
     groups: GroupRules = field(default_factory=GroupRules)

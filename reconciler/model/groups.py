@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from reconciler.model.selection import any_matches
+from reconciler.model.selection import Names, any_matches, names
 
 USUALLY_EXCLUDED = ("__.*", "connect-.*", "console-consumer-.*")
 """Groups that nobody moves, as MirrorMaker 2 has it (`DefaultGroupFilter`)."""
@@ -52,9 +53,17 @@ class GroupRules:
 
     def takes(self, group: str) -> bool:
         """Tell whether a group is taken along."""
-        if any_matches(self.exclude, group) or any_matches(ALWAYS_EXCLUDED, group):
+        if group not in self._included or group in self._excluded:
             return False
-        return any_matches(self.include, group)
+        return not any_matches(ALWAYS_EXCLUDED, group)
+
+    @cached_property
+    def _included(self) -> Names:
+        return names(self.include)
+
+    @cached_property
+    def _excluded(self) -> Names:
+        return names(self.exclude)
 
     @property
     def longest_silence(self) -> float:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from reconciler.model.errors import Problem
+from reconciler.model.limits import Beyond
 from reconciler.model.steps import Step
 
 
@@ -75,6 +76,7 @@ class Growth:
         left_out: by original topic, why it must not be copied.
         hindered: by original topic, why nothing can be done for it now.
         translated: the original topics whose copies have offsets of their own; None where nobody could tell.
+        beyond: what the flow's limits leave out.
         problems: why nothing at all was made.
     """
 
@@ -82,4 +84,10 @@ class Growth:
     left_out: Mapping[str, str] = field(default_factory=dict)
     hindered: Mapping[str, str] = field(default_factory=dict)
     translated: frozenset[str] | None = None
+    beyond: tuple[Beyond, ...] = ()
     problems: tuple[Problem, ...] = ()
+
+    @property
+    def not_copied(self) -> Mapping[str, str]:
+        """Why topics are not copied, by original: they must not be, or are beyond a limit."""
+        return {topic: one.why for one in self.beyond for topic in one.left_out} | dict(self.left_out)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 from reconciler.model import policy_class
 from reconciler.model.naming import is_heartbeats, is_mirrors_own, name_fault
 from reconciler.model.policy_class import Options, PolicyFault
 from reconciler.model.renames import RenameRule
-from reconciler.model.selection import ALWAYS_EXCLUDED
+from reconciler.model.selection import is_internal, is_literal
 
 PolicyKind = Literal["default", "identity", "rename", "class"]
 POLICY_KINDS: tuple[str, ...] = get_args(PolicyKind)
@@ -91,7 +91,20 @@ class ReplicationPolicy:
         """Return the rename rule that decides about `topic`, if one does."""
         if self.kind != "rename" or is_heartbeats(topic, self.separator):
             return None
-        return next((rule for rule in self.rules if rule.renamed(topic) is not None), None)
+        named = self._named.get(topic, len(self.rules))
+        before = (index for index in self._expressions if index < named and self.rules[index].matches(topic))
+        index = next(before, named)
+        return self.rules[index] if index < len(self.rules) else None
+
+    @cached_property
+    def _named(self) -> dict[str, int]:
+        """The first rule for each plain name."""
+        return {rule.pattern: index for index, rule in reversed([*enumerate(self.rules)]) if is_literal(rule.pattern)}
+
+    @cached_property
+    def _expressions(self) -> tuple[int, ...]:
+        """The rules with regular expressions."""
+        return tuple(index for index, rule in enumerate(self.rules) if not is_literal(rule.pattern))
 
     def fault(self, source_alias: str, topic: str) -> str | None:
         """Say why the copy of `topic` has no name that could be used; None where it has one."""
@@ -104,8 +117,7 @@ class ReplicationPolicy:
         if wrong:
             return f"{topic} of {source_alias} would be called {_shortened(remote)}: its name {wrong}"
         # Under the other kinds only an internal topic has an internal copy, and none is taken.
-        is_internal = self.never_copies(remote) or any(re.fullmatch(pattern, remote) for pattern in ALWAYS_EXCLUDED)
-        if self.is_written_out and is_internal:
+        if self.is_written_out and (self.never_copies(remote) or is_internal(remote)):
             return f"{topic} of {source_alias} would be called {remote}: that is the name of an internal topic"
         return None
 

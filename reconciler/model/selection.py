@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+
+from reconciler.model.patterns import compiled
 
 LITERAL_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 ALWAYS_EXCLUDED = (r"__.*", r".*[.-]internal", r".*\.replica", r"anabranch-.*\.internal")
+
+# Ours, and linear under `re` as well: none has two wildcards.
+_INTERNAL = re.compile("|".join(ALWAYS_EXCLUDED))
 
 
 def is_literal(item: str) -> bool:
@@ -22,17 +27,54 @@ def is_literal(item: str) -> bool:
 
 def is_internal(name: str) -> bool:
     """Tell whether a topic is one that no flow ever takes, for its name."""
-    return any_matches(ALWAYS_EXCLUDED, name)
+    return _INTERNAL.fullmatch(name) is not None
 
 
-@lru_cache(maxsize=4096)
-def _pattern(item: str) -> re.Pattern[str]:
-    return re.compile(re.escape(item) if is_literal(item) else item)
+class Names:
+    """Names and regular expressions, of which one must match a whole name; plain ones are looked up."""
+
+    def __init__(self, items: tuple[str, ...]) -> None:
+        """Sort out which items are plain names; an expression is compiled when it is first needed."""
+        self._items = items
+        self._literals = frozenset(filter(is_literal, items))
+        self._expressions = tuple(item for item in items if item not in self._literals)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._literals or any(compiled(item).fullmatch(name) for item in self._expressions)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the items alone."""
+        return names, (self._items,)
+
+    def first(self, name: str) -> str | None:
+        """Return the first item that matches `name`."""
+        matching = (item for item in self._items if (item == name if item in self._literals else _matches(item, name)))
+        return next(matching, None)
+
+    @property
+    def literals(self) -> tuple[str, ...]:
+        """The items that are plain names, in their order."""
+        return tuple(item for item in self._items if item in self._literals)
+
+    @property
+    def expressions(self) -> tuple[str, ...]:
+        """The others."""
+        return self._expressions
+
+
+@lru_cache(maxsize=1024)
+def names(items: tuple[str, ...]) -> Names:
+    """Return names and regular expressions, ready to be asked; flows of one pattern share them."""
+    return Names(items)
 
 
 def any_matches(items: tuple[str, ...], name: str) -> bool:
     """Tell whether one of some names and regular expressions matches the whole name."""
-    return any(_pattern(item).fullmatch(name) for item in items)
+    return name in names(items)
+
+
+def _matches(item: str, name: str) -> bool:
+    return compiled(item).fullmatch(name)
 
 
 @dataclass(frozen=True)
@@ -40,7 +82,7 @@ class Selection:
     """Names chosen by include and exclude lists.
 
     Attributes:
-        include: names and regular expressions (Python's `re`); one must match fully.
+        include: names and regular expressions (see `patterns`); one must match fully.
         exclude: names and regular expressions; none may match.
         required: whether a literal name in `include` that does not exist is an error.
     """
@@ -49,20 +91,30 @@ class Selection:
     exclude: tuple[str, ...] = ()
     required: bool = False
 
+    @cached_property
+    def _included(self) -> Names:
+        return names(self.include)
+
+    @cached_property
+    def _excluded(self) -> Names:
+        return names(self.exclude)
+
     def matches(self, name: str) -> bool:
         """Tell whether the topic `name` is chosen."""
-        if not any_matches(self.include, name):
-            return False
-        return not any_matches(self.exclude, name) and not any_matches(ALWAYS_EXCLUDED, name)
+        return name in self._included and name not in self._excluded and not is_internal(name)
 
     def against(self, name: str) -> str | None:
         """Say which item stands against the topic `name`; None where it is chosen."""
-        for kind, items in (("never taken", ALWAYS_EXCLUDED), ("excluded", self.exclude)):
-            item = next((item for item in items if any_matches((item,), name)), None)
+        for kind, items in (("never taken", names(ALWAYS_EXCLUDED)), ("excluded", self._excluded)):
+            item = items.first(name)
             if item is not None:
                 return f"{kind}: {item}"
         return None if self.matches(name) else f"matches none of {', '.join(self.include)}"
 
     def literals(self) -> tuple[str, ...]:
         """Return the included items that are plain names."""
-        return tuple(item for item in self.include if is_literal(item))
+        return self._included.literals
+
+    def expressions(self) -> tuple[str, ...]:
+        """Return the included items that are regular expressions."""
+        return self._included.expressions

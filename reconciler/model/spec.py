@@ -15,6 +15,7 @@ from reconciler.model.config_rules import ConfigRules
 from reconciler.model.declaration import digest_into
 from reconciler.model.flow import Flow
 from reconciler.model.groups import GroupRules
+from reconciler.model.limits import Limits
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.seal import Seal, new_key
 from reconciler.model.security import Security
@@ -96,6 +97,7 @@ class FlowSpec:
                 "topics": Selection(**{**flow["topics"], **_tuples(flow["topics"], "include", "exclude")}),
                 "policy": ReplicationPolicy.from_json(flow["policy"]),
                 "start": Start.from_json(flow["start"]),
+                "limits": Limits(**flow["limits"]),
                 "configs": ConfigRules.from_json(flow["configs"]),
                 "groups": GroupRules.from_json(flow["groups"]),
             }

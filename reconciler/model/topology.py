@@ -12,6 +12,7 @@ from reconciler.model.clients import Clients
 from reconciler.model.cluster import Cluster
 from reconciler.model.datacenter import DataCenter, Spark
 from reconciler.model.flow import Flow
+from reconciler.model.limits import Limits
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Topology:
             "name": self.name,
             "clusters": {alias: _told(cluster) for alias, cluster in self.clusters.items()},
             # Where a flow was declared does not change what it is.
-            "flows": [asdict(_nowhere(flow)) for flow in self.flows],
+            "flows": [_said(flow) for flow in self.flows],
         }
         return hashlib.sha256(json.dumps(declared, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -72,6 +73,14 @@ def _told(cluster: Cluster) -> dict[str, Any]:
         # A plan of a release that knew none of them is still the same plan.
         del told["clients"]
     return told
+
+
+def _said(flow: Flow) -> dict[str, Any]:
+    said = asdict(_nowhere(flow))
+    if flow.limits == Limits():
+        # As for a release that knew none.
+        del said["limits"]
+    return said
 
 
 def _nowhere(flow: Flow) -> Flow:

@@ -54,6 +54,9 @@ def build_plan(topology: Topology, observed: Observed, targets: Collection[str])
     desired = desired_of(begun, observed)
     _raise_problems(running(topology), observed, begun, desired, targets)
     clusters = []
+    by_flow: dict[str, list[Choice]] = {}
+    for choice in chosen:
+        by_flow.setdefault(choice.flow.name, []).append(choice)
     for alias in topology.aliases:
         flows = tuple(flow for flow in topology.flows_into(targets) if flow.target == alias)
         if not flows and alias not in targets:
@@ -68,7 +71,7 @@ def build_plan(topology: Topology, observed: Observed, targets: Collection[str])
                     *_granted(declared, observed, chosen, alias),
                 ),
                 flows=tuple(
-                    planned_flow(flow, [choice for choice in chosen if choice.flow == flow], observed[alias].access)
+                    planned_flow(flow, by_flow.get(flow.name, ()), observed[alias].access)
                     for flow in flows
                     if not flow.failed_over
                 ),

@@ -54,7 +54,7 @@ def _shared_topic(choices: Sequence[Choice], target: ObservedCluster) -> Desired
 
 
 def _partitions(choice: Choice) -> int:
-    return max(choice.original.partitions, choice.flow.partitions or 0)
+    return max(choice.original.partitions, choice.flow.partitions or 0) if choice.kept_at is None else choice.kept_at
 
 
 def _remote_topic(choice: Choice, target: ObservedCluster) -> DesiredTopic:

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from reconciler.model.desired import DesiredTopic
+from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.steps import Notice
 from reconciler.model.topology import Topology
 from reconciler.plan.bindings import acl_notices
 from reconciler.plan.failed_over import resting_flows
 from reconciler.plan.naming import one_metric_name
-from reconciler.plan.offsets import Choice, Observed, taken_topics
+from reconciler.plan.offsets import Choice, Observed, limited, taken_topics
 from reconciler.plan.prune import prunable
 from reconciler.plan.settings import unknown_keys
 
@@ -55,10 +56,7 @@ def warnings(topics: Collection[DesiredTopic], alias: str, topology: Topology, o
     if not flows and not topology.clusters[alias].replicator:
         yield Notice(f"cluster {alias}", "no enabled flow leads into it")
     for flow in flows:
-        if observed[flow.source].is_away:
-            yield Notice(f"flow {flow.name}", f"{flow.source} does not answer, and need not while this is failed over")
-        elif not flow.failed_over and not taken_topics(flow, topology, observed):
-            yield Notice(f"flow {flow.name}", f"no topic of {flow.source} matches; it waits for one")
+        yield from (Notice(f"flow {flow.name}", said) for said in _of_flow(flow, topology, observed))
     yield from acl_notices(topology, observed, alias)
     for name, other in one_metric_name([topic.name for topic in topics], target.names):
         yield Notice(name, f"brokers cannot tell it from {other} in their metrics (. and _ are one), and may refuse it")
@@ -80,6 +78,15 @@ def warnings(topics: Collection[DesiredTopic], alias: str, topology: Topology, o
         # What is itself copied further was looked at later than its original may have been.
         if not any(flow.source == alias and flow.takes(topic.name, topology.aliases) for flow in topology.flows):
             yield from _ahead(topic, original, found)
+
+
+def _of_flow(flow: Flow, topology: Topology, observed: Observed) -> Iterator[str]:
+    if observed[flow.source].is_away:
+        yield f"{flow.source} does not answer, and need not while this is failed over"
+    elif not flow.failed_over:
+        if not taken_topics(flow, topology, observed):
+            yield f"no topic of {flow.source} matches; it waits for one"
+        yield from (str(one.problem) for one in limited(flow, topology, observed).beyond)
 
 
 def _ahead(topic: DesiredTopic, original: ObservedTopic, found: ObservedTopic) -> Iterator[Notice]:

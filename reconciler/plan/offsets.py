@@ -15,6 +15,7 @@ from reconciler.model.flow import Flow
 from reconciler.model.observed import NO_BOUND, OLD_TIMESTAMP_KEYS, TIMESTAMP_KEYS, ObservedCluster, ObservedTopic
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.topology import Topology
+from reconciler.plan.limits import Within, within_limits
 
 Observed = Mapping[str, ObservedCluster]
 Mode = Literal["identical", "translated"]
@@ -34,6 +35,7 @@ class Choice:
         against: why its offsets cannot be identical; None where they can.
         padding: offsets to fill before the first record, by partition; those that need none are left out.
         blocked: why it cannot be copied there at all; None where it can.
+        kept_at: with how many partitions the copy stays, as the flow's limits allow no more; None where it grows.
     """
 
     flow: Flow
@@ -42,6 +44,7 @@ class Choice:
     against: str | None
     padding: Mapping[int, int]
     blocked: str | None = None
+    kept_at: int | None = None
 
     @property
     def mode(self) -> Mode:
@@ -50,25 +53,45 @@ class Choice:
 
 
 def choices(topology: Topology, observed: Observed, targets: Collection[str]) -> tuple[Choice, ...]:
-    """Return the choice for every topic that a flow into `targets` takes, by cluster, remote topic and flow.
+    """Return the choice for every topic that a flow into `targets` takes within its limits.
+
+    They come by cluster, remote topic and flow.
 
     Args:
         topology: what is declared.
         observed: the targets and the sources of the flows into them.
         targets: aliases of target clusters.
     """
-    taken = [
-        (flow, original) for flow in topology.flows_into(targets) for original in taken_topics(flow, topology, observed)
-    ]
+    flows = topology.flows_into(targets)
+    fitting = {flow.name: limited(flow, topology, observed) for flow in flows}
+    taken = [(flow, original) for flow in flows for original in fitting[flow.name].originals]
     takers: dict[tuple[str, str], list[tuple[Flow, ObservedTopic]]] = {}
     for flow, original in taken:
         takers.setdefault((flow.target, flow.remote_topic(original.name)), []).append((flow, original))
     found = [
-        _choice(flow, original, takers[flow.target, flow.remote_topic(original.name)], observed[flow.target])
+        replace(
+            _choice(flow, original, takers[flow.target, flow.remote_topic(original.name)], observed[flow.target]),
+            kept_at=fitting[flow.name].not_enlarged.get(original.name),
+        )
         for flow, original in taken
     ]
-    found = [replace(choice, blocked=_blocked(choice, found, observed[choice.flow.target])) for choice in found]
+    identical: dict[tuple[str, str], Choice] = {}
+    for choice in found:
+        if choice.against is None:
+            identical.setdefault((choice.flow.target, choice.remote), choice)
+    found = [
+        replace(
+            choice,
+            blocked=_blocked(choice, identical.get((choice.flow.target, choice.remote)), observed[choice.flow.target]),
+        )
+        for choice in found
+    ]
     return tuple(sorted(found, key=lambda choice: (choice.flow.target, choice.remote, choice.flow.name)))
+
+
+def limited(flow: Flow, topology: Topology, observed: Observed) -> Within:
+    """Return which of the topics that a flow takes are within its limits, and what is beyond them."""
+    return within_limits(flow, taken_topics(flow, topology, observed), observed[flow.target])
 
 
 def taken_topics(flow: Flow, topology: Topology, observed: Observed) -> tuple[ObservedTopic, ...]:
@@ -130,16 +153,14 @@ def _repeating(flow: Flow, record: OwnedTopic | None) -> str | None:
     return None if record is not None or not flow.repeats else "identical offsets take no delivery: at-least-once"
 
 
-def _blocked(choice: Choice, chosen: Collection[Choice], target: ObservedCluster) -> str | None:
+def _blocked(choice: Choice, other: Choice | None, target: ObservedCluster) -> str | None:
     """Say why a copy with translated offsets cannot be made: nothing else may be written to one with identical ones."""
     if choice.against is None:
         return None
     if choice.flow.offsets == "identical":
         return f"identical offsets are demanded, and cannot be held: {choice.against}"
-    for other in chosen:
-        same = (other.flow.target, other.remote) == (choice.flow.target, choice.remote)
-        if same and other.against is None:
-            return f"{choice.remote} is the copy of {other.flow.source}'s {other.original.name}, with identical offsets"
+    if other is not None:
+        return f"{choice.remote} is the copy of {other.flow.source}'s {other.original.name}, with identical offsets"
     record = target.owned.get(choice.remote)
     if record is not None and record.offsets == "identical" and choice.remote in target.topics:
         return (

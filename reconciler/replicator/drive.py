@@ -285,7 +285,7 @@ class Drive:
                 raise EnvironmentFault(Problem("AB320", "Spark", told, f"see {session.log}"))
             if self._goals is not None:
                 left_out = {
-                    (refresh.flow, topic): why for refresh in self._refreshes for topic, why in refresh.left_out.items()
+                    (refresh.flow, topic): why for refresh in self._refreshes for topic, why in refresh.waiting.items()
                 }
                 progress = self._goals.progress(statuses, left_out)
                 if not progress.missing:

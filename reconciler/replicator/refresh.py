@@ -44,6 +44,7 @@ class Refresh(Looker):
 
     Attributes:
         left_out: by topic, why it is not copied although the flow takes it.
+        not_enlarged: by topic, from which partition on it is not copied, as its copy is not to have more.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Refresh(Looker):
         self._note = note
         self._shares = Shares()
         self.left_out: Mapping[str, str] = {}
+        self.not_enlarged: Mapping[str, int] = {}
         self._known: set[str] = set()
         self._translated: frozenset[str] = frozenset()
         self._first: frozenset[tuple[str, int]] | None = None
@@ -79,9 +81,7 @@ class Refresh(Looker):
             self._first = frozenset((place.topic, place.partition) for place in places)
         self._provide(places, troubles)
         self._leave_out_nameless(places, troubles)
-        wanted = [
-            self._seen(place) for place in places if place.topic in self._known and place.topic not in self.left_out
-        ]
+        wanted = [self._seen(place) for place in places if self._is_copied(place)]
         if not self._has_syncs_for(wanted, troubles):
             wanted = [place for place in wanted if place.offsets == "identical"]
         self._shares = self._shares.extended(wanted, self._spec.flow.tasks)
@@ -113,6 +113,18 @@ class Refresh(Looker):
             self._has_syncs = True
         return True
 
+    def _is_copied(self, place: Place) -> bool:
+        if place.topic not in self._known or place.topic in self.left_out:
+            return False
+        return place.partition < self.not_enlarged.get(place.topic, place.partition + 1)
+
+    @property
+    def waiting(self) -> Mapping[str, str]:
+        """Why partitions that no task has are not copied, by topic."""
+        return dict.fromkeys(self.not_enlarged, "its copy is not enlarged: beyond a limit of the flow [AB237]") | dict(
+            self.left_out
+        )
+
     def _seen(self, place: Place) -> Place:
         """Return a partition with what the looks so far tell of it."""
         offsets = "translated" if place.topic in self._translated else place.offsets
@@ -133,10 +145,12 @@ class Refresh(Looker):
             troubles += [f"cannot look after remote topics: {problem}" for problem in error.problems]
             return
         self._known = {place.topic for place in places}
-        self.left_out, outcome = growth.left_out, growth.outcome
+        self.left_out, outcome = growth.not_copied, growth.outcome
+        self.not_enlarged = {topic: count for one in growth.beyond for topic, count in one.not_enlarged}
         self._translated = self._pinned(places) if growth.translated is None else growth.translated
         troubles += [f"cannot look after remote topics: {problem}" for problem in growth.problems]
         troubles += [f"topic {topic} is not copied: {why}" for topic, why in growth.left_out.items()]
+        troubles += [f"topics are left out: {one.problem}" for one in growth.beyond]
         troubles += [f"nothing can be done for topic {topic} now: {why}" for topic, why in growth.hindered.items()]
         troubles += [f"cannot make remote topics: {failure.problem}" for failure in outcome.failed]
         troubles += sorted({f"cannot make remote topics: {skipped.why}" for skipped in outcome.skipped})

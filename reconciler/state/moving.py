@@ -87,7 +87,7 @@ def move(cluster: Cluster, whose: Whose) -> None:
 
 
 def _lives(cluster: Cluster, whose: Whose) -> bool:
-    """Tell whether a process of the topology speaks in the shared status topic, which takes until it has spoken anew."""
+    """Tell whether a process of the topology speaks in the shared status topic, by what is heard from now on."""
     reader, hearing = StatusReader(cluster, whose.topology, SHARED.status), Hearing()
     try:
         while True:

@@ -14,6 +14,7 @@ from reconciler.model.config_rules import ConfigRules
 from reconciler.model.declaration import Declared, History, InForce, Standing, digest_into
 from reconciler.model.flow import Flow
 from reconciler.model.groups import GroupRules
+from reconciler.model.limits import Limits
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.renames import RenameRule
 from reconciler.model.security import SecretRef, Security
@@ -51,6 +52,7 @@ CHANGED: dict[str, Any] = {
     "partitions": 12,
     "replication_factor": 2,
     "refresh_interval": 1.0,
+    "limits": Limits(growth=0),
     "configs": ConfigRules(set=(("retention.ms", "1"),)),
     "acls": False,
     "groups": GroupRules(("readers",)),

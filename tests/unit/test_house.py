@@ -89,7 +89,8 @@ def test_the_model_imports_the_standard_library_and_itself(name: str) -> None:
         for module in imports(name)
         if module.split(".")[0] not in sys.stdlib_module_names and not module.startswith("reconciler.model")
     }
-    assert others == set()
+    # Names are matched in linear time, which `re` does not promise.
+    assert others == ({"re2"} if name == "reconciler/model/patterns.py" else set())
 
 
 @pytest.mark.parametrize("name", [name for name in PYTHON if name.startswith("ci/")])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from reconciler.model.clients import AdminSettings, Clients, ConsumerSettings, ProducerSettings
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import DELIVERIES, FILLS, OFFSETS_MODES, ON_DATA_LOSS, ON_RECREATE, Flow
+from reconciler.model.limits import Limits
 from reconciler.model.policy import OTHERWISE, POLICY_KINDS, ReplicationPolicy
 from reconciler.model.renames import RenameRule
 from reconciler.model.security import MECHANISMS, PROTOCOLS, OAuth, SecretRef, Security
@@ -77,6 +78,7 @@ flows = st.builds(
     st.floats(1.0, 1e6),
     st.booleans(),
     names,
+    limits=st.builds(Limits, numbers, numbers, st.integers(0, 2**31)),
 )
 specs = st.builds(FlowSpec, names, names, flows, clusters, clusters, items, st.floats(0.1, 1e6))
 
