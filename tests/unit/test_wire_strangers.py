@@ -1,0 +1,263 @@
+"""Peers that are no brokers, and brokers that lie about sizes: real sockets, memory measured in other processes."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import socket
+import struct
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.security import Security
+from reconciler.replicator.wire import ConnectionLost, FetchAnswer, FetchAsk, Loop, Wire
+from reconciler.replicator.wire.compact import string, uvarint
+from reconciler.replicator.wire.limits import FIRST, LARGEST_BATCH
+from tests.support.peak import MIB, measured
+from tests.support.pretended import Asked
+from tests.support.speaking import NODE, Scene, play, speaking
+
+BOUND = 64 * MIB
+NOT_LET_IN, BROKEN, LOST = "AB232", "AB308", "AB220"
+# What a peer answers to the first request, and what is said of it.
+PEERS = {
+    "HTTP": (
+        b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n",
+        'as an HTTP server does ("HTTP/1.1 400 Bad Request")',
+    ),
+    "HTTP of old": (b"<html><h1>400</h1></html>", "as an HTTP server does"),
+    "SSH": (b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", 'as an SSH server does ("SSH-2.0-OpenSSH_9.2p1 Debian-2")'),
+    "SMTP": (b"220 mail ESMTP\r\n", "as an SMTP or FTP server does"),
+    "Redis": (b"-ERR unknown command\r\n", "as a Redis server does"),
+    "PostgreSQL": (struct.pack(">ci", b"E", 130) + b"SFATAL\0VFATAL\0", "as a PostgreSQL server does"),
+    "TLS alert": (b"\x15\x03\x03\x00\x02\x02\x16", "it speaks TLS"),
+    "TLS handshake": (b"\x16\x03\x03\x00\x7a\x02\x00\x00\x76", "it speaks TLS"),
+    "2 GiB": (struct.pack(">i", 2**31 - 1) + b"x\x1b[31m\n", r'with no Kafka frame ("\x7f\xff\xff\xffx\x1b[31m")'),
+    "more than an answer to a login": (struct.pack(">i", FIRST + 1), "with no Kafka frame"),
+    "negative": (struct.pack(">i", -1) + b"xx", r'with no Kafka frame ("\xff\xff\xff\xffxx")'),
+    "too short": (struct.pack(">i", 3) + b"xxxx", "with no Kafka frame"),
+}
+
+
+class Peer:
+    """Answers the first request of each connection with some bytes, and stays connected."""
+
+    def __init__(self, said: bytes) -> None:
+        self._said = said
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._open: list[socket.socket] = []
+        self.port = int(self._listening.getsockname()[1])
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._listening.accept()
+                self._open.append(connection)
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            connection.recv(4096)
+            # In two pieces: the first may end anywhere.
+            connection.sendall(self._said[:2])
+            connection.sendall(self._said[2:])
+
+
+def speak(kind: str) -> tuple[str, str, int]:
+    """Connect to a peer beside a broker that answers meanwhile; return code and text, and how often that answered."""
+    peer = Peer(PEERS[kind][0] if kind in PEERS else b"")
+    address = f"127.0.0.1:{peer.port}"
+    with speaking(10.0) as scene:
+        wire = Wire(scene.loop, Cluster("west", (address,)), "tests", 1.5)
+        said: list[tuple[str, str]] = []
+        answered = 0
+
+        async def stray() -> None:
+            try:
+                await wire.connect()
+            except ConnectionLost as error:
+                said.append((error.code, str(error)))
+
+        async def both() -> None:
+            nonlocal answered
+            await scene.wire.connect()
+            job = scene.loop.spawn(stray)
+            while not job.is_done:
+                await scene.wire.topics([])
+                answered += 1
+                await scene.loop.sleep(0.01)
+            job.raise_failure()
+
+        scene.loop.run(both)
+        wire.close()
+    ((code, text),) = said
+    return code, text.replace(address, "ADDRESS"), answered
+
+
+@pytest.mark.parametrize("kind", [*PEERS, "silence"])
+def test_what_is_no_broker_is_named_and_takes_no_memory(kind: str) -> None:
+    (code, text, answered), peak = measured("tests.unit.test_wire_strangers:speak", kind)
+    assert peak < BOUND
+    assert answered > 3
+    assert text.startswith("cluster west")
+    assert "ADDRESS" in text
+    if kind == "silence":
+        assert code == LOST
+        assert "answers nothing for 1.5 s" in text
+    else:
+        assert code == NOT_LET_IN
+        assert PEERS[kind][1] in text
+        assert text.isprintable()
+
+
+# --- brokers that lie -------------------------------------------------------------------------------------------------
+
+ASK = FetchAsk("t", None, 0, 0, -1, MIB)
+
+
+def lie(size: int, sent: int) -> tuple[str, str]:
+    """Answer a fetch with a frame that claims to be so large, and a part of it; return code and text."""
+    found: list[tuple[str, str]] = []
+
+    async def story(scene: Scene) -> None:
+        await _lost(scene, found, lambda asked: asked.say(struct.pack(">ii", size, asked.number) + bytes(sent)))
+
+    play(story, timeout=1.5)
+    ((code, text),) = found
+    return code, text
+
+
+async def _lost(
+    scene: Scene,
+    found: list[tuple[str, str]],
+    answer: Callable[[Asked], None],
+    take: Callable[[Sequence[FetchAnswer]], None] = lambda _: None,
+) -> None:
+    """Fetch, have the request answered so, and keep what becomes of it."""
+
+    async def fetch() -> None:
+        try:
+            take(await scene.wire.fetch(NODE, [ASK], 100, MIB, committed=True))
+        except ConnectionLost as error:
+            found.append((error.code, str(error)))
+
+    job = scene.loop.spawn(fetch)
+    while not scene.broker.is_asked:
+        await scene.loop.sleep(0.01)
+    # Beside the loop, which has to read meanwhile.
+    threading.Thread(target=answer, args=(scene.broker.asked(),), daemon=True).start()
+    await scene.until(lambda: job.is_done)
+    job.raise_failure()
+
+
+@pytest.mark.parametrize("size", [2**31 - 1, LARGEST_BATCH + MIB + 1, -5, 0, 3])
+def test_a_size_beyond_what_was_asked_for_ends_the_connection(size: int) -> None:
+    (code, text), peak = measured("tests.unit.test_wire_strangers:lie", size, 100)
+    assert code == BROKEN
+    assert f"begins an answer of {size:,} bytes, where 4 to {LARGEST_BATCH + MIB:,} were expected" in text
+    assert text.startswith("cluster east")
+    assert peak < BOUND
+
+
+@pytest.mark.parametrize("size", [LARGEST_BATCH + MIB, 30 * MIB])
+def test_what_is_announced_and_does_not_come_takes_no_memory(size: int) -> None:
+    (code, text), peak = measured("tests.unit.test_wire_strangers:lie", size, 5 * MIB)
+    assert code == LOST
+    assert "timed out" in text
+    assert peak < 32 * MIB
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        # Its size ends within, and what follows is read as the next answer.
+        (lambda asked: asked.say(struct.pack(">iix", 5, asked.number) + b"\xff" * 100), "cannot be read"),
+        (lambda asked: asked.say(asked.frame(b"")), "cannot be read"),
+        (lambda asked: asked.say(asked.frame(b"\xff" * 100_000)), "cannot be read"),
+        (lambda asked: asked.say(asked.frame(bytes(11), asked.number + 7)), "an answer to request"),
+    ],
+)
+def test_an_answer_that_is_none_fails_its_request_at_once(answer: Callable[[Asked], None], told: str) -> None:
+    found: list[tuple[str, str]] = []
+
+    async def story(scene: Scene) -> None:
+        await _lost(scene, found, answer)
+
+    play(story)
+    ((code, text),) = found
+    assert code == BROKEN
+    assert text.startswith("cluster east")
+    assert told in text
+
+
+def test_a_batch_much_larger_than_what_was_asked_for_is_read() -> None:
+    got: list[int] = []
+    records = bytes(range(256)) * 4 * 30 * 1024
+
+    def take(answers: Sequence[FetchAnswer]) -> None:
+        got.extend(len(one.records) for one in answers)
+        assert bytes(answers[0].records) == records
+
+    async def story(scene: Scene) -> None:
+        await _lost(scene, [], lambda asked: asked.answer(fetched(records)), take)
+
+    play(story, fetch=12)
+    assert got == [len(records)]
+
+
+def fetched(records: bytes) -> bytes:
+    """Return a fetch answer, version 12, behind its header."""
+    one = struct.pack(">ihqqq", 0, 0, 9, 9, 0) + uvarint(1) + struct.pack(">i", -1)
+    one += uvarint(len(records) + 1) + records + b"\0"
+    return struct.pack(">ihi", 0, 0, 0) + uvarint(2) + string("t") + uvarint(2) + one + b"\0\0"
+
+
+# --- attempts leave nothing behind ------------------------------------------------------------------------------------
+
+
+def sockets() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def attempts(loop: Loop, wire: Wire, count: int) -> None:
+    for _ in range(count):
+        with contextlib.suppress(ConnectionLost):
+            await wire.connect()
+        await loop.sleep(0.001)
+
+
+Attempts = Callable[[Loop, Wire, int], Awaitable[None]]
+
+
+@pytest.mark.parametrize("peer", ["nobody listens", "nobody answers", "nobody shakes hands"])
+def test_attempts_to_connect_leave_no_sockets(peer: str) -> None:
+    listening = socket.create_server(("127.0.0.1", 0))
+    port = listening.getsockname()[1]
+    if peer == "nobody listens":
+        listening.close()
+    security = Security(protocol="SSL") if peer == "nobody shakes hands" else Security()
+    loop = Loop()
+    wire = Wire(loop, Cluster("gone", (f"127.0.0.1:{port}",), security=security), "tests", 0.2)
+    # What is found to be unused later must not hide what is left now.
+    gc.disable()
+    try:
+
+        async def go() -> None:
+            await attempts(loop, wire, 2)
+            before = sockets()
+            await attempts(loop, wire, 12)
+            assert sockets() <= before + 1
+            # Nor tasks that wait for a socket that is gone.
+            assert len(loop._net._pending_tasks) < 10
+
+        loop.run(go)
+    finally:
+        gc.enable()
+        wire.close()
+        loop.close()
+        listening.close()
