@@ -20,6 +20,10 @@ Log = tuple[str, int]
 _NOTHING: frozenset[Log] = frozenset()
 # With a difference of one, handing over would only turn it round.
 _MUCH = 2
+# Bytes of what a member says, decompressed: the partitions of a large cluster some times over.
+_LARGEST = 16 * 2**20
+# What reading raises of bytes that no member wrote, beside ValueError.
+_OTHER = (zlib.error, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ class Member:
             value = _unpack(data)
             who = Holder(str(value["run"]), int(value["task"]), float(value["since"]))
             return cls(who, _logs(value["wants"]), _logs(value["holds"]), _logs(value.get("keeps", {})))
-        except (zlib.error, KeyError, TypeError, AttributeError) as error:
+        except _OTHER as error:
             message = f"not what a member says of itself: {error}"
             raise ValueError(message) from None
 
@@ -110,7 +114,7 @@ class Share:
                 for log in _logs(logs)
             }
             return cls(_logs(value["granted"]), taken, _logs(value.get("surplus", {})))
-        except (zlib.error, KeyError, TypeError, AttributeError) as error:
+        except _OTHER as error:
             message = f"not a share: {error}"
             raise ValueError(message) from None
 
@@ -193,4 +197,10 @@ def _pack(value: Mapping[str, Any]) -> bytes:
 
 
 def _unpack(data: bytes) -> Any:
-    return json.loads(zlib.decompress(data))
+    """Decompress, and no more than a member has to say: any member of the group may have sent it."""
+    found = zlib.decompressobj()
+    plain = found.decompress(data, _LARGEST)
+    if not found.eof:
+        message = f"more than {_LARGEST} bytes, or cut off"
+        raise zlib.error(message)
+    return json.loads(plain)

@@ -1,4 +1,4 @@
-"""A cluster that is away for a while: attempts to reach it leave nothing behind, and the task goes on when it is back."""
+"""A cluster that is away for a while: attempts to reach it leave nothing behind, and the task goes on afterwards."""
 
 from __future__ import annotations
 

@@ -94,6 +94,13 @@ class Wire(Questions):
         self._manager.cluster.set_topics([])
         self._manager.may_send = may_send
 
+    def allow(self, largest_batch: int) -> None:
+        """Let answers hold batches of so many bytes, where that is more than brokers usually take; before connecting.
+
+        What was asked for comes on top of that.
+        """
+        self._manager.config["receive_message_max_bytes"] = max(LARGEST_BATCH, largest_batch)
+
     async def connect(self) -> None:
         """Reach any broker of the cluster; where none could be reached for some time, by the declared addresses.
 
