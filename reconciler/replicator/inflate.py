@@ -126,7 +126,7 @@ def gzip(body: bytes, most: int) -> bytes | memoryview:
 def xerial(body: bytes, most: int) -> bytes | memoryview:
     """Decompress snappy: blocks in the frame of the xerial library, or one without, as librdkafka writes it."""
     if not body.startswith(XERIAL):
-        return _block(body, TooMuch(len(body), most))
+        return _block(body, most, body, most)
     found, at = _Growing(body, most), len(XERIAL) + len(XERIAL_VERSIONS)
     while at < len(body):
         (size,) = LENGTH.unpack_from(body, at)
@@ -134,15 +134,15 @@ def xerial(body: bytes, most: int) -> bytes | memoryview:
         if not 0 <= size <= len(body) - at:
             message = f"a block of {size} bytes at {at} of {len(body)}"
             raise EOFError(message)
-        found.add(_block(body[at : at + size], TooMuch(len(body), most), found.left))
+        found.add(_block(body[at : at + size], found.left, body, most))
         at += size
     return found.whole()
 
 
-def _block(block: bytes, too_much: TooMuch, left: int | None = None) -> bytes:
+def _block(block: bytes, left: int, body: bytes, most: int) -> bytes:
     """Return what a block of snappy holds; it begins with how much that is, for which the library makes room."""
-    if block and read_uvarint(block, 0)[0] > (too_much.most if left is None else left):
-        raise too_much
+    if block and read_uvarint(block, 0)[0] > left:
+        raise TooMuch(len(body), most)
     return bytes(snappy.uncompress(block))
 
 

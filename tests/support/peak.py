@@ -32,20 +32,20 @@ def measured(place: str, *arguments: object) -> Measured:
     command = [sys.executable, "-B", "-m", "tests.support.peak", place, json.dumps(arguments)]
     done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=_PATIENCE, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    result, peak = json.loads(done.stdout.splitlines()[-1])
-    return Measured(result, peak)
+    return Measured(*json.loads(done.stdout.splitlines()[-1]))
 
 
-def _peak() -> int:
+def peak() -> int:
+    """Return how many bytes of memory this process has had at most."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def _main() -> None:
     module, _, name = sys.argv[1].partition(":")
     function = getattr(importlib.import_module(module), name)
-    before = _peak()
+    before = peak()
     result = function(*json.loads(sys.argv[2]))
-    print(json.dumps([result, _peak() - before]))
+    print(json.dumps([result, peak() - before]))
 
 
 if __name__ == "__main__":

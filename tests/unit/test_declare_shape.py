@@ -39,7 +39,8 @@ def cluster(fields: str) -> str:
             "AB103",
             "expected one of topics, offsets, delivery, start, isolation-level, fill, on-data-loss, on-recreate, "
             "quota, batch-size, largest-batch, compression, linger, commit-interval, dlq, tasks, partitions, "
-            "replication-factor, refresh-interval, configs, acls, groups, enabled, policy or clients; found replication_factor",
+            "replication-factor, refresh-interval, configs, acls, groups, enabled, policy or clients; "
+            "found replication_factor",
             "did you mean replication-factor?",
         ),
         (
@@ -48,7 +49,8 @@ def cluster(fields: str) -> str:
             "AB103",
             "expected one of from, to, name, topics, offsets, delivery, start, isolation-level, fill, on-data-loss, "
             "on-recreate, quota, batch-size, largest-batch, compression, linger, commit-interval, dlq, tasks, "
-            "partitions, replication-factor, refresh-interval, configs, acls, groups, enabled, failed-over or policy; found source",
+            "partitions, replication-factor, refresh-interval, configs, acls, groups, enabled, failed-over or policy; "
+            "found source",
             "did you mean from?",
         ),
         (
