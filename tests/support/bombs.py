@@ -111,7 +111,7 @@ def frames(pieces: Iterator[bytes]) -> bytes:
 def flushed(pieces: Iterator[bytes]) -> bytes:
     """Compress with zstd in so many blocks that these say nothing of how much there is."""
     packer = zstandard.ZstdCompressor().compressobj()
-    made = []
+    made: list[bytes] = []
     for one in pieces:
         for at in range(0, len(one), 512):
             made += (packer.compress(one[at : at + 512]), packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK))
