@@ -94,7 +94,7 @@ def one_block(pieces: Iterator[bytes]) -> bytes:
 
 def _lz4(pieces: Iterator[bytes]) -> bytes:
     packer = lz4.frame.LZ4FrameCompressor(block_linked=False)
-    return packer.begin() + b"".join(packer.compress(one) for one in pieces) + packer.flush()
+    return b"".join((packer.begin(), *(packer.compress(one) for one in pieces), packer.flush()))
 
 
 def _zstd(pieces: Iterator[bytes]) -> bytes:

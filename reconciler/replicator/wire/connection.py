@@ -253,7 +253,8 @@ class _Framing:
             return limits.FIRST, limits.FIRST
         request = self._awaited()
         asked = request.asked if isinstance(request, Header) else 0
-        return protocol.config["receive_message_max_bytes"] + asked, max(limits.FIRST, asked)
+        # What stands around the records is not asked for.
+        return protocol.config["receive_message_max_bytes"] + asked, limits.FIRST + asked
 
     def _unfit(self, size: int, most: int, first: bytes) -> Exception:
         """Return what it means that a frame cannot have the size that it begins with."""
