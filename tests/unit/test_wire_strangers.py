@@ -8,6 +8,7 @@ import socket
 import struct
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,13 @@ from reconciler.model.security import Security
 from reconciler.replicator.wire import ConnectionLost, FetchAnswer, FetchAsk, Loop, Wire
 from reconciler.replicator.wire.compact import string, uvarint
 from reconciler.replicator.wire.limits import FIRST, LARGEST_BATCH
-from tests.support.peak import MIB, measured
+from tests.support.peak import MIB, Measured, measured
 from tests.support.pretended import Asked
 from tests.support.speaking import NODE, Scene, play, speaking
 
 BOUND = 64 * MIB
 NOT_LET_IN, BROKEN, LOST = "AB232", "AB308", "AB220"
+SILENCE = "silence"
 # What a peer answers to the first request, and what is said of it.
 PEERS = {
     "HTTP": (
@@ -68,51 +70,61 @@ class Peer:
             connection.sendall(self._said[2:])
 
 
-def speak(kind: str) -> tuple[str, str, int]:
-    """Connect to a peer beside a broker that answers meanwhile; return code and text, and how often that answered."""
-    peer = Peer(PEERS[kind][0] if kind in PEERS else b"")
-    address = f"127.0.0.1:{peer.port}"
+def speak() -> dict[str, tuple[str, str]]:
+    """Connect to every peer at once, beside a broker that answers all the time; return code and text for each."""
+    kinds = [*PEERS, SILENCE]
+    peers = {kind: Peer(PEERS[kind][0] if kind in PEERS else b"") for kind in kinds}
+    found: dict[str, tuple[str, str]] = {}
     with speaking(10.0) as scene:
-        wire = Wire(scene.loop, Cluster("west", (address,)), "tests", 1.5)
-        said: list[tuple[str, str]] = []
-        answered = 0
+        wires = {
+            kind: Wire(scene.loop, Cluster("west", (f"127.0.0.1:{peer.port}",)), "tests", 1.5)
+            for kind, peer in peers.items()
+        }
 
-        async def stray() -> None:
+        async def stray(kind: str) -> None:
             try:
-                await wire.connect()
+                await wires[kind].connect()
             except ConnectionLost as error:
-                said.append((error.code, str(error)))
+                found[kind] = error.code, str(error).replace(f"127.0.0.1:{peers[kind].port}", "ADDRESS")
 
-        async def both() -> None:
-            nonlocal answered
+        async def all_at_once() -> None:
             await scene.wire.connect()
-            job = scene.loop.spawn(stray)
-            while not job.is_done:
+            jobs = [scene.loop.spawn(partial(stray, kind)) for kind in kinds]
+            answered = 0
+            while not all(job.is_done for job in jobs):
                 await scene.wire.topics([])
                 answered += 1
                 await scene.loop.sleep(0.01)
-            job.raise_failure()
+            for job in jobs:
+                job.raise_failure()
+            assert answered > 5, "nobody else got anywhere"
 
-        scene.loop.run(both)
-        wire.close()
-    ((code, text),) = said
-    return code, text.replace(address, "ADDRESS"), answered
+        scene.loop.run(all_at_once)
+        for wire in wires.values():
+            wire.close()
+    return found
 
 
-@pytest.mark.parametrize("kind", [*PEERS, "silence"])
-def test_what_is_no_broker_is_named_and_takes_no_memory(kind: str) -> None:
-    (code, text, answered), peak = measured("tests.unit.test_wire_strangers:speak", kind)
-    assert peak < BOUND
-    assert answered > 3
-    assert text.startswith("cluster west")
-    assert "ADDRESS" in text
-    if kind == "silence":
-        assert code == LOST
-        assert "answers nothing for 1.5 s" in text
-    else:
-        assert code == NOT_LET_IN
-        assert PEERS[kind][1] in text
-        assert text.isprintable()
+@pytest.fixture(scope="module")
+def spoken() -> Measured:
+    return measured("tests.unit.test_wire_strangers:speak")
+
+
+@pytest.mark.parametrize("kind", PEERS)
+def test_what_is_no_broker_is_named(kind: str, spoken: Measured) -> None:
+    code, text = spoken.result[kind]
+    assert code == NOT_LET_IN
+    assert text.startswith("cluster west (ADDRESS): an anonymous user cannot connect to ADDRESS with PLAINTEXT: it ")
+    assert PEERS[kind][1] in text
+    assert text.isprintable()
+
+
+def test_what_says_nothing_is_named(spoken: Measured) -> None:
+    assert spoken.result[SILENCE] == [LOST, "cluster west (ADDRESS): ADDRESS answers nothing for 1.5 s"]
+
+
+def test_all_of_them_together_take_little_memory(spoken: Measured) -> None:
+    assert spoken.peak < BOUND
 
 
 # --- brokers that lie -------------------------------------------------------------------------------------------------
@@ -120,16 +132,16 @@ def test_what_is_no_broker_is_named_and_takes_no_memory(kind: str) -> None:
 ASK = FetchAsk("t", None, 0, 0, -1, MIB)
 
 
-def lie(size: int, sent: int) -> tuple[str, str]:
-    """Answer a fetch with a frame that claims to be so large, and a part of it; return code and text."""
+def lie(sizes: list[int], sent: int) -> list[tuple[str, str]]:
+    """Answer fetches with frames that claim to be so large, and a part of them; return codes and texts."""
     found: list[tuple[str, str]] = []
+    for size in sizes:
 
-    async def story(scene: Scene) -> None:
-        await _lost(scene, found, lambda asked: asked.say(struct.pack(">ii", size, asked.number) + bytes(sent)))
+        async def story(scene: Scene, size: int = size) -> None:
+            await _lost(scene, found, lambda asked: asked.say(struct.pack(">ii", size, asked.number) + bytes(sent)))
 
-    play(story, timeout=1.5)
-    ((code, text),) = found
-    return code, text
+        play(story, timeout=1.5)
+    return found
 
 
 async def _lost(
@@ -155,21 +167,21 @@ async def _lost(
     job.raise_failure()
 
 
-@pytest.mark.parametrize("size", [2**31 - 1, LARGEST_BATCH + MIB + 1, -5, 0, 3])
-def test_a_size_beyond_what_was_asked_for_ends_the_connection(size: int) -> None:
-    (code, text), peak = measured("tests.unit.test_wire_strangers:lie", size, 100)
-    assert code == BROKEN
-    assert f"begins an answer of {size:,} bytes, where 4 to {LARGEST_BATCH + MIB:,} were expected" in text
-    assert text.startswith("cluster east")
+def test_a_size_beyond_what_was_asked_for_ends_the_connection() -> None:
+    sizes = [2**31 - 1, LARGEST_BATCH + MIB + 1, -5, 0, 3]
+    found, peak = measured("tests.unit.test_wire_strangers:lie", sizes, 100)
     assert peak < BOUND
+    for size, (code, text) in zip(sizes, found, strict=True):
+        assert code == BROKEN
+        assert text.startswith("cluster east")
+        assert f"begins an answer of {size:,} bytes, where 4 to {LARGEST_BATCH + MIB:,} were expected" in text
 
 
-@pytest.mark.parametrize("size", [LARGEST_BATCH + MIB, 30 * MIB])
-def test_what_is_announced_and_does_not_come_takes_no_memory(size: int) -> None:
-    (code, text), peak = measured("tests.unit.test_wire_strangers:lie", size, 5 * MIB)
-    assert code == LOST
-    assert "timed out" in text
+def test_what_is_announced_and_does_not_come_takes_no_memory() -> None:
+    found, peak = measured("tests.unit.test_wire_strangers:lie", [LARGEST_BATCH + MIB, 30 * MIB], 5 * MIB)
     assert peak < 32 * MIB
+    assert [code for code, _ in found] == [LOST, LOST]
+    assert all("timed out" in text for _, text in found)
 
 
 @pytest.mark.parametrize(
