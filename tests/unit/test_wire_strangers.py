@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 
 from reconciler.model.cluster import Cluster
+from reconciler.model.errors import EnvironmentFault
 from reconciler.model.security import Security
 from reconciler.replicator.wire import ConnectionLost, FetchAnswer, FetchAsk, Loop, Wire
 from reconciler.replicator.wire.compact import string, uvarint
 from reconciler.replicator.wire.limits import FIRST, LARGEST_BATCH
+from reconciler.state import clients
 from tests.support.peak import MIB, Measured, measured
 from tests.support.pretended import Asked
 from tests.support.speaking import NODE, Scene, play, speaking
@@ -273,3 +275,24 @@ def test_attempts_to_connect_leave_no_sockets(peer: str) -> None:
         wire.close()
         loop.close()
         listening.close()
+
+
+# --- librdkafka, which commands use -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("HTTP", 'it answers as an HTTP server does ("HTTP")'),
+        ("SSH", 'it answers as an SSH server does ("SSH-")'),
+        ("2 GiB", r'it answers with no Kafka frame ("\x7f\xff\xff\xff")'),
+    ],
+)
+def test_commands_name_what_is_no_broker_too(kind: str, told: str) -> None:
+    address = f"127.0.0.1:{Peer(PEERS[kind][0]).port}"
+    with pytest.raises(EnvironmentFault) as fault:
+        clients.metadata(Cluster("west", (address,)), 8.0)
+    (problem,) = fault.value.problems
+    assert (problem.code, problem.where) == ("AB319", f"cluster west ({address})")
+    assert problem.message == f"an anonymous user cannot connect to {address} with PLAINTEXT: {told}"
+    assert "advertised.listeners" in problem.remedy

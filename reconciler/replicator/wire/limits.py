@@ -1,4 +1,4 @@
-"""How large a frame may be before and after a peer is known to be a broker, and what else speaks where none does.
+"""How large a frame may be before and after a peer is known to be a broker.
 
 `connection` looks here when a frame begins that it has not read whole. Pure.
 """
@@ -22,36 +22,6 @@ LEAST = 4
 
 USUAL_FETCH = 4 * 2**20
 """Bytes that a fetch asks for as a rule; room for so many is made at once where it is not known what was asked for."""
-
-_SHOWN = 40
-# How what speaks at a port begins, and what it is: each of them greets, or answers a request that it does not
-# understand, so.
-_GREETINGS: tuple[tuple[tuple[bytes, ...], str], ...] = (
-    ((b"HTTP/", b"<html", b"<HTML", b"<!DOC", b"<!doc"), "as an HTTP server does"),
-    ((b"SSH-",), "as an SSH server does"),
-    ((b"220 ", b"220-", b"500 ", b"501 ", b"502 ", b"421 "), "as an SMTP or FTP server does"),
-    ((b"-ERR", b"-DENIED", b"-NOAUTH"), "as a Redis server does"),
-    ((b"E\x00\x00",), "as a PostgreSQL server does"),
-)
-# How a TLS record begins: an alert or a handshake, and the major version (RFC 8446, 5.1).
-_TLS = (b"\x15\x03", b"\x16\x03")
-
-
-def speaks_tls(first: bytes | bytearray) -> bool:
-    """Tell whether a peer that was spoken to without TLS answers with it."""
-    return first.startswith(_TLS)
-
-
-def who_answers(first: bytes) -> str:
-    """Return how a peer that is no broker answers, in words.
-
-    Args:
-        first: the bytes that it sent first.
-    """
-    line = first.split(b"\r", 1)[0].split(b"\n", 1)[0][:_SHOWN]
-    shown = line.decode("latin-1").encode("unicode_escape").decode("ascii")
-    kind = next((words for starts, words in _GREETINGS if first.startswith(starts)), "with no Kafka frame")
-    return f'it answers {kind} ("{shown}")'
 
 
 def untouched(size: int) -> memoryview:

@@ -20,7 +20,7 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 from reconciler.model.clients import LineSettings
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, Problem
-from reconciler.replicator.wire import kerberos, limits
+from reconciler.replicator.wire import kerberos
 from reconciler.replicator.wire.connection import (
     LOGIN_REFUSED,
     BulkTlsTransport,
@@ -29,7 +29,7 @@ from reconciler.replicator.wire.connection import (
     SilentError,
 )
 from reconciler.replicator.wire.dialing import connected
-from reconciler.state import tls
+from reconciler.state import strangers, tls
 
 _SHORTEST_PAUSE = 0.001
 _CUT_OFF = 10.0
@@ -204,13 +204,13 @@ class BulkManager(KafkaConnectionManager):
     def _why_not_plain(self, address: str, found: OSError | bytes) -> str | None:
         if not isinstance(found, bytes):
             return None
-        if limits.speaks_tls(found):
+        if strangers.speaks_tls(found):
             return _said(tls.plaintext_refused(self._declared, address))
-        return _said(tls.no_broker(self._declared, address, limits.who_answers(found)))
+        return _said(tls.no_broker(self._declared, address, strangers.who_answers(found)))
 
     def _why_closed(self, address: str, found: OSError | bytes) -> str:
         if isinstance(found, bytes):
-            return _said(tls.no_broker(self._declared, address, limits.who_answers(found)))
+            return _said(tls.no_broker(self._declared, address, strangers.who_answers(found)))
         if tls.is_alert(found):
             return _said(tls.problem(self._declared, address, found))
         return _said(tls.closed(self._declared, address))
