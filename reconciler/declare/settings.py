@@ -24,7 +24,7 @@ from reconciler.model.start import Start, StartAt
 PATTERN_KINDS = ("fan-out", "aggregation", "active-active", "xdcr")
 FIELDS = (
     *("topics", "policy", "offsets", "delivery", "start", "isolation-level", "fill", "on-data-loss", "on-recreate"),
-    *("quota", "batch-size", "compression", "linger", "commit-interval", "dlq", "tasks", "partitions"),
+    *("quota", "batch-size", "largest-batch", "compression", "linger", "commit-interval", "dlq", "tasks", "partitions"),
     *("replication-factor", "refresh-interval", "limits", "configs", "acls", "groups", "enabled", "failed-over"),
 )
 
@@ -57,6 +57,7 @@ _BUILT_IN_VALUES: dict[str, Value] = {
     "on-recreate": "park",
     "quota": None,
     "batch-size": "256KiB",
+    "largest-batch": "128MiB",
     "compression": "source",
     "linger": "7ms",
     "commit-interval": "500ms",
@@ -139,6 +140,7 @@ def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -
         on_recreate=cast("OnRecreate", value["on-recreate"]),
         quota=None if quota is None else byte_rate(quota),
         batch_size=byte_count(cast("str | int", value["batch-size"])),
+        largest_batch=byte_count(cast("str", value["largest-batch"])),
         compression=cast("Compression", value["compression"]),
         linger=short_seconds(cast("str", value["linger"])),
         commit_interval=short_seconds(cast("str", value["commit-interval"])),

@@ -37,6 +37,7 @@ Compression = Literal["source", "none", "gzip", "snappy", "lz4", "zstd"]
 COMPRESSIONS: tuple[str, ...] = get_args(Compression)
 
 DEFAULT_BATCH_SIZE = 256 * 1024
+DEFAULT_LARGEST_BATCH = 128 * 1024 * 1024
 DEFAULT_LINGER = 0.007
 DEFAULT_COMMIT_INTERVAL = 0.5
 DEFAULT_REFRESH_INTERVAL = 60.0
@@ -61,6 +62,7 @@ class Flow:
         on_recreate: what follows when a source topic was deleted and made again.
         quota: the most that all its tasks together copy, in bytes per second; None means no limit.
         batch_size: up to how many bytes small source batches are merged into one; 0 merges none.
+        largest_batch: the most bytes that a batch of the source may have, as it comes or decompressed.
         compression: of the copy's batches; `source` leaves each as it is.
         linger: for how many seconds a task rests at most between two reads while records trickle in.
         commit_interval: for how many seconds records with translated offsets gather before they are committed.
@@ -92,6 +94,7 @@ class Flow:
     on_recreate: OnRecreate = "park"
     quota: int | None = None
     batch_size: int = DEFAULT_BATCH_SIZE
+    largest_batch: int = DEFAULT_LARGEST_BATCH
     compression: Compression = "source"
     linger: float = DEFAULT_LINGER
     commit_interval: float = DEFAULT_COMMIT_INTERVAL

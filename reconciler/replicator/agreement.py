@@ -14,6 +14,7 @@ from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.batch import Batch
 from reconciler.replicator.gaps import kept_shift
+from reconciler.replicator.inflate import TooMuch
 from reconciler.replicator.place import Place
 from reconciler.replicator.samelog import batch_at, first_difference, share_records
 from reconciler.replicator.tail import Tail, next_visible
@@ -179,6 +180,9 @@ class Agreement:
         try:
             difference = first_difference(theirs, ours, shift)
             in_common = logs.is_known or share_records(theirs, ours, shift)
+        except TooMuch as error:
+            reason = reasons.oversized(ours.base_offset - shift, error)
+            raise Disagreement(PartitionState.PARKED, reason.code, reason.text) from None
         except ValueError as error:
             text = f"cannot compare {logs.copy} with its source at offset {ours.base_offset}: {error}"
             raise Disagreement(PartitionState.PARKED, "AB209", text) from None

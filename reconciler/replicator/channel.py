@@ -247,9 +247,20 @@ class Channel(Openings):
         Args:
             small: batches of fewer bytes are merged with others, of whatever number of records they are.
             now: monotonic seconds.
+
+        Raises:
+            CannotPass: not in the codec that the target gets; the channel parks when what is in flight is answered.
         """
         batch, size = self.queue.take(self._form.merge, small)
-        return self._sent(self._form.coded(batch), size, now)
+        try:
+            batch = self._form.coded(batch)
+        except CannotPass as error:
+            # Nothing behind it may be taken for copied.
+            self.queue.clear()
+            self.fetch_at = batch.base_offset
+            self._block(error.reason, now)
+            raise
+        return self._sent(batch, size, now)
 
     def _sent(self, batch: Batch, size: int, now: float) -> Parcel:
         if not self.in_flight and not self._transactional and now - self._answered_at > _FORGOTTEN:

@@ -1,37 +1,39 @@
 """Compresses and decompresses what a batch holds, in Kafka's five codecs, where a batch must be rewritten.
 
-`rewrite` asks. The framings are Kafka's: gzip, snappy in blocks of the xerial library, lz4 and zstd frames. Pure.
+`rewrite` and `old` ask. The framings are Kafka's: gzip, snappy in blocks of the xerial library, lz4 and zstd frames.
 """
 
 from __future__ import annotations
 
 import gzip
-import struct
-import zlib
 from collections.abc import Callable
+from contextvars import ContextVar
 
 import lz4.frame
 import snappy
 import zstandard
 
+from reconciler.model.flow import DEFAULT_LARGEST_BATCH
+from reconciler.replicator import inflate
+from reconciler.replicator.inflate import LENGTH, TooMuch
+
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 _GZIP_LEVEL = 6
-_XERIAL = b"\x82SNAPPY\x00"
-_XERIAL_VERSIONS = struct.pack(">ii", 1, 1)
-_XERIAL_FRONT = len(_XERIAL) + len(_XERIAL_VERSIONS)
 _XERIAL_BLOCK = 32 * 1024
-_LENGTH = struct.Struct(">i")
+_most: ContextVar[int] = ContextVar("most", default=DEFAULT_LARGEST_BATCH)
 
 
-_UNREADABLE = (
-    *(IndexError, EOFError, OSError, RuntimeError, MemoryError, struct.error),
-    *(zlib.error, snappy.UncompressError, zstandard.ZstdError),
-)
+def bound(most: int) -> None:
+    """Let no batch come to more than `most` bytes decompressed, in this thread from now on.
+
+    A process works for one flow at a time, which declares it (`largest-batch`): who begins to calls this.
+    """
+    _most.set(most)
 
 
-def unpack(codec: int, body: bytes | memoryview) -> bytes:
-    """Return the records in a batch's body, decompressed.
+def unpack(codec: int, body: bytes | memoryview) -> bytes | memoryview:
+    """Return the records in a batch's body, decompressed; what is large is a view that cannot be written to.
 
     Args:
         codec: as a batch's attributes have it.
@@ -39,16 +41,19 @@ def unpack(codec: int, body: bytes | memoryview) -> bytes:
 
     Raises:
         ValueError: the codec is not known, or the bytes are not in it.
+        TooMuch: they come to more than `bound` said, of which no more was decompressed.
     """
     try:
-        return _UNPACKERS[codec](bytes(body))
-    except _UNREADABLE as error:
+        return _UNPACKERS[codec](bytes(body), _most.get())
+    except TooMuch:
+        raise
+    except (*inflate.UNREADABLE, ValueError) as error:
         known = NAMES[codec] if codec < len(NAMES) else f"codec {codec}"
         message = f"not readable as {known}: {error}"
         raise ValueError(message) from error
 
 
-def pack(codec: int, records: bytes) -> bytes:
+def pack(codec: int, records: bytes | memoryview) -> bytes | memoryview:
     """Return a body with `records`, compressed.
 
     Args:
@@ -58,67 +63,38 @@ def pack(codec: int, records: bytes) -> bytes:
     return _PACKERS[codec](records)
 
 
-def _same(data: bytes) -> bytes:
-    return data
+def _as_it_is(body: bytes, _most: int) -> bytes:
+    return body
 
 
-def _unzip_gzip(body: bytes) -> bytes:
-    return gzip.decompress(body)
+def _same(records: bytes | memoryview) -> bytes | memoryview:
+    return records
 
 
-def _zip_gzip(records: bytes) -> bytes:
+def _zip_gzip(records: bytes | memoryview) -> bytes:
     return gzip.compress(records, _GZIP_LEVEL, mtime=0)
 
 
-def _unzip_snappy(body: bytes) -> bytes:
-    if not body.startswith(_XERIAL):
-        # librdkafka writes one block without the frame.
-        return bytes(snappy.uncompress(body))
-    pieces, at = [], _XERIAL_FRONT
-    while at < len(body):
-        (size,) = _LENGTH.unpack_from(body, at)
-        at += _LENGTH.size
-        if not 0 <= size <= len(body) - at:
-            message = f"a block of {size} bytes at {at} of {len(body)}"
-            raise EOFError(message)
-        pieces.append(snappy.uncompress(body[at : at + size]))
-        at += size
-    return b"".join(pieces)
-
-
-def _zip_snappy(records: bytes) -> bytes:
-    pieces = [_XERIAL, _XERIAL_VERSIONS]
+def _zip_snappy(records: bytes | memoryview) -> bytes:
+    pieces = [inflate.XERIAL, inflate.XERIAL_VERSIONS]
     for at in range(0, len(records), _XERIAL_BLOCK):
-        block = snappy.compress(records[at : at + _XERIAL_BLOCK])
-        pieces += (_LENGTH.pack(len(block)), block)
+        block = snappy.compress(bytes(records[at : at + _XERIAL_BLOCK]))
+        pieces += (LENGTH.pack(len(block)), block)
     return b"".join(pieces)
 
 
-def _unzip_lz4(body: bytes) -> bytes:
-    return bytes(lz4.frame.decompress(body))
-
-
-def _zip_lz4(records: bytes) -> bytes:
+def _zip_lz4(records: bytes | memoryview) -> bytes:
     # Kafka reads no blocks that depend on each other.
     return bytes(lz4.frame.compress(records, block_linked=False))
 
 
-def _unzip_zstd(body: bytes) -> bytes:
-    pieces, rest = [], body
-    while True:
-        frame = zstandard.ZstdDecompressor().decompressobj()
-        pieces.append(frame.decompress(rest))
-        if not frame.eof:
-            message = "its last frame is cut off"
-            raise EOFError(message)
-        rest = frame.unused_data
-        if not rest:
-            return b"".join(pieces)
-
-
-def _zip_zstd(records: bytes) -> bytes:
+def _zip_zstd(records: bytes | memoryview) -> bytes:
     return zstandard.ZstdCompressor().compress(records)
 
 
-_UNPACKERS: tuple[Callable[[bytes], bytes], ...] = (_same, _unzip_gzip, _unzip_snappy, _unzip_lz4, _unzip_zstd)
-_PACKERS: tuple[Callable[[bytes], bytes], ...] = (_same, _zip_gzip, _zip_snappy, _zip_lz4, _zip_zstd)
+_UNPACKERS: tuple[Callable[[bytes, int], bytes | memoryview], ...] = (
+    *(_as_it_is, inflate.gzip, inflate.xerial, inflate.lz4_frames, inflate.zstd),
+)
+_PACKERS: tuple[Callable[[bytes | memoryview], bytes | memoryview], ...] = (
+    *(_same, _zip_gzip, _zip_snappy, _zip_lz4, _zip_zstd),
+)

@@ -35,6 +35,7 @@ class Connections:
     def __init__(self, spec: FlowSpec, task: int) -> None:
         self.rack = spec.source.client_rack()
         self._source = spec.source
+        self._largest_batch = spec.flow.largest_batch
         self._client = f"anabranch-{spec.flow.name}-{task}"
         writes = spec.target.clients.producer
         self.listener = Listener(spec.target, spec.seal)
@@ -78,7 +79,9 @@ class Connections:
     def _wire(self, cluster: Cluster, line: LineSettings, use: str, may_send: Callable[[], bool] | None = None) -> Wire:
         """Return connections to a cluster; a declared client id is told as it is, as quotas know whole ones alone."""
         client = line.client_id or f"{self._client}{use}"
-        return Wire(self.loop, cluster, client, line.request_timeout_ms / 1000, may_send, line)
+        wire = Wire(self.loop, cluster, client, line.request_timeout_ms / 1000, may_send, line)
+        wire.allow(self._largest_batch)
+        return wire
 
     def close(self, in_doubt: bool = False) -> None:
         """Give the lease back and close everything.

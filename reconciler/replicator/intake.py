@@ -12,6 +12,7 @@ from typing import NamedTuple
 from reconciler.model.status import Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.batch import CODEC_BITS, LARGE, Batch, UnreadableBatch
+from reconciler.replicator.inflate import TooMuch
 from reconciler.replicator.rewrite import UNLIMITED, dense, recoded, rewritten
 from reconciler.replicator.singles import batches
 from reconciler.replicator.split import split
@@ -47,11 +48,17 @@ class Form(NamedTuple):
         return self._replace(largest=min(self.largest, refused // 2))
 
     def coded(self, batch: Batch) -> Batch:
-        """Return a batch in the codec that the target gets."""
+        """Return a batch in the codec that the target gets.
+
+        Raises:
+            CannotPass: it has more bytes decompressed than it may have.
+        """
         if self.codec in (None, batch.attributes & CODEC_BITS):
             return batch
         try:
             return recoded(batch, self.codec)
+        except TooMuch as error:
+            raise CannotPass(reasons.oversized(batch.base_offset, error)) from error
         except ValueError:
             # Let the target say what it thinks of such a body.
             return batch

@@ -92,7 +92,7 @@ class DeadLetters:
         sent = Batch(
             parcel.base_offset, 0, 1, attributes & CODEC_BITS, base_time, newest, *_NO_PRODUCER, NO_CRC, parcel.body
         )
-        (record,) = kept(sent)
+        (record,) = kept(sent, in_place=True)
         rest = with_headers(
             record.rest,
             {
@@ -106,10 +106,12 @@ class DeadLetters:
                 "anabranch.reason": str(reason),
             },
         )
+        # A large one is not kept twice while it is compressed.
+        del record
         return packed([Kept(0, now, rest)], attributes & CODEC_BITS)
 
 
-def with_headers(rest: bytes, headers: Mapping[str, str]) -> bytes:
+def with_headers(rest: bytes | memoryview, headers: Mapping[str, str]) -> bytes:
     """Return key, value and headers of a record with more headers behind its own.
 
     Raises:
@@ -124,7 +126,7 @@ def with_headers(rest: bytes, headers: Mapping[str, str]) -> bytes:
     except IndexError:
         message = "a record ends before its headers"
         raise ValueError(message) from None
-    pieces = [rest[:at], signed(count + len(headers)), rest[behind:]]
+    pieces: list[bytes | memoryview] = [rest[:at], signed(count + len(headers)), rest[behind:]]
     for name, value in headers.items():
         for text in (name.encode(), value.encode()):
             pieces += (signed(len(text)), text)

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import zstandard
 
+from reconciler.replicator import inflate
 from reconciler.replicator.batch import NO_CRC, SEQUENCE_MODULUS, Batch
 from reconciler.replicator.fill import FillRefused
 from reconciler.replicator.place import Place, Standing
@@ -119,8 +120,8 @@ def _is_ours(batch: Batch) -> bool:
     # Another release of the library may have packed it.
     raw = empty_records(batch.record_count)
     try:
-        return zstandard.ZstdDecompressor().decompress(batch.body, max_output_size=len(raw) + 1) == raw
-    except zstandard.ZstdError:
+        return inflate.zstd(bytes(batch.body), len(raw)) == raw
+    except (*inflate.UNREADABLE, ValueError):
         return False
 
 

@@ -14,6 +14,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, Unreachable
 from reconciler.model.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator.batch import Batch, UnreadableBatch
+from reconciler.replicator.inflate import TooMuch
 from reconciler.replicator.place import Place
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, NotLetIn, ProduceAnswer, error_name
 
@@ -62,8 +63,20 @@ def damaged_parcel(remote: str, offset: int) -> Verdict:
     return PartitionState.OPENING, Reason("AB220", text)
 
 
+def oversized(offset: int, error: TooMuch) -> Reason:
+    """Return the reason for a batch that would have to be decompressed, and is too large then."""
+    text = (
+        f"the batch at source offset {offset} has {error.size:,} bytes, and more than {error.most:,} decompressed, as "
+        "which it must be rewritten or compared: let the flow's largest-batch be more if it may be so large, or let "
+        "batches pass as they are (compression: source)"
+    )
+    return Reason("AB235", text)
+
+
 def unreadable(error: UnreadableBatch) -> Reason:
     """Return the reason for a batch that cannot be read."""
+    if isinstance(error.__cause__, TooMuch):
+        return oversized(error.offset, error.__cause__)
     return Reason("AB201", f"{error}; check the source broker's disk, or copy from behind it")
 
 
@@ -75,6 +88,8 @@ def unforeseen(what: str, error: Exception) -> Reason:
 
 def undecodable(offset: int, error: ValueError) -> Reason:
     """Return the reason for a batch that must be rewritten and cannot be decoded."""
+    if isinstance(error, TooMuch):
+        return oversized(offset, error)
     text = f"the batch that holds source offset {offset} must be rewritten and cannot be: {error}"
     return Reason("AB207", text)
 

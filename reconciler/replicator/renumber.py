@@ -16,7 +16,7 @@ _TABLE = len(SIGNED)
 _NEXT = 2
 
 
-def renumbered(body: bytes, count: int, span: int) -> tuple[bytes, tuple[int, ...]]:  # noqa: PLR0912 - without calls
+def renumbered(body: bytes | memoryview, count: int, span: int) -> tuple[bytes, tuple[int, ...]]:  # noqa: PLR0912 - without calls
     """Return decompressed records with offset deltas 0, 1, 2 and so on, and `Batch.parts` from the first of them on.
 
     This runs once for each record, so nothing is called that can be avoided.
@@ -102,7 +102,7 @@ def _change_length(
     return behind
 
 
-def _length(body: bytes, at: int) -> tuple[int, int]:
+def _length(body: bytes | memoryview, at: int) -> tuple[int, int]:
     """Return twice a length, and the place behind it; a negative one would lead back to where it stands."""
     size, start = read(body, at)
     if size < 0:

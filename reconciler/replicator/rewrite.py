@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-from reconciler.replicator.batch import CODEC_BITS, MAGIC, NO_CRC, Batch, UnreadableBatch
+from reconciler.replicator.batch import CODEC_BITS, MAGIC, NO_CRC, Batch, Body, UnreadableBatch
 from reconciler.replicator.codecs import NONE, pack, unpack
 from reconciler.replicator.renumber import renumbered
 from reconciler.replicator.varint import SIGNED, read, signed, wrapped
@@ -29,7 +29,7 @@ class Kept(NamedTuple):
     Attributes:
         offset: in its log.
         timestamp: milliseconds.
-        rest: key, value and headers, as they are.
+        rest: key, value and headers, as they are; a view where that was asked for.
     """
 
     offset: int
@@ -37,13 +37,20 @@ class Kept(NamedTuple):
     rest: bytes
 
 
-def kept(batch: Batch) -> list[Kept]:
+def kept(batch: Batch, *, in_place: bool = False) -> list[Kept]:
     """Return the records of a batch, decompressed; under LogAppendTime all have the time of the append.
+
+    Args:
+        batch: the batch.
+        in_place: whether records may be views of a large body: they are gone before long.
 
     Raises:
         ValueError: it is not laid out as its header says.
+        TooMuch: it has more bytes decompressed than it may have.
     """
-    body = unpack(batch.attributes & CODEC_BITS, batch.body)
+    plain = unpack(batch.attributes & CODEC_BITS, batch.body)
+    # A view's slices are views, too, and a large body is not copied once more.
+    body = cast("bytes", plain if in_place else bytes(plain))
     appended = batch.max_timestamp if batch.is_log_append_time else None
     base_offset, base_time = batch.base_offset, batch.base_timestamp
     found: list[Kept] = []
@@ -78,7 +85,7 @@ def first_at(batch: Batch, offset: int) -> int | None:
     if not batch.is_intact:
         raise UnreadableBatch(batch.base_offset, MAGIC, "its checksum does not fit")
     try:
-        records = kept(batch)
+        records = kept(batch, in_place=True)
     except ValueError as error:
         raise UnreadableBatch(batch.base_offset, MAGIC, str(error)) from error
     return next((record.offset for record in records if record.offset >= offset), None)
@@ -103,11 +110,11 @@ def rewritten(
         without: offsets of records to leave out.
 
     Raises:
-        ValueError: it is not laid out as its header says.
+        ValueError: it is not laid out as its header says; TooMuch is one.
     """
     expected = first
     codec = batch.attributes & CODEC_BITS if codec is None else codec
-    records = [record for record in kept(batch) if record.offset >= first and record.offset not in without]
+    records = [one for one in kept(batch, in_place=True) if one.offset >= first and one.offset not in without]
     for one in batches_of(records, codec, limit):
         if one.base_offset > expected:
             yield Gap(expected, one.base_offset)
@@ -133,7 +140,7 @@ def dense(
         without: offsets of records to leave out.
 
     Raises:
-        ValueError: it is not laid out as its header says.
+        ValueError: it is not laid out as its header says; TooMuch is one.
     """
     codec = batch.attributes & CODEC_BITS if codec is None else codec
     if first <= batch.base_offset and not batch.is_log_append_time and not without:
@@ -141,7 +148,7 @@ def dense(
         if one.size <= limit or one.record_count == 1:
             yield one
             return
-    records = [record for record in kept(batch) if record.offset >= first and record.offset not in without]
+    records = [one for one in kept(batch, in_place=True) if one.offset >= first and one.offset not in without]
     starts = [record.offset for record in records]
     # Counted from 0 they are in the order of the list.
     numbered = [record._replace(offset=number) for number, record in enumerate(records)]
@@ -155,9 +162,10 @@ def dense(
 
 def _renumbered(batch: Batch, codec: int) -> Batch:
     """Return a batch whose deltas count its records, from its first record on."""
+    span = batch.last_offset_delta + 1
+    found = unpack(batch.attributes & CODEC_BITS, batch.body)
     try:
-        span = batch.last_offset_delta + 1
-        plain, parts = renumbered(unpack(batch.attributes & CODEC_BITS, batch.body), batch.record_count, span)
+        plain, parts = renumbered(found, batch.record_count, span)
     except (IndexError, ValueError):
         raise _not_as_said(batch) from None
     missing = span - sum(parts)
@@ -206,6 +214,7 @@ def recoded(batch: Batch, codec: int) -> Batch:
 
     Raises:
         ValueError: it cannot be decompressed.
+        TooMuch: it has more bytes decompressed than it may have.
     """
     plain = unpack(batch.attributes & CODEC_BITS, batch.body)
     body, codec = _smallest(plain, codec)
@@ -260,7 +269,7 @@ def packed(run: Sequence[Kept], codec: int) -> Batch:
     return one.sealed()
 
 
-def _smallest(plain: bytes, codec: int) -> tuple[bytes, int]:
+def _smallest(plain: Body, codec: int) -> tuple[Body, int]:
     """Return a body compressed, or as it is where that is not larger, and the codec that it has then."""
     packed = pack(codec, plain)
     return (packed, codec) if len(packed) < len(plain) else (plain, NONE)

@@ -83,6 +83,7 @@ def run(spec: FlowSpec, assignment: Assignment) -> list[Row]:
     connections = connections or Connections(spec, assignment.task)
     gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
     heap.keep()
+    codecs.bound(spec.flow.largest_batch)
     try:
         rows = Task(spec, assignment, connections).round()
     except BaseException:

@@ -21,7 +21,7 @@ def signed(value: int) -> bytes:
     return uvarint(value << 1 if value >= 0 else -value * 2 - 1)
 
 
-def read(data: bytes, at: int) -> tuple[int, int]:
+def read(data: bytes | memoryview, at: int) -> tuple[int, int]:
     """Return a zigzag varint and the place behind it.
 
     Raises:

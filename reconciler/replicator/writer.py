@@ -15,6 +15,7 @@ from functools import partial
 from reconciler.model.status import Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.channel import Channel
+from reconciler.replicator.intake import CannotPass
 from reconciler.replicator.outlanes import FIRST, SECOND, OutLanes, Way
 from reconciler.replicator.pace import Quota, RequestSize, RoundTrip
 from reconciler.replicator.parcel import Parcel
@@ -165,7 +166,11 @@ class Writer:
                 if goes_over is not None:
                     self._ready[channel] = None
                 continue
-            parcel = channel.send(self._trip.small, now)
+            try:
+                parcel = channel.send(self._trip.small, now)
+            except CannotPass:
+                # Its channel says why.
+                continue
             sent.append((channel, parcel))
             if channel.queue.items:
                 self._ready[channel] = None

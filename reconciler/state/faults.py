@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem, Unreachable
-from reconciler.state import tls
+from reconciler.state import peers, tls
 
 _REFUSED = frozenset(
     {
@@ -25,6 +25,10 @@ _CHECK_LOGIN = "check security: protocol, mechanism, username and the password i
 _CHECK_KERBEROS = (
     "check security.kerberos, the clocks, and whether `kinit` gets a ticket with the same keytab and principal"
 )
+# What librdkafka says of an answer that begins with a size that none has; these four bytes tell what answers.
+_SIZE = re.compile(r"(?P<address>[^\s/]+?)(?:/\w+)?: Receive failed: Invalid response size (?P<size>-?\d+)")
+# A large answer may be beyond what it allows; none is so large.
+_NO_SIZE = 2**28
 _AUTHENTICATION = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
 
 
@@ -104,6 +108,11 @@ def wrong_protocol(cluster: Cluster, reported: Collection[KafkaError]) -> Enviro
     told = [error.str() for error in reported if error.code() != KafkaError._ALL_BROKERS_DOWN]
     if told and all("refused" in text or "resolve" in text for text in told):
         return None
+    for one in map(_SIZE.search, told):
+        if one is not None and (size := int(one["size"])) >= 0 and not peers.speaks_tls(size.to_bytes(4, "big")):
+            first = size.to_bytes(4, "big")
+            if peers.is_known(first) or size >= _NO_SIZE:
+                return EnvironmentFault(tls.no_broker(cluster, one["address"], peers.who_answers(first)))
     return tls.examine(cluster)
 
 

@@ -97,6 +97,13 @@ def plaintext_refused(cluster: Cluster, address: str) -> Problem:
     return Problem("AB319", cluster.where, message, f"set security.protocol to {protocol}, or name another port")
 
 
+def no_broker(cluster: Cluster, address: str, found: str) -> Problem:
+    """Return the problem that something else than a Kafka broker listens; `found` says how it answers."""
+    message = f"{cluster.user} cannot connect to {address} with {cluster.security.protocol}: {found}"
+    remedy = "name the port of a Kafka listener in bootstrap, and in the advertised.listeners of brokers"
+    return Problem("AB319", cluster.where, message, remedy)
+
+
 def _other_protocol(cluster: Cluster, address: str) -> EnvironmentFault:
     return EnvironmentFault(plaintext_refused(cluster, address))
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, Problem
 from reconciler.model.spec import FlowSpec
-from reconciler.replicator import heap
+from reconciler.replicator import codecs, heap
 from reconciler.replicator.batch import UnreadableBatch
 from reconciler.replicator.pace import Quota
 from reconciler.replicator.place import differ
@@ -93,6 +93,9 @@ def run(spec: FlowSpec, slices: list[tuple[Bounds, Progress]], until: float, quo
     try:
         name = f"anabranch-verify-{spec.flow.name}"
         wires = [Wire(loop, cluster, name, _REQUEST_TIMEOUT) for cluster in (spec.source, spec.target)]
+        codecs.bound(spec.flow.largest_batch)
+        for wire in wires:
+            wire.allow(spec.flow.largest_batch)
         for bounds, progress in slices:
             if worked and time.monotonic() >= until:
                 break

@@ -7,7 +7,7 @@ from pathlib import Path
 from bench.plant import one_record_batch, write_segments
 from bench.segments import LogFacts, TopicLog
 from reconciler.replicator.split import split
-from reconciler.replicator.wire import decode
+from tests.support.library_records import decode
 
 
 def test_a_batch_has_one_record_and_the_right_checksum() -> None:

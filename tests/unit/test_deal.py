@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 import zlib
 
 import pytest
@@ -172,3 +173,32 @@ def test_what_is_no_members_word_is_refused(data: bytes) -> None:
 def test_two_thousand_partitions_fit_a_record_many_times() -> None:
     logs = {(f"us-east.some.long.topic.name.{n // 4}", n % 4) for n in range(2_000)}
     assert len(member("20260101T000000-host-4711", 1.0, logs, logs).to_bytes()) < 50_000
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        bytes(64 * 2**20),
+        b"[" * 200_000,
+        b'{"run": "a", "task": 1e999, "since": 0, "wants": {}, "holds": {}}',
+        b'{"run": "a", "task": 0, "since": 0, "wants": {"t": [1e999]}, "holds": {}}',
+    ],
+    ids=["too much", "too deep", "no task", "no partition"],
+)
+def test_words_that_would_take_much_are_refused(said: bytes) -> None:
+    data = zlib.compress(said)
+    with pytest.raises(ValueError, match="not what a member says"):
+        Member.from_bytes(data)
+    with pytest.raises(ValueError, match="not a share"):
+        Share.from_bytes(data)
+
+
+def test_a_bomb_from_a_member_is_not_unpacked() -> None:
+    data = zlib.compress(bytes(400 * 2**20))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="more than"):
+            Member.from_bytes(data)
+        assert tracemalloc.get_traced_memory()[1] < 40 * 2**20
+    finally:
+        tracemalloc.stop()

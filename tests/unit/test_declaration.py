@@ -44,6 +44,7 @@ CHANGED: dict[str, Any] = {
     "on_recreate": "restart",
     "quota": 1000,
     "batch_size": 0,
+    "largest_batch": 1_000_000,
     "compression": "zstd",
     "linger": 0.001,
     "commit_interval": 1.0,

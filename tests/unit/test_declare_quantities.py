@@ -35,6 +35,13 @@ def test_a_batch_size(tmp_path: Path, written: str, meant: int) -> None:
     assert flow(tmp_path, f"batch-size: {written}").batch_size == meant
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"), [("1MB", 1_000_000), ("64MiB", 2**26), ("999 MiB", 999 * 2**20), ("1GiB", 2**30)]
+)
+def test_a_largest_batch(tmp_path: Path, written: str, meant: int) -> None:
+    assert flow(tmp_path, f"largest-batch: {written}").largest_batch == meant
+
+
 @pytest.mark.parametrize(("written", "meant"), [("1s", 1.0), ("60s", 60.0), ("5min", 300.0), ("2 h", 7200.0)])
 def test_a_refresh_interval(tmp_path: Path, written: str, meant: float) -> None:
     assert flow(tmp_path, f"refresh-interval: {written}").refresh_interval == meant
@@ -68,6 +75,14 @@ def test_a_batch_size_that_is_none(tmp_path: Path, written: str) -> None:
     assert problem.code == "AB104"
     assert problem.message.startswith("expected 0, or a size below 1 GB with a unit")
     assert problem.remedy == "for example: batch-size: 256KiB"
+
+
+@pytest.mark.parametrize("written", ["0", "1048576", "0MB", "512KiB", "2GiB", "1000MB", "-1MB", "1.5MB", "true"])
+def test_a_largest_batch_that_is_none(tmp_path: Path, written: str) -> None:
+    (problem,) = refused(tmp_path, f"{HEAD}defaults: {{largest-batch: {written}}}\n")
+    assert problem.code == "AB104"
+    assert problem.message.startswith("expected a size from 1MB to 1GiB, in MB, MiB, GB or GiB")
+    assert problem.remedy == "for example: largest-batch: 256MiB"
 
 
 @pytest.mark.parametrize("written", ["0s", "0", "60", "500ms", "-1s", "1d", "soon"])

@@ -38,8 +38,9 @@ def cluster(fields: str) -> str:
             "12 (defaults.replication_factor)",
             "AB103",
             "expected one of topics, offsets, delivery, start, isolation-level, fill, on-data-loss, on-recreate, "
-            "quota, batch-size, compression, linger, commit-interval, dlq, tasks, partitions, replication-factor, "
-            "refresh-interval, limits, configs, acls, groups, enabled, policy or clients; found replication_factor",
+            "quota, batch-size, largest-batch, compression, linger, commit-interval, dlq, tasks, partitions, "
+            "replication-factor, refresh-interval, limits, configs, acls, groups, enabled, policy or clients; "
+            "found replication_factor",
             "did you mean replication-factor?",
         ),
         (
@@ -47,8 +48,9 @@ def cluster(fields: str) -> str:
             "10 (flows[0].source)",
             "AB103",
             "expected one of from, to, name, topics, offsets, delivery, start, isolation-level, fill, on-data-loss, "
-            "on-recreate, quota, batch-size, compression, linger, commit-interval, dlq, tasks, partitions, "
-            "replication-factor, refresh-interval, limits, configs, acls, groups, enabled, failed-over or policy; "
+            "on-recreate, quota, batch-size, largest-batch, compression, linger, commit-interval, dlq, tasks, "
+            "partitions, replication-factor, refresh-interval, limits, configs, acls, groups, enabled, failed-over or "
+            "policy; "
             "found source",
             "did you mean from?",
         ),

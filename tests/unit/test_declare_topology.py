@@ -85,6 +85,7 @@ def test_built_in_defaults(tmp_path: Path) -> None:
         on_recreate="park",
         quota=None,
         batch_size=262_144,
+        largest_batch=128 * 2**20,
         compression="source",
         linger=0.007,
         commit_interval=0.5,

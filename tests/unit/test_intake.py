@@ -12,7 +12,7 @@ from reconciler.replicator import intake
 from reconciler.replicator.batch import LARGE, Batch
 from reconciler.replicator.intake import CannotPass, Form, items
 from reconciler.replicator.visible import Gap
-from reconciler.replicator.wire import FetchAnswer, Record, decode
+from reconciler.replicator.wire import FetchAnswer
 from tests.support.batches import (
     CONTROL,
     GZIP,
@@ -30,6 +30,7 @@ from tests.support.batches import (
     some,
     thinned,
 )
+from tests.support.library_records import Record, decode
 
 BASE = 100
 

@@ -15,9 +15,10 @@ from reconciler.replicator.letters import with_headers
 from reconciler.replicator.rewrite import Kept, kept, packed
 from reconciler.replicator.split import split
 from reconciler.replicator.visible import Gap
-from reconciler.replicator.wire import FetchAnswer, ProduceAnswer, Record, decode
+from reconciler.replicator.wire import FetchAnswer, ProduceAnswer
 from tests.support.batches import CODECS, Content, build, some
 from tests.support.contents import contents
+from tests.support.library_records import Record, decode
 
 WHY = Reason("AB212", "too large")
 

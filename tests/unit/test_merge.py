@@ -13,7 +13,6 @@ from reconciler.replicator.merge import merged, take
 from reconciler.replicator.pace import FEW_RECORDS
 from reconciler.replicator.split import split
 from reconciler.replicator.visible import Gap
-from reconciler.replicator.wire import Record, decode
 from tests.support.batches import (
     CONTROL,
     DELETE_HORIZON,
@@ -31,6 +30,7 @@ from tests.support.batches import (
     thinned,
 )
 from tests.support.contents import contents
+from tests.support.library_records import Record, decode
 
 LIMIT = 256 * 1024
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from reconciler.replicator.batch import Batch, UnreadableBatch
 from reconciler.replicator.singles import batches
 from reconciler.replicator.split import split
-from reconciler.replicator.wire import Record, decode
 from tests.support.batches import GZIP, LZ4, NONE, SNAPPY, Content, build, build_old, some
+from tests.support.library_records import Record, decode
 
 NO_TIME = -1
 # Written by hand from the protocol's description: offset 7, size, checksum, magic, attributes, [time], key, value.
@@ -86,7 +86,7 @@ def test_a_damaged_message_is_told_where_it_is(magic: int) -> None:
 def test_a_message_that_cannot_be_decoded_is_told_where_it_is() -> None:
     data = bytearray(build_old(1, 0, [Content(1_000, None, b"v" * 500)], GZIP))
     data[-20:] = b"\x00" * 20
-    with pytest.raises(UnreadableBatch, match="offset 0 has message format v1: cannot decode"):
+    with pytest.raises(UnreadableBatch, match="offset 0 has message format v1: not readable as gzip"):
         list(split(sealed(bytes(data))))
 
 

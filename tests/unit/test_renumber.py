@@ -13,9 +13,9 @@ from reconciler.replicator.renumber import renumbered
 from reconciler.replicator.rewrite import UNLIMITED, dense
 from reconciler.replicator.split import split
 from reconciler.replicator.varint import signed
-from reconciler.replicator.wire import Record, decode
 from tests.support.batches import CODECS, DELETE_HORIZON, NONE, Content, compacted, marked, some
 from tests.support.contents import contents
+from tests.support.library_records import Record, decode
 
 BASE = 1_000
 

@@ -12,7 +12,6 @@ from reconciler.replicator.batch import HEADER_SIZE, Batch, UnreadableBatch
 from reconciler.replicator.rewrite import UNLIMITED, Kept, first_at, kept, packed, rewritten
 from reconciler.replicator.split import split
 from reconciler.replicator.visible import Gap
-from reconciler.replicator.wire import Record, decode
 from tests.support.batches import (
     CODECS,
     DELETE_HORIZON,
@@ -29,6 +28,7 @@ from tests.support.batches import (
     some,
 )
 from tests.support.contents import contents
+from tests.support.library_records import Record, decode
 
 codecs = st.sampled_from(CODECS)
 BASE = 1_000

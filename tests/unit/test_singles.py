@@ -13,7 +13,7 @@ from reconciler.replicator.intake import CannotPass, Form, items
 from reconciler.replicator.merge import take
 from reconciler.replicator.singles import batches, one_plain
 from reconciler.replicator.split import split
-from reconciler.replicator.wire import FetchAnswer, Record, decode
+from reconciler.replicator.wire import FetchAnswer
 from tests.support.batches import (
     CODECS,
     CONTROL,
@@ -34,6 +34,7 @@ from tests.support.batches import (
     thinned,
 )
 from tests.support.contents import contents_since
+from tests.support.library_records import Record, decode
 
 LIMIT = 256 * 1024
 LONG = Content(1_000, None, b"value" * 100)

@@ -2,10 +2,10 @@
 
 `requests` is what the replicator calls, with the values of `values` on the event loop of `loop`; `questions` is what an
 opening asks, and `gather` asks it once for many of them. `commits` is what commits positions, `transactions` what is
-asked seldom, and `group` what the members of a group do. `manager` makes connections; `connection` makes kafka-python's
-fit for bulk data; `fetching` and `producing` encode what is asked all the time (`classic` for old brokers); `posting`
-sends what nobody awaits; `sessions` keeps a fetch short; `ready` asks again while a coordinator is not; `records`
-decodes batches for comparing them.
+asked seldom, and `group` what members of a group do. `manager` makes connections, over sockets of `dialing`;
+`connection` makes kafka-python's fit for bulk data, within the `limits` of what a peer may send, as `decoding` does
+with its decoders; `fetching` and `producing` encode what is asked all the time (`classic` for old brokers); `posting`
+sends what nobody awaits; `sessions` keeps a fetch short; `ready` asks again while a coordinator is not.
 """
 
 from reconciler.replicator.wire import trickle
@@ -19,11 +19,11 @@ from reconciler.replicator.wire.loop import Bell, Job, Loop, Work
 from reconciler.replicator.wire.posting import post
 from reconciler.replicator.wire.questions import GROUP
 from reconciler.replicator.wire.ready import when_ready
-from reconciler.replicator.wire.records import Record, decode
 from reconciler.replicator.wire.requests import EARLIEST, LATEST, UNSUPPORTED_VERSION, Wire
 from reconciler.replicator.wire.sessions import FetchSession
 from reconciler.replicator.wire.trickle import Piece, Unreadable
 from reconciler.replicator.wire.values import (
+    BrokenAnswer,
     ConnectionLost,
     ErrorCode,
     FetchAnswer,
@@ -44,6 +44,7 @@ __all__ = [
     "UNSUPPORTED_VERSION",
     "Bell",
     "Bounds",
+    "BrokenAnswer",
     "ConnectionLost",
     "Direct",
     "ErrorCode",
@@ -62,13 +63,11 @@ __all__ = [
     "ProduceAnswer",
     "ProduceAsk",
     "ProducerState",
-    "Record",
     "TopicInfo",
     "Unreadable",
     "Wire",
     "Work",
     "compact_string",
-    "decode",
     "error_name",
     "fetch_opening",
     "post",

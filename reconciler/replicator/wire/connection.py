@@ -17,8 +17,9 @@ from typing import Any, cast
 import kafka.errors as kafka_errors
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
+from reconciler.replicator.wire import limits
 from reconciler.replicator.wire.buffers import is_free
-from reconciler.replicator.wire.frames import SIZE, DirectRequest, Header, Taken, WholeFrames
+from reconciler.replicator.wire.frames import SIZE, DirectRequest, Header, Taken, UnfitError, WholeFrames
 
 _SCRATCH = 64 * 1024
 # The buffer of a larger frame that may not stay is given back at once.
@@ -32,17 +33,21 @@ _PIECES = 256
 _START = struct.Struct(">ii")
 # The most that one TLS record holds.
 _TLS_RECORD = 16 * 1024
-# How the record of an alert begins: its type and the major version (RFC 8446, 5.1).
-_TLS_ALERT = b"\x15\x03"
 _CLOSED = "closed by the broker"
 _MAY_NOT_SEND = "nothing may be sent any more"
 _CLOSED_HERE = "closed while sending"
-_NO_FRAME = "the broker sent no Kafka frame"
 _WOULD_BLOCK = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class NotLetInError(kafka_errors.KafkaConnectionError):
     """There is no connection for want of other credentials or certificates; the text says it all."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class SilentError(kafka_errors.KafkaConnectionError):
+    """A connection was made, and nothing is answered over it; the text says it all."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -70,8 +75,11 @@ class _Framing:
     may_send: Callable[[], bool] | None = None
     # Called when something was read, while the rest of it may still be on its way.
     between: Callable[[], None] | None = None
-    # Says what it means that the connection ends, or begins with a TLS alert (None), before the first answer.
-    explain: Callable[[OSError | None], str | None] | None = None
+    # Whom it leads to, in words.
+    where = "the broker"
+    # Says what it means that the connection ends, or begins with what no broker says (its bytes), before the first
+    # answer.
+    explain: Callable[[OSError | bytes], str | None] | None = None
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -130,6 +138,8 @@ class _Framing:
                 has_read = True
         except _WOULD_BLOCK:
             return None
+        except kafka_errors.KafkaProtocolError as error:
+            return cast("Exception", error if isinstance(error, UnfitError) else UnfitError.of(self.where, error))
         except kafka_errors.KafkaError as error:
             return cast("Exception", error)
         except Exception as error:
@@ -189,14 +199,13 @@ class _Framing:
                 data = data[missing:]
                 if len(self._head) < SIZE.size:
                     return
-                if self._head.startswith(_TLS_ALERT) and self.explain is not None:
-                    raise NotLetInError(self.explain(None))
-                self.explain = None
                 (size,) = SIZE.unpack(self._head)
-                if size < 0:
-                    raise ConnectionError(_NO_FRAME)
+                most, at_once = self._bounds()
+                if not limits.LEAST <= size <= most:
+                    raise self._unfit(size, most, bytes(self._head) + bytes(data))
+                self.explain = None
                 self._head.clear()
-                self._frame, self._filled = self._room_for(size), 0
+                self._frame, self._filled = self._room_for(size, at_once), 0
                 self._note_beginning()
             piece = data[: len(self._frame) - self._filled]
             self._frame[self._filled : self._filled + len(piece)] = piece
@@ -237,9 +246,31 @@ class _Framing:
         if isinstance(request := self._awaited(), Header):
             request.begins()
 
-    def _room_for(self, size: int) -> memoryview:
-        """Return room for a frame: where another was that nobody looks at any more, as new pages cost time."""
+    def _bounds(self) -> tuple[int, int]:
+        """Return how many bytes the frame that begins may have, and how many of them may be made room for at once."""
+        protocol = self._protocol
+        if protocol is None or protocol.initializing:
+            return limits.FIRST, limits.FIRST
+        request = self._awaited()
+        asked = request.asked if isinstance(request, Header) else 0
+        # What stands around the records is not asked for.
+        return protocol.config["receive_message_max_bytes"] + asked, limits.FIRST + asked
+
+    def _unfit(self, size: int, most: int, first: bytes) -> Exception:
+        """Return what it means that a frame cannot have the size that it begins with."""
+        if self.explain is not None and (said := self.explain(first)):
+            return NotLetInError(said)
+        text = f"begins an answer of {size:,} bytes, where {limits.LEAST} to {most:,} were expected"
+        return cast("Exception", UnfitError(f"{self.where} {text}: the connection is closed"))
+
+    def _room_for(self, size: int, at_once: int) -> memoryview:
+        """Return room for a frame: where another was that nobody looks at any more, as new pages cost time.
+
+        What is more than `at_once` takes no memory before it comes: the peer may say any size.
+        """
         self._may_stay = False
+        if size > at_once:
+            return limits.untouched(size)
         if not _SCRATCH < size <= _LARGEST_KEPT:
             return memoryview(bytearray(size))
         room: memoryview | None = self._net.buffers.room(size)
@@ -348,3 +379,20 @@ class BulkTransport(_Framing, KafkaTCPTransport):
 
 class BulkTlsTransport(_Framing, KafkaSSLTransport):
     """A TLS connection that reads whole frames."""
+
+    async def shake_hands(self: Any, until: float) -> None:
+        """Do what the library does for its handshake, which would wait for ever, until a time (monotonic).
+
+        Raises:
+            OSError: it fails.
+            KafkaTimeoutError: the other side says nothing.
+        """
+        while True:
+            try:
+                self._sock.do_handshake()
+            except ssl.SSLWantReadError:
+                await self._net.wait_read(self._sock, until)
+            except ssl.SSLWantWriteError:
+                await self._net.wait_write(self._sock, until)
+            else:
+                return

@@ -20,7 +20,7 @@ from kafka.net.selector import TaskState
 
 from reconciler.replicator.wire import producing
 from reconciler.replicator.wire.compact import NO_TAGS
-from reconciler.replicator.wire.frames import DirectRequest
+from reconciler.replicator.wire.frames import DirectFetch, DirectRequest
 
 # Size, key and version, correlation id.
 _FRONT = struct.Struct(">ihhi")
@@ -57,6 +57,7 @@ class Direct:
         self._transport = connection.transport
         self._connection = connection
         self._api_key = api_key
+        self._kind = DirectFetch if api_key == _FETCH else DirectRequest
         self._throttle_in = throttle_first if api_key == _FETCH else partial(producing.throttle, by_id=self.by_id)
         name = connection.parser._client_id.encode()
         self._name: bytes = _NAME.pack(len(name)) + name + NO_TAGS
@@ -103,7 +104,7 @@ class Direct:
         """Take note of a request that is `size` bytes long behind its header; return what stands before these."""
         one = self._connection
         parser = one.parser
-        request = DirectRequest(parser._next_correlation_id(), self._throttle_in, answered, lost)
+        request = self._kind(parser._next_correlation_id(), self._throttle_in, answered, lost)
         due = request.at + self._timeout
         parser.in_flight_requests.append(request)
         one.in_flight_requests.append((request.correlation_id, request, request.at, due, _NO_TIMER))

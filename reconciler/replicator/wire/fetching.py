@@ -117,7 +117,8 @@ class RawFetch:
         """Take the header's fields from the connection."""
         self._head = frame_head(API_KEY, self.API_VERSION, correlation_id, client_id)
         # Nothing here leads back to this request: a cycle would wait for the next collection.
-        self.header = RawHeader(correlation_id, partial(decode, self._names if self._by_id else None))
+        names = self._names if self._by_id else None
+        self.header = RawHeader(correlation_id, partial(decode, names), self._bounds.max_bytes)
 
     def encode(self, framed: bool, header: bool) -> bytes:
         """Return the whole frame."""

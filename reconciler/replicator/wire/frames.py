@@ -14,10 +14,28 @@ import kafka.errors as kafka_errors
 from kafka.protocol.frame import KafkaBytes
 from kafka.protocol.parser import KafkaProtocol
 
+from reconciler.replicator.wire import decoding
 from reconciler.replicator.wire.compact import skip_tags
+from reconciler.replicator.wire.limits import USUAL_FETCH
 
 SIZE = struct.Struct(">i")
-_UNREADABLE = "the broker's answer cannot be read"
+_UNREADABLE = "the answer cannot be read"
+decoding.bound()
+# What decoders, ours and the library's, raise of what is laid out in another way.
+_MALFORMED = (ValueError, LookupError, struct.error, OverflowError, AssertionError, TypeError)
+
+
+class UnfitError(kafka_errors.KafkaProtocolError):
+    """What a broker sent is no answer to what it was asked; the text says whose it was and what was expected."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+    @classmethod
+    def of(cls, where: str, error: Exception) -> UnfitError:
+        """Return what an error of a decoder means; `where` says whom the connection leads to."""
+        cause = f" ({error.__cause__})" if error.__cause__ is not None else ""
+        return cls(f"{where}: {error.args[0] if error.args else type(error).__name__}{cause}")
 
 
 class Header:
@@ -27,7 +45,10 @@ class Header:
         correlation_id: of the request.
         at: when it was sent (monotonic seconds).
         waited: seconds from then until its answer began to arrive; 0 before.
+        asked: how many bytes of records it asks for.
     """
+
+    asked = 0
 
     def __init__(self, correlation_id: int) -> None:
         self.correlation_id = correlation_id
@@ -61,9 +82,10 @@ class RawHeader(Header):
         decode: makes a value of the answer's bytes behind its header; the value has a `throttle_time_ms`.
     """
 
-    def __init__(self, correlation_id: int, decode: Callable[[memoryview], Any]) -> None:
+    def __init__(self, correlation_id: int, decode: Callable[[memoryview], Any], asked: int = 0) -> None:
         super().__init__(correlation_id)
         self.decode = decode
+        self.asked = asked
 
 
 class Taken:
@@ -121,6 +143,12 @@ class DirectRequest(Header):
         self._answered = self._lost = _nobody
 
 
+class DirectFetch(DirectRequest):
+    """A fetch on its way; how much each asks for is not looked at."""
+
+    asked = USUAL_FETCH
+
+
 def _nobody(_: object) -> None:
     """Hear nothing: who waited has heard."""
 
@@ -138,12 +166,15 @@ class WholeFrames(KafkaProtocol):
         whole = KafkaBytes(len(frame))
         whole.write(frame)
         whole.seek(0)
-        return [self._process_response(whole)]
+        try:
+            return [self._process_response(whole)]
+        except _MALFORMED as error:
+            raise kafka_errors.KafkaProtocolError(_UNREADABLE) from error
 
     def _raw(self, header: RawHeader, frame: memoryview) -> tuple[int, Any]:
         try:
             return header.correlation_id, header.decode(header.answer_in(frame))
-        except (ValueError, IndexError, struct.error) as error:
+        except _MALFORMED as error:
             raise kafka_errors.KafkaProtocolError(_UNREADABLE) from error
 
     def send_bytes(self) -> list[bytes]:

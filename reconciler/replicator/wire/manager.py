@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any
 
 import kafka.errors as kafka_errors
-from kafka.net.inet import create_connection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
@@ -22,8 +21,15 @@ from reconciler.model.clients import LineSettings
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, Problem
 from reconciler.replicator.wire import kerberos
-from reconciler.replicator.wire.connection import LOGIN_REFUSED, BulkTlsTransport, BulkTransport, NotLetInError
-from reconciler.state import tls
+from reconciler.replicator.wire.connection import (
+    LOGIN_REFUSED,
+    BulkTlsTransport,
+    BulkTransport,
+    NotLetInError,
+    SilentError,
+)
+from reconciler.replicator.wire.dialing import connected
+from reconciler.state import peers, tls
 
 _SHORTEST_PAUSE = 0.001
 _CUT_OFF = 10.0
@@ -97,7 +103,14 @@ class BulkManager(KafkaConnectionManager):
         await super()._connect(node, conn, *arguments, **options)
         self._note(is_reached=conn.connected)
         if self.failure is None and conn.init_future.failed():
-            self.failure = conn.init_future.exception
+            self.failure = self._in_words(node, conn.init_future.exception)
+
+    def _in_words(self, node: Any, error: BaseException) -> BaseException:
+        """Return why a connection could not be made; where nothing was said, who says nothing."""
+        if not isinstance(error, kafka_errors.RequestTimedOutError):
+            return error
+        seconds = self.config["request_timeout_ms"] / 1000
+        return SilentError(f"{self._declared.where}: {node.host}:{node.port} answers nothing for {seconds:g} s")
 
     def _note(self, *, is_reached: bool) -> None:
         now = time.monotonic()
@@ -154,42 +167,52 @@ class BulkManager(KafkaConnectionManager):
             self._bootstrap_future = None
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
-        """Do what the library does, with other transports."""
-        sock = await create_connection(
-            self._net, node.host, node.port, self.config["socket_options"], timeout_at=timeout_at
-        )
+        """Do what the library does, with other transports; what does not become one is closed."""
+        sock = await connected(self._net, (node.host, node.port), self.config["socket_options"], timeout_at)
         if self.may_send is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         address = f"{node.host}:{node.port}"
-        if not self.ssl_enabled:
-            transport = BulkTransport(self._net, sock, host=node.host)
-            transport.explain = partial(self._why_not_plain, address)
-            transport.may_send = self.may_send
-            return transport
+        transport = await self._secured(sock, node.host, address) if self.ssl_enabled else self._plain(sock, node.host)
+        explain = self._why_closed if self.ssl_enabled else self._why_not_plain
+        transport.where = f"{self._declared.where}: {address}"
+        transport.explain = partial(explain, address)
+        transport.may_send = self.may_send
+        return transport
+
+    def _plain(self, sock: socket.socket, host: str) -> BulkTransport:
+        return BulkTransport(self._net, sock, host=host)
+
+    async def _secured(self, sock: socket.socket, host: str, address: str) -> BulkTlsTransport:
         options = {key: value for key, value in self.config.items() if key.startswith("ssl_")}
         try:
-            secured = BulkTlsTransport(self._net, sock, host=node.host, **options)
+            secured = BulkTlsTransport(self._net, sock, host=host, **options)
         except (OSError, ValueError) as error:
             sock.close()
             raise NotLetInError(_said(tls.unusable(self._declared, error))) from None
-        secured.may_send = self.may_send
         try:
-            await self.wait_for(self.call_soon(secured.handshake), self.config["request_timeout_ms"])
-        except Exception as error:
+            await secured.shake_hands(time.monotonic() + self.config["request_timeout_ms"] / 1000)
+        except BaseException as error:
             secured.close()
             if isinstance(error, OSError):
                 raise NotLetInError(_said(tls.problem(self._declared, address, error))) from None
+            if not isinstance(error, Exception):
+                raise
             message = f"handshake with {address} failed: {error}"
             raise kafka_errors.KafkaConnectionError(message) from error
-        secured.explain = partial(self._why_closed, address)
         return secured
 
-    def _why_not_plain(self, address: str, error: OSError | None) -> str | None:
-        return _said(tls.plaintext_refused(self._declared, address)) if error is None else None
+    def _why_not_plain(self, address: str, found: OSError | bytes) -> str | None:
+        if not isinstance(found, bytes):
+            return None
+        if peers.speaks_tls(found):
+            return _said(tls.plaintext_refused(self._declared, address))
+        return _said(tls.no_broker(self._declared, address, peers.who_answers(found)))
 
-    def _why_closed(self, address: str, error: OSError | None) -> str:
-        if error is not None and tls.is_alert(error):
-            return _said(tls.problem(self._declared, address, error))
+    def _why_closed(self, address: str, found: OSError | bytes) -> str:
+        if isinstance(found, bytes):
+            return _said(tls.no_broker(self._declared, address, peers.who_answers(found)))
+        if tls.is_alert(found):
+            return _said(tls.problem(self._declared, address, found))
         return _said(tls.closed(self._declared, address))
 
 

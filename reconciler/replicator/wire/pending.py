@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
+import kafka.errors as kafka_errors
+
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError
 from reconciler.replicator.wire import classic
 from reconciler.replicator.wire.connection import LOGIN_REFUSED, NotLetInError
+from reconciler.replicator.wire.frames import UnfitError
 from reconciler.replicator.wire.producing import Produced
-from reconciler.replicator.wire.values import ConnectionLost, NotLetIn, ProduceAnswer
+from reconciler.replicator.wire.values import BrokenAnswer, ConnectionLost, NotLetIn, ProduceAnswer
 
 
 class Answers:
@@ -48,4 +51,6 @@ def connection_lost(cluster: Cluster, error: BaseException) -> ConnectionLost:
         return NotLetIn(text)
     if isinstance(error, LOGIN_REFUSED):
         return NotLetIn(f"{cluster.where} does not let {cluster.user} in: {text}; check security and what it refers to")
+    if isinstance(error, kafka_errors.KafkaProtocolError):
+        return BrokenAnswer(text if isinstance(error, UnfitError) else f"{cluster.where}: {text}")
     return ConnectionLost(text)

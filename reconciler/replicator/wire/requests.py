@@ -21,6 +21,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.replicator.wire import classic, fetching, producing, trickle
 from reconciler.replicator.wire.direct import Direct
 from reconciler.replicator.wire.fetching import Bounds, Fetched, RawFetch, Turn
+from reconciler.replicator.wire.limits import LARGEST_BATCH
 from reconciler.replicator.wire.loop import Loop
 from reconciler.replicator.wire.manager import socket_options
 from reconciler.replicator.wire.pending import Answers, answers_of, connection_lost
@@ -74,7 +75,7 @@ class Wire(Questions):
             {
                 "client_id": client_id,
                 "request_timeout_ms": self._timeout_ms,
-                "receive_message_max_bytes": 2**31 - 1,
+                "receive_message_max_bytes": LARGEST_BATCH,
                 # The windows are ours; the manager only must not refuse.
                 "max_in_flight_requests_per_connection": 1_000,
                 "reconnect_backoff_ms": line.reconnect_backoff_ms,
@@ -92,6 +93,13 @@ class Wire(Questions):
         self._direct: dict[tuple[int, int], Direct] = {}
         self._manager.cluster.set_topics([])
         self._manager.may_send = may_send
+
+    def allow(self, largest_batch: int) -> None:
+        """Let answers hold batches of so many bytes, where that is more than brokers usually take; before connecting.
+
+        What was asked for comes on top of that.
+        """
+        self._manager.config["receive_message_max_bytes"] = max(LARGEST_BATCH, largest_batch)
 
     async def connect(self) -> None:
         """Reach any broker of the cluster; where none could be reached for some time, by the declared addresses.

@@ -27,6 +27,12 @@ class NotLetIn(ConnectionLost):
     code = "AB232"
 
 
+class BrokenAnswer(ConnectionLost):
+    """A broker's answer is not what was asked for: its size, its layout, or which request it answers."""
+
+    code = "AB308"
+
+
 _LEADER_NOT_AVAILABLE = 5
 
 

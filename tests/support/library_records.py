@@ -1,7 +1,4 @@
-"""Records out of a batch by kafka-python: for comparing logs, and for messages of old formats.
-
-Too slow for the way of the data.
-"""
+"""Records out of a batch by kafka-python: a second opinion on what was made of them."""
 
 from __future__ import annotations
 
