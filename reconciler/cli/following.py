@@ -6,9 +6,10 @@ deleted, and what somebody changed at the target waits for `apply`, where somebo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
+from reconciler.model.acl import Pattern
 from reconciler.model.desired import Setting
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Unreachable
 from reconciler.model.flow import Flow
@@ -21,8 +22,11 @@ from reconciler.model.steps import (
     AlterConfig,
     ClusterPlan,
     CreateInternalTopic,
+    CreateTopic,
+    GrantAcl,
     Plan,
     RecordOwnership,
+    RevokeAcl,
     Step,
     TopicChange,
 )
@@ -39,8 +43,8 @@ def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
         topology: the declaration.
         make: whether anything is made; otherwise it only tells what must not be touched, as far as it may look.
     """
-    from reconciler.plan.build import build_plan
-    from reconciler.plan.left_out import hindered, left_out, without
+    from reconciler.plan.build import build_plan, with_acls_of
+    from reconciler.plan.left_out import hindered, left_out, unmade, without
     from reconciler.plan.naming import misnamed
     from reconciler.plan.offsets import choices
     from reconciler.provision.direct import DirectProvisioner
@@ -70,8 +74,11 @@ def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
             plan = build_plan(without(wanted, refused), observed, targets, tuple(INTERNAL_TOPICS))
         except AnabranchError as error:
             return Growth(left_out=unwanted, translated=translated, problems=error.problems)
+        # Whoever reads a copy goes on while nothing can be done for it.
+        plan = with_acls_of(plan, without(wanted, unmade(wanted, observed, refused)), observed)
         whole = replace(plan, digest=topology.digest)
-        outcome = DirectProvisioner(topology).apply(only_following(whole, name, observed[flow.target].owned))
+        beside = {one.name for one in part.flows}
+        outcome = DirectProvisioner(topology).apply(only_following(whole, name, observed[flow.target].owned, beside))
         return Growth(outcome, unwanted, refused.get(name, {}), translated)
 
     return grow
@@ -96,29 +103,55 @@ def _look(topology: Topology, flow: Flow) -> tuple[Topology, Mapping[str, Observ
     except AnabranchError:
         if not others:
             raise
-    # The troubles of other clusters are not this flow's.
-    part = replace(topology, flows=beside)
-    observed = observe(part, (flow.target,))
-    return part, observed, contested(topology, flow, observed).get(flow.name, {})
+    # The troubles of other clusters are not this flow's; but copies may hold records of theirs.
+    alone = replace(topology, flows=beside)
+    observed = observe(alone, (flow.target,))
+    away = {one.source: ObservedCluster.away(one.source) for one in others if one.source not in observed}
+    elsewhere = tuple(replace(one, topics=replace(one.topics, required=False)) for one in others if one.source in away)
+    part = replace(topology, flows=(*beside, *elsewhere))
+    return part, {**observed, **away}, contested(topology, flow, observed).get(flow.name, {})
 
 
-def only_following(plan: Plan, flow: str, owned: Mapping[str, OwnedTopic]) -> Plan:
+def only_following(
+    plan: Plan, flow: str, owned: Mapping[str, OwnedTopic], beside: Collection[str] = frozenset()
+) -> Plan:
     """Return the steps of `plan` with which copies of a flow follow their originals, or end what a killed one began.
 
     Args:
         plan: for one target.
         flow: name of the flow.
         owned: the target's ownership records by topic.
+        beside: names of all flows that the plan is for; an ACL on a pattern that one of them was granted covers copies
+            of this one as well, and is taken back with what all copies beneath it get instead.
     """
+    wide = {
+        step.binding.pattern
+        for step in plan.steps
+        if isinstance(step, RevokeAcl) and step.cause == "wide" and step.flow in {flow, *beside}
+    }
+    made = {step.name for step in plan.steps if isinstance(step, CreateTopic)}
     clusters = tuple(
         ClusterPlan(
             cluster.alias,
             cluster.datacenter,
-            tuple(_keeping_settings(one, owned) for step in cluster.steps for one in _following(step, flow)),
+            tuple(
+                _keeping_settings(one, owned)
+                for step in cluster.steps
+                for one in ([step] if _takes_back(step, wide, made) else _following(step, flow))
+            ),
         )
         for cluster in plan.clusters
     )
     return replace(plan, clusters=clusters)
+
+
+def _takes_back(step: Step, wide: Collection[Pattern], made: Collection[str]) -> bool:
+    """Tell whether a step takes back an ACL on a pattern, or grants on a copy that is there what it gets instead."""
+    if isinstance(step, RevokeAcl):
+        return step.binding.pattern in wide
+    if not isinstance(step, GrantAcl) or step.role != "followed" or step.binding.pattern.name in made:
+        return False
+    return any(pattern.covers(step.binding.pattern) for pattern in wide)
 
 
 def _following(step: Step, flow: str) -> Iterator[Step]:

@@ -52,6 +52,11 @@ class Pattern:
         """Whether it stands for all."""
         return self.name == "*" and not self.prefixed
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether it may stand for several."""
+        return self.prefixed or self.is_everything
+
     def covers(self, other: Pattern) -> bool:
         """Tell whether every resource of `other` is one of this."""
         if self.is_everything or self == other:

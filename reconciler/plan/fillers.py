@@ -1,0 +1,112 @@
+"""Which originals the copies on a target hold records of, and whether the ACLs of these originals are known.
+
+Pure. Who reads a copy reads all that it holds, so what its readers may do follows from every one of its originals.
+Called by `followed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from reconciler.model.flow import Flow
+from reconciler.model.observed import ObservedCluster
+from reconciler.model.topology import Topology
+from reconciler.plan.guardrails import is_ours
+from reconciler.plan.offsets import Choice, Observed
+
+
+class Filler(NamedTuple):
+    """One original of a copy.
+
+    Attributes:
+        source: alias of the cluster that it is on.
+        topic: its name there; empty where nothing tells it.
+        flow: what copies it, or did; None where no such flow is declared.
+    """
+
+    source: str
+    topic: str
+    flow: Flow | None
+
+
+Fillers = tuple[Filler, ...]
+
+
+def copies_at(topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str) -> Mapping[str, Fillers]:
+    """Return the originals of each copy of this topology on a target, also of one that the plan is about to make.
+
+    A topic of another owner is none, whatever its name. Flows that are not enabled fill nothing; what they copied has
+    an original here only beside those of flows that do.
+
+    Args:
+        topology: what is declared, all flows as they are failed over.
+        observed: the target, and the sources that answer.
+        chosen: the choices for topics of flows into the target.
+        alias: of the target.
+    """
+    target = observed[alias]
+    flows = {flow.name: flow for flow in topology.flows if flow.target == alias}
+    found: dict[str, list[Filler]] = {}
+    for choice in chosen:
+        flow = flows.get(choice.flow.name)
+        if flow is not None and choice.flow.target == alias and _is_copied(choice, target, topology.name):
+            found.setdefault(choice.remote, []).append(Filler(flow.source, choice.original.name, flow))
+    for remote, filler in _on_record(topology, target, flows):
+        takes = filler.flow is not None and filler.flow.enabled and filler.flow.takes(filler.topic, topology.aliases)
+        known = found.get(remote, [])
+        if known or takes:
+            _add(found.setdefault(remote, known), filler)
+    for flow in flows.values():
+        if flow.enabled and (flow.source not in observed or observed[flow.source].is_away):
+            for remote, known in found.items():
+                if (topic := _may_be_original(flow, remote, topology)) is not None:
+                    _add(known, Filler(flow.source, topic, flow))
+    return {remote: tuple(fillers) for remote, fillers in sorted(found.items())}
+
+
+def is_closed(fillers: Fillers) -> bool:
+    """Tell whether a flow that fills a copy, or did, follows no ACLs (`acls: false`)."""
+    return any(filler.flow is not None and not filler.flow.acls for filler in fillers)
+
+
+def is_seen(filler: Filler, observed: Observed) -> bool:
+    """Tell whether the ACLs of an original are known."""
+    source = observed.get(filler.source)
+    return source is not None and source.acls.sight == "seen" and bool(filler.topic)
+
+
+def _is_copied(choice: Choice, target: ObservedCluster, topology: str) -> bool:
+    """Tell whether a choice's remote topic holds the copy of its original, or will when the plan is carried out."""
+    record, existing = target.owned.get(choice.remote), target.topics.get(choice.remote)
+    if existing is None:
+        is_there = choice.remote in target.names
+        ours = record is not None and record.topology == topology
+        return ours if is_there else choice.blocked is None
+    if record is None or not is_ours(existing, record, topology):
+        return False
+    origin = (choice.flow.source, choice.original.name)
+    return choice.blocked is None or (record.source, record.source_topic) == origin
+
+
+def _on_record(topology: Topology, target: ObservedCluster, flows: Mapping[str, Flow]) -> Iterator[tuple[str, Filler]]:
+    """Yield the copies that are on record and there, each with the original that the record names."""
+    for name, record in sorted(target.owned.items()):
+        if record.topology != topology.name or name not in target.names:
+            continue
+        existing = target.topics.get(name)
+        if existing is None or is_ours(existing, record, topology.name):
+            yield name, Filler(record.source, record.source_topic, flows.get(record.flow))
+
+
+def _add(known: list[Filler], filler: Filler) -> None:
+    if all((one.source, one.topic) != (filler.source, filler.topic) for one in known):
+        known.append(filler)
+
+
+def _may_be_original(flow: Flow, remote: str, topology: Topology) -> str | None:
+    """Return which topic of a source that cannot be asked a copy may hold, empty where its name does not say."""
+    original = flow.policy.original(flow.source, remote)
+    if original is not None:
+        return original if flow.takes(original, topology.aliases) else None
+    return "" if flow.policy.may_name(flow.source, remote) else None
