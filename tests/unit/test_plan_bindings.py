@@ -18,7 +18,7 @@ from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.removals import DeleteTopic, DeletionKind
 from reconciler.model.security import Security
 from reconciler.model.selection import Selection
-from reconciler.model.steps import AclChange, GrantAcl, RevokeAcl
+from reconciler.model.steps import AclChange, GrantAcl, RevocationCause, RevokeAcl
 from reconciler.model.topology import Topology
 from reconciler.plan.deletions import check_deletions
 from reconciler.plan.destroy import destroy_plan
@@ -192,7 +192,11 @@ def test_nothing_is_revoked_of_flows_that_run_no_more() -> None:
 def test_what_is_refused_by_who_fills_the_copy_now_is_revoked_whoever_it_is_on_record_for() -> None:
     copy = acl("us-east.orders")
     mine = OwnedBinding(copy, topology().name, "us-east-eu-west")
-    for declared, cause in ((topology(flow(name="another")), "gone"), (topology(flow(acls=False)), "unfollowed")):
+    cases: list[tuple[Topology, RevocationCause]] = [
+        (topology(flow(name="another")), "gone"),
+        (topology(flow(acls=False)), "unfollowed"),
+    ]
+    for declared, cause in cases:
         (step,) = steps(declared, source(), target(copy, owned=[mine]))
         name = declared.flows[0].name
         assert step == RevokeAcl(WEST, copy, name, cause=cause)
