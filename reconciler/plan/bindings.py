@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from reconciler.model.acl import Pattern
+from reconciler.model.acl import Pattern, covered
 from reconciler.model.authorizer import Authorizer
 from reconciler.model.binding import Binding, OwnedBinding
 from reconciler.model.flow import Flow
@@ -227,6 +227,7 @@ def acl_notices(topology: Topology, observed: Observed, alias: str) -> Iterator[
     """Yield which flows' ACLs are not followed into a target because a cluster does not let us, and what would help."""
     target = observed[alias]
     yield from own_notices(topology, target, target.access.operations)
+    yield from _granted_elsewhere(topology, target)
     for flow in _following(topology, alias):
         source = observed[flow.source]
         if source.acls.sight == "hidden":
@@ -236,6 +237,21 @@ def acl_notices(topology: Topology, observed: Observed, alias: str) -> Iterator[
             yield _refused(topology, flow, alias, "DESCRIBE")
         elif source.acls.bindings and target.acls.sight != "off" and _may_not_alter(target):
             yield _refused(topology, flow, alias, "ALTER")
+
+
+def _granted_elsewhere(topology: Topology, target: ObservedCluster) -> Iterator[Notice]:
+    """Yield what an older release has granted for other topologies on patterns that cover copies of this one."""
+    ours = [name for name, record in target.owned.items() if record.topology == topology.name]
+    theirs = {
+        (one.topology, one.binding.pattern)
+        for one in target.acls.owned
+        if one.topology != topology.name and one.role == "followed" and one.binding.pattern.is_wide
+    }
+    for other, pattern in sorted(theirs):
+        if names := sorted(covered(ours, {pattern})):
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            said = f"topology {other} has granted ACLs on {pattern}, which covers {names[0]}{more}"
+            yield Notice(f"cluster {target.alias}", f"{said}: its next apply takes them back, by this release")
 
 
 def _refused(topology: Topology, flow: Flow, alias: str, operation: str) -> Notice:

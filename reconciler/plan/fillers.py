@@ -48,9 +48,11 @@ def copies_at(topology: Topology, observed: Observed, chosen: Collection[Choice]
     target = observed[alias]
     flows = {flow.name: flow for flow in topology.flows if flow.target == alias}
     found: dict[str, list[Filler]] = {}
-    for choice in chosen:
-        flow = flows.get(choice.flow.name)
-        if flow is not None and choice.flow.target == alias and _is_copied(choice, target, topology.name):
+    here = [(flow, choice) for choice in chosen if (flow := flows.get(choice.flow.name))]
+    # Nothing is made for a flow that is failed over.
+    resting = {choice.remote for flow, choice in here if flow.failed_over or choice.flow.failed_over}
+    for flow, choice in here:
+        if _is_copied(choice, target, topology.name, choice.remote in resting):
             found.setdefault(choice.remote, []).append(Filler(flow.source, choice.original.name, flow))
     for remote, filler in _on_record(topology, target, flows):
         takes = filler.flow is not None and filler.flow.enabled and filler.flow.takes(filler.topic, topology.aliases)
@@ -76,17 +78,27 @@ def is_seen(filler: Filler, observed: Observed) -> bool:
     return source is not None and source.acls.sight == "seen" and bool(filler.topic)
 
 
-def _is_copied(choice: Choice, target: ObservedCluster, topology: str) -> bool:
-    """Tell whether a choice's remote topic holds the copy of its original, or will when the plan is carried out."""
+def _is_copied(choice: Choice, target: ObservedCluster, topology: str, is_resting: bool) -> bool:
+    """Tell whether a choice's remote topic holds the copy of its original, or will when the plan is carried out.
+
+    Args:
+        choice: of a flow.
+        target: where it ends.
+        topology: name of the topology.
+        is_resting: whether a remote topic that is not there is not made.
+    """
     record, existing = target.owned.get(choice.remote), target.topics.get(choice.remote)
-    if existing is None:
-        is_there = choice.remote in target.names
-        ours = record is not None and record.topology == topology
-        return ours if is_there else choice.blocked is None
-    if record is None or not is_ours(existing, record, topology):
+    if choice.blocked is not None:
         return False
-    origin = (choice.flow.source, choice.original.name)
-    return choice.blocked is None or (record.source, record.source_topic) == origin
+    if existing is None and choice.remote not in target.names:
+        return not is_resting
+    if record is None or record.topology != topology:
+        return False
+    if existing is not None and not is_ours(existing, record, topology):
+        return False
+    is_its_own = (record.source, record.source_topic) == (choice.flow.source, choice.original.name)
+    # With identical offsets it holds one original, and takes no other.
+    return is_its_own or record.offsets != "identical"
 
 
 def _on_record(topology: Topology, target: ObservedCluster, flows: Mapping[str, Flow]) -> Iterator[tuple[str, Filler]]:

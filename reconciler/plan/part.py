@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from reconciler.model.acl import Pattern
+from reconciler.model.acl import covered
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.steps import (
     AclChange,
@@ -69,9 +69,8 @@ def _withdrawn(cluster: ClusterPlan, topology: Topology, observed: Observed) -> 
     """Return what takes back ACLs on patterns, where topics are made that one of them would cover."""
     chosen = choices(topology, observed, (cluster.alias,))
     steps = withdrawals(acl_steps(topology, observed, chosen, cluster.alias), observed[cluster.alias])
-    made = [Pattern(step.name) for step in cluster.steps if isinstance(step, CreateTopic)]
-    wide = [step.binding.pattern for step in steps if isinstance(step, RevokeAcl)]
-    return steps if any(pattern.covers(name) for pattern in wide for name in made) else ()
+    made = [step.name for step in cluster.steps if isinstance(step, CreateTopic)]
+    return steps if covered(made, {step.binding.pattern for step in steps if isinstance(step, RevokeAcl)}) else ()
 
 
 def _only(cluster: ClusterPlan, names: Collection[str], first: tuple[AclChange, ...]) -> ClusterPlan:

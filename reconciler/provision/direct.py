@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from reconciler.model.acl import Pattern
+from reconciler.model.acl import covered
 from reconciler.model.outcome import Outcome
 from reconciler.model.removals import Removal
 from reconciler.model.steps import (
@@ -100,10 +100,10 @@ def _uncovered(work: Work, steps: Sequence[CreateTopic]) -> list[CreateTopic]:
     """Return the topics that no ACL covers which was to be revoked first; the others are not made."""
     told = [*(one.step for one in work.outcome.failed), *(one.step for one in work.outcome.skipped)]
     still = {step.binding.pattern for step in told if isinstance(step, RevokeAcl)}
-    covered = {step.name for step in steps if any(pattern.covers(Pattern(step.name)) for pattern in still)}
+    open_to_others = covered((step.name for step in steps), still)
     why = "an ACL that covers it is to be revoked first, and was not"
-    work.skip([step for step in steps if step.name in covered], why)
-    return [step for step in steps if step.name not in covered]
+    work.skip([step for step in steps if step.name in open_to_others], why)
+    return [step for step in steps if step.name not in open_to_others]
 
 
 def _of_topics(work: Work, steps: Sequence[AclChange]) -> list[AclChange]:

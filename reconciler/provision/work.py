@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from reconciler.model.acl import Pattern
+from reconciler.model.acl import covered
 from reconciler.model.errors import AnabranchError, Problem
 from reconciler.model.outcome import Failure, Outcome, Skipped
 from reconciler.model.steps import (
@@ -116,7 +116,7 @@ class Work:
         made = {step.name for step in self.of(CreateTopic)}
         acls = [step for step in self.rest if isinstance(step, AclChange) and comes_before_topics(step, made)]
         revoked = {step.binding.pattern for step in acls if isinstance(step, RevokeAcl)}
-        return acls if any(pattern.covers(Pattern(name)) for pattern in revoked for name in made) else []
+        return acls if covered(made, revoked) else []
 
     def begin(self) -> bool:
         """Make the topics of our own state; where that fails nothing else is tried.
