@@ -223,6 +223,22 @@ def unfollowed(topology: Topology, observed: Observed, chosen: Collection[Choice
         yield from left_notices(followed(opened(topology, observed), observed, chosen, alias))
 
 
+def open_copies(topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str) -> Iterator[Notice]:
+    """Yield that copies without any ACL may be open to everybody; takes what `acl_steps` does."""
+    acls = observed[alias].acls
+    if not acls.may_be_open:
+        return
+    standing = Authorizer(acls.bindings)
+    bare = followed(opened(topology, observed), observed, chosen, alias).bare
+    if names := [name for name in bare if not standing.about(name)]:
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        said = "allow.everyone.if.no.acl.found is set: unless to false, everybody may read copies without any ACL"
+        remedy = (
+            "originals have ACLs, none of which is followed: grant one there, to an administrator if to nobody else"
+        )
+        yield Notice(f"cluster {alias}", f"{said}, as {names[0]}{more}, whose {remedy}")
+
+
 def acl_notices(topology: Topology, observed: Observed, alias: str) -> Iterator[Notice]:
     """Yield which flows' ACLs are not followed into a target because a cluster does not let us, and what would help."""
     target = observed[alias]

@@ -26,7 +26,7 @@ from reconciler.model.steps import (
     comes_before_topics,
 )
 from reconciler.model.topology import Topology
-from reconciler.plan.bindings import acl_steps, unfollowed
+from reconciler.plan.bindings import acl_steps, open_copies, unfollowed
 from reconciler.plan.desired import desired_of
 from reconciler.plan.differences import config_changes
 from reconciler.plan.failed_over import failover_notices, of_running, renamed_copies, resolved, running
@@ -83,7 +83,11 @@ def build_plan(
                     *left_alone(chosen, observed[alias], topology),
                     *unfollowed(declared, observed, chosen, alias),
                 ),
-                warnings=(*warnings(topics, alias, topology, observed), *failover_notices(declared, observed[alias])),
+                warnings=(
+                    *warnings(topics, alias, topology, observed),
+                    *open_copies(declared, observed, chosen, alias),
+                    *failover_notices(declared, observed[alias]),
+                ),
                 declared=_declared(declared, observed[alias]) if flows or observed[alias].in_force else None,
                 wave=topology.wave(alias),
             )

@@ -59,11 +59,13 @@ class Followed(NamedTuple):
         copies: of this topology, with their originals.
         bindings: of copies, each with the name of a flow that fills the copy.
         left: by flow and reason, which ACLs of originals are not followed, or only in part, and to which copies.
+        bare: copies that get no ACL, although all their originals have some.
     """
 
     copies: Mapping[str, Fillers]
     bindings: Mapping[Binding, str]
     left: Mapping[tuple[str, str], Mapping[Binding, Sequence[str]]]
+    bare: Sequence[str]
 
 
 def followed(topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str) -> Followed:
@@ -81,6 +83,7 @@ def followed(topology: Topology, observed: Observed, chosen: Collection[Choice],
     authorizers: dict[str, Authorizer] = {}
     bindings: dict[Binding, str] = {}
     left: dict[tuple[str, str], dict[Binding, list[str]]] = defaultdict(lambda: defaultdict(list))
+    bare: list[str] = []
     copies = copies_at(topology, observed, chosen, alias)
     for copy, fillers in copies.items():
         known = [filler for filler in fillers if is_seen(filler, observed)]
@@ -98,10 +101,13 @@ def followed(topology: Topology, observed: Observed, chosen: Collection[Choice],
             for one in (one for acls in about for one in acls):
                 leave(one, _CLOSED)
         elif len(known) == len(fillers):
-            for rule in _rules(about, _operations(fillers), ours, leave):
+            rules = _rules(about, _operations(fillers), ours, leave)
+            if not rules and all(about):
+                bare.append(copy)
+            for rule in rules:
                 one = Binding("topic", Pattern(copy), rule.principal, rule.operation, rule.permission, rule.host)
                 bindings[one] = name
-    return Followed(copies, bindings, left)
+    return Followed(copies, bindings, left, bare)
 
 
 def left_notices(found: Followed) -> Iterator[Notice]:
