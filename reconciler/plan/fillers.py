@@ -6,11 +6,12 @@ Called by `followed`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster
+from reconciler.model.ownership import OwnedTopic
 from reconciler.model.topology import Topology
 from reconciler.plan.guardrails import is_ours
 from reconciler.plan.offsets import Choice, Observed
@@ -54,16 +55,21 @@ def copies_at(topology: Topology, observed: Observed, chosen: Collection[Choice]
     for flow, choice in here:
         if _is_copied(choice, target, topology.name, choice.remote in resting):
             found.setdefault(choice.remote, []).append(Filler(flow.source, choice.original.name, flow))
-    for remote, filler in _on_record(topology, target, flows):
-        takes = filler.flow is not None and filler.flow.enabled and filler.flow.takes(filler.topic, topology.aliases)
-        known = found.get(remote, [])
-        if known or takes:
-            _add(found.setdefault(remote, known), filler)
+    for record in _on_record(topology, target):
+        known = found.get(record.name, [])
+        if all((one.source, one.topic) != (record.source, record.source_topic) for one in known):
+            takers: list[Flow | None] = [*_takers(record, flows.values(), topology)]
+            if not takers and known:
+                takers = [flows.get(record.flow)]
+            more = [Filler(record.source, record.source_topic, flow) for flow in takers]
+            if more:
+                found[record.name] = [*known, *more]
     for flow in flows.values():
         if flow.enabled and (flow.source not in observed or observed[flow.source].is_away):
             for remote, known in found.items():
-                if (topic := _may_be_original(flow, remote, topology)) is not None:
-                    _add(known, Filler(flow.source, topic, flow))
+                topic = _may_be_original(flow, remote, topology)
+                if topic is not None and all((one.source, one.topic) != (flow.source, topic) for one in known):
+                    known.append(Filler(flow.source, topic, flow))
     return {remote: tuple(fillers) for remote, fillers in sorted(found.items())}
 
 
@@ -101,19 +107,23 @@ def _is_copied(choice: Choice, target: ObservedCluster, topology: str, is_restin
     return is_its_own or record.offsets != "identical"
 
 
-def _on_record(topology: Topology, target: ObservedCluster, flows: Mapping[str, Flow]) -> Iterator[tuple[str, Filler]]:
-    """Yield the copies that are on record and there, each with the original that the record names."""
+def _on_record(topology: Topology, target: ObservedCluster) -> Iterator[OwnedTopic]:
+    """Yield the records of the copies that are there."""
     for name, record in sorted(target.owned.items()):
         if record.topology != topology.name or name not in target.names:
             continue
         existing = target.topics.get(name)
         if existing is None or is_ours(existing, record, topology.name):
-            yield name, Filler(record.source, record.source_topic, flows.get(record.flow))
+            yield record
 
 
-def _add(known: list[Filler], filler: Filler) -> None:
-    if all((one.source, one.topic) != (filler.source, filler.topic) for one in known):
-        known.append(filler)
+def _takers(record: OwnedTopic, flows: Iterable[Flow], topology: Topology) -> Iterator[Flow]:
+    """Yield the flows that take the original on a copy's record, whether it is there or not, and fill that copy."""
+    for flow in flows:
+        if flow.enabled and flow.source == record.source and flow.takes(record.source_topic, topology.aliases):
+            names_it = record.offsets != "identical" and flow.remote_topic(record.source_topic) == record.name
+            if names_it or flow.name == record.flow:
+                yield flow
 
 
 def _may_be_original(flow: Flow, remote: str, topology: Topology) -> str | None:
