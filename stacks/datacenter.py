@@ -163,7 +163,11 @@ class DataCenterWork:
                 where = topology.clusters[alias].where
                 raise Refused(Problem("AB407", where, "has changed since the plan was made", _AGAIN))
         view = view_of(topology, self._observed, here, now)
-        revocations = [step for work in self._works for step in work.of(RevokeAcl) if not step.is_kept]
+        first = {id(step) for work in self._works for step in work.before_topics()}
+        # What is done before Pulumi comes is not there for it any more.
+        revocations = [
+            step for work in self._works for step in work.of(RevokeAcl) if not step.is_kept and id(step) not in first
+        ]
         return Wanted(
             topics=view.topics,
             acls=view.acls,
@@ -256,7 +260,17 @@ class DataCenterWork:
             if problem is not None or not work.intend(work.of(CreateTopic)):
                 self._skip_all("what is ours could not be recorded on every cluster of the data centre")
                 return False
-        return True
+        return all([self._withdraw(work) for work in self._busy])
+
+    def _withdraw(self, work: Work) -> bool:
+        """Take back ACLs that would cover what Pulumi is about to make; where that fails it is not let loose."""
+        if not (steps := work.before_topics()):
+            return True
+        failed = Grants(work.cluster, self._setting.plan.topology).change(steps).failed
+        work.outcome.failed += failed
+        if failed:
+            self._skip_all("an ACL that covers what is to be made could not be revoked")
+        return not failed
 
     def _bring_up(self, ready: _Ready) -> tuple[set[str], dict[str, Problem]]:
         """Let Pulumi work; return the names of what is done, and why other resources failed.

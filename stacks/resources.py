@@ -45,9 +45,10 @@ def declare(
         imported: names of those topics that stand already and that the stack does not know yet.
     """
     flows = {name: Flow(name) for name in sorted({topic.flow for topic in topics} | {acl.flow for acl in acls})}
+    made: dict[tuple[str, str], list[pulumi.Resource]] = {}
     for topic in topics:
         name = name_of(topic)
-        kafka.Topic(
+        resource = kafka.Topic(
             name,
             name=topic.name,
             partitions=topic.partitions,
@@ -60,10 +61,13 @@ def declare(
                 import_=topic.name if name in imported else None,
             ),
         )
-    for acl in acls:
+        made[topic.cluster, topic.name] = [resource]
+    # Nothing is granted before its topic is there, nor what is allowed before what is denied.
+    for acl in sorted(acls, key=lambda acl: acl.binding.permission != "DENY"):
         binding = acl.binding
+        before = made.setdefault((acl.cluster, binding.pattern.name), [])
         # One that stands already needs no import: making it again changes nothing.
-        kafka.Acl(
+        rule = kafka.Acl(
             name_of(acl),
             acl_resource_type=KINDS[binding.kind],
             acl_resource_name=binding.pattern.name,
@@ -72,5 +76,9 @@ def declare(
             acl_host=binding.host,
             acl_operation=spelled(binding.operation),
             acl_permission_type=spelled(binding.permission),
-            opts=pulumi.ResourceOptions(parent=flows[acl.flow], provider=providers[acl.cluster]),
+            opts=pulumi.ResourceOptions(
+                parent=flows[acl.flow], provider=providers[acl.cluster], depends_on=list(before)
+            ),
         )
+        if binding.permission == "DENY":
+            before.append(rule)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
+from reconciler.model.acl import Pattern
 from reconciler.model.desired import Setting
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Unreachable
 from reconciler.model.flow import Flow
@@ -23,8 +24,11 @@ from reconciler.model.steps import (
     AlterConfig,
     ClusterPlan,
     CreateInternalTopic,
+    CreateTopic,
+    GrantAcl,
     Plan,
     RecordOwnership,
+    RevokeAcl,
     Step,
     TopicChange,
 )
@@ -41,7 +45,7 @@ def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
         topology: the declaration.
         make: whether anything is made; otherwise it only tells what must not be touched, as far as it may look.
     """
-    from reconciler.plan.left_out import hindered, left_out, without
+    from reconciler.plan.left_out import hindered, left_out, unmade, without
     from reconciler.plan.naming import misnamed
     from reconciler.plan.offsets import choices, limited
     from reconciler.provision.direct import DirectProvisioner
@@ -69,7 +73,9 @@ def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
             return Growth(left_out=unwanted, translated=translated, beyond=beyond)
         refused = hindered(wanted, observed, targets)
         try:
-            plan, more = _within_growth(without(wanted, refused), observed, taking)
+            # Whoever reads a copy goes on while nothing can be done for it.
+            copied = without(wanted, unmade(wanted, observed, refused))
+            plan, more = _within_growth(without(wanted, refused), copied, observed, taking)
         except AnabranchError as error:
             return Growth(left_out=unwanted, translated=translated, beyond=beyond, problems=error.problems)
         outcome = DirectProvisioner(topology).apply(replace(plan, digest=topology.digest))
@@ -79,21 +85,28 @@ def growing(topology: Topology, make: bool = True) -> Callable[[str], Growth]:
 
 
 def _within_growth(
-    topology: Topology, observed: Mapping[str, ObservedCluster], flow: Flow
+    topology: Topology, copied: Topology, observed: Mapping[str, ObservedCluster], flow: Flow
 ) -> tuple[Plan, tuple[Beyond, ...]]:
     """Return what is done for a flow at one look, and what its limit of growth leaves to the next one.
+
+    Args:
+        topology: what may be made and changed.
+        copied: the same, with what is copied and cannot be changed now: its ACLs follow.
+        observed: the flow's clusters.
+        flow: which one.
 
     Raises:
         AnabranchError: nothing can be planned.
     """
-    from reconciler.plan.build import build_plan
+    from reconciler.plan.build import build_plan, with_acls_of
     from reconciler.plan.left_out import without
     from reconciler.plan.limits import beyond_growth
 
     def planned(left_out: Collection[str]) -> Plan:
-        part = without(topology, {flow.name: dict.fromkeys(left_out, "beyond the limit of growth")})
-        plan = build_plan(part, observed, (flow.target,))
-        return only_following(plan, flow.name, observed[flow.target].owned)
+        beyond_it = {flow.name: dict.fromkeys(left_out, "beyond the limit of growth")}
+        plan = build_plan(without(topology, beyond_it), observed, (flow.target,))
+        plan = with_acls_of(plan, without(copied, beyond_it), observed)
+        return only_following(plan, flow.name, observed[flow.target].owned, {one.name for one in copied.flows})
 
     plan = planned(())
     beyond = beyond_growth(flow, plan.steps)
@@ -132,29 +145,55 @@ def _look(topology: Topology, flow: Flow) -> tuple[Topology, Mapping[str, Observ
     except AnabranchError:
         if not others:
             raise
-    # The troubles of other clusters are not this flow's.
-    part = replace(topology, flows=beside)
-    observed = observe(part, (flow.target,))
-    return part, observed, contested(topology, flow, observed).get(flow.name, {})
+    # The troubles of other clusters are not this flow's; but copies may hold records of theirs.
+    alone = replace(topology, flows=beside)
+    observed = observe(alone, (flow.target,))
+    away = {one.source: ObservedCluster.away(one.source) for one in others if one.source not in observed}
+    elsewhere = tuple(replace(one, topics=replace(one.topics, required=False)) for one in others if one.source in away)
+    part = replace(topology, flows=(*beside, *elsewhere))
+    return part, {**observed, **away}, contested(topology, flow, observed).get(flow.name, {})
 
 
-def only_following(plan: Plan, flow: str, owned: Mapping[str, OwnedTopic]) -> Plan:
+def only_following(
+    plan: Plan, flow: str, owned: Mapping[str, OwnedTopic], beside: Collection[str] = frozenset()
+) -> Plan:
     """Return the steps of `plan` with which copies of a flow follow their originals, or end what a killed one began.
 
     Args:
         plan: for one target.
         flow: name of the flow.
         owned: the target's ownership records by topic.
+        beside: names of all flows that the plan is for; an ACL on a pattern that one of them was granted covers copies
+            of this one as well, and is taken back with what all copies beneath it get instead.
     """
+    wide = {
+        step.binding.pattern
+        for step in plan.steps
+        if isinstance(step, RevokeAcl) and step.cause == "wide" and step.flow in {flow, *beside}
+    }
+    made = {step.name for step in plan.steps if isinstance(step, CreateTopic)}
     clusters = tuple(
         ClusterPlan(
             cluster.alias,
             cluster.datacenter,
-            tuple(_keeping_settings(one, owned) for step in cluster.steps for one in _following(step, flow)),
+            tuple(
+                _keeping_settings(one, owned)
+                for step in cluster.steps
+                for one in ([step] if _takes_back(step, wide, made) else _following(step, flow))
+            ),
         )
         for cluster in plan.clusters
     )
     return replace(plan, clusters=clusters)
+
+
+def _takes_back(step: Step, wide: Collection[Pattern], made: Collection[str]) -> bool:
+    """Tell whether a step takes back an ACL on a pattern, or grants on a copy that is there what it gets instead."""
+    if isinstance(step, RevokeAcl):
+        return step.binding.pattern in wide
+    if not isinstance(step, GrantAcl) or step.role != "followed" or step.binding.pattern.name in made:
+        return False
+    return any(pattern.covers(step.binding.pattern) for pattern in wide)
 
 
 def _following(step: Step, flow: str) -> Iterator[Step]:

@@ -114,7 +114,7 @@ def observe_and_plan(
         plan = pruned(plan, topology, observed)
     if "acl" in scope.deletes:
         plan = cleared(plan, topology, observed)
-    return only(plan, scope.topics, topology.digest) if scope.topics else plan, observed
+    return only(plan, scope.topics, topology, observed) if scope.topics else plan, observed
 
 
 def answering(targets: Sequence[str], observed: Mapping[str, ObservedCluster]) -> tuple[str, ...]:

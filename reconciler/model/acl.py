@@ -6,7 +6,7 @@ have Kafka's names: `READ`, `DESCRIBE_CONFIGS`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -52,6 +52,11 @@ class Pattern:
         """Whether it stands for all."""
         return self.name == "*" and not self.prefixed
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether it may stand for several."""
+        return self.prefixed or self.is_everything
+
     def covers(self, other: Pattern) -> bool:
         """Tell whether every resource of `other` is one of this."""
         if self.is_everything or self == other:
@@ -65,6 +70,14 @@ class Pattern:
 
 
 ALL = Pattern("*")
+
+
+def covered(names: Iterable[str], patterns: Collection[Pattern]) -> frozenset[str]:
+    """Return those of some names that one of some patterns stands for."""
+    literal = {one.name for one in patterns if not one.is_wide}
+    wide = [one for one in patterns if one.is_wide]
+    return frozenset(name for name in names if name in literal or any(one.covers(Pattern(name)) for one in wide))
+
 
 _Key = tuple[str, Purpose, ResourceKind, Pattern, str]
 

@@ -120,11 +120,14 @@ class ObservedBindings:
         sight: whether they are.
         bindings: all of them; empty unless they are seen.
         owned: what applies of any topology have granted there, whether it stands or not.
+        may_be_open: whether brokers have `allow.everyone.if.no.acl.found` set, so that topics without any ACL may be
+            open to everybody; to what it is set they keep to themselves.
     """
 
     sight: Sight = "unasked"
     bindings: frozenset[Binding] = frozenset()
     owned: tuple[OwnedBinding, ...] = ()
+    may_be_open: bool = False
 
     def owned_by(self, topology: str) -> tuple[OwnedBinding, ...]:
         """Return what applies of one topology have granted."""
@@ -140,7 +143,12 @@ class ObservedBindings:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
-        return {"sight": self.sight, "bindings": _listed(self.bindings), "owned": [asdict(one) for one in self.owned]}
+        return {
+            "sight": self.sight,
+            "bindings": _listed(self.bindings),
+            "owned": [asdict(one) for one in self.owned],
+            "may_be_open": self.may_be_open,
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ObservedBindings:
@@ -151,7 +159,8 @@ class ObservedBindings:
             TypeError, Misfit: it is something else.
         """
         bindings = frozenset(Binding.from_json(one) for one in data["bindings"])
-        return cls(data["sight"], bindings, tuple(OwnedBinding.from_json(one) for one in data["owned"]))
+        owned = tuple(OwnedBinding.from_json(one) for one in data["owned"])
+        return cls(data["sight"], bindings, owned, data.get("may_be_open", False))
 
 
 def _listed(bindings: Iterable[Binding]) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ Because preview and apply interpret the same steps, they cannot differ.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -20,6 +21,10 @@ it; or nothing asks for it any longer."""
 OwnershipReason = Literal["interrupted", "flow-renamed", "grown", "adopted"]
 """Why an ownership record is written alone: an apply was killed before it could; the flow has another name now;
 somebody added partitions to the remote topic, which never become fewer; or it stood there before, and is taken over."""
+
+RevocationCause = Literal["gone", "unfollowed", "wide"]
+"""Why an ACL that follows originals is revoked: they no longer have it, or it is refused there; a flow that fills the
+copy follows no ACLs; or it is on a pattern, as an older release granted it, and each copy has its own now."""
 
 
 @dataclass(frozen=True)
@@ -147,15 +152,36 @@ class RevokeAcl(_OneAcl):
         is_kept: whether it stays, as another topology has granted it too; then only our record of it goes.
         with_topic: whether it goes because its topic is deleted; otherwise as the originals no longer have it.
         is_foreign: whether somebody else granted it on a copy of ours; that takes `--allow-delete`.
+        cause: why, where it follows originals and its topic stays.
     """
 
     is_kept: bool = False
     with_topic: bool = False
     is_foreign: bool = False
+    cause: RevocationCause = "gone"
 
 
 TopicChange = AddPartitions | AlterConfig | RecordOwnership
 AclChange = GrantAcl | RevokeAcl
+
+
+def comes_before_topics(step: AclChange, made: Collection[str]) -> bool:
+    """Tell whether a change of ACLs must be carried out before topics are made.
+
+    No copy may come into being while an ACL covers it that is to be revoked, and nothing is granted on one before it is
+    there: until then its name is free for others.
+
+    Args:
+        step: the change.
+        made: names of the topics that are made with it.
+    """
+    if step.role == "own":
+        return False
+    if isinstance(step, GrantAcl):
+        return step.binding.pattern.name not in made
+    return not (step.with_topic or step.is_foreign)
+
+
 Step = CreateInternalTopic | CreateTopic | TopicChange | AclChange | Removal
 
 

@@ -175,6 +175,13 @@ class Connection:
         authorizer = self._settings_of(None).get("authorizer.class.name")
         return ("unsure" if authorizer is None else "seen" if authorizer.value else "off"), found
 
+    def may_be_open(self) -> bool:
+        """Tell whether brokers have a setting by which topics without ACLs may be open to everybody.
+
+        They show its name to whoever may see their settings, and its value to nobody, as it is an authorizer's.
+        """
+        return "allow.everyone.if.no.acl.found" in self._settings_of(None)
+
     def may_read_group(self, group: str) -> bool:
         """Tell whether READ on a group is allowed, whether it exists or not; what nobody said counts as allowed."""
         operations = self.group_operations(group)

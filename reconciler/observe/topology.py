@@ -176,7 +176,8 @@ def _on_record(seen: ObservedCluster | None) -> Collection[str]:
 def _with_bindings(seen: ObservedCluster, connection: Connection) -> ObservedCluster:
     """Add who may do what on a cluster."""
     sight, bindings = connection.bindings()
-    return replace(seen, acls=replace(seen.acls, sight=sight, bindings=bindings))
+    is_open = sight in ("seen", "unsure") and connection.may_be_open()
+    return replace(seen, acls=replace(seen.acls, sight=sight, bindings=bindings, may_be_open=is_open))
 
 
 def _with_bounds(

@@ -1,51 +1,35 @@
-"""Which ACLs a cluster gets: on copies, what principals may do with the originals, as far as a copy stays a copy.
+"""Which ACLs a cluster gets and loses: those of copies as `followed` says, those of the replicator as `own` says.
 
-Pure. What the replicator itself needs is in `own`. Reading follows, writing does not: only the replicator writes to
-copies. Of a flow that is failed over it is the other way round: writing follows too, as the replicator writes no more.
-What is granted is on record, and is revoked when the source's is gone; what others have granted is never
-touched. Nothing is revoked that could not be looked up.
+Pure. What is granted is on record, and is revoked when the originals no longer have it, or their flow follows none;
+what others have granted is never touched. Nothing is revoked for want of knowledge: where originals could not be looked
+up, what stands stays, yet on no more than the copies that it is for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from reconciler.model.acl import Pattern
+from reconciler.model.acl import Pattern, covered
+from reconciler.model.authorizer import Authorizer
 from reconciler.model.binding import Binding, OwnedBinding
 from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster
-from reconciler.model.steps import GrantAcl, Notice, RevokeAcl
+from reconciler.model.ownership import OwnedTopic
+from reconciler.model.steps import AclChange, GrantAcl, Notice, RevocationCause, RevokeAcl
 from reconciler.model.topology import Topology
 from reconciler.plan.doubt import granted_by_others, is_granted_by_us
 from reconciler.plan.failed_over import opened
+from reconciler.plan.fillers import Filler, is_closed, is_seen
+from reconciler.plan.followed import followed, left_notices, name_of
 from reconciler.plan.offsets import Choice, Observed
 from reconciler.plan.own import own_notices, own_steps
-
-_READING = ("READ", "DESCRIBE", "DESCRIBE_CONFIGS")
-_WRITING = "WRITE"
-_EVERYBODY = "User:*"
-
-Copies = dict[str, str]
-"""Originals and their copies of one flow, by name."""
-
-
-class _Copies(NamedTuple):
-    """The copies of one flow.
-
-    Attributes:
-        names: of originals and copies.
-        are_alone: whether a prefix of them covers no copy that is to stay one.
-    """
-
-    names: Copies
-    are_alone: bool
 
 
 def acl_steps(
     topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str
 ) -> tuple[GrantAcl | RevokeAcl, ...]:
-    """Return what is granted and revoked on a target, in the order of ACLs.
+    """Return what is granted and revoked on a target, in the order of `acl_order`.
 
     Args:
         topology: what is declared.
@@ -57,35 +41,150 @@ def acl_steps(
     if target.acls.sight not in ("seen", "unsure") or _may_not_alter(target):
         return ()
     whole = opened(topology, observed)
-    steps = (*_followed_steps(whole, observed, chosen, alias), *own_steps(whole, target))
+    steps = (*_Following(whole, observed, chosen, alias).steps(), *own_steps(whole, target))
     # Whom we followed, and who is the replicator now, or the other way round, keeps what both are allowed.
     granted = {step.binding for step in steps if isinstance(step, GrantAcl)}
     steps = tuple(step for step in steps if isinstance(step, GrantAcl) or step.binding not in granted)
-    return tuple(sorted(steps, key=lambda step: (isinstance(step, RevokeAcl), step.binding)))
+    return tuple(sorted(steps, key=acl_order))
 
 
-def _followed_steps(
-    topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str
-) -> Iterator[GrantAcl | RevokeAcl]:
-    target = observed[alias]
-    wanted = wanted_bindings(topology, observed, chosen, alias)
-    owned = {
-        one.binding: one
-        for one in target.acls.owned_by(topology.name)
-        if one.role == "followed" and is_granted_by_us(topology, target, one)
-    }
-    known = {flow.name for flow in topology.flows}
-    # A record that names a flow of former days would keep an ACL for ever: it is written anew. What stands by another
-    # topology's record must be on ours as well, or it goes when they need it no longer.
-    recorded = target.acls.recorded()
-    for one, flow in wanted.items():
-        is_ours = one in owned and owned[one].flow in known
-        if one not in target.acls.bindings or (one in recorded and not is_ours):
-            yield GrantAcl(alias, one, flow)
-    certain = {flow.name for flow in _following(topology, alias) if observed[flow.source].acls.sight == "seen"}
-    for one, record in owned.items():
-        if one not in wanted and record.flow in certain:
-            yield RevokeAcl(alias, one, record.flow, is_kept=target.acls.is_shared(one, topology.name))
+def acl_order(step: AclChange) -> tuple[bool, bool, Binding]:
+    """Return what sorts changes of ACLs so that after each of them nobody is allowed more than before and after all.
+
+    Everything is granted before anything is revoked; what is denied is granted first, and revoked last.
+    """
+    revokes = isinstance(step, RevokeAcl)
+    return revokes, (step.binding.permission == "DENY") == revokes, step.binding
+
+
+def withdrawals(steps: Iterable[AclChange], target: ObservedCluster) -> tuple[AclChange, ...]:
+    """Return of some changes the revocation of ACLs that cover several copies, and what these copies get instead.
+
+    Args:
+        steps: of `acl_steps`.
+        target: the cluster; topics that it does not have yet get nothing.
+    """
+    every = tuple(steps)
+    wide = {step.binding.pattern for step in every if isinstance(step, RevokeAcl) and step.cause == "wide"}
+
+    def belongs(step: AclChange) -> bool:
+        if isinstance(step, RevokeAcl):
+            return step.cause == "wide"
+        name = step.binding.pattern.name
+        is_copy = step.role == "followed" and name in target.names
+        return is_copy and any(pattern.covers(step.binding.pattern) for pattern in wide)
+
+    return tuple(step for step in every if belongs(step))
+
+
+class _Following:
+    """What follows originals at a target, against what is on record there.
+
+    Args:
+        topology: what is declared, all flows as they are failed over.
+        observed: the target, and the sources that answer.
+        chosen: the choices for topics of flows into the target.
+        alias: of the target.
+    """
+
+    def __init__(self, topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str) -> None:
+        self._topology = topology
+        self._observed = observed
+        self._target = observed[alias]
+        self._found = followed(topology, observed, chosen, alias)
+        self._flows = {flow.name: flow for flow in topology.flows}
+        self._owned = {
+            one.binding: one
+            for one in self._target.acls.owned_by(topology.name)
+            # One cluster may be declared twice; then what follows into the other one is not this one's.
+            if one.role == "followed"
+            and is_granted_by_us(topology, self._target, one)
+            and ((flow := self._flows.get(one.flow)) is None or flow.target == alias)
+        }
+        self._authorizers: dict[str, Authorizer] = {}
+
+    def steps(self) -> Iterator[GrantAcl | RevokeAcl]:
+        """Yield the changes, in no order."""
+        acls, alias = self._target.acls, self._target.alias
+        wanted = {**dict(self._narrowed()), **self._found.bindings}
+        # A record that names a flow of former days would keep an ACL for ever: it is written anew. What stands by
+        # another topology's record must be on ours as well, or it goes when they need it no longer.
+        recorded = acls.recorded()
+        for one, flow in wanted.items():
+            is_ours = one in self._owned and self._owned[one].flow in self._flows
+            if one not in acls.bindings or (one in recorded and not is_ours):
+                yield GrantAcl(alias, one, flow)
+        for one, record in self._owned.items():
+            if one in wanted or (not one.pattern.is_wide and self._stays(one, record.flow)):
+                continue
+            flow = record.flow if one.pattern.is_wide else name_of(self._fillers(one.pattern.name)) or record.flow
+            is_kept = acls.is_shared(one, self._topology.name)
+            yield RevokeAcl(alias, one, flow, is_kept=is_kept, cause=self._cause(one, flow))
+
+    def _fillers(self, copy: str) -> tuple[Filler, ...]:
+        return self._found.copies.get(copy, ())
+
+    def _cause(self, one: Binding, flow: str) -> RevocationCause:
+        if one.pattern.is_wide:
+            return "wide"
+        declared = self._flows.get(flow)
+        is_unfollowed = is_closed(self._fillers(one.pattern.name)) or (declared is not None and not declared.acls)
+        return "unfollowed" if is_unfollowed else "gone"
+
+    def _stays(self, one: Binding, flow: str) -> bool:
+        """Tell whether an ACL on one copy that is on record, and that no original is known to have, stays.
+
+        Args:
+            one: the ACL.
+            flow: that it is on record for.
+        """
+        if fillers := self._fillers(one.pattern.name):
+            seen = [filler for filler in fillers if is_seen(filler, self._observed)]
+            if is_closed(fillers) or len(seen) == len(fillers):
+                return False
+            return all(self._has(one, filler.source, filler.topic) for filler in seen)
+        declared = self._flows.get(flow)
+        if declared is None or not declared.enabled:
+            return True
+        source = self._observed.get(declared.source)
+        return declared.acls and (source is None or source.acls.sight != "seen")
+
+    def _narrowed(self) -> Iterator[tuple[Binding, str]]:
+        """Yield what is to stand instead of ACLs on patterns where originals are not known, each with a flow's name.
+
+        They covered whatever had the prefix: of that, copies that may go on as they are get one of their own.
+        """
+        ours = {name: one for name, one in sorted(self._target.owned.items()) if one.topology == self._topology.name}
+        for wide, record in self._owned.items():
+            if wide.pattern.is_wide and wide.kind == "topic":
+                for name, copy in ours.items():
+                    if name in self._target.names and wide.pattern.covers(Pattern(name)):
+                        one = replace(wide, pattern=Pattern(name))
+                        if self._goes_on(one, record, copy):
+                            yield one, name_of(self._fillers(name)) or copy.flow
+
+    def _goes_on(self, one: Binding, record: OwnedBinding, copy: OwnedTopic) -> bool:
+        """Tell whether an ACL that was on a pattern goes on for one of the copies that it covered.
+
+        Args:
+            one: the ACL, on this copy alone.
+            record: of the one on the pattern.
+            copy: which copy.
+        """
+        flow: Flow | None = self._flows.get(copy.flow)
+        if not self._stays(one, copy.flow) or (flow is not None and not flow.acls):
+            return False
+        if self._fillers(copy.name):
+            return True
+        if is_seen(Filler(copy.source, copy.source_topic, flow), self._observed):
+            return self._has(one, copy.source, copy.source_topic)
+        return copy.flow == record.flow
+
+    def _has(self, one: Binding, source: str, topic: str) -> bool:
+        """Tell whether an original allows what an ACL allows on its copy, everywhere; what denies is never too much."""
+        if source not in self._authorizers:
+            self._authorizers[source] = Authorizer(self._observed[source].acls.bindings)
+        return one.permission == "DENY" or self._authorizers[source].allows_all_of(one, topic)
 
 
 def our_bindings(topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str) -> dict[Binding, str]:
@@ -115,18 +214,32 @@ def our_bindings(topology: Topology, observed: Observed, chosen: Collection[Choi
 
 def wanted_bindings(
     topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str
-) -> dict[Binding, str]:
-    """Return the ACLs that a target's copies should have, each with the name of the first flow that asks for it."""
-    target, topology = observed[alias], opened(topology, observed)
-    ours = topology.clusters[alias].replicators
-    found: dict[Binding, str] = {}
-    for flow in _following(topology, alias):
-        copies = _Copies(_copies(flow, chosen, target, topology), _is_alone(flow, topology))
-        for original in sorted(observed[flow.source].acls.bindings):
-            if _may_follow(original, ours):
-                for copy in _followed(flow, original, copies):
-                    found.setdefault(copy, flow.name)
-    return found
+) -> Mapping[Binding, str]:
+    """Return the ACLs that a target's copies should have, each with the name of a flow that fills the copy."""
+    return followed(opened(topology, observed), observed, chosen, alias).bindings
+
+
+def unfollowed(topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str) -> Iterator[Notice]:
+    """Yield which ACLs of originals are not followed to a target, and why; takes what `acl_steps` does."""
+    target = observed[alias]
+    if target.acls.sight in ("seen", "unsure") and not _may_not_alter(target):
+        yield from left_notices(followed(opened(topology, observed), observed, chosen, alias))
+
+
+def open_copies(topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str) -> Iterator[Notice]:
+    """Yield that copies without any ACL may be open to everybody; takes what `acl_steps` does."""
+    acls = observed[alias].acls
+    if not acls.may_be_open:
+        return
+    standing = Authorizer(acls.bindings)
+    bare = followed(opened(topology, observed), observed, chosen, alias).bare
+    if names := [name for name in bare if not standing.about(name)]:
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        said = "allow.everyone.if.no.acl.found is set: unless to false, everybody may read copies without any ACL"
+        remedy = (
+            "originals have ACLs, none of which is followed: grant one there, to an administrator if to nobody else"
+        )
+        yield Notice(f"cluster {alias}", f"{said}, as {names[0]}{more}, whose {remedy}")
 
 
 def acl_notices(topology: Topology, observed: Observed, alias: str) -> Iterator[Notice]:
@@ -134,6 +247,7 @@ def acl_notices(topology: Topology, observed: Observed, alias: str) -> Iterator[
     target = observed[alias]
     yield from own_notices(topology, target, target.access.operations)
     yield from granted_by_others(topology, target)
+    yield from _granted_elsewhere(topology, target)
     for flow in _following(topology, alias):
         source = observed[flow.source]
         if source.acls.sight == "hidden":
@@ -143,6 +257,21 @@ def acl_notices(topology: Topology, observed: Observed, alias: str) -> Iterator[
             yield _refused(topology, flow, alias, "DESCRIBE")
         elif source.acls.bindings and target.acls.sight != "off" and _may_not_alter(target):
             yield _refused(topology, flow, alias, "ALTER")
+
+
+def _granted_elsewhere(topology: Topology, target: ObservedCluster) -> Iterator[Notice]:
+    """Yield what an older release has granted for other topologies on patterns that cover copies of this one."""
+    ours = [name for name, record in target.owned.items() if record.topology == topology.name]
+    theirs = {
+        (one.topology, one.binding.pattern)
+        for one in target.acls.owned
+        if one.topology != topology.name and one.role == "followed" and one.binding.pattern.is_wide
+    }
+    for other, pattern in sorted(theirs):
+        if names := sorted(covered(ours, {pattern})):
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            said = f"topology {other} has granted ACLs on {pattern}, which covers {names[0]}{more}"
+            yield Notice(f"cluster {target.alias}", f"{said}: its next apply takes them back, by this release")
 
 
 def _refused(topology: Topology, flow: Flow, alias: str, operation: str) -> Notice:
@@ -158,80 +287,6 @@ def _following(topology: Topology, alias: str) -> tuple[Flow, ...]:
 def _may_not_alter(target: ObservedCluster) -> bool:
     operations = target.access.operations
     return bool(operations) and "ALTER" not in operations
-
-
-def _copies(flow: Flow, chosen: Collection[Choice], target: ObservedCluster, topology: Topology) -> Copies:
-    """Return what a flow copies, and what it has copied: who reads a copy goes on when its original is gone."""
-    left = {
-        record.source_topic: name
-        for name, record in target.owned.items()
-        if record.topology == topology.name
-        and record.flow == flow.name
-        and name in target.names
-        and flow.takes(record.source_topic, topology.aliases)
-    }
-    now = {
-        choice.original.name: choice.remote
-        for choice in chosen
-        if choice.flow.name == flow.name and (choice.blocked is None or choice.remote in target.owned)
-    }
-    return left | now
-
-
-def _may_follow(original: Binding, ours: Collection[str]) -> bool:
-    """Tell whether an ACL may be followed: never one that says what we ourselves may do at the target.
-
-    Nobody may be denied what the replicator does, so what is denied to everybody stays at the source.
-    """
-    if original.kind != "topic" or original.principal in ours:
-        return False
-    return original.permission == "ALLOW" or original.principal != _EVERYBODY
-
-
-def _is_alone(flow: Flow, topology: Topology) -> bool:
-    """Tell whether all copies under the prefix of a flow's source are of flows that are failed over as it is."""
-    others = topology.flows_into((flow.target,))
-    return all(other.failed_over for other in others if other.source == flow.source)
-
-
-def _followed(flow: Flow, original: Binding, copies: _Copies) -> Iterator[Binding]:
-    """Yield what an ACL on originals means for their copies; nothing where it is not about reading.
-
-    Of a flow that is failed over, writing is meant as well.
-    """
-    for operation in _operations(original, flow.failed_over):
-        is_named = operation == _WRITING and not copies.are_alone
-        for pattern in _patterns(flow, original.pattern, copies.names, is_named):
-            yield Binding("topic", pattern, original.principal, operation, original.permission, original.host)
-
-
-def _operations(original: Binding, writing: bool) -> tuple[str, ...]:
-    followed = (*_READING, _WRITING) if writing else _READING
-    if original.operation != "ALL":
-        return (original.operation,) if original.operation in followed else ()
-    # Who may READ may DESCRIBE; who may not READ may still.
-    return tuple(one for one in followed if original.permission == "DENY" or one != "DESCRIBE")
-
-
-def _patterns(flow: Flow, pattern: Pattern, copies: Copies, is_named: bool = False) -> Iterable[Pattern]:
-    """Return the patterns of the copies of the topics of a pattern, none of which covers anything else.
-
-    Under the default policy all copies of a source, and they alone, begin with its alias: a prefix stays a prefix.
-    Under any other policy it may be the prefix of somebody else's topics, so each copy is named.
-
-    Args:
-        flow: the flow.
-        pattern: of originals.
-        copies: of the flow.
-        is_named: whether each copy is named under any policy.
-    """
-    if not (pattern.prefixed or pattern.is_everything):
-        return [Pattern(copies[pattern.name])] if pattern.name in copies else []
-    covered = [copy for name, copy in copies.items() if pattern.covers(Pattern(name))]
-    if is_named or flow.policy.kind != "default" or not covered:
-        return [Pattern(copy) for copy in sorted(covered)]
-    rest = "" if pattern.is_everything else pattern.name
-    return [Pattern(f"{flow.source}{flow.policy.separator}{rest}", prefixed=True)]
 
 
 def revoked_with(

@@ -5,7 +5,7 @@ Pure: no clock, no network, the same plan for the same facts. Called by the comm
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from reconciler.model.declaration import Declared, digest_into
@@ -13,6 +13,7 @@ from reconciler.model.desired import DesiredTopic
 from reconciler.model.errors import EnvironmentFault, Refused, together
 from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.steps import (
+    AclChange,
     AddPartitions,
     AlterConfig,
     ClusterPlan,
@@ -21,9 +22,10 @@ from reconciler.model.steps import (
     Plan,
     RecordOwnership,
     Step,
+    comes_before_topics,
 )
 from reconciler.model.topology import Topology
-from reconciler.plan.bindings import acl_steps
+from reconciler.plan.bindings import acl_steps, open_copies, unfollowed
 from reconciler.plan.desired import desired_of
 from reconciler.plan.differences import config_changes
 from reconciler.plan.failed_over import failover_notices, of_running, renamed_copies, resolved, running
@@ -66,9 +68,9 @@ def build_plan(topology: Topology, observed: Observed, targets: Collection[str])
             ClusterPlan(
                 alias=alias,
                 datacenter=topology.clusters[alias].datacenter,
-                steps=(
-                    *(_steps(topics, observed[alias]) if flows else ()),
-                    *_granted(declared, observed, chosen, alias),
+                steps=_ordered(
+                    tuple(_steps(topics, observed[alias]) if flows else ()),
+                    tuple(_granted(declared, observed, chosen, alias)),
                 ),
                 flows=tuple(
                     planned_flow(flow, by_flow.get(flow.name, ()), observed[alias].access)
@@ -76,13 +78,37 @@ def build_plan(topology: Topology, observed: Observed, targets: Collection[str])
                     if not flow.failed_over
                 ),
                 not_started=tuple(not_started([choice for choice in begun if choice.flow.target == alias])),
-                left_alone=tuple(left_alone(chosen, observed[alias], topology)),
-                warnings=(*warnings(topics, alias, topology, observed), *failover_notices(declared, observed[alias])),
+                left_alone=(
+                    *left_alone(chosen, observed[alias], topology),
+                    *unfollowed(declared, observed, chosen, alias),
+                ),
+                warnings=(
+                    *warnings(topics, alias, topology, observed),
+                    *open_copies(declared, observed, chosen, alias),
+                    *failover_notices(declared, observed[alias]),
+                ),
                 declared=_declared(declared, observed[alias]) if flows or observed[alias].in_force else None,
                 wave=topology.wave(alias),
             )
         )
     return Plan(declared.name, declared.digest, tuple(clusters))
+
+
+def with_acls_of(plan: Plan, topology: Topology, observed: Observed) -> Plan:
+    """Return the plan with the changes of ACLs that another declaration asks for, such as one that takes more topics.
+
+    Args:
+        plan: of what may be done.
+        topology: of what is copied.
+        observed: what the plan was made from.
+    """
+    chosen = choices(resolved(topology, observed), observed, [cluster.alias for cluster in plan.clusters])
+    clusters = []
+    for cluster in plan.clusters:
+        topics = tuple(step for step in cluster.steps if not isinstance(step, AclChange))
+        acls = acl_steps(topology, observed, chosen, cluster.alias)
+        clusters.append(replace(cluster, steps=_ordered(topics, acls)))
+    return replace(plan, clusters=tuple(clusters))
 
 
 def _granted(topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str) -> Iterator[Step]:
@@ -91,6 +117,18 @@ def _granted(topology: Topology, observed: Observed, chosen: Collection[Choice],
     if steps and not topology.flows_into((alias,)):
         yield from (CreateInternalTopic(alias, name) for name in lacking(observed[alias])[:1])
     yield from steps
+
+
+def _ordered(topics: Sequence[Step], acls: Sequence[Step]) -> tuple[Step, ...]:
+    """Return the steps of a cluster in their order: ACLs of copies that are there come before topics are made."""
+    made = {step.name for step in topics if isinstance(step, CreateTopic)}
+
+    def place(step: Step) -> int:
+        if isinstance(step, CreateInternalTopic):
+            return 0
+        return 1 if isinstance(step, AclChange) and comes_before_topics(step, made) else 2
+
+    return tuple(sorted((*topics, *acls), key=place))
 
 
 def _declared(topology: Topology, target: ObservedCluster) -> Declared:

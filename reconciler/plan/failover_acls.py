@@ -15,9 +15,9 @@ from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.steps import AclChange, ClusterPlan, GrantAcl, Notice, Plan, RevokeAcl
 from reconciler.model.topology import Topology
-from reconciler.plan.bindings import wanted_bindings
+from reconciler.plan.bindings import acl_order, acl_steps, wanted_bindings, withdrawals
 from reconciler.plan.failed_over import opened
-from reconciler.plan.offsets import Observed, choices
+from reconciler.plan.offsets import Choice, Observed, choices
 from reconciler.plan.own import own_bindings
 
 
@@ -36,7 +36,10 @@ def failover_acl_plan(topology: Topology, observed: Observed, flow: str, failed_
     (moved,) = (one for one in topology.flows if one.name == flow)
     cluster = topology.clusters[moved.target]
     told = tuple(_notices(topology, observed, moved))
-    steps = tuple(sorted(_steps(topology, observed, moved, failed_over), key=_order))
+    changes = {step.binding: step for step in _steps(topology, observed, moved, failed_over)}
+    # What an older release granted on a pattern would outlast it.
+    changes |= {step.binding: step for step in _withdrawn(topology, observed, moved, failed_over)}
+    steps = tuple(sorted(changes.values(), key=acl_order))
     if _is_closed(observed[moved.target]):
         steps = ()
     plan = ClusterPlan(cluster.alias, cluster.datacenter, steps, warnings=told, wave=topology.wave(cluster.alias))
@@ -77,15 +80,26 @@ def _standing(
     return opened(replace(topology, flows=flows), seen), seen
 
 
-def _wanted(topology: Topology, observed: Observed, moved: Flow, role: Role) -> dict[Binding, str]:
+def _wanted(topology: Topology, observed: Observed, moved: Flow, role: Role) -> Mapping[Binding, str]:
     if role == "own":
         return own_bindings(topology, moved.target)
-    # What flows from elsewhere may follow is none of this, and their sources need not answer.
-    beside = tuple(one for one in topology.flows if (one.source, one.target) == (moved.source, moved.target))
-    part = replace(topology, flows=beside)
     if moved.source not in observed:
         return {}
-    return wanted_bindings(part, observed, choices(part, observed, (moved.target,)), moved.target)
+    return wanted_bindings(topology, observed, _beside(topology, observed, moved), moved.target)
+
+
+def _withdrawn(topology: Topology, observed: Observed, moved: Flow, failed_over: bool) -> tuple[AclChange, ...]:
+    """Return what takes away ACLs on patterns, and gives the copies beneath them their own."""
+    if moved.source not in observed:
+        return ()
+    after, seen = _standing(topology, observed, moved, failed_over)
+    return withdrawals(acl_steps(after, seen, _beside(after, seen, moved), moved.target), observed[moved.target])
+
+
+def _beside(topology: Topology, observed: Observed, moved: Flow) -> tuple[Choice, ...]:
+    """Return the choices of the flows between the same clusters; sources of flows from elsewhere need not answer."""
+    beside = tuple(one for one in topology.flows if (one.source, one.target) == (moved.source, moved.target))
+    return choices(replace(topology, flows=beside), observed, (moved.target,))
 
 
 def _notices(topology: Topology, observed: Observed, moved: Flow) -> Iterator[Notice]:
@@ -106,7 +120,3 @@ def _notices(topology: Topology, observed: Observed, moved: Flow) -> Iterator[No
         yield Notice(subject, "it follows no ACLs (acls: false): grant writing on the copies by hand")
     if topology.clusters[moved.target].replicator is None and target.acls.sight == "seen":
         yield Notice(subject, f"no replicator is declared for {moved.target}: what it may do there is left as it is")
-
-
-def _order(step: AclChange) -> tuple[bool, Binding]:
-    return isinstance(step, RevokeAcl), step.binding

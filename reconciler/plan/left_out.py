@@ -67,6 +67,25 @@ def hindered(topology: Topology, observed: Observed, targets: Collection[str]) -
     return found
 
 
+def unmade(topology: Topology, observed: Observed, hindrances: Reasons) -> Reasons:
+    """Return which of the topics for which a plan can do nothing have no copy yet.
+
+    Args:
+        topology: what is declared.
+        observed: the targets and the sources of the flows into them.
+        hindrances: what `hindered` returned.
+    """
+    flows = {flow.name: flow for flow in topology.flows}
+    return {
+        name: {
+            topic: why
+            for topic, why in topics.items()
+            if flows[name].remote_topic(topic) not in observed[flows[name].target].names
+        }
+        for name, topics in hindrances.items()
+    }
+
+
 def _made_elsewhere(desired: Collection[DesiredTopic], observed: Observed) -> set[tuple[str, str]]:
     return {(topic.flow, topic.source_topic) for topic in desired if is_made_elsewhere(topic, observed[topic.cluster])}
 

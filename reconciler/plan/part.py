@@ -8,9 +8,20 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from reconciler.model.acl import covered
 from reconciler.model.observed import ObservedCluster
-from reconciler.model.steps import ClusterPlan, CreateInternalTopic, Notice, Plan, PlannedFlow
+from reconciler.model.steps import (
+    AclChange,
+    ClusterPlan,
+    CreateInternalTopic,
+    CreateTopic,
+    Notice,
+    Plan,
+    PlannedFlow,
+    RevokeAcl,
+)
 from reconciler.model.topology import Topology
+from reconciler.plan.bindings import acl_steps, withdrawals
 from reconciler.plan.left_out import without
 from reconciler.plan.offsets import Observed, choices, taken_topics
 
@@ -41,19 +52,29 @@ def narrowed(topology: Topology, observed: Observed, targets: Collection[str], n
     return without(topology, others)
 
 
-def only(plan: Plan, names: Collection[str], digest: str) -> Plan:
+def only(plan: Plan, names: Collection[str], topology: Topology, observed: Observed) -> Plan:
     """Return the part of a plan that is about the remote topics `names`.
 
     Args:
         plan: of a narrowed topology.
         names: of remote topics.
-        digest: of the whole declaration.
+        topology: the whole declaration.
+        observed: what the plan was made from.
     """
-    return replace(plan, digest=digest, clusters=tuple(_only(cluster, names) for cluster in plan.clusters))
+    clusters = tuple(_only(cluster, names, _withdrawn(cluster, topology, observed)) for cluster in plan.clusters)
+    return replace(plan, digest=topology.digest, clusters=clusters)
 
 
-def _only(cluster: ClusterPlan, names: Collection[str]) -> ClusterPlan:
-    kept = tuple(step for step in cluster.steps if step.name in names)
+def _withdrawn(cluster: ClusterPlan, topology: Topology, observed: Observed) -> tuple[AclChange, ...]:
+    """Return what takes back ACLs on patterns, where topics are made that one of them would cover."""
+    chosen = choices(topology, observed, (cluster.alias,))
+    steps = withdrawals(acl_steps(topology, observed, chosen, cluster.alias), observed[cluster.alias])
+    made = [step.name for step in cluster.steps if isinstance(step, CreateTopic)]
+    return steps if covered(made, {step.binding.pattern for step in steps if isinstance(step, RevokeAcl)}) else ()
+
+
+def _only(cluster: ClusterPlan, names: Collection[str], first: tuple[AclChange, ...]) -> ClusterPlan:
+    kept = (*first, *(step for step in cluster.steps if step.name in names))
     state = tuple(step for step in cluster.steps if isinstance(step, CreateInternalTopic)) if kept else ()
     told = tuple(notice for notice in cluster.warnings if notice.subject in names)
     return replace(

@@ -11,9 +11,20 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
+from reconciler.model.acl import covered
 from reconciler.model.outcome import Outcome
 from reconciler.model.removals import Removal
-from reconciler.model.steps import AclChange, AddPartitions, AlterConfig, CreateTopic, Plan, TopicChange
+from reconciler.model.steps import (
+    AclChange,
+    AddPartitions,
+    AlterConfig,
+    CreateTopic,
+    GrantAcl,
+    Plan,
+    RevokeAcl,
+    TopicChange,
+    comes_before_topics,
+)
 from reconciler.model.topology import Topology
 from reconciler.provision.changes import portions
 from reconciler.provision.grants import Grants
@@ -65,18 +76,47 @@ def _carry_out(work: Work, topology: str) -> Outcome:
     if not work.begin():
         return work.outcome
     created = work.of(CreateTopic)
+    acls = [step for step in work.rest if isinstance(step, AclChange)]
+    made = {step.name for step in created}
+    _follow(work, [step for step in acls if comes_before_topics(step, made)], topology)
+    created = _uncovered(work, created)
     if work.may_go_on(created):
         _create(work, created)
     changed = [step for step in work.rest if isinstance(step, TopicChange)]
     if work.may_go_on(changed):
         _change(work, changed)
-    followed = [step for step in work.rest if isinstance(step, AclChange)]
-    if followed and work.may_go_on(followed):
-        part = Grants(work.cluster, topology).change(followed)
-        work.outcome.failed += part.failed
-        work.done(part.done)
+    _follow(work, _of_topics(work, [step for step in acls if not comes_before_topics(step, made)]), topology)
     _remove(work, [step for step in work.rest if isinstance(step, Removal)], topology)
     return work.outcome
+
+
+def _follow(work: Work, steps: Sequence[AclChange], topology: str) -> None:
+    if steps and work.may_go_on(steps):
+        part = Grants(work.cluster, topology).change(steps)
+        work.outcome.failed += part.failed
+        work.done(part.done)
+
+
+def _uncovered(work: Work, steps: Sequence[CreateTopic]) -> list[CreateTopic]:
+    """Return the topics that no ACL covers which was to be revoked first; the others are not made."""
+    told = [*(one.step for one in work.outcome.failed), *(one.step for one in work.outcome.skipped)]
+    still = {step.binding.pattern for step in told if isinstance(step, RevokeAcl)}
+    open_to_others = covered((step.name for step in steps), still)
+    why = "an ACL that covers it is to be revoked first, and was not"
+    work.skip([step for step in steps if step.name in open_to_others], why)
+    return [step for step in steps if step.name not in open_to_others]
+
+
+def _of_topics(work: Work, steps: Sequence[AclChange]) -> list[AclChange]:
+    """Return the changes without grants on topics that were to be made and are not: another's may have the name."""
+    made = {step.name for step in work.outcome.done if isinstance(step, CreateTopic)}
+    missing = {step.name for step in work.of(CreateTopic)} - made
+
+    def lacks(step: AclChange) -> bool:
+        return isinstance(step, GrantAcl) and step.role == "followed" and step.binding.pattern.name in missing
+
+    work.skip([step for step in steps if lacks(step)], "its topic could not be made")
+    return [step for step in steps if not lacks(step)]
 
 
 def _remove(work: Work, steps: Sequence[Removal], topology: str) -> None:

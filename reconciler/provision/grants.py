@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from reconciler.model.binding import Binding, OwnedBinding
+from reconciler.model.binding import Binding, OwnedBinding, Permission
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, Problem
 from reconciler.model.outcome import Failure, Outcome
@@ -32,6 +32,9 @@ _PAUSE_SECONDS = 0.1
 
 Problems = dict[Binding, Problem]
 Asked = TypeVar("Asked")
+Change = TypeVar("Change", GrantAcl, RevokeAcl)
+
+_FIRST_DENIED: tuple[Permission, ...] = ("DENY", "ALLOW")
 
 
 class Grants:
@@ -53,12 +56,17 @@ class Grants:
         self._ownership = Ownership(cluster, topology)
 
     def change(self, steps: Collection[AclChange]) -> Outcome:
-        """Grant and revoke, and tell what became of every step."""
+        """Grant and revoke, and tell what became of every step.
+
+        What is denied is granted before what is allowed, and revoked after it: nobody is allowed more in between. Where
+        a part of that fails, what rests on it is not done.
+        """
         outcome = Outcome()
-        for grants in portions([step for step in steps if isinstance(step, GrantAcl)], AT_ONCE):
-            self._grant(grants, outcome)
-        for revocations in portions([step for step in steps if isinstance(step, RevokeAcl)], AT_ONCE):
-            self._revoke(revocations, outcome)
+        for permission in _FIRST_DENIED:
+            self._grant(_of(steps, GrantAcl, permission, outcome), outcome)
+        for permission in reversed(_FIRST_DENIED):
+            for revocations in portions(_of(steps, RevokeAcl, permission, outcome), AT_ONCE):
+                self._revoke(revocations, outcome)
         return outcome
 
     def intend(self, steps: Sequence[GrantAcl]) -> Problem | None:
@@ -76,11 +84,13 @@ class Grants:
         return outcome
 
     def _grant(self, steps: Sequence[GrantAcl], outcome: Outcome) -> None:
-        if problem := self.intend(steps):
-            outcome.failed += [Failure(step, problem) for step in steps]
-            return
-        asked = {bindings.to_kafka(step.binding): step.binding for step in steps}
-        problems = self._problems(asked, self._client.create_acls(list(asked), request_timeout=self._patience))
+        problems: Problems = {}
+        for portion in portions(steps, AT_ONCE):
+            if problem := self.intend(portion):
+                problems |= {step.binding: problem for step in portion}
+                continue
+            asked = {bindings.to_kafka(step.binding): step.binding for step in portion}
+            problems |= self._problems(asked, self._client.create_acls(list(asked), request_timeout=self._patience))
         problems |= self._await([step.binding for step in steps if step.binding not in problems])
         _tell(steps, problems, outcome)
 
@@ -132,6 +142,20 @@ class Grants:
 
     def _problem(self, error: KafkaError, binding: Binding) -> Problem:
         return failed(self._cluster, error, "ALTER", "the cluster", f"ACL {binding}")
+
+
+def _of(steps: Collection[AclChange], kind: type[Change], permission: Permission, outcome: Outcome) -> list[Change]:
+    """Return the steps of a kind and a permission; those that rest on what failed by now have failed as well.
+
+    What is allowed must not be granted where what is denied is not, nor what is denied be revoked where what is allowed
+    still stands.
+    """
+    failed = {one.step.binding.pattern: one.problem for one in outcome.failed if isinstance(one.step, kind)}
+    found = [step for step in steps if isinstance(step, kind) and step.binding.permission == permission]
+    for step in found:
+        if problem := failed.get(step.binding.pattern):
+            outcome.failed.append(Failure(step, problem))
+    return [step for step in found if step.binding.pattern not in failed]
 
 
 def _tell(steps: Sequence[AclChange], problems: Problems, outcome: Outcome) -> None:

@@ -10,16 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
+from reconciler.model.acl import covered
 from reconciler.model.errors import AnabranchError, Problem
 from reconciler.model.outcome import Failure, Outcome, Skipped
 from reconciler.model.steps import (
+    AclChange,
     ClusterPlan,
     CreateInternalTopic,
     CreateTopic,
     Plan,
     RecordOwnership,
+    RevokeAcl,
     Step,
     TopicChange,
+    comes_before_topics,
 )
 from reconciler.model.topology import Topology
 from reconciler.provision.admin import Admin
@@ -107,6 +111,13 @@ class Work:
     def of(self, kind: type[Kind]) -> list[Kind]:
         """Return the steps of a kind."""
         return [step for step in self._steps if isinstance(step, kind)]
+
+    def before_topics(self) -> list[AclChange]:
+        """Return the changes of ACLs before which no topic may be made, as one that is to be revoked covers it."""
+        made = {step.name for step in self.of(CreateTopic)}
+        acls = [step for step in self.rest if isinstance(step, AclChange) and comes_before_topics(step, made)]
+        revoked = {step.binding.pattern for step in acls if isinstance(step, RevokeAcl)}
+        return acls if covered(made, revoked) else []
 
     def begin(self) -> bool:
         """Make the topics of our own state; where that fails nothing else is tried.

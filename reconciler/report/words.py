@@ -62,7 +62,13 @@ def acl_reason(step: AclChange) -> str:
     if step.with_topic:
         return "as what it is about is deleted"
     kept = "; it stays, as another topology granted it too" if step.is_kept else ""
-    return f"the originals of flow {step.flow} no longer have it{kept}"
+    match step.cause:
+        case "wide":
+            return f"it covers more than copies; each copy of flow {step.flow} has what its original allows{kept}"
+        case "unfollowed":
+            return f"flow {step.flow} follows no ACLs (acls: false){kept}"
+        case "gone":
+            return f"the originals of flow {step.flow} no longer have it{kept}"
 
 
 def place(plan: Plan, cluster: ClusterPlan) -> str:

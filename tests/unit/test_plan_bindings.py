@@ -18,7 +18,7 @@ from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.removals import DeleteTopic, DeletionKind
 from reconciler.model.security import Security
 from reconciler.model.selection import Selection
-from reconciler.model.steps import AclChange, GrantAcl, RevokeAcl
+from reconciler.model.steps import AclChange, GrantAcl, RevocationCause, RevokeAcl
 from reconciler.model.topology import Topology
 from reconciler.plan.deletions import check_deletions
 from reconciler.plan.destroy import destroy_plan
@@ -82,13 +82,10 @@ def test_what_is_about_reading_follows(operation: str, permission: Permission, e
     assert [(type(step), step.binding) for step in found] == [(GrantAcl, copy) for copy in copies]
 
 
-def test_a_prefix_stays_one_where_copies_alone_begin_with_the_alias() -> None:
-    assert granted(acl("ord", prefixed=True)) == ["User:alice READ on topic us-east.ord* (prefixed)"]
-    assert granted(acl("*")) == ["User:alice READ on topic us-east.* (prefixed)"]
+def test_each_copy_is_named_under_every_policy() -> None:
+    assert granted(acl("ord", prefixed=True)) == ["User:alice READ on topic us-east.orders"]
+    assert granted(acl("*")) == ["User:alice READ on topic us-east.orders", "User:alice READ on topic us-east.users"]
     assert granted(acl("pay", prefixed=True)) == [], "no topic that is copied begins so"
-
-
-def test_under_another_policy_each_copy_is_named() -> None:
     identity = topology(flow(policy=ReplicationPolicy("identity")))
     assert granted(acl("*"), declared=identity) == ["User:alice READ on topic orders", "User:alice READ on topic users"]
     assert granted(acl("ord", prefixed=True), declared=identity) == ["User:alice READ on topic orders"]
@@ -99,13 +96,21 @@ def test_what_is_not_copied_is_not_granted() -> None:
     assert granted(acl("orders"), declared=topology(flow(acls=False))) == []
 
 
-def test_our_own_principal_and_what_everybody_is_denied_are_left_out() -> None:
+def test_our_own_principal_is_left_out_and_what_everybody_is_denied_is_granted_to_nobody() -> None:
     declared = topology()
     user = replace(declared.clusters[WEST], security=Security("SASL_PLAINTEXT", "PLAIN", "mirror"))
     declared = replace(declared, clusters={**declared.clusters, WEST: user})
     mine, everybody = acl(who="mirror"), acl(who="*", permission="DENY")
-    assert steps(declared, source(mine, everybody, acl(who="*")), target()) == [
+    assert steps(declared, source(mine, acl(who="*")), target()) == [
         GrantAcl(WEST, acl("us-east.orders", who="*"), "us-east-eu-west")
+    ]
+    # What is left of READ is DESCRIBE.
+    assert steps(declared, source(mine, everybody, acl(who="*")), target()) == [
+        GrantAcl(WEST, acl("us-east.orders", "DESCRIBE", who="*"), "us-east-eu-west")
+    ]
+    all_of_it = acl(operation="ALL", who="*", permission="DENY")
+    assert steps(declared, source(mine, all_of_it, acl(who="*"), acl("*", who="alice")), target()) == [
+        GrantAcl(WEST, acl("us-east.users"), "us-east-eu-west")
     ]
 
 
@@ -141,7 +146,7 @@ def test_what_another_topology_was_granted_is_on_our_record_too_and_stays_when_t
     assert steps(mine, north, both) == []
     shared = {one.binding for one in first.acls.owned} & {one.binding for one in both.acls.owned_by(mine.name)}
     assert {(one.pattern.name, one.principal) for one in shared} >= {
-        ("us-east.", "User:alice"),
+        ("mm2-offset-syncs.us-east.internal", "User:mirror"),
     }
     # What stands in one topology's journals is nothing to another one.
     assert not any(one.pattern.name.startswith("anabranch.") for one in shared)
@@ -180,8 +185,22 @@ def test_nothing_is_revoked_that_could_not_be_looked_up(sight: Sight) -> None:
 def test_nothing_is_revoked_of_flows_that_run_no_more() -> None:
     copy = acl("us-east.orders")
     mine = OwnedBinding(copy, topology().name, "us-east-eu-west")
-    for declared in (topology(flow(enabled=False)), topology(flow(name="another")), topology(flow(acls=False))):
-        assert steps(declared, source(), target(copy, owned=[mine])) == []
+    assert steps(topology(flow(enabled=False)), source(), target(copy, owned=[mine])) == []
+    elsewhere = topology(flow(name="another", include=["users"]))
+    assert steps(elsewhere, source(), target(copy, owned=[mine])) == []
+
+
+def test_what_is_refused_by_who_fills_the_copy_now_is_revoked_whoever_it_is_on_record_for() -> None:
+    copy = acl("us-east.orders")
+    mine = OwnedBinding(copy, topology().name, "us-east-eu-west")
+    cases: list[tuple[Topology, RevocationCause]] = [
+        (topology(flow(name="another")), "gone"),
+        (topology(flow(acls=False)), "unfollowed"),
+    ]
+    for declared, cause in cases:
+        (step,) = steps(declared, source(), target(copy, owned=[mine]))
+        name = declared.flows[0].name
+        assert step == RevokeAcl(WEST, copy, name, cause=cause)
 
 
 def test_what_a_flow_of_another_name_granted_goes_on_as_this_ones() -> None:
@@ -261,7 +280,7 @@ def test_json_gives_back_what_it_was_given() -> None:
 
 def test_what_is_destroyed_takes_its_acls_along() -> None:
     declared = topology()
-    here = source(acl(), acl("*", who="bob"))
+    here = source(acl(), acl("users", who="bob"))
     after = carried_out(plan_of(declared, here, target()), target())
     (gone,) = destroy_plan(declared, {WEST: after}, [WEST], ["us-east.orders"]).clusters
     (revoked,) = [step for step in gone.steps if isinstance(step, RevokeAcl)]
@@ -275,10 +294,10 @@ def test_what_is_destroyed_takes_its_acls_along() -> None:
 def test_what_is_pruned_takes_its_acls_along() -> None:
     here = source(acl())
     after = carried_out(plan_of(topology(), here, target()), target())
-    later = topology(flow(include=["users"], acls=False))
+    later = topology(flow(include=["users"]))
     observed = {EAST: here, WEST: after}
     steps = pruned(plan_of(later, here, after), later, observed).steps
-    assert [type(step) for step in steps] == [DeleteTopic, RevokeAcl]
+    assert [type(step) for step in steps] == [RevokeAcl, DeleteTopic]
     assert pruned(plan_of(topology(flow(include=["users"])), here, after), later, observed).to_delete == 2
 
 

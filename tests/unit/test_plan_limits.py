@@ -119,7 +119,7 @@ def test_a_part_of_a_plan_does_not_go_beyond_a_limit_either() -> None:
 
 
 def grown(one: Topology, east: ObservedCluster, west: ObservedCluster) -> tuple[dict[str, int], list[Beyond]]:
-    plan, beyond = _within_growth(one, {EAST: east, WEST: west}, one.flows[0])
+    plan, beyond = _within_growth(one, one, {EAST: east, WEST: west}, one.flows[0])
     steps = [step for step in plan.steps if isinstance(step, CreateTopic | AddPartitions)]
     return {step.name: step.topic.partitions for step in steps}, list(beyond)
 
@@ -128,7 +128,7 @@ def test_one_look_adds_no_more_than_growth_and_the_next_goes_on() -> None:
     names = [f"t{number:02}" for number in range(30)]
     east, west, one = source(**dict.fromkeys(names, 1)), cluster(WEST), limited_to(growth=10)
     for look in range(3):
-        plan, beyond = _within_growth(one, {EAST: east, WEST: west}, one.flows[0])
+        plan, beyond = _within_growth(one, one, {EAST: east, WEST: west}, one.flows[0])
         new = [step.name for step in plan.steps if isinstance(step, CreateTopic)]
         assert new == [f"us-east.{name}" for name in names[look * 10 : look * 10 + 10]]
         left = tuple(names[look * 10 + 10 :])

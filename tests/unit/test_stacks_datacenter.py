@@ -43,14 +43,11 @@ def planned(declared: Topology, clusters: Sequence[ObservedCluster], named: Sequ
     return build_plan_ahead(declared, {one.alias: one for one in clusters}, targets)
 
 
-class _Stub:
+class _Stub(Work):
     """The steps of a cluster, which are not carried out."""
 
     def __init__(self, steps: Sequence[Any]) -> None:
-        self.rest = [*steps]
-
-    def of(self, kind: type) -> list[Any]:
-        return [step for step in self.rest if isinstance(step, kind)]
+        self._steps = tuple(steps)
 
 
 def look(
@@ -74,7 +71,7 @@ def look(
         declared, part, [one.alias for one in plan.clusters], [], Path(), cast(Any, None), lambda alias: None
     )
     works = [_Stub(one.steps) for one in part.clusters if one.datacenter == place]
-    return DataCenterWork(setting, place, cast(list[Work], works), lambda step: None)._look_again()
+    return DataCenterWork(setting, place, works, lambda step: None)._look_again()
 
 
 def names(wanted: Wanted) -> list[str]:

@@ -121,10 +121,10 @@ def test_acls_of_copies_are_declared_with_every_field(root: Path) -> None:
             "aclOperation": "Read",
             "aclPermissionType": "Allow",
         },
-        "eu-west/User:bob|10.0.0.1|DescribeConfigs|Deny|Topic|us-east.us|Prefixed": {
+        "eu-west/User:bob|10.0.0.1|DescribeConfigs|Deny|Topic|us-east.users|Literal": {
             "aclResourceType": "Topic",
-            "aclResourceName": "us-east.us",
-            "resourcePatternTypeFilter": "Prefixed",
+            "aclResourceName": "us-east.users",
+            "resourcePatternTypeFilter": "Literal",
             "aclPrincipal": "User:bob",
             "aclHost": "10.0.0.1",
             "aclOperation": "DescribeConfigs",
