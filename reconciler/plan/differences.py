@@ -37,8 +37,9 @@ def config_changes(
         accepted = {s.key for s in topic.settings if s.accepts(is_now.get(s.key))}
         wanted = {key: is_now[key] if key in accepted else value for key, value in topic.configs.items()}
         obsolete = obsolete_keys(topic, found[topic.name], owned[topic.name])
-        before[topic.name] = {key: is_now[key] for key in wanted.keys() | obsolete if key in is_now}
-        after[topic.name] = wanted
+        stands = {key: is_now[key] for key in wanted.keys() | obsolete if key in is_now}
+        if stands != wanted:
+            before[topic.name], after[topic.name] = stands, wanted
     changes: dict[str, list[ConfigChange]] = {}
     for name, key in _differing(before, after):
         old, new = before[name].get(key), after[name].get(key)

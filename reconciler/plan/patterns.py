@@ -43,8 +43,17 @@ def copies(flow: Flow, aliases: Collection[str]) -> tuple[Pattern, ...]:
 
 def narrowed(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
     """Return patterns without those that another one covers, each once."""
-    once = tuple(dict.fromkeys(patterns))
-    return tuple(one for one in once if not any(other != one and other.covers(one) for other in once))
+    once = dict.fromkeys(patterns)
+    if ALL in once:
+        return (ALL,)
+    prefixes = {pattern.name for pattern in once if pattern.prefixed}
+    lengths = {len(prefix) for prefix in prefixes}
+
+    def is_covered(one: Pattern) -> bool:
+        longest = len(one.name) - one.prefixed
+        return any(length <= longest and one.name[:length] in prefixes for length in lengths)
+
+    return tuple(one for one in once if not is_covered(one))
 
 
 def _wanted(flow: Flow, aliases: Collection[str]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from reconciler.model.patterns import BadPattern, NotLinear
 from reconciler.model.policy import Otherwise, PolicyKind, ReplicationPolicy
 from reconciler.model.renames import RenameRule
 from reconciler.model.selection import Selection
-from reconciler.plan.patterns import copies, originals, patterns_of
+from reconciler.plan.patterns import copies, narrowed, originals, patterns_of
 
 ALIASES = ("a", "b")
 
@@ -111,3 +111,28 @@ def test_a_rule_that_begins_with_a_group_may_give_any_name() -> None:
 def test_what_is_never_taken_is_not_covered() -> None:
     one = flow(("orders", "b.users", "x-tmp", "__x"), ReplicationPolicy(), (".*-tmp",))
     assert originals(one, ALIASES) == (Pattern("orders"),)
+
+
+acl_patterns = st.lists(
+    st.builds(Pattern, st.text("ab", max_size=3), st.booleans()) | st.just(ALL) | st.just(Pattern("*", prefixed=True))
+)
+
+
+@given(acl_patterns)
+def test_what_another_pattern_covers_is_left_out(patterns: list[Pattern]) -> None:
+    once = dict.fromkeys(patterns)
+    expected = tuple(one for one in once if not any(other != one and other.covers(one) for other in once))
+    assert narrowed(patterns) == expected
+
+
+def test_patterns_are_not_held_against_each_other_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Pattern] = []
+
+    def seen(one: Pattern, _other: Pattern) -> bool:
+        asked.append(one)
+        return False
+
+    monkeypatch.setattr(Pattern, "covers", seen)
+    names = [Pattern(f"orders-{number}") for number in range(2000)]
+    assert len(narrowed([*names, Pattern("orders-1", prefixed=True)])) == 1 + 2000 - 1111
+    assert len(asked) < 2000
