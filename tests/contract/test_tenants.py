@@ -10,11 +10,15 @@ from dataclasses import dataclass, replace
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
     NewPartitions,
+    ResourcePatternType,
     ResourceType,
 )
 
@@ -37,7 +41,6 @@ from reconciler.replicator.identity import Identity
 from reconciler.replicator.place import Place
 from reconciler.replicator.wire import ErrorCode
 from reconciler.state import control
-from reconciler.state.bindings import EVERY
 from reconciler.state.control import Command
 from reconciler.state.home import Place as JournalPlace
 from reconciler.state.home import Role
@@ -166,11 +169,8 @@ class Bob:
                 raise KafkaException(message.error())
             return message
 
-    def commit(self, group: str, topic: str) -> object:
-        with self._consumer(group) as consumer:
-            return consumer.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
-
     def reset(self, group: str, topic: str) -> object:
+        """Commit an offset for a group, as whoever is no member of it."""
         asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, 1)])
         return self._only(self._admin.alter_consumer_group_offsets([asked]))
 
@@ -202,8 +202,14 @@ class Bob:
     def producers(self, topic: str) -> object:
         return ask(self._cluster, lambda wire: wire.producers(NODE, topic, 0))
 
-    def acls(self) -> object:
-        return self._admin.describe_acls(EVERY).result(ANSWER_SECONDS)
+    def grant(self, topic: str) -> object:
+        """Allow oneself more."""
+        kind, allow = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
+        return self._only(
+            self._admin.create_acls(
+                [AclBinding(ResourceType.TOPIC, topic, kind, "User:bob", "*", AclOperation.ALL, allow)]
+            )
+        )
 
     def _only(self, futures: object) -> object:
         (future,) = futures.values()  # type: ignore[attr-defined]
@@ -227,14 +233,14 @@ def test_a_replicator_gets_at_nothing_of_another_topology(tenants: tuple[Tenant,
                 attempts[f"{name} {topic}"] = lambda name=name, topic=topic: getattr(bob, name)(topic)  # type: ignore[misc]
         for group in (lease_group(ours.name, FLOW), turn_group(ours.name, FLOW)):
             attempts[f"forget {group}"] = lambda group=group: bob.forget(group)  # type: ignore[misc]
-            for name in ("join", "commit", "reset"):
+            for name in ("join", "reset"):
                 attempts[f"{name} {group}"] = lambda name=name, group=group: getattr(bob, name)(group, theirs.topic)  # type: ignore[misc]
         # That which writes to this very partition, and others that would fence or fill.
         identity, place = Identity(ours.name, FLOW), Place(ours.topic, 0, f"{NORTH}.{ours.topic}")
         ids = (identity.transactional_id(place), identity.filling_id(place), f"{probe_prefix(ours.name)}trials.x")
         for one in ids:
             attempts[f"begin {one}"] = lambda one=one: bob.begin(one)  # type: ignore[misc]
-        attempts["acls"] = bob.acls
+        attempts["grant"] = lambda: bob.grant(topics[0])
         assert [got for what, attempt in attempts.items() if (got := refused(what, attempt))] == []
         assert len(attempts) > 40
 
