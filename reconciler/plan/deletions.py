@@ -46,11 +46,11 @@ def check_deletions(
         plan: with its deletions.
         observed: what it was made from.
         allowed: how many things of each kind may be deleted at most; what is not named may not.
-        named: remote topics that somebody asked for by their names.
+        named: remote topics that `--target` names.
 
     Raises:
         Refused: AB420, it deletes more; the remedy names what allows it. AB436, it deletes what people write to. AB445,
-            it deletes what the declaration would not have made, and what nobody named.
+            it deletes what the declaration would not have made, and what was not named.
     """
     problems = [*primaries_deleted(plan, observed), *check_named(plan, named)]
     problems += [

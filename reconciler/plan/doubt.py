@@ -27,8 +27,8 @@ def doubt(topology: Topology, alias: str, record: OwnedTopic) -> str:
     """Say why an apply of the declaration would not have made a topic that is on record; empty where it may have.
 
     It may have where its source is declared, and its name is what a flow from there calls the copy of its original,
-    or what the default policy does: that of a flow that is gone, or had another policy, nobody knows. A name without
-    the source's alias could be anybody's, so there the flow must include the original as well.
+    or what the default policy does, as the policy of a flow that is gone or has another one now is not known. A name
+    without the source's alias may be that of any topic, so there the flow must include the original as well.
 
     Args:
         topology: what is declared.
@@ -44,7 +44,7 @@ def doubt(topology: Topology, alias: str, record: OwnedTopic) -> str:
 
 
 def check_named(plan: Plan, named: Collection[str]) -> Iterator[Problem]:
-    """Yield each deletion of a topic in doubt that nobody asked for by its name.
+    """Yield the problem of each deletion of a topic in doubt that was not asked for by its name.
 
     Args:
         plan: with its deletions.

@@ -1,7 +1,7 @@
 """Records in journals that are none of ours: passed over by their readers, and named once in each process.
 
 A command has them printed (`listen`). Elsewhere, as in Spark's tasks and in programs of users, they are Python
-warnings. Of a topic a few are named and the others counted as one: who writes one can write a million.
+warnings. Of each topic five are named, and one more line stands for all others: their number has no bound.
 """
 
 from __future__ import annotations

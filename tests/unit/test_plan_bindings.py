@@ -133,7 +133,7 @@ def test_ours_is_revoked_when_the_original_has_it_no_more_and_kept_for_another_t
 
 
 def with_replicator(who: str, name: str = "payments", takes: str = "orders") -> Topology:
-    declared = topology(flow(topics=Selection((takes,))), name=name)
+    declared = topology(flow(topics=Selection((takes,)), offsets="translated"), name=name)
     west = replace(declared.clusters[WEST], replicator=Replicator(f"User:{who}"))
     return replace(declared, clusters={**declared.clusters, WEST: west})
 
