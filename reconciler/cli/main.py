@@ -43,6 +43,7 @@ from reconciler.cli.validate import validate
 from reconciler.cli.verify import verify
 from reconciler.cli.watching import with_seconds
 from reconciler.model.errors import AnabranchError, Problem
+from reconciler.model.text import kept_in_lines, shown
 
 DEBUG_VARIABLE = "ANABRANCH_DEBUG"
 
@@ -129,10 +130,12 @@ def _open_standard_streams() -> None:
 def _print_unexpected(error: Exception) -> int:
     """Say in one line what nobody foresaw; the traceback only for who asks for it."""
     if os.environ.get(DEBUG_VARIABLE) == "1":
-        traceback.print_exception(error)
+        sys.stderr.write(kept_in_lines("".join(traceback.format_exception(error))))
         return 1
     name = type(error).__name__
-    sys.stderr.write(f"unexpected {name}: {error}\n    → set {DEBUG_VARIABLE}=1 for the traceback and report it\n")
+    sys.stderr.write(
+        f"unexpected {name}: {shown(str(error))}\n    → set {DEBUG_VARIABLE}=1 for the traceback and report it\n"
+    )
     return 1
 
 

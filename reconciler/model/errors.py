@@ -18,10 +18,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from reconciler.model.text import shown
+
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong: where, what was expected and found, and what to do.
+    """One thing that is wrong: where, what was expected and found, and what to do; as text it is one line.
 
     Attributes:
         code: stable code such as `AB104`.
@@ -36,9 +38,9 @@ class Problem:
     remedy: str
 
     def __str__(self) -> str:
-        head = f"{self.where}: " if self.where else ""
-        tail = f" — {self.remedy}" if self.remedy else ""
-        return f"{head}{self.message}{tail} [{self.code}]"
+        head = f"{shown(self.where)}: " if self.where else ""
+        tail = f" — {shown(self.remedy)}" if self.remedy else ""
+        return f"{head}{shown(self.message)}{tail} [{self.code}]"
 
 
 class AnabranchError(Exception):

@@ -14,6 +14,7 @@ from typing import Any
 from reconciler.model.errors import DeclaredInputError, Problem
 from reconciler.model.removals import DeletionKind
 from reconciler.model.steps import Plan
+from reconciler.model.text import json_text
 from reconciler.report.plan_json import plan_json
 
 FORMAT = 1
@@ -64,7 +65,7 @@ def write_plan(path: Path, plan: Plan, targets: Sequence[str], topics: Sequence[
     for_what = {"clusters": list(targets), "topics": list(topics)}
     value = {"kind": _KIND, "format": FORMAT, **for_what, "plan": plan_json(plan)}
     try:
-        path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        path.write_text(f"{json_text(value, indent=2)}\n", encoding="utf-8")
     except OSError as error:
         problem = Problem("AB180", str(path), f"cannot be written: {error.strerror}", "name another file")
         raise DeclaredInputError(problem) from None
