@@ -87,6 +87,12 @@ def print_problems(problems: Iterable[Problem], severity: Literal["error", "warn
         console.print(Lines([line, Line(f"    → {problem.remedy}")] if problem.remedy else [line]))
 
 
+def print_log(lines: Iterable[str]) -> None:
+    """Print lines of a log to stderr, below the problem that they belong to."""
+    for line in lines:
+        stderr_console().print(f"    {line.expandtabs()}", style="dim")
+
+
 def _split_where(where: str) -> tuple[str, str]:
     """Split `place (detail)` in two; the detail is empty where there is none."""
     if not where.endswith(")"):

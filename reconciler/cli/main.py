@@ -19,7 +19,7 @@ from typer.main import get_command
 from reconciler import __version__
 from reconciler.cli.adopt import adopt
 from reconciler.cli.apply import apply
-from reconciler.cli.common import print_problems
+from reconciler.cli.common import print_log, print_problems
 from reconciler.cli.demo import demo
 from reconciler.cli.destroy import destroy
 from reconciler.cli.doctor import doctor
@@ -110,6 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except AnabranchError as error:
         print_problems(error.problems)
+        print_log(error.log)
         code = error.exit_code
     except Exception as error:
         code = _cannot_print(error) or _print_unexpected(error)

@@ -28,6 +28,7 @@ from reconciler.checkpoints.files import long_cells, read_file
 from reconciler.cli.common import print_problems
 from reconciler.cli.main import main
 from reconciler.model.committed import Bounds, Committed
+from reconciler.model.errors import EnvironmentFault, Problem, together
 from reconciler.model.text import from_cell, json_text, shown
 from reconciler.report.acls import acls_commands
 from reconciler.report.line import Lines, Terminal
@@ -319,3 +320,25 @@ def test_only_one_module_makes_text_for_terminals() -> None:
     assert found == ["line.py"]
     consoles = [path.name for path in Path(report.__path__[0]).parent.rglob("*.py") if " Console(" in path.read_text()]
     assert consoles == []
+
+
+def test_the_end_of_a_log_keeps_its_lines_below_its_problem(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = ["[12:00] \x1b[31mERROR\x1b[0m", "\tat java", "[/x]"]
+
+    def fail(_: object) -> None:
+        raise EnvironmentFault(Problem("AB303", "node 1", "ended; its log is below", "see it"), log)
+
+    monkeypatch.setattr("reconciler.cli.main.get_command", fail)
+    assert main([]) == 1
+    assert capsys.readouterr().err.split("\n")[2:] == [
+        r"    [12:00] \x1b[31mERROR\x1b[0m",
+        "            at java",
+        "    [/x]",
+        "",
+    ]
+    with pytest.raises(EnvironmentFault) as caught:
+        fail(None)
+    assert str(caught.value).count("\n") == len(log)
+    assert together([caught.value, caught.value]).log == (*log, *log)
