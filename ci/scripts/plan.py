@@ -16,7 +16,7 @@ from pathlib import Path
 
 from gitops.command import Ended, anabranch
 from gitops.folder import write
-from gitops.text import Outcome
+from gitops.text import Outcome, logged
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked.folder.mkdir(parents=True)
     outcome = _outcome(asked.name, asked.files, asked.folder)
     write(asked.folder, outcome)
-    sys.stdout.write(outcome.markdown)
+    sys.stdout.write(logged(outcome.markdown))
     return 0 if outcome.is_planned else outcome.code or 1
 
 

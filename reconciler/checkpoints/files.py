@@ -9,6 +9,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from json import JSONDecoder
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any, get_args
 from reconciler.model.committed import COLUMNS, Asked, Kind
 from reconciler.model.errors import DeclaredInputError, Problem
 from reconciler.model.files import Unreadable, parse_json, read_text
+from reconciler.model.text import LONGEST_CELL, from_cell
 
 VERSION = 1
 LARGEST_OFFSET = 2**63 - 1
@@ -27,6 +29,7 @@ _LONGEST_NUMBER = 100
 _LONGEST_SHOWN = 200
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 _NEEDED = ("topic", "partition", "offset")
+_TEXTS = (*_KINDS, "topic", "metadata")
 _SHAPE = '{"version": 1, "offsets": [{"group": …, "topic": …, "partition": …, "offset": …}, …]}'
 _WHITE = " \t\r\n"
 
@@ -102,7 +105,8 @@ def _wrong(kind: Kind, row: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         yield "expected as many values as there are columns; found more", "put text with commas in double quotes"
     for name in (kind, "topic"):
         value = row.get(name)
-        if not isinstance(value, str) or not value:
+        # To Kafka the empty name is the name of a group.
+        if not isinstance(value, str) or not (value or name == "group"):
             yield f"expected a {name}; found {_found(value)}", f"name the {name}"
         elif not _is_text(value):
             yield f"expected a {name}; found {_found(value)}, which is no Unicode text", f"name the {name}"
@@ -192,14 +196,15 @@ def _csv_rows(path: Path, text: str) -> tuple[list[Row], dict[str, int]]:
     columns: list[str] = []
     try:
         begins = 1
-        for values in lines:
-            if values and not columns:
-                columns = [value.strip() for value in values]
-                if len(set(columns)) < len(columns):
-                    raise _unusable(path, begins, "a column is named twice", "name each once")
-            elif values:
-                rows.append((begins, _row(columns, values)))
-            begins = lines.line_num + 1
+        with long_cells():
+            for values in lines:
+                if values and not columns:
+                    columns = [value.strip() for value in values]
+                    if len(set(columns)) < len(columns):
+                        raise _unusable(path, begins, "a column is named twice", "name each once")
+                elif values:
+                    rows.append((begins, _row(columns, values)))
+                begins = lines.line_num + 1
     except csv.Error as error:
         raise _unusable(
             path, lines.line_num, f"is not CSV: {error}", "write it with `anabranch offsets export`"
@@ -207,9 +212,24 @@ def _csv_rows(path: Path, text: str) -> tuple[list[Row], dict[str, int]]:
     return rows, dict.fromkeys(columns, 1)
 
 
+@contextmanager
+def long_cells() -> Iterator[None]:
+    """Let Python's reader of CSV take cells as long as `csv_text` may write them."""
+    before = csv.field_size_limit(LONGEST_CELL)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
 def _row(columns: list[str], values: list[str]) -> Mapping[str, object]:
-    row: dict[Any, object] = dict(zip(columns, values, strict=False))
+    row: dict[Any, object] = {name: _value(name, cell) for name, cell in zip(columns, values, strict=False)}
     return row if len(values) <= len(columns) else row | {None: values[len(columns) :]}
+
+
+def _value(column: str, cell: str) -> str | None:
+    """Return what a cell holds; an empty one is nothing, and no empty name."""
+    return (from_cell(cell) if cell else None) if column in _TEXTS else cell
 
 
 # --- JSON ------------------------------------------------------------------------------------------------------------

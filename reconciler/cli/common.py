@@ -6,7 +6,6 @@ where they are used.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from reconciler.model.errors import Problem
+from reconciler.model.text import json_text
 from reconciler.model.topology import Topology
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from reconciler.report.line import Terminal
 
 TextOrJson = Literal["text", "json"]
 
@@ -28,30 +28,30 @@ Files = Annotated[
 ]
 
 
-def stdout_console() -> Console:
-    """Return a console for data: colour on a terminal only, and never with NO_COLOR."""
-    from rich.console import Console
+def stdout_console() -> Terminal:
+    """Return a console for data: colour on a terminal only, and never with NO_COLOR; text is no markup."""
+    from reconciler.report.line import Terminal
 
-    return Console(highlight=False, soft_wrap=True)
+    return Terminal()
 
 
-def stderr_console() -> Console:
-    """Return a console for progress, warnings and errors; the same rules for colour."""
-    from rich.console import Console
+def stderr_console() -> Terminal:
+    """Return a console for progress, warnings and errors; the same rules."""
+    from reconciler.report.line import Terminal
 
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return Terminal(stderr=True)
 
 
 def ask(question: str) -> str | None:
     """Ask on stderr, whole, which typer's own do not do; return the answer, or None when nobody is there any more."""
-    stderr_console().print(question, end=" ", markup=False)
+    stderr_console().print(question, end=" ")
     said = sys.stdin.readline()
     return said.strip() if said else None
 
 
 def print_json(value: object) -> None:
     """Write `value` to stdout as indented JSON."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(f"{json_text(value, indent=2)}\n")
 
 
 def load_topology(files: Iterable[Path]) -> Topology:
@@ -71,21 +71,26 @@ def print_problems(problems: Iterable[Problem], severity: Literal["error", "warn
     The part of `where` that stands in brackets (a JSON path, an address) goes behind the message, so that
     `file:line:column:` comes first and editors find the place.
     """
-    from rich.text import Text
+    from reconciler.report.line import Line, Lines
 
     console = stderr_console()
     colour = "red" if severity == "error" else "yellow"
     for problem in problems:
         place, detail = _split_where(problem.where)
-        line = Text.assemble(
+        line = Line.assemble(
             (f"{place}: " if place else "", "bold"),
             ("warning: " if severity == "warning" else "", colour),
             problem.message,
             (f" ({detail})" if detail else "", "dim"),
             (f" [{problem.code}]", colour),
-            f"\n    → {problem.remedy}" if problem.remedy else "",
         )
-        console.print(line)
+        console.print(Lines([line, Line(f"    → {problem.remedy}")] if problem.remedy else [line]))
+
+
+def print_log(lines: Iterable[str]) -> None:
+    """Print lines of a log to stderr, below the problem that they belong to."""
+    for line in lines:
+        stderr_console().print(f"    {line.expandtabs()}", style="dim")
 
 
 def _split_where(where: str) -> tuple[str, str]:

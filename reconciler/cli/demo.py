@@ -15,10 +15,9 @@ from reconciler.cli.common import stdout_console
 from reconciler.model.errors import EnvironmentFault, Problem
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from reconciler.demo.compare import Comparison
     from reconciler.demo.story import Story
+    from reconciler.report.line import Terminal
 
 # What shells make of a signal.
 _SIGNALLED = 128
@@ -31,6 +30,7 @@ def demo(
 ) -> None:
     """Show it all on this machine: real brokers, orders coming in, copied with identical offsets, proven identical."""
     from reconciler.demo.story import PATTERNS, Story
+    from reconciler.report.line import Line
 
     if pattern not in PATTERNS:
         message = f"no example {pattern}: expected {_PATTERNS}"
@@ -39,7 +39,8 @@ def demo(
     began = time.monotonic()
 
     def chapter(title: str) -> None:
-        console.print(f"\n[bold]{title}[/]  [dim]{time.monotonic() - began:.0f} s[/]")
+        console.print()
+        console.print(Line.assemble((title, "bold"), "  ", (f"{time.monotonic() - began:.0f} s", "dim")))
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         # Whoever ends it so, or closes its terminal, leaves nothing behind: what it started would go on for ever.
@@ -53,7 +54,7 @@ def _end(number: int, _frame: FrameType | None) -> NoReturn:
     raise SystemExit(_SIGNALLED + number)
 
 
-def _tell(story: Story, console: Console, chapter: Callable[[str], None], seconds: float) -> None:
+def _tell(story: Story, console: Terminal, chapter: Callable[[str], None], seconds: float) -> None:
     from reconciler.report.live import LiveView
 
     names = ", ".join(story.topology.clusters)
@@ -74,11 +75,14 @@ def _tell(story: Story, console: Console, chapter: Callable[[str], None], second
     _print_proof(console, story.prove())
 
 
-def _print_proof(console: Console, comparisons: Sequence[Comparison]) -> None:
+def _print_proof(console: Terminal, comparisons: Sequence[Comparison]) -> None:
+    from reconciler.report.line import Line
+
     width = max(len(comparison.remote) for comparison in comparisons)
     for comparison in comparisons:
-        same = "[green]identical, offset by offset[/]" if comparison.is_identical else "[red]DIFFERENT[/]"
-        console.print(f"  {comparison.topic:<9} {comparison.remote:<{width}}  {comparison.records:>8,} records  {same}")
+        same = ("identical, offset by offset", "green") if comparison.is_identical else ("DIFFERENT", "red")
+        said = f"  {comparison.topic:<9} {comparison.remote:<{width}}  {comparison.records:>8,} records  "
+        console.print(Line.assemble(said, same))
     wrong = [comparison for comparison in comparisons if not comparison.is_identical or not comparison.records]
     if wrong:
         raise EnvironmentFault(

@@ -54,7 +54,7 @@ def init(
     answers = Answers(name or _name_of(Path.cwd().name), told, chosen, tuple(topics or (".*",)))
     topology = write_first(file, answers)
     flows = "1 flow" if len(topology.flows) == 1 else f"{len(topology.flows)} flows"
-    stderr_console().print(f"wrote {file}: {len(told)} clusters, {flows}; next: anabranch plan {file}", markup=False)
+    stderr_console().print(f"wrote {file}: {len(told)} clusters, {flows}; next: anabranch plan {file}")
 
 
 def _told(clusters: Sequence[str]) -> dict[str, Sequence[str]]:
@@ -98,7 +98,7 @@ def _ask_clusters() -> dict[str, Sequence[str]]:
             try:
                 alias, addresses = _parsed(said)
             except typer.BadParameter as error:
-                stderr_console().print(error.message, markup=False)
+                stderr_console().print(error.message)
                 continue
             found[alias] = addresses
         elif len(found) >= _FEWEST:

@@ -19,7 +19,7 @@ from typer.main import get_command
 from reconciler import __version__
 from reconciler.cli.adopt import adopt
 from reconciler.cli.apply import apply
-from reconciler.cli.common import print_problems
+from reconciler.cli.common import print_log, print_problems
 from reconciler.cli.demo import demo
 from reconciler.cli.destroy import destroy
 from reconciler.cli.doctor import doctor
@@ -43,6 +43,7 @@ from reconciler.cli.validate import validate
 from reconciler.cli.verify import verify
 from reconciler.cli.watching import with_seconds
 from reconciler.model.errors import AnabranchError, Problem
+from reconciler.model.text import kept_in_lines, shown
 from reconciler.state import strangers
 
 DEBUG_VARIABLE = "ANABRANCH_DEBUG"
@@ -111,6 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except AnabranchError as error:
         print_problems(error.problems)
+        print_log(error.log)
         code = error.exit_code
     except Exception as error:
         code = _cannot_print(error) or _print_unexpected(error)
@@ -131,10 +133,12 @@ def _open_standard_streams() -> None:
 def _print_unexpected(error: Exception) -> int:
     """Say in one line what nobody foresaw; the traceback only for who asks for it."""
     if os.environ.get(DEBUG_VARIABLE) == "1":
-        traceback.print_exception(error)
+        sys.stderr.write(kept_in_lines("".join(traceback.format_exception(error))))
         return 1
     name = type(error).__name__
-    sys.stderr.write(f"unexpected {name}: {error}\n    → set {DEBUG_VARIABLE}=1 for the traceback and report it\n")
+    sys.stderr.write(
+        f"unexpected {name}: {shown(str(error))}\n    → set {DEBUG_VARIABLE}=1 for the traceback and report it\n"
+    )
     return 1
 
 

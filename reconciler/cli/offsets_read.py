@@ -26,6 +26,7 @@ from reconciler.cli.offsets_options import (
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import DeclaredInputError, Problem
 from reconciler.model.flow import Flow
+from reconciler.model.text import json_text
 from reconciler.model.topology import Topology
 
 if TYPE_CHECKING:
@@ -73,15 +74,13 @@ def export(
     topic: TopicNames = None,
 ) -> None:
     """Write offsets of groups, or a flow's positions, to a file that import reads."""
-    import json
-
     from reconciler.report.offsets import offsets_csv, offsets_json
     from reconciler.report.words import counted
 
     kind, found = _rows(load_topology(files), cluster, group, flow, topic)
     rows = cast("Rows", [row for row in found if row.offset is not None])
     is_json = out.suffix.lower() == ".json"
-    text = json.dumps(offsets_json(rows), indent=2, ensure_ascii=False) + "\n" if is_json else offsets_csv(kind, rows)
+    text = f"{json_text(offsets_json(rows), indent=2)}\n" if is_json else offsets_csv(kind, rows)
     try:
         out.write_text(text, encoding="utf-8", newline="")
     except OSError as error:

@@ -14,6 +14,7 @@ import typer
 from reconciler.cli.common import Files, load_topology, print_json, stdout_console
 from reconciler.cli.offsets_options import SourceLost, TableFormat, declared_flow, tell_cut
 from reconciler.model.errors import DeclaredInputError, Problem
+from reconciler.model.text import from_cell
 from reconciler.model.translation import Question, Way
 
 _PLACE = re.compile(r"(?P<topic>[^/]+)/(?P<partition>\d{1,10}):(?P<offset>\d{1,19})")
@@ -106,10 +107,11 @@ def _asked(path: Path, reader: csv.DictReader[str], way: Way) -> list[Question]:
     found: list[Question] = []
     problems: list[Problem] = []
     for line, row in _rows(reader):
-        if row["topic"] and _is_number(row["partition"]) and _is_number(row["offset"]):
-            found.append(Question(row["topic"], int(row["partition"]), int(row["offset"]), way))
+        topic = from_cell(row["topic"] or "")
+        if topic and _is_number(row["partition"]) and _is_number(row["offset"]):
+            found.append(Question(topic, int(row["partition"]), int(row["offset"]), way))
             continue
-        message = f"topic {row['topic'] or ''!r}, partition {row['partition']!r}, offset {row['offset']!r} is no offset"
+        message = f"topic {topic!r}, partition {row['partition']!r}, offset {row['offset']!r} is no offset"
         problems.append(Problem("AB650", f"{path}:{line}", message, _REMEDY))
     if problems:
         raise DeclaredInputError(problems)

@@ -25,11 +25,10 @@ from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
 from reconciler.model.topology import Topology
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from reconciler.cli.gate import Gate, Passed
     from reconciler.replicator.drive import Outcome
     from reconciler.replicator.session import LedgerFiles
+    from reconciler.report.line import Terminal
 
 _SPEAK_EVERY = 5.0
 _SHOWN_PARTITIONS = 20
@@ -253,7 +252,7 @@ class _Progress:
         heard: told each time as well.
     """
 
-    def __init__(self, console: Console, flows: Sequence[Flow], heard: Callable[[Sequence[TaskStatus]], None]) -> None:
+    def __init__(self, console: Terminal, flows: Sequence[Flow], heard: Callable[[Sequence[TaskStatus]], None]) -> None:
         self._console = console
         self._heard = heard
         self._flows = flows

@@ -15,6 +15,7 @@ from reconciler.model.errors import AnabranchError, together
 from reconciler.model.flow import Flow
 from reconciler.model.pauses import Scope
 from reconciler.model.status import TaskStatus
+from reconciler.model.text import shown
 from reconciler.model.topology import Topology
 
 FlowName = Annotated[
@@ -210,7 +211,7 @@ def _unknown(name: str, known: dict[Flow, dict[str, int]]) -> str:
         for topic, count in topics.items():
             if wanted in (topic, _copy(flow, topic)):
                 return f"{name} is no partition: topic {topic} of flow {flow.name} has 0 to {count - 1}"
-    names = sorted({topic for topics in known.values() for topic in topics})
+    names = sorted({shown(topic) for topics in known.values() for topic in topics})
     more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
     flows = ", ".join(flow.name for flow in known)
     return f"no topic {wanted} in {flows}; there are {', '.join(names[:_SHOWN_NAMES]) or 'none'}{more}"

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from reconciler.model.text import shown
+
 _OPTION = "--target"
 _SHOWN = 3
 
@@ -31,6 +33,6 @@ def check_names(names: Sequence[str], known: Collection[str]) -> None:
         if name in known:
             continue
         near = get_close_matches(name, sorted(known), n=_SHOWN, cutoff=0.6)
-        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        meant = f"; did you mean {' or '.join(map(shown, near))}?" if near else ""
         message = f"no remote topic {name} is asked for, or ours, at these clusters{meant}"
         raise typer.BadParameter(message, param_hint=_OPTION)

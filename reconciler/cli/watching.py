@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import sys
 import time
@@ -18,15 +17,15 @@ from reconciler.model.declaration import MOVED
 from reconciler.model.errors import AnabranchError, together
 from reconciler.model.flow import Flow
 from reconciler.model.status import TaskStatus
+from reconciler.model.text import json_text
 from reconciler.model.topology import Topology
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from reconciler.checkpoints.heartbeats import LastLooks
     from reconciler.model.declaration import InForce
     from reconciler.model.failover import FailedOver
     from reconciler.model.groups import LastLook
+    from reconciler.report.line import Line
     from reconciler.state.declarations import Declarations
     from reconciler.state.failovers import Failovers
     from reconciler.state.hearing import Hearing
@@ -247,7 +246,7 @@ class Show:
         value: as JSON types.
     """
 
-    lines: Callable[[Look], Sequence[Text]]
+    lines: Callable[[Look], Sequence[Line]]
     value: Callable[[Look], Any]
 
 
@@ -293,16 +292,16 @@ def _tell_again(lookout: Lookout, show: Show, output: TextOrJson, every: float) 
                 print_problems(look.failures[alias].problems)
             known = set(look.failures)
             if screen is None:
-                sys.stdout.write(json.dumps(show.value(look), ensure_ascii=False) + "\n")
+                sys.stdout.write(f"{json_text(show.value(look))}\n")
                 sys.stdout.flush()
             else:
                 screen.show([_heading(look), *show.lines(look)])
             time.sleep(every)
 
 
-def _heading(look: Look) -> Text:
-    from rich.text import Text
+def _heading(look: Look) -> Line:
+    from reconciler.report.line import Line
 
     when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(look.now))
     missing = f"   unreachable: {', '.join(sorted(look.failures))}" if look.failures else ""
-    return Text.assemble((when, "dim"), (missing, "red"))
+    return Line.assemble((when, "dim"), (missing, "red"))

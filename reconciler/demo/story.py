@@ -195,5 +195,5 @@ class Story:
             raise self._fault(what=f"it ended with exit code {code}")
 
     def _fault(self, what: str) -> EnvironmentFault:
-        tail = "\n".join(self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
-        return EnvironmentFault(Problem("AB342", "anabranch replicate", f"{what}; its last words:\n{tail}", ""))
+        tail = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:]
+        return EnvironmentFault(Problem("AB342", "anabranch replicate", f"{what}; its last words are below", ""), tail)

@@ -103,7 +103,7 @@ class Broker:
         """Return the error AB303 about this node, with the end of its log."""
         # Frames of a stack trace would push out the lines that tell what is wrong.
         lines = [line for line in self.log().splitlines() if not line.startswith("\tat ")]
-        tail = "\n".join(lines[-TAIL_LINES:])
+        message = f"{message}; the end of its log is below"
         return EnvironmentFault(
-            Problem("AB303", f"node {self.node_id}", f"{message}; the log ends with:\n{tail}\n", f"see {self.log_path}")
+            Problem("AB303", f"node {self.node_id}", message, f"see {self.log_path}"), lines[-TAIL_LINES:]
         )

@@ -132,8 +132,8 @@ def _fetch_one(java: Path, coordinate: Coordinate, into: Path) -> None:
     except subprocess.TimeoutExpired as slow:
         raise _fetch_fault(coordinate, f"Ivy did not end within {FETCH_SECONDS} s") from slow
     if done.returncode != 0 or not any(into.glob(f"{coordinate.artifact}-*.jar")):
-        tail = "\n".join(done.stdout.splitlines()[-TAIL_LINES:])
-        raise _fetch_fault(coordinate, f"Ivy ended with {done.returncode}, its last lines:\n{tail}\n")
+        message = f"Ivy ended with {done.returncode}; its last lines are below"
+        raise _fetch_fault(coordinate, message, done.stdout.splitlines()[-TAIL_LINES:])
 
 
 def _pyspark_jars() -> Path:
@@ -174,6 +174,6 @@ def _java_fault(where: str, message: str) -> EnvironmentFault:
     return EnvironmentFault(Problem("AB301", where, message, "install Java 17 or newer, or set JAVA_HOME to one"))
 
 
-def _fetch_fault(coordinate: Coordinate, message: str) -> EnvironmentFault:
+def _fetch_fault(coordinate: Coordinate, message: str, log: Sequence[str] = ()) -> EnvironmentFault:
     remedy = "check the network and the proxy settings of Java, then try again"
-    return EnvironmentFault(Problem("AB302", str(coordinate), f"could not be fetched: {message}", remedy))
+    return EnvironmentFault(Problem("AB302", str(coordinate), f"could not be fetched: {message}", remedy), log)

@@ -257,8 +257,9 @@ def bootstrap_checkpoint(java: Path, jars: Path) -> bytes:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         made = data / "bootstrap.checkpoint"
         if done.returncode != 0 or not made.exists():
-            message = f"Kafka's storage tool ended with {done.returncode}:\n{done.stdout}"
-            raise EnvironmentFault(Problem("AB303", str(jars), message, f"remove {jars} to fetch Kafka again"))
+            message = f"Kafka's storage tool ended with {done.returncode}; what it said is below"
+            problem = Problem("AB303", str(jars), message, f"remove {jars} to fetch Kafka again")
+            raise EnvironmentFault(problem, done.stdout.splitlines())
         made.replace(kept)
     return kept.read_bytes()
 

@@ -18,10 +18,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from reconciler.model.text import shown
+
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong: where, what was expected and found, and what to do.
+    """One thing that is wrong: where, what was expected and found, and what to do; as text it is one line.
 
     Attributes:
         code: stable code such as `AB104`.
@@ -36,24 +38,30 @@ class Problem:
     remedy: str
 
     def __str__(self) -> str:
-        head = f"{self.where}: " if self.where else ""
-        tail = f" — {self.remedy}" if self.remedy else ""
-        return f"{head}{self.message}{tail} [{self.code}]"
+        head = f"{shown(self.where)}: " if self.where else ""
+        tail = f" — {shown(self.remedy)}" if self.remedy else ""
+        return f"{head}{shown(self.message)}{tail} [{self.code}]"
 
 
 class AnabranchError(Exception):
     """Root of every error that Anabranch raises on purpose.
 
+    Args:
+        problems: one or more.
+        log: what stands below them when they are printed, line by line: the end of a log that says more.
+
     Attributes:
         problems: all that was found, never empty.
+        log: these lines.
         exit_code: what a command ends with when nobody handles it.
     """
 
     exit_code = 1
 
-    def __init__(self, problems: Problem | Sequence[Problem]) -> None:
+    def __init__(self, problems: Problem | Sequence[Problem], log: Sequence[str] = ()) -> None:
         self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+        self.log = tuple(log)
+        super().__init__("\n".join([*map(str, self.problems), *map(shown, self.log)]))
 
 
 class DeclaredInputError(AnabranchError):
@@ -91,4 +99,4 @@ def together(errors: Sequence[AnabranchError]) -> AnabranchError:
     problems = list(dict.fromkeys(problem for error in errors for problem in error.problems))
     kinds = {type(error) for error in errors}
     kind = kinds.pop() if len(kinds) == 1 else AnabranchError
-    return kind(problems)
+    return kind(problems, [line for error in errors for line in error.log])

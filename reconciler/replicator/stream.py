@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from reconciler.model.errors import AnabranchError, Refused
 from reconciler.model.spec import DEFAULT_ROUND, FlowSpec
+from reconciler.model.text import shown
 from reconciler.model.topology import Topology
 from reconciler.replicator.drive import new_run, prepare
 from reconciler.replicator.refresh import Refresh
@@ -54,12 +55,20 @@ def ledger(spark: SparkSession, topology: Topology, flow: str, round_seconds: fl
     declarations.close()
     if objection is not None:
         raise Refused(objection)
-    prepare(spec.target, spec.topology, [found], _LOG.warning)
-    refresh = Refresh(spec, None, warn=_LOG.warning, note=_LOG.info)
+    prepare(spec.target, spec.topology, [found], _warn)
+    refresh = Refresh(spec, None, warn=_warn, note=_note)
     refresh.look()
     refresh.start()
     atexit.register(_end, refresh, spec)
     return ledger_frame(spark, spec)
+
+
+def _warn(text: str) -> None:
+    _LOG.warning("%s", shown(text))
+
+
+def _note(text: str) -> None:
+    _LOG.info("%s", shown(text))
 
 
 def _end(refresh: Refresh, spec: FlowSpec) -> None:

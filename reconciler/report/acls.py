@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.text import Text
-
 from reconciler.model.acl import PURPOSES, Acl, Pattern, Purpose, ResourceKind
+from reconciler.model.text import LONGEST, shown
 from reconciler.model.topology import Topology
 from reconciler.report.columns import aligned
+from reconciler.report.line import Line, Lines
 
 _TITLES: Mapping[Purpose, str] = {
     "replicate": "to replicate",
@@ -109,28 +109,28 @@ def acls_json(told: Sequence[Granted]) -> list[dict[str, Any]]:
     ]
 
 
-def acls_text(told: Sequence[Granted]) -> Text:
+def acls_text(told: Sequence[Granted]) -> Lines:
     """Return the ACLs for people."""
-    lines: list[Text] = []
+    lines: list[Line] = []
     for one in told:
-        lines.append(Text.assemble((f"cluster {one.alias}", "bold"), f"   {one.principal}"))
+        lines.append(Line.assemble((f"cluster {one.alias}", "bold"), f"   {one.principal}"))
         for title, rows in _sections(one):
-            lines.append(Text(f"  {title}", style="cyan"))
+            lines.append(Line(f"  {title}", style="cyan"))
             cells = [(row.kind, str(row.pattern), ", ".join(row.operations), "; ".join(row.whys)) for row in rows]
             lines += aligned(("resource", "name", "operations", "for"), cells, indent=4)
-        lines += [Text(f"  {remark}", style="dim") for remark in one.remarks]
-    return Text("\n").join([*lines, Text(_LEGEND, style="dim")])
+        lines += [Line(f"  {remark}", style="dim") for remark in one.remarks]
+    return Lines([*lines, Line(_LEGEND, style="dim")])
 
 
 def acls_commands(told: Sequence[Granted]) -> str:
     """Return a shell script of `kafka-acls.sh` commands; what is optional is commented out."""
     lines = [f"# {_ADMINISTRATOR} holds the settings with which an administrator connects.", f"# {_LEGEND}"]
     for one in told:
-        lines += ["", f"# cluster {one.alias}", *(f"# {remark}" for remark in one.remarks)]
+        lines += ["", f"# cluster {shown(one.alias)}", *(f"# {shown(remark)}" for remark in one.remarks)]
         for title, rows in _sections(one):
             lines.append(f"# {title}")
             optional = "# " if title.endswith(_OPTIONAL) else ""
-            lines += [optional + shlex.join(_command(one, row)) for row in rows]
+            lines += [optional + " ".join(map(_word, _command(one, row))) for row in rows]
     return "\n".join(lines) + "\n"
 
 
@@ -143,6 +143,14 @@ def _command(one: Granted, row: _Row) -> list[str]:
         return [*command, "--cluster"]
     command += [f"--{row.kind}", row.pattern.name]
     return [*command, "--resource-pattern-type", "prefixed"] if row.pattern.prefixed else command
+
+
+def _word(word: str) -> str:
+    r"""Return a word of a command; what is not printable as Bash and Zsh escape it: `$'a\U0000001bb'`."""
+    if shown(word, max(len(word), LONGEST)) == word:
+        return shlex.quote(word)
+    kept = (char.isascii() and char.isprintable() and char not in "\\'" for char in word)
+    return "$'" + "".join(c if keep else f"\\U{ord(c):08x}" for c, keep in zip(word, kept, strict=True)) + "'"
 
 
 def _sections(one: Granted) -> Iterator[tuple[str, list[_Row]]]:

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypedDict
 
-from rich.text import Text
-
 from reconciler.model.flow import Flow
 from reconciler.model.topology import Topology
 from reconciler.report.columns import aligned
+from reconciler.report.line import Line, Lines
 
 # What is done where nothing is declared, and no value says it.
 _UNDECLARED = {
@@ -53,18 +52,18 @@ def clients_told(topology: Topology, flows: Sequence[Flow]) -> list[ToldClients]
     return [ToldClients(cluster=alias, role=role, settings=settings) for (alias, role), settings in found.items()]
 
 
-def clients_text(told: Sequence[ToldClients]) -> Text:
+def clients_text(told: Sequence[ToldClients]) -> Lines:
     """Return the same for people."""
-    lines: list[Text] = []
+    lines: list[Line] = []
     for one in told:
-        lines.append(Text.assemble((one["cluster"], "bold"), f"   {one['role']}"))
+        lines.append(Line.assemble((one["cluster"], "bold"), f"   {one['role']}"))
         rows = [
             (
                 setting["key"],
                 _UNDECLARED[setting["key"]] if setting["value"] is None else str(setting["value"]),
-                Text(setting["place"] or "built in", style="dim"),
+                Line(setting["place"] or "built in", style="dim"),
             )
             for setting in one["settings"]
         ]
         lines += aligned(("setting", "value", "from"), rows, indent=2)
-    return Text("\n").join(lines)
+    return Lines(lines)

@@ -1,17 +1,20 @@
-"""Rows as lines whose columns line up, the same on a terminal and in a pipe: nothing is cut or wrapped."""
+"""Rows as lines whose columns line up, the same on a terminal and in a pipe: nothing is wrapped, nor cut to fit one."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from rich.text import Text
+from reconciler.model.text import shown
+from reconciler.report.line import Line
 
 _GAP = 2
+WIDEST = 1_000
+"""Characters; no cell shows more, as all others of its column are as wide."""
 
 
 def aligned(
-    titles: Sequence[str], rows: Sequence[Sequence[str | Text]], right: Collection[str] = (), indent: int = 0
-) -> list[Text]:
+    titles: Sequence[str], rows: Sequence[Sequence[str | Line]], right: Collection[str] = (), indent: int = 0
+) -> list[Line]:
     """Return a line of titles and one for each row, or nothing without rows; a column without any cell is left out.
 
     Args:
@@ -20,17 +23,21 @@ def aligned(
         right: titles of the columns that stand to the right, as numbers do.
         indent: spaces before the first column.
     """
-    shown = [column for column in range(len(titles)) if any(len(row[column]) for row in rows)]
-    cells = [[Text(title, style="bold") for title in titles], *rows]
-    widths = {column: max(len(row[column]) for row in cells) for column in shown}
+    filled = [column for column in range(len(titles)) if any(len(row[column]) for row in rows)]
+    cells = [[Line(title, style="bold") for title in titles], *(list(map(_cell, row)) for row in rows)]
+    widths = {column: max(len(row[column]) for row in cells) for column in filled}
     lines = []
     for row in cells if rows else ():
-        line = Text(" " * indent)
-        for column in shown:
+        line = Line(" " * indent)
+        for column in filled:
             space, cell = " " * (widths[column] - len(row[column])), row[column]
-            line.append(" " * _GAP if column != shown[0] else "")
+            line.append(" " * _GAP if column != filled[0] else "")
             first, second = (space, cell) if titles[column] in right else (cell, space)
             line.append(first).append(second)
         line.rstrip()
         lines.append(line)
     return lines
+
+
+def _cell(cell: str | Line) -> Line:
+    return Line(shown(cell, WIDEST)) if isinstance(cell, str) else cell

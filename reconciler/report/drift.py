@@ -7,9 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from rich.console import Group
-from rich.text import Text
 
 from reconciler.model.drift import Drift, Drifted
+from reconciler.report.line import Line
 from reconciler.report.markdown import code, plain
 from reconciler.report.words import counted
 
@@ -36,14 +36,14 @@ def drift_json(drift: Drift) -> dict[str, Any]:
 
 def drift_text(drift: Drift) -> Group:
     """Return drift as lines for a rich console."""
-    lines = [Text.assemble((drift.topology, "bold"), f" · {counted(len(drift.looked_at), 'target cluster')} looked at")]
+    lines = [Line.assemble((drift.topology, "bold"), f" · {counted(len(drift.looked_at), 'target cluster')} looked at")]
     for alias in drift.looked_at:
         mine = [one for one in drift.drifted if one.cluster == alias]
-        lines += [Text(), Text(alias, style="bold")]
+        lines += [Line(), Line(alias, style="bold")]
         if not mine:
-            lines.append(Text("    no drift", style="dim"))
+            lines.append(Line("    no drift", style="dim"))
         lines += [line for one in mine for line in _lines(one)]
-    return Group(*lines, Text(), Text(summary(drift), style="bold"))
+    return Group(*lines, Line(), Line(summary(drift), style="bold"))
 
 
 def drift_markdown(drift: Drift) -> str:
@@ -71,11 +71,11 @@ def summary(drift: Drift) -> str:
     return f"{said}, incomplete: {counted(len(drift.unseen), 'cluster')} did not answer" if drift.unseen else said
 
 
-def _lines(one: Drifted) -> Iterator[Text]:
+def _lines(one: Drifted) -> Iterator[Line]:
     mark, style = _MARKS[one.kind]
     desired, found = ("not there" if value is None else value for value in (one.desired, one.found))
-    yield Text.assemble("  ", (mark, style), f" {one.kind:<9} {one.topic}   {one.field}: {desired} → {found}")
-    yield Text(f"{' ' * 14}{one.remedy}", style="dim")
+    yield Line.assemble("  ", (mark, style), f" {one.kind:<9} {one.topic}   {one.field}: {desired} → {found}")
+    yield Line(f"{' ' * 14}{one.remedy}", style="dim")
 
 
 def _cell(value: str | None) -> str:

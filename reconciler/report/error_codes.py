@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from textwrap import fill
+from textwrap import wrap
 
-from rich.text import Text
+from reconciler.report.line import Line, Lines
 
 _CODE = re.compile(r"AB\d{3}")
 _LIKE_A_CODE = re.compile(r"AB\d+", re.IGNORECASE)
@@ -90,20 +90,20 @@ def near(code: str, known: Sequence[str]) -> list[str]:
     return alike or sorted(known, key=lambda one: (abs(int(one[2:]) - number), one))[:_NEAR]
 
 
-def entry_text(entry: Entry, width: int) -> Text:
+def entry_text(entry: Entry, width: int) -> Lines:
     """Return an entry for people, in lines of at most `width` letters."""
-    text = Text.assemble((entry.code, "bold red"), f"  {entry.chapter}")
+    lines = [Line.assemble((entry.code, "bold red"), f"  {entry.chapter}")]
     if entry.preface:
-        text.append(f"\n{_filled(entry.preface, width)}", style="dim")
+        lines += [Line(line, style="dim") for line in _filled(entry.preface, width)]
     for paragraph in entry.paragraphs:
-        text.append(f"\n\n{_filled(paragraph, width)}")
-    return text
+        lines += [Line(), *map(Line, _filled(paragraph, width))]
+    return Lines(lines)
 
 
-def codes_text(listed: Sequence[Entry]) -> Text:
+def codes_text(listed: Sequence[Entry]) -> Lines:
     """Return one line for each code."""
-    lines = [Text.assemble((entry.code, "bold"), f"  {entry.meaning}") for entry in listed]
-    return Text("\n").join(lines)
+    lines = [Line.assemble((entry.code, "bold"), f"  {entry.meaning}") for entry in listed]
+    return Lines(lines)
 
 
 def _sections(page: str) -> Iterator[tuple[str, str]]:
@@ -120,5 +120,5 @@ def _paragraphs(body: str) -> Iterator[str]:
             yield words
 
 
-def _filled(paragraph: str, width: int) -> str:
-    return fill(paragraph, min(width, _WIDEST), break_long_words=False, break_on_hyphens=False)
+def _filled(paragraph: str, width: int) -> list[str]:
+    return wrap(paragraph, min(width, _WIDEST), break_long_words=False, break_on_hyphens=False)

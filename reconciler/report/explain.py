@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypedDict
 
-from rich.text import Text
-
 from reconciler.model.flow import Flow
 from reconciler.model.naming import is_heartbeats
 from reconciler.model.topology import Topology
 from reconciler.report.columns import aligned
+from reconciler.report.line import Line, Lines
 
 
 class Fate(TypedDict):
@@ -59,12 +58,12 @@ def explained(topology: Topology, flows: Sequence[Flow], topics: Sequence[str]) 
     ]
 
 
-def explained_text(told: Sequence[ExplainedFlow]) -> Text:
+def explained_text(told: Sequence[ExplainedFlow]) -> Lines:
     """Return the same for people."""
     lines = []
     for flow in told:
         rests = ("" if flow["enabled"] else ", disabled") + (", failed over" if flow["failed_over"] else "")
-        line = Text.assemble((f"{flow['source']} → {flow['target']}", "bold"), f"   flow {flow['name']}{rests}   ")
+        line = Line.assemble((f"{flow['source']} → {flow['target']}", "bold"), f"   flow {flow['name']}{rests}   ")
         lines.append(line.append(f"policy {flow['policy']}").append(f"   {flow['place'] or 'built in'}", style="dim"))
         rows = [
             (
@@ -76,7 +75,7 @@ def explained_text(told: Sequence[ExplainedFlow]) -> Text:
             for fate in flow["topics"]
         ]
         lines += aligned(("topic", "copy", "why"), rows, indent=2)
-    return Text("\n").join(lines)
+    return Lines(lines)
 
 
 def _fate(flow: Flow, topic: str, aliases: Sequence[str]) -> Fate:

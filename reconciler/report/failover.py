@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rich.text import Text
-
 from reconciler.model.errors import Problem
 from reconciler.model.failover import Carried, Crossing, FailbackPlan, FailoverPlan, Returning
 from reconciler.model.steps import AclChange, GrantAcl, Plan
 from reconciler.report.columns import aligned
+from reconciler.report.line import Line
 from reconciler.report.measures import UNKNOWN
 from reconciler.report.words import counted
 
@@ -24,20 +23,20 @@ _PHASES = {
 }
 
 
-def failover_lines(plan: FailoverPlan) -> Iterator[Text]:
+def failover_lines(plan: FailoverPlan) -> Iterator[Line]:
     """Yield what a failover would do."""
-    yield Text(f"failover of flow {plan.flow}: everybody goes from {plan.source} to {plan.target}", style="bold")
+    yield Line(f"failover of flow {plan.flow}: everybody goes from {plan.source} to {plan.target}", style="bold")
     if plan.state is not None:
-        yield Text(f"  it was asked for by {plan.state.by}: {_PHASES[plan.state.phase]}; what is left is done", "dim")
-    yield Text("")
+        yield Line(f"  it was asked for by {plan.state.by}: {_PHASES[plan.state.phase]}; what is left is done", "dim")
+    yield Line("")
     yield from _crossings(plan)
-    yield Text("")
+    yield Line("")
     yield from groups_lines(plan.groups, plan.source, plan.target)
     for notice in plan.notices:
-        yield Text(f"  ! {notice}", style="yellow")
+        yield Line(f"  ! {notice}", style="yellow")
 
 
-def _crossings(plan: FailoverPlan) -> Iterator[Text]:
+def _crossings(plan: FailoverPlan) -> Iterator[Line]:
     by_topic: dict[str, list[Crossing]] = {}
     for one in plan.crossings:
         by_topic.setdefault(one.topic, []).append(one)
@@ -49,17 +48,17 @@ def _crossings(plan: FailoverPlan) -> Iterator[Text]:
     yield from aligned(titles, rows, right=("partitions", "records not copied"), indent=2)
     if plan.waiting:
         behind = counted(plan.waiting, "record")
-        yield Text(f"  {behind} of {plan.source} would stay behind: nobody sees them at {plan.target}", style="red")
+        yield Line(f"  {behind} of {plan.source} would stay behind: nobody sees them at {plan.target}", style="red")
 
 
-def failback_lines(plan: FailbackPlan) -> Iterator[Text]:
+def failback_lines(plan: FailbackPlan) -> Iterator[Line]:
     """Yield what a failback would do."""
-    yield Text(f"failback of flow {plan.flow}: everybody goes from {plan.target} back to {plan.source}", style="bold")
-    yield Text(f"  {plan.state.by} failed it over: {_PHASES[plan.state.phase]}", "dim")
+    yield Line(f"failback of flow {plan.flow}: everybody goes from {plan.target} back to {plan.source}", style="bold")
+    yield Line(f"  {plan.state.by} failed it over: {_PHASES[plan.state.phase]}", "dim")
     if plan.state.phase == "ending":
-        yield Text(f"  the failover is called off: everybody stays at {plan.source}, and the flow goes on")
+        yield Line(f"  the failover is called off: everybody stays at {plan.source}, and the flow goes on")
         return
-    yield Text("")
+    yield Line("")
     rows = [
         [one.remote, f"{one.new:,}", one.topic, f"{one.diverged:,}", _becomes(plan, one)]
         for one in plan.topics
@@ -68,27 +67,27 @@ def failback_lines(plan: FailbackPlan) -> Iterator[Text]:
     titles = ("copy", "new records", "original", "never crossed", "")
     found = aligned(titles, rows, right=("new records", "never crossed"), indent=2)
     nothing = "nothing came to the copies meanwhile, and nothing is left at the originals"
-    yield from found or [Text(f"  {nothing if plan.topics else 'no original is there that could be copied back into'}")]
-    yield Text("")
+    yield from found or [Line(f"  {nothing if plan.topics else 'no original is there that could be copied back into'}")]
+    yield Line("")
     yield from groups_lines(plan.groups, plan.target, plan.source)
     for notice in plan.notices:
-        yield Text(f"  ! {notice}", style="yellow")
+        yield Line(f"  ! {notice}", style="yellow")
 
 
-def _becomes(plan: FailbackPlan, one: Returning) -> str | Text:
+def _becomes(plan: FailbackPlan, one: Returning) -> str | Line:
     if plan.cuts[one.topic].anew == "made":
         return f"{one.topic} was made anew: its copy is copied back as a whole"
     if one.is_diverged and not one.is_rebuilt:
-        return Text(f"diverged: refused without --rebuild {one.topic}", style="red")
+        return Line(f"diverged: refused without --rebuild {one.topic}", style="red")
     if one.is_rebuilt:
         away = f"{counted(one.dropped, 'record')} of {plan.source} exported and dropped"
-        return Text(f"{away}; made anew, and the copy copied back as a whole", style="red")
+        return Line(f"{away}; made anew, and the copy copied back as a whole", style="red")
     if one.is_copied:
         return "copied back"
     return f"crosses when the flow goes on, as nothing came to {one.remote}"
 
 
-def groups_lines(groups: Sequence[Carried], here: str, there: str) -> Iterator[Text]:
+def groups_lines(groups: Sequence[Carried], here: str, there: str) -> Iterator[Line]:
     """Yield where positions of groups go on at the other side."""
     rows = [
         [
@@ -104,14 +103,14 @@ def groups_lines(groups: Sequence[Carried], here: str, there: str) -> Iterator[T
     ]
     titles = ("group", f"at {here}", "offset", "lag", f"at {there}", "goes on at", "")
     found = aligned(titles, rows, right=("offset", "lag", "goes on at"), indent=2)
-    yield from found or [Text("  no group has a position to be moved")]
+    yield from found or [Line("  no group has a position to be moved")]
 
 
-def further_lines(left: Iterable[Carried], there: str) -> Iterator[Text]:
+def further_lines(left: Iterable[Carried], there: str) -> Iterator[Line]:
     """Yield which positions were left as they are on the other side, as their groups stand further there."""
     for one in left:
         place = f"group {one.group}: {one.to_topic}/{one.partition} stays at {one.before} at {there}"
-        yield Text(f"{place}, it would go on at {one.to_offset}", style="yellow")
+        yield Line(f"{place}, it would go on at {one.to_offset}", style="yellow")
 
 
 def _sum(counts: Iterable[int | None]) -> str:
@@ -161,17 +160,17 @@ def _json(one: Crossing | Carried | Returning) -> dict[str, Any]:
     }
 
 
-def acls_lines(plan: Plan) -> Iterator[Text]:
+def acls_lines(plan: Plan) -> Iterator[Line]:
     """Yield which ACLs of the copies change."""
     notices = [notice for cluster in plan.clusters for notice in cluster.warnings]
     steps = [step for step in plan.steps if isinstance(step, AclChange)]
     if steps:
-        yield Text("")
+        yield Line("")
     for step in steps:
         mark, style = ("+", "green") if isinstance(step, GrantAcl) else ("-", "red")
-        yield Text.assemble((f"  {mark} acl  ", style), f"{step.binding.principal}   {step.binding.what}")
+        yield Line.assemble((f"  {mark} acl  ", style), f"{step.binding.principal}   {step.binding.what}")
     for notice in notices:
-        yield Text(f"  ! {notice.subject}: {notice.message}", style="yellow")
+        yield Line(f"  ! {notice.subject}: {notice.message}", style="yellow")
 
 
 def _acls_json(plan: Plan) -> dict[str, Any]:

@@ -5,31 +5,30 @@
 
 from __future__ import annotations
 
-from rich.text import Text
-
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import Flow
 from reconciler.model.topology import Topology
+from reconciler.report.line import Line, Lines
 from reconciler.report.mermaid import mermaid
 from reconciler.report.picture import columns, topology_picture
 from reconciler.report.svg import svg
 from reconciler.report.words import counted
 
 
-def graph_text(topology: Topology) -> Text:
+def graph_text(topology: Topology) -> Lines:
     """Return data centres, their clusters, and the flows out of each."""
     counts = f"{counted(len(topology.clusters), 'cluster')}, {counted(len(topology.flows), 'flow')}"
-    text = Text.assemble((topology.name, "bold"), f" · {counts}")
+    lines = [Line.assemble((topology.name, "bold"), f" · {counts}")]
     widths = _widths([columns(flow) for flow in topology.flows])
     for datacenter, clusters in _by_datacenter(topology).items():
-        text.append(f"\n\n{datacenter}", style="bold cyan")
+        lines += [Line(), Line(datacenter, style="bold cyan")]
         for cluster in clusters:
-            text.append(f"\n  {cluster.alias}", style="bold")
-            text.append(f"  {', '.join(cluster.bootstrap)}", style="dim")
-            for flow in topology.flows:
-                if flow.source == cluster.alias:
-                    text.append("\n    ").append_text(_line(flow, widths))
-    return text
+            addresses = (f"  {', '.join(cluster.bootstrap)}", "dim")
+            lines.append(Line.assemble((f"  {cluster.alias}", "bold"), addresses))
+            lines += [
+                Line("    ").append(_line(flow, widths)) for flow in topology.flows if flow.source == cluster.alias
+            ]
+    return Lines(lines)
 
 
 def graph_mermaid(topology: Topology) -> str:
@@ -53,9 +52,9 @@ def _widths(rows: list[tuple[str, ...]]) -> list[int]:
     return [max(map(len, column)) for column in zip(*rows, strict=True)]
 
 
-def _line(flow: Flow, widths: list[int]) -> Text:
+def _line(flow: Flow, widths: list[int]) -> Line:
     runs = flow.enabled and not flow.failed_over
     cells = [cell.ljust(width) for cell, width in zip(columns(flow), widths, strict=True)]
-    line = Text("   ".join(cells).rstrip(), style="" if runs else "dim")
+    line = Line("   ".join(cells).rstrip(), style="" if runs else "dim")
     line.stylize("green" if runs else "dim", 0, 1)
     return line

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rich.text import Text
-
 from reconciler.model.health import Check, Level
+from reconciler.report.line import Line, Lines
 
 _STYLES: Mapping[Level, str] = {"ok": "green", "warning": "yellow", "failure": "red"}
 
@@ -18,13 +17,13 @@ def checks_json(checks: Sequence[Check]) -> list[dict[str, Any]]:
     return [asdict(check) for check in checks]
 
 
-def checks_text(checks: Sequence[Check]) -> Text:
+def checks_text(checks: Sequence[Check]) -> Lines:
     """Return a line for each check, and what to do under those that are not fine."""
     widest = max(len(level) for level in _STYLES)
-    lines: list[Text] = []
+    lines: list[Line] = []
     for check in checks:
-        line = Text.assemble((check.level.ljust(widest), _STYLES[check.level]), "  ", (check.what, "bold"), "  ")
+        line = Line.assemble((check.level.ljust(widest), _STYLES[check.level]), "  ", (check.what, "bold"), "  ")
         lines.append(line.append(check.found))
         if check.remedy:
-            lines.append(Text(f"{' ' * widest}  → {check.remedy}"))
-    return Text("\n").join(lines)
+            lines.append(Line(f"{' ' * widest}  → {check.remedy}"))
+    return Lines(lines)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from rich.text import Text
-
 from reconciler.model.flow import Flow
 from reconciler.model.status import PartitionStatus, TaskStatus, words
 from reconciler.report.columns import aligned
+from reconciler.report.line import Line
 from reconciler.report.status import STANDING, standing
 
 _TITLES = ("flow", "topic", *STANDING)
@@ -58,17 +57,17 @@ def _worst_first(row: Row) -> tuple[bool, float, int, str, str, int]:
     return (lag is not None, -(age or 0.0), -(lag or 0), row.flow, one.topic, one.partition)
 
 
-def lag_lines(rows: Sequence[Row]) -> list[Text]:
+def lag_lines(rows: Sequence[Row]) -> list[Line]:
     """Return the table, and a line for each flow that does not run."""
     if not rows:
-        return [Text("no partitions")]
+        return [Line("no partitions")]
     cells = [_cells(row) for row in rows]
     silent = dict.fromkeys(row.flow for row in rows if not row.is_live)
-    notes = [Text(f"{flow}: a task is silent; shown is what it said last", style="yellow") for flow in silent]
+    notes = [Line(f"{flow}: a task is silent; shown is what it said last", style="yellow") for flow in silent]
     return aligned(_TITLES, cells, right=_NUMBERS) + notes
 
 
-def _cells(row: Row) -> list[str | Text]:
+def _cells(row: Row) -> list[str | Line]:
     state, *figures = standing(row.partition)
     name = f"{row.partition.topic}/{row.partition.partition}"
-    return [row.flow, name, state if row.is_live else Text("silent", style="dim"), *figures]
+    return [row.flow, name, state if row.is_live else Line("silent", style="dim"), *figures]

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
-from rich.text import Text
 
 from reconciler.model.flow import Flow
 from reconciler.model.status import PartitionStatus, TaskStatus
+from reconciler.report.line import Line
 from reconciler.report.measures import UNKNOWN, milliseconds, seconds
 from reconciler.report.status import FlowSummary, status_lines, summarise
 
@@ -44,7 +44,7 @@ class Screen:
         if self._live is not None:
             self._live.stop()
 
-    def show(self, lines: Sequence[Text]) -> None:
+    def show(self, lines: Sequence[Line]) -> None:
         """Show `lines`."""
         if self._live is not None:
             self._live.update(Group(*lines), refresh=True)
@@ -82,14 +82,15 @@ class LiveView:
         """Show the newest words of all tasks."""
         summaries = summarise(self._flows, statuses, time.time())
         if self._live is not None:
-            self._live.update(Group(_table(summaries), *_trouble(summaries)), refresh=True)
+            self._live.update(Group(flows_table(summaries), *_trouble(summaries)), refresh=True)
         elif statuses and time.monotonic() >= self._next:
             self._next = time.monotonic() + _PLAIN_EVERY
             for line in status_lines(summaries):
-                self._console.print(Text("  ").append_text(line))
+                self._console.print(Line("  ").append(line))
 
 
-def _table(summaries: Sequence[FlowSummary]) -> Table:
+def flows_table(summaries: Sequence[FlowSummary]) -> Table:
+    """Return a row for each flow, and below it one for each of its remote topics."""
     table = Table(box=None, padding=(0, 2, 0, 2))
     for title, side in (("flow", "left"), ("state", "left"), ("remote topic", "left")):
         table.add_column(title, justify="left" if side == "left" else "right")
@@ -99,11 +100,11 @@ def _table(summaries: Sequence[FlowSummary]) -> Table:
         route = f"{summary.source} → {summary.target}"
         lag = "?" if summary.lag is None else f"{summary.lag:,}"
         figures = (lag, seconds(summary.lag_seconds), f"{summary.records_per_second:,.0f}", _p99(summary))
-        table.add_row(route, summary.state, "", "", *figures, style="bold")
+        table.add_row(Line(route), summary.state, "", "", *figures, style="bold")
         for remote, partitions in _by_remote(summary.partitions).items():
             copied = sum(max(0, partition.position) for partition in partitions)
             behind = sum(partition.lag or 0 for partition in partitions)
-            table.add_row("", "", remote, f"{copied:,}", f"{behind:,}", "", "", "")
+            table.add_row("", "", Line(remote), f"{copied:,}", f"{behind:,}", "", "", "")
     return table
 
 
@@ -111,9 +112,9 @@ def _p99(summary: FlowSummary) -> str:
     return milliseconds(summary.latency.p99) if summary.latency else UNKNOWN
 
 
-def _trouble(summaries: Sequence[FlowSummary]) -> list[Text]:
+def _trouble(summaries: Sequence[FlowSummary]) -> list[Line]:
     return [
-        Text(f"  {partition.remote}/{partition.partition}  {partition.reason}", style="red")
+        Line(f"  {partition.remote}/{partition.partition}  {partition.reason}", style="red")
         for summary in summaries
         for partition in summary.troubled
     ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from reconciler.report.picture import Arrow, Line, Picture, Tone
+from reconciler.report.picture import Arrow, Line, Picture, Tone, printable
 
 # Quotes end a label, # begins an entity, and * is Markdown to some versions of Mermaid.
 _UNSAFE_IN_LABELS = re.compile(r"[^A-Za-z0-9 _.,:/()\[\]?+…-]")
@@ -28,6 +28,7 @@ def mermaid(picture: Picture) -> str:
 
     A plan's tones are classes of boxes and styles of links.
     """
+    picture = printable(picture)
     lines = ["flowchart LR"]
     ids = {box.alias: f"c{index}" for index, box in enumerate(picture.boxes)}
     toned = any(box.tone != "plain" for box in picture.boxes)

@@ -5,16 +5,13 @@ CSV and JSON are what `offsets import` reads; docs/reference/offsets.md describe
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Sequence
 from typing import Any
 
-from rich.text import Text
-
 from reconciler.model.committed import COLUMNS, Cells, Committed, Kind, Move, Moved, Position, owners
+from reconciler.model.text import csv_text
 from reconciler.report.columns import aligned
+from reconciler.report.line import Line
 from reconciler.report.measures import UNKNOWN
 from reconciler.report.words import counted
 
@@ -26,11 +23,7 @@ _WORDS = ("group", "flow", "topic", "metadata", "remote", "offsets")
 
 def offsets_csv(kind: Kind, rows: Rows) -> str:
     """Return a header and a line for each row; what nobody knows is empty."""
-    written = io.StringIO()
-    lines = csv.DictWriter(written, COLUMNS[kind], lineterminator="\n")
-    lines.writeheader()
-    lines.writerows(row.cells() for row in rows)
-    return written.getvalue()
+    return csv_text(COLUMNS[kind], (tuple(row.cells().values()) for row in rows))
 
 
 def offsets_json(rows: Rows) -> dict[str, Any]:
@@ -38,13 +31,13 @@ def offsets_json(rows: Rows) -> dict[str, Any]:
     return {"version": VERSION, "offsets": [row.cells() for row in rows]}
 
 
-def offsets_lines(kind: Kind, rows: Rows) -> list[Text]:
+def offsets_lines(kind: Kind, rows: Rows) -> list[Line]:
     """Return a table; the notes of flows' positions, which are the replicator's own, are left out."""
     titles = [name for name in COLUMNS[kind] if (kind, name) != ("flow", "metadata")]
     cells = [[_cell(title, found) for title in titles] for found in (row.cells() for row in rows)]
     shown = [title.replace("_", " ") for title in titles]
     right = [title for title in shown if title not in _WORDS]
-    return aligned(shown, cells, right=right) or [Text("no offsets")]
+    return aligned(shown, cells, right=right) or [Line("no offsets")]
 
 
 def _cell(title: str, cells: Cells) -> str:
@@ -52,19 +45,14 @@ def _cell(title: str, cells: Cells) -> str:
     if title == "leader_epoch":
         # Most commit none: then there is no such column.
         return "" if value is None else str(value)
-    return UNKNOWN if value is None else _in_one_line(str(value))
+    return UNKNOWN if value is None else str(value)
 
 
-def _in_one_line(text: str) -> str:
-    """Return text as it is, or quoted where it would break the table: groups and what they say may be any text."""
-    return text if text.isprintable() else json.dumps(text, ensure_ascii=False)
-
-
-def moves_lines(kind: Kind, moves: Sequence[Move]) -> list[Text]:
+def moves_lines(kind: Kind, moves: Sequence[Move]) -> list[Line]:
     """Return what would be written: from where to where, and what that means for a copy."""
-    rows: list[list[str | Text]] = [
+    rows: list[list[str | Line]] = [
         [
-            _in_one_line(move.owner),
+            move.owner,
             move.topic,
             str(move.partition),
             "none" if move.before is None else str(move.before),

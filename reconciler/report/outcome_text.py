@@ -15,10 +15,15 @@ from reconciler.model.steps import (
     RevokeAcl,
     Step,
 )
+from reconciler.report.line import Line
 
 
-def outcome_lines(outcome: Outcome) -> Iterator[str]:
+def outcome_lines(outcome: Outcome) -> Iterator[Line]:
     """Yield a line for each step, a sum, and where the declaration was put in force."""
+    yield from map(Line, _lines(outcome))
+
+
+def _lines(outcome: Outcome) -> Iterator[str]:
     for step in outcome.done:
         yield f"  done      {step.cluster}  {task(step)}"
     for failure in outcome.failed:

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from reconciler.model.flow import Flow
+from reconciler.model.text import shown
 from reconciler.model.topology import Topology
 from reconciler.report.words import counted
 
@@ -88,6 +89,36 @@ class Picture:
         for box in self.boxes:
             grouped.setdefault(box.group, []).append(box)
         return grouped
+
+
+def printable(picture: Picture) -> Picture:
+    """Return a picture whose words are all in one line each, and none of whose characters is hidden."""
+
+    def line(words: Line) -> Line:
+        return tuple((shown(text), style) for text, style in words)
+
+    boxes = (
+        replace(box, alias=shown(box.alias), group=shown(box.group), lines=tuple(map(line, box.lines)))
+        for box in picture.boxes
+    )
+    arrows = (
+        replace(
+            arrow,
+            name=shown(arrow.name),
+            source=shown(arrow.source),
+            target=shown(arrow.target),
+            lines=tuple(map(line, arrow.lines)),
+        )
+        for arrow in picture.arrows
+    )
+    return Picture(
+        shown(picture.title),
+        shown(picture.subtitle),
+        shown(picture.description),
+        tuple(boxes),
+        tuple(arrows),
+        tuple((key, shown(words)) for key, words in picture.legend),
+    )
 
 
 def topology_picture(topology: Topology) -> Picture:

@@ -5,7 +5,6 @@ The file holds what `plan --format json` prints, and which clusters it is for; n
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from reconciler.model.errors import DeclaredInputError, Problem
 from reconciler.model.files import Unreadable, read_json
 from reconciler.model.removals import DeletionKind
 from reconciler.model.steps import Plan
+from reconciler.model.text import json_text
 from reconciler.report.plan_json import plan_json
 
 FORMAT = 1
@@ -65,7 +65,7 @@ def write_plan(path: Path, plan: Plan, targets: Sequence[str], topics: Sequence[
     for_what = {"clusters": list(targets), "topics": list(topics)}
     value = {"kind": _KIND, "format": FORMAT, **for_what, "plan": plan_json(plan)}
     try:
-        path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        path.write_text(f"{json_text(value, indent=2)}\n", encoding="utf-8")
     except OSError as error:
         problem = Problem("AB180", str(path), f"cannot be written: {error.strerror}", "name another file")
         raise DeclaredInputError(problem) from None

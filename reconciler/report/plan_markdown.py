@@ -35,7 +35,7 @@ from reconciler.report.words import (
 
 def plan_markdown(plan: Plan) -> str:
     """Return the plan as GitHub-flavoured Markdown that ends with a newline."""
-    lines = [f"### {plain(plan.topology)}: {summary(plan)}"]
+    lines = [f"### {plain(plan.topology)}: {plain(summary(plan))}"]
     for cluster in plan.clusters:
         lines += ["", *_cluster(cluster, place(plan, cluster))]
     return "\n".join(lines) + "\n"
@@ -74,7 +74,7 @@ def _flow(flow: PlannedFlow) -> str:
     what.append(f"fill: {flow.fill} ({flow.fill_reason})")
     if flow.padding.offsets:
         what.append("padding: {} ({})".format(*padding(flow)))
-    return f"- flow `{flow.source} → {flow.target}`: " + ", ".join(what)
+    return f"- flow {code(f'{flow.source} → {flow.target}')}: {plain(', '.join(what))}"
 
 
 def _rows(step: Step) -> Iterator[str]:
@@ -85,7 +85,7 @@ def _rows(step: Step) -> Iterator[str]:
         case GrantAcl() | RevokeAcl():
             mark = "+" if isinstance(step, GrantAcl) else "-"
             one, why = step.binding, acl_reason(step)
-            yield f"| {mark} | {code(one.pattern.name)} | {code(one.principal)}: {plain(one.what)} | {why} |"
+            yield f"| {mark} | {code(one.pattern.name)} | {code(one.principal)}: {plain(one.what)} | {plain(why)} |"
         case CreateTopic(topic):
             facts = f"{counted(topic.partitions, 'partition')}, replication {topic.replication_factor}"
             yield f"| + | {name} | {facts}, {topic.offsets} offsets | copy of {code(topic.source_topic)} |"

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from rich.console import Group
-from rich.text import Text
 
 from reconciler.model.desired import Setting
 from reconciler.model.removals import DeleteTopic, ForgetTopic, Removal
@@ -27,6 +26,9 @@ from reconciler.model.steps import (
     RecordOwnership,
     TopicChange,
 )
+from reconciler.model.text import shown
+from reconciler.report.columns import WIDEST
+from reconciler.report.line import Line
 from reconciler.report.words import (
     CHANGE_REASONS,
     IN_DOUBT,
@@ -50,16 +52,16 @@ def plan_text(plan: Plan) -> Group:
     """Return the plan as lines for a rich console."""
     flows = sum(len(cluster.flows) for cluster in plan.clusters)
     counts = f"{counted(len(plan.clusters), 'target cluster')}, {counted(flows, 'flow')}"
-    lines = [Text.assemble((plan.topology, "bold"), f" · {counts} · observed just now")]
+    lines = [Line.assemble((plan.topology, "bold"), f" · {counts} · observed just now")]
     for cluster in plan.clusters:
-        lines += [Text(), *_cluster(cluster, place(plan, cluster))]
-    return Group(*lines, Text(), Text(summary(plan), style="bold"))
+        lines += [Line(), *_cluster(cluster, place(plan, cluster))]
+    return Group(*lines, Line(), Line(summary(plan), style="bold"))
 
 
-def _cluster(cluster: ClusterPlan, where: str) -> Iterator[Text]:
-    yield Text.assemble((cluster.alias, "bold"), f" ({where})")
+def _cluster(cluster: ClusterPlan, where: str) -> Iterator[Line]:
+    yield Line.assemble((cluster.alias, "bold"), f" ({where})")
     if not cluster.steps:
-        yield Text("    no changes", style="dim")
+        yield Line("    no changes", style="dim")
     internal = [step.name for step in cluster.steps if isinstance(step, CreateInternalTopic)]
     if internal:
         yield _head("+", "green", "state", ", ".join(internal))
@@ -72,7 +74,7 @@ def _cluster(cluster: ClusterPlan, where: str) -> Iterator[Text]:
         yield _head("+", "green", "topic", f"{topic.name:<{width}}   {facts}, {topic.offsets} offsets")
         yield from _settings([setting for setting in topic.settings if setting not in shared])
     if shared:
-        yield Text(f"    each of these {len(created)} topics also gets", style="dim")
+        yield Line(f"    each of these {len(created)} topics also gets", style="dim")
         yield from _settings(shared)
     changes = [step for step in cluster.steps if isinstance(step, TopicChange)]
     for name, steps in groupby(sorted(changes, key=lambda step: step.name), key=lambda step: step.name):
@@ -93,7 +95,7 @@ def _cluster(cluster: ClusterPlan, where: str) -> Iterator[Text]:
         yield _head(mark, style, "force", in_force(cluster.declared))
 
 
-def _change(name: str, steps: Sequence[TopicChange]) -> Iterator[Text]:
+def _change(name: str, steps: Sequence[TopicChange]) -> Iterator[Line]:
     yield _head("~", "yellow", "topic", name)
     rows: list[tuple[str, str, str]] = []
     for step in steps:
@@ -110,27 +112,28 @@ def _change(name: str, steps: Sequence[TopicChange]) -> Iterator[Text]:
     yield from _table(rows)
 
 
-def _acls(steps: Sequence[AclChange]) -> Iterator[Text]:
-    width = max((len(step.binding.principal) for step in steps), default=0)
-    for step in steps:
+def _acls(steps: Sequence[AclChange]) -> Iterator[Line]:
+    principals = [shown(step.binding.principal, WIDEST) for step in steps]
+    width = max(map(len, principals), default=0)
+    for step, principal in zip(steps, principals, strict=True):
         mark, style = ("+", "green") if isinstance(step, GrantAcl) else ("-", "red")
-        said = f"{step.binding.principal:<{width}}   {step.binding.what}"
-        yield Text.assemble(_head(mark, style, "acl", said), ("   " + acl_reason(step), "dim"))
+        said = f"{principal:<{width}}   {step.binding.what}"
+        yield Line.assemble(_head(mark, style, "acl", said), ("   " + acl_reason(step), "dim"))
 
 
-def _removals(steps: Sequence[Removal], width: int) -> Iterator[Text]:
+def _removals(steps: Sequence[Removal], width: int) -> Iterator[Line]:
     """Yield what is taken away, and apart from it what the declaration would not have made."""
     doubtful = [step for step in steps if isinstance(step, DeleteTopic) and step.doubt]
     for step in steps:
         if step not in doubtful:
             yield _removal(step, width)
     if doubtful:
-        yield Text(f"    {IN_DOUBT}; they are deleted only where --target names them", style="red")
+        yield Line(f"    {IN_DOUBT}; they are deleted only where --target names them", style="red")
     for one in doubtful:
         yield _removal(one, width).append(f"; {one.doubt}", "red")
 
 
-def _removal(step: Removal, width: int) -> Text:
+def _removal(step: Removal, width: int) -> Line:
     match step:
         case DeleteTopic():
             facts = f"deleted with all records, copy of {step.source}'s {step.source_topic}"
@@ -144,30 +147,31 @@ def _value(value: str | None) -> str:
     return "(default)" if value is None else value
 
 
-def _settings(settings: Sequence[Setting]) -> Iterator[Text]:
+def _settings(settings: Sequence[Setting]) -> Iterator[Line]:
     return _table([(setting.key, setting.value, SETTING_REASONS[setting.reason]) for setting in settings])
 
 
-def _table(rows: Sequence[tuple[str, str, str]]) -> Iterator[Text]:
+def _table(rows: Sequence[tuple[str, str, str]]) -> Iterator[Line]:
     """Yield rows in columns: name to the left, value to the right, reason."""
+    rows = [(shown(name, WIDEST), shown(value, WIDEST), reason) for name, value, reason in rows]
     names = max((len(name) for name, _, _ in rows), default=0)
     values = max((len(value) for _, value, _ in rows), default=0)
     for name, value, reason in rows:
-        yield Text.assemble(_DETAIL, f"{name:<{names}}  {value:>{values}}", ("   " + reason, "dim"))
+        yield Line.assemble(_DETAIL, f"{name:<{names}}  {value:>{values}}", ("   " + reason, "dim"))
 
 
-def _flow(flow: PlannedFlow) -> Iterator[Text]:
+def _flow(flow: PlannedFlow) -> Iterator[Line]:
     what = f"{flow.source} → {flow.target}   {counted(flow.tasks, 'task')}, {counted(flow.topics, 'topic')}"
     named = "" if flow.name == f"{flow.source}-{flow.target}" else f"   ({flow.name})"
     yield _head("▶", "cyan", "flow", what + named)
     rows = [("offsets", flow.offsets, flow.offsets_reason), ("fill", flow.fill, flow.fill_reason)]
     for name, value, why in [*rows, *([("padding", *padding(flow))] if flow.padding.offsets else [])]:
-        yield Text.assemble(_DETAIL, f"{name:<8} {value}", ("   " + why, "dim"))
+        yield Line.assemble(_DETAIL, f"{name:<8} {value}", ("   " + why, "dim"))
 
 
-def _notice(mark: str, style: str, kind: str, notice: Notice) -> Text:
+def _notice(mark: str, style: str, kind: str, notice: Notice) -> Line:
     return _head(mark, style, kind, f"{notice.subject}   {notice.message}")
 
 
-def _head(mark: str, style: str, kind: str, rest: str) -> Text:
-    return Text.assemble(" " * _MARK, (mark, style), f" {kind:<6} {rest}")
+def _head(mark: str, style: str, kind: str, rest: str) -> Line:
+    return Line.assemble(" " * _MARK, (mark, style), f" {kind:<6} {rest}")

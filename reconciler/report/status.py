@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from rich.text import Text
-
 from reconciler.model.declaration import InForce
 from reconciler.model.failed_flows import failed_flows, why_resting
 from reconciler.model.failover import FailedOver
@@ -19,6 +17,7 @@ from reconciler.model.groups import LastLook
 from reconciler.model.latency import Latency, merged
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus, words
 from reconciler.report.columns import aligned
+from reconciler.report.line import Line
 from reconciler.report.measures import bytes_per_second, count, milliseconds, seconds
 
 FlowState = Literal[
@@ -277,7 +276,7 @@ def _waiting(state: FlowState, spoke: Iterable[TaskStatus], partitions: Iterable
     return next((str(reason) for reason in reasons if reason is not None), "until it may copy its partitions")
 
 
-def status_lines(summaries: Sequence[FlowSummary], whole: bool = False) -> list[Text]:
+def status_lines(summaries: Sequence[FlowSummary], whole: bool = False) -> list[Line]:
     """Return one line for each flow, and one below it for each partition that does not run.
 
     Args:
@@ -285,14 +284,14 @@ def status_lines(summaries: Sequence[FlowSummary], whole: bool = False) -> list[
         whole: list every partition, with its figures, instead.
     """
     width = max((len(_route(summary)) for summary in summaries), default=0)
-    lines: list[Text] = []
+    lines: list[Line] = []
     for summary in summaries:
         lines.append(_flow_line(summary, width))
         if summary.failing:
-            lines.append(Text(f"  failing: {summary.failing}", style="red"))
+            lines.append(Line(f"  failing: {summary.failing}", style="red"))
         if summary.is_failed_over and summary.state != "failed over":
             why = why_resting(summary.name, summary.failed_over)
-            lines.append(Text(f"  {why}; its tasks are drained", style="yellow"))
+            lines.append(Line(f"  {why}; its tasks are drained", style="yellow"))
         lines += _digest_lines(summary)
         if whole:
             rows = [_cells(partition) for partition in summary.partitions]
@@ -306,8 +305,8 @@ def _route(summary: FlowSummary) -> str:
     return f"{summary.source} → {summary.target}"
 
 
-def _flow_line(summary: FlowSummary, width: int) -> Text:
-    line = Text(f"{_route(summary):<{width}}   ", style="bold")
+def _flow_line(summary: FlowSummary, width: int) -> Line:
+    line = Line(f"{_route(summary):<{width}}   ", style="bold")
     line.append(f"{summary.state:<9}", style=_STYLES[summary.state])
     is_waited_for = summary.state == "lost" and summary.waiting is not None
     if summary.state in ("running", "degraded", "opening", "paused"):
@@ -341,11 +340,11 @@ def _groups_part(groups: GroupsSummary | None) -> tuple[str, str]:
     return f"   groups{count}, looked at {seconds(groups.seconds)} ago", "red" if groups.late else "none"
 
 
-def _digest_lines(summary: FlowSummary) -> Iterator[Text]:
+def _digest_lines(summary: FlowSummary) -> Iterator[Line]:
     """Yield a line for each run whose declaration is not the one in force."""
     for run, digest in summary.digests.items():
         if summary.in_force is not None and digest != summary.in_force.digest:
-            yield Text(f"  run {run} has digest {digest}; {summary.in_force}", style="yellow")
+            yield Line(f"  run {run} has digest {digest}; {summary.in_force}", style="yellow")
 
 
 def _lag(summary: FlowSummary) -> str:
@@ -356,18 +355,18 @@ def _lag(summary: FlowSummary) -> str:
     return f"lag {summary.lag:,} records{age}{unknown}"
 
 
-def _partition_line(partition: PartitionStatus) -> Text:
-    line = Text(f"  {partition.remote}/{partition.partition}  ", style="none")
+def _partition_line(partition: PartitionStatus) -> Line:
+    line = Line(f"  {partition.remote}/{partition.partition}  ", style="none")
     line.append(f"{partition.state:<8}", style=_PARTITION_STYLES[partition.state])
     line.append(f"  {partition.reason}" if partition.reason else "", style="none")
     return line
 
 
-def standing(partition: PartitionStatus) -> list[str | Text]:
+def standing(partition: PartitionStatus) -> list[str | Line]:
     """Return the cells under `STANDING`: where a partition stands and how well it does."""
     latency = partition.metrics.latency
     return [
-        Text(partition.state.value, style=_PARTITION_STYLES[partition.state]),
+        Line(partition.state.value, style=_PARTITION_STYLES[partition.state]),
         count(partition.position),
         count(partition.end),
         count(partition.lag),
@@ -377,7 +376,7 @@ def standing(partition: PartitionStatus) -> list[str | Text]:
     ]
 
 
-def _cells(partition: PartitionStatus) -> list[str | Text]:
+def _cells(partition: PartitionStatus) -> list[str | Line]:
     metrics = partition.metrics
     return [
         f"{partition.remote}/{partition.partition}",

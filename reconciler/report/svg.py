@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from xml.sax.saxutils import escape, quoteattr
 
 from reconciler.report.mermaid import plain_text
-from reconciler.report.picture import Line, Picture
+from reconciler.report.picture import Line, Picture, printable
 from reconciler.report.svg_layout import laid_out
 from reconciler.report.svg_parts import (
     ALIAS_CHARACTERS,
@@ -41,12 +40,11 @@ _FEW_FLOWS = 8
 _BASELINE = 0.72
 """How far below a line's upper edge its letters stand, in parts of its height."""
 
-# What XML 1.0 has no place for, however it is written.
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
 
 def svg(picture: Picture) -> str:
     """Return an SVG document that ends with a newline."""
+    # XML 1.0 has no place for control characters, however they are written.
+    picture = printable(picture)
     layout = laid_out(_with_ends(picture))
     legend = _legend_places(picture)
     needed = [layout.width, *(x + width + _MARGIN for x, width in legend)]
@@ -206,8 +204,8 @@ def _n(value: float) -> str:
 
 
 def _text(text: str) -> str:
-    return escape(_NOT_XML.sub("�", text))
+    return escape(text)
 
 
 def _attribute(text: str) -> str:
-    return quoteattr(_NOT_XML.sub("�", text))
+    return quoteattr(text)

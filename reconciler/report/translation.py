@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from typing import Any
 
-from rich.text import Text
-
+from reconciler.model.text import csv_text
 from reconciler.model.translation import Question, Translated
 from reconciler.report.columns import aligned
+from reconciler.report.line import Line
 
 Answer = tuple[Question, Translated]
 
@@ -18,7 +16,7 @@ COLUMNS = ("topic", "partition", "offset", "translated", "how", "why")
 _NUMBERS = COLUMNS[1:4]
 
 
-def translation_lines(answers: Sequence[Answer]) -> list[Text]:
+def translation_lines(answers: Sequence[Answer]) -> list[Line]:
     """Return a line for each answer, and one of titles."""
     rows = [[_cell(value) for value in _values(answer)] for answer in answers]
     return aligned(COLUMNS, rows, right=_NUMBERS)
@@ -26,11 +24,7 @@ def translation_lines(answers: Sequence[Answer]) -> list[Text]:
 
 def translation_csv(answers: Sequence[Answer]) -> str:
     """Return the answers as CSV with a header; nothing stands for an offset that there is not."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows([["" if value is None else value for value in _values(answer)] for answer in answers])
-    return out.getvalue()
+    return csv_text(COLUMNS, map(_values, answers))
 
 
 def translation_json(flow: str, answers: Sequence[Answer]) -> dict[str, Any]:

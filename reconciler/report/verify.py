@@ -7,9 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from rich.console import Group
-from rich.text import Text
 
 from reconciler.model.verification import CODES, NOWHERE, Compared, Counts, Verification
+from reconciler.report.line import Line
 from reconciler.report.markdown import code, plain
 from reconciler.report.measures import count
 from reconciler.report.words import counted
@@ -67,16 +67,16 @@ def _partition_json(one: Compared) -> dict[str, Any]:
 def verification_text(found: Verification) -> Group:
     """Return what was found as lines for a rich console: each topic, and below it what differs."""
     flows = dict.fromkeys(one.flow for one in found.partitions)
-    lines = [Text.assemble((found.topology, "bold"), f" · {counted(len(flows), 'flow')} compared")]
+    lines = [Line.assemble((found.topology, "bold"), f" · {counted(len(flows), 'flow')} compared")]
     for flow in flows:
         mine = [one for one in found.partitions if one.flow == flow]
-        lines += [Text(), Text.assemble((f"{mine[0].source} → {mine[0].target}", "bold"), (f"   {flow}", "dim"))]
+        lines += [Line(), Line.assemble((f"{mine[0].source} → {mine[0].target}", "bold"), (f"   {flow}", "dim"))]
         for topic in dict.fromkeys(one.topic for one in mine):
             lines += _topic_lines([one for one in mine if one.topic == topic])
-    return Group(*lines, Text(), Text(summary(found), style="bold"), *(Text(f"  {line}") for line in _apart(found)))
+    return Group(*lines, Line(), Line(summary(found), style="bold"), *(Line(f"  {line}") for line in _apart(found)))
 
 
-def _topic_lines(partitions: list[Compared]) -> Iterator[Text]:
+def _topic_lines(partitions: list[Compared]) -> Iterator[Line]:
     first = partitions[0]
     different = [one for one in partitions if one.state == "different"]
     unfinished = [one for one in partitions if one.failure is not None]
@@ -84,14 +84,14 @@ def _topic_lines(partitions: list[Compared]) -> Iterator[Text]:
     mark, style = ("≠", "red") if different else ("?", "yellow") if unfinished else ("=", "green")
     where = f"{first.topic} ↔ {first.remote}"
     said = f"{counted(len(partitions), 'partition')}, {count(records)} records the same"
-    yield Text.assemble("  ", (mark, style), f" {where}   {said}")
+    yield Line.assemble("  ", (mark, style), f" {where}   {said}")
     for one in different:
-        yield Text(f"      partition {one.partition}: {_kinds(one)}")
+        yield Line(f"      partition {one.partition}: {_kinds(one)}")
         for told in one.findings.told:
             more = f" ({counted(told.records, 'record')})" if told.records > 1 else ""
-            yield Text.assemble(f"        {one.where(told)}: {told.what}{more} ", (f"[{CODES[told.kind]}]", "red"))
+            yield Line.assemble(f"        {one.where(told)}: {told.what}{more} ", (f"[{CODES[told.kind]}]", "red"))
     for one in unfinished:
-        yield Text.assemble(f"      partition {one.partition}: ", ("not compared to its end", "yellow"))
+        yield Line.assemble(f"      partition {one.partition}: ", ("not compared to its end", "yellow"))
 
 
 def _kinds(one: Compared) -> str:

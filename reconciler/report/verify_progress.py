@@ -24,10 +24,10 @@ class VerifyProgress:
     def __init__(self, console: Console) -> None:
         self._first: tuple[float, int] | None = None
         columns = (
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             TaskProgressColumn(),
-            TextColumn("{task.fields[said]}"),
+            TextColumn("{task.fields[said]}", markup=False),
             TimeRemainingColumn(),
         )
         self._bar = Progress(*columns, console=console, transient=True) if console.is_terminal else None

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from reconciler.model.text import shown
 from reconciler.replicator.parts import part, parts
 from reconciler.replicator.rewrite import Kept
 from reconciler.replicator.varint import read
 
 _SHOWN_HEADERS = 5
-# So much of a header's name is shown.
-_SHOWN_NAME = 60
+# So much of a header's name is shown: who produces records chooses it.
+_SHOWN_NAME = 100
 
 Header = tuple[str, bytes | None]
 Identity = tuple[int, bytes | None]
@@ -122,19 +123,13 @@ def _length(data: bytes | None) -> str:
     return "null" if data is None else f"{len(data)} bytes"
 
 
-def _shown(name: str) -> str:
-    """Return a header's name as it may be printed: whoever produces records chooses it, also to draw on a terminal."""
-    safe = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in name)
-    return safe if len(safe) <= _SHOWN_NAME else f"{safe[:_SHOWN_NAME]}…"
-
-
 def _headers_differ(source: tuple[Header, ...], target: tuple[Header, ...]) -> str:
     ours, theirs = Counter(source), Counter(target)
     lost = Counter(name for name, _ in (ours - theirs).elements())
     added = Counter(name for name, _ in (theirs - ours).elements())
     changed = lost & added
     said = [
-        f"header {_shown(name)} {verb}"
+        f"header {shown(name, _SHOWN_NAME)} {verb}"
         for names, verb in ((changed, "changed"), (lost - changed, "is lost"), (added - changed, "was added"))
         for name in sorted(names)
     ]

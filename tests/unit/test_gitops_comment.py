@@ -203,7 +203,9 @@ def test_secrets_do_not_get_into_comments_or_summaries(forge: ForgeDouble, job: 
         f'eu-west: {{security: {{"password": "env:WEST_PW", key: file:{key}}}}}\n'
     )
     job.pretend("validate", 0, checked())
-    job.pretend("plan", 1, "", f"rack-1 refused: hunter2 and more, hunter2, {key.read_text()}")
+    # A line break of another is printed as an escape.
+    escaped = key.read_text().replace("\n", "\\n")
+    job.pretend("plan", 1, "", f"rack-1 refused: hunter2 and more, hunter2, {escaped}, {key.read_text()}")
     ended = job.run("plan", "--name", "payments", "--folder", "plan/payments", "payments.yaml")
     assert ended.code == 1
     shown = comment(job)
@@ -211,7 +213,7 @@ def test_secrets_do_not_get_into_comments_or_summaries(forge: ForgeDouble, job: 
     told += [path.read_text() for path in (job.folder / "plan/payments").iterdir()]
     for secret in ("hunter2", "and more", "c2VjcmV0", forge.token):
         assert [text for text in told if secret in text] == []
-    assert "rack-1 refused: ***, ***, ***" in bodies(forge)[0][1]
+    assert "rack-1 refused: ***, ***, ***, ***" in bodies(forge)[0][1]
     had = job.pretended_environment()
     assert had["EAST_PW"] == "hunter2"
     assert not {"GITHUB_TOKEN", "ANABRANCH_CI_TOKEN", "ANABRANCH_DEBUG"} & set(had)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import html
+import re
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt  # rich brings it
 
-from gitops.text import LIMIT, Outcome, fit, plan_comment
+from gitops.text import LIMIT, Outcome, drift_body, fit, logged, marker, plan_comment, shown
+from tests.support.hostile import KINDS, named
 
 SUMMARY = "### payments: 4000 to add, 0 to change, 0 to delete"
 WHERE = "[the run's artifacts](https://github.example/acme/streams/actions/runs/77)"
@@ -94,3 +100,63 @@ def test_every_text_fits_and_closes_what_it_opened(lines: list[str], longer: int
     assert len(text) < LIMIT
     assert SUMMARY in text
     assert balanced(text)
+
+
+# --- what others have chosen ------------------------------------------------------------------------------------------
+
+MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+# Of an older version, which let some of it pass.
+OLD = "### payments: 1 to add\n\n| + | `{0}` | {0} |\n\n- ⚠ {0}: `@team` stays\n"
+
+
+def words(text: str) -> str:
+    """Return what a forge shows outside of code, where it looks for names and numbers."""
+    page = MARKDOWN.render(text)
+    return html.unescape(re.sub(r"<[^>]*>", "", re.sub(r"<(code|pre)\b.*?</\1>", "", page, flags=re.DOTALL)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_issue_calls_nobody_and_is_the_same_table(kind: str) -> None:
+    name = named(kind)
+    keys = ("cluster", "topic", "field", "desired", "found", "remedy")
+    body = drift_body("payments", [dict.fromkeys(keys, name) | {"kind": "changed"}] * 2)
+    lines = body.splitlines()
+    assert lines[0] == marker("drift", "payments")
+    assert all(line.isprintable() for line in body.split("\n"))
+    rows = [line for line in lines if line.startswith("|")]
+    assert len(rows) == 4
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {8}
+    assert not re.search(r"[@#!&$%~]\w|\bGH-\d|://|www\.|:smile:", words(body))
+    types = {one.type for token in MARKDOWN.parse(body) for one in token.children or ()}
+    assert types <= {"text", "text_special", "code_inline", "html_inline", "softbreak"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_comment_calls_nobody_and_hides_nothing(kind: str) -> None:
+    # A name of one line, as an older version might have written it down.
+    name = shown(named(kind), 200)
+    body = plan_comment(Outcome("payments", "plan", 3, OLD.format(name), ""), WHERE, "0123456789abcdef")
+    assert body.splitlines()[0] == marker("plan", "payments")
+    assert all(line.isprintable() for line in body.split("\n"))
+    assert not re.search(r"@\w", words(body.partition("\n")[2]))
+    assert "`" in name or "`@team` stays" in body, "in code nobody is called"
+    comments = re.findall(r"<!--", re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", body))
+    assert len(comments) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_error_stays_inside_of_its_block(kind: str) -> None:
+    body = commented("", code=1, errors=f"payments.yaml:1: {named(kind)}\n    → mend it\n")
+    fences = [token for token in MARKDOWN.parse(body) if token.type == "fence"]
+    assert len(fences) == 1
+    assert "payments.yaml:1: " in fences[0].content
+    assert all(line.isprintable() for line in body.split("\n"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_line_of_a_log_is_no_command_to_the_runner(kind: str) -> None:
+    for begin in ("::add-mask::", "  ::stop-commands::x", "##[set-output name=x]", "a ##[group]"):
+        found = logged(f"{begin}{named(kind)}\n")
+        assert not [line for line in found.split("\n") if line.lstrip().startswith("::") or "##[" in line]
+        assert all(line.isprintable() for line in found.split("\n"))
+    assert logged("payments.yaml:3:1: wrong\n    → mend it\n") == "payments.yaml:3:1: wrong\n    → mend it\n"

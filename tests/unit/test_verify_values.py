@@ -253,5 +253,5 @@ def test_names_of_headers_are_printed_as_what_they_are() -> None:
     assert what.isprintable()
     assert "header \\x1b]0;mine\\x07\\x1b[2J is lost" in what
     assert "header a\\n  = orders ↔ all the same is lost" in what
-    assert f"header {('long' * 100)[:60]}… is lost" in what
+    assert f"header {('long' * 100)[:77]}… (323 more characters) is lost" in what
     assert "header plain-é is lost" in what

@@ -12,7 +12,6 @@ from typing import ClassVar
 
 import pytest
 from rich.console import Console
-from rich.text import Text
 
 from reconciler.cli.main import main
 from reconciler.cli.watching import with_seconds
@@ -21,6 +20,7 @@ from reconciler.model.declaration import History
 from reconciler.model.errors import AnabranchError
 from reconciler.model.failover import FailedOver
 from reconciler.model.status import Metrics, PartitionState, PartitionStatus, TaskStatus
+from reconciler.report.line import Line
 from reconciler.report.live import Screen
 from reconciler.state.faults import unreachable
 
@@ -245,8 +245,8 @@ def test_a_watched_target_that_goes_away_is_named(world: World, file: str, capsy
 def test_a_terminal_is_refreshed_in_place() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=80, height=20, color_system=None)
     with Screen(console) as screen:
-        screen.show([Text("one"), Text("two")])
-        screen.show([Text("three"), Text("four")])
+        screen.show([Line("one"), Line("two")])
+        screen.show([Line("three"), Line("four")])
     assert isinstance(console.file, io.StringIO)
     written = console.file.getvalue()
     assert "\x1b[1A" in written.partition("two")[2], "the cursor goes back up before the next lines"

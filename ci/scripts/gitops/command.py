@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gitops.text import logged, shown
+
 # `password: env:NAME`, `ca: file:/path`; a rack is a reference too, and no secret.
 _REFERENCE = re.compile(r"([\w-]+)[\"']?\s*:\s*[\"']?(env|file):([^\s\"',}\]]+)")
 _SHORTEST = 4
@@ -60,9 +62,11 @@ def anabranch(command: str, files: Sequence[str], *options: str) -> Ended:
         )
     except FileNotFoundError:
         return Ended(1, "", "the command anabranch is not installed here\n")
-    secrets = tuple(sorted(set(_secrets(files)), key=len, reverse=True))
+    found = set(_secrets(files))
+    # What has line breaks, such as a key, is printed with escapes.
+    secrets = tuple(sorted(found | set(map(shown, found)), key=len, reverse=True))
     stderr = _without(ended.stderr, secrets)
-    sys.stderr.write(stderr)
+    sys.stderr.write(logged(stderr))
     return Ended(ended.returncode, ended.stdout, stderr, secrets)
 
 

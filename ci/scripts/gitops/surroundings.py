@@ -14,6 +14,7 @@ from gitops.api import Api, ApiError, NotPermitted
 from gitops.forge import Forge
 from gitops.github import GitHub
 from gitops.gitlab import GitLab
+from gitops.text import logged
 
 
 def forge() -> Forge:
@@ -66,9 +67,9 @@ def summarise(text: str) -> None:
         with Path(summary).open("a", encoding="utf-8") as file:
             file.write(f"{text.rstrip()}\n")
     else:
-        sys.stdout.write(f"{text.rstrip()}\n")
+        sys.stdout.write(logged(f"{text.rstrip()}\n"))
 
 
 def say(text: str) -> None:
     """Tell the job's log what was done."""
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(logged(f"{text}\n"))

@@ -12,7 +12,16 @@ LIMIT = 65_000
 
 CLOSING = "\n\n</details>"
 _KINDS = ("missing", "changed", "unmanaged")
-_SPECIAL = "\\`*_[]<>|#"
+# As `reconciler/report/markdown.py` has it; these scripts import nothing of it, as they outlive its versions.
+_SPECIAL = frozenset("\\`*_[]<>|#&~$")
+_PICTURE = r"(?:[\w+-]*[A-Za-z+-][\w+-]*|100|1234):"
+_REFERENCE = re.compile(rf"(?:[@#!$%&~^]|\bGH-)(?=[\w\"{{])|:(?=//|{_PICTURE})|\bwww(?=\.)")
+_APART = "&#8203;"
+_LONGEST_CODE, _LONGEST_WORDS = 500, 2_000
+_NOT_IN_BACKTICKS = re.compile(r"[`|\\]|^\s|\s$")
+_NOT_IN_CODE = re.compile(r"[^\w .,:/()+-]|_")
+# Code in backticks, which stays as it is; or what notifies a team, or begins a comment.
+_CALLS = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)|@(?=\w)|<(?=!--)")
 # By exit code of the command; a plan that was made has no entry.
 _FAILURES: Mapping[int, str] = {
     2: "could not be made: `anabranch` does not know what it was asked",
@@ -72,14 +81,14 @@ def plan_comment(outcome: Outcome, where: str, commit: str) -> str:
     mark = marker("plan", outcome.name)
     foot = f"\n\nPlanned for commit {commit[:12]}; whole: {where}.\n"
     if outcome.is_planned:
-        title, _, rest = outcome.markdown.strip().partition("\n")
+        title, _, rest = quiet(outcome.markdown.strip()).partition("\n")
         folded = "<details><summary>The plan</summary>\n\n"
         note = f"{{}} lines of the plan are left out here. The whole plan: {where}."
         return fit(f"{mark}\n{title}\n\n{folded}", rest.strip(), CLOSING, foot, note)
     what = "the declaration" if outcome.command == "validate" else "the plan"
     how = "has errors" if outcome.command == "validate" else _FAILURES.get(outcome.code, "could not be made")
     head = f"{mark}\n### {plain(outcome.name)}: {what} {how}\n\n`anabranch {outcome.command}` ended with exit code "
-    said = outcome.errors.strip()
+    said = in_lines(outcome.errors.strip())
     fence = _fence(said)
     note = f"{{}} lines are left out here. All of it: {where}."
     return fit(f"{head}{outcome.code}:\n\n{fence}text\n", said or "(it said nothing)", f"\n{fence}", foot, note)
@@ -141,13 +150,61 @@ def fit(head: str, middle: str, closing: str, foot: str, note: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return text with the characters that Markdown would read as its own escaped."""
-    return "".join(f"\\{char}" if char in _SPECIAL else char for char in str(text).replace("\n", " "))
+    """Return text as words in one line: nothing in it is formatted, a link, an image, a comment or a reference."""
+    text, parts, at = shown(text, _LONGEST_WORDS), list[str](), 0
+    for found in _REFERENCE.finditer(text):
+        parts += [_escaped(text[at : found.end()]), _APART]
+        at = found.end()
+    return "".join([*parts, _escaped(text[at:])])
 
 
 def code(text: str | None) -> str:
-    """Return text as code inside a table cell, and what is not there as an empty one."""
-    return "" if text is None else "`" + str(text).replace("`", "'").replace("|", "\\|").replace("\n", " ") + "`"
+    """Return text as code in one line, also inside of a table cell, and what is not there as an empty one."""
+    if text is None:
+        return ""
+    text = shown(text, _LONGEST_CODE)
+    if not text:
+        return "(empty)"
+    if _NOT_IN_BACKTICKS.search(text) is None:
+        return f"`{text}`"
+    return f"<code>{_NOT_IN_CODE.sub(lambda found: f'&#{ord(found[0])};', text)}</code>"
+
+
+def shown(text: object, most: int | None = None) -> str:
+    """Return text in one line, cut behind `most`; what is not printable is escaped, and the backslash with it."""
+    said = str(text)
+    if not said.isprintable():
+        said = "".join(char if char.isprintable() and char != "\\" else _in_escapes(char) for char in said)
+    return said if most is None or len(said) <= most else f"{said[: most - 1]}…"
+
+
+def in_lines(text: str) -> str:
+    """Return text with its line breaks, and all else in it that is not printable escaped."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    return "\n".join("".join(char if char.isprintable() else _in_escapes(char) for char in line) for line in lines)
+
+
+def quiet(markdown: str) -> str:
+    """Return Markdown of `anabranch`, of whatever version, that notifies no team and hides no comment."""
+
+    def apart(found: re.Match[str]) -> str:
+        return {"@": "@" + _APART, "<": "&lt;"}.get(found[0], found[0])
+
+    return "\n".join(_CALLS.sub(apart, line) for line in in_lines(markdown).split("\n"))
+
+
+def logged(text: str) -> str:
+    """Return text for a job's log: no line is a command to the runner, as `::` in front and `##[` are on GitHub."""
+    lines = in_lines(text).replace("##[", "## [").split("\n")
+    return "\n".join(f"| {line}" if line.lstrip().startswith("::") else line for line in lines)
+
+
+def _in_escapes(char: str) -> str:
+    return char.encode("unicode_escape").decode()
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"\\{char}" if char in _SPECIAL else char for char in text)
 
 
 def _fence(text: str) -> str:

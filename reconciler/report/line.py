@@ -1,0 +1,82 @@
+"""What every line for a terminal is made of, and the terminal: text that others wrote is shown, and orders nothing.
+
+All printers make their lines of `Line`, and the commands print on a `Terminal`; no other module imports rich's `Text`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.status import Status
+from rich.text import Text
+
+from reconciler.model.text import kept_in_lines, shown
+
+
+class Line(Text):
+    """One line: of each text that it is made of, what is not printable is shown escaped, a line break too.
+
+    Text is no markup: `[bold]` and `:smile:` are printed as they are.
+
+    Args:
+        text: what it begins with.
+        style: as rich names styles.
+        settings: further ones of rich's `Text`.
+    """
+
+    def __init__(self, text: str = "", style: Any = "", **settings: Any) -> None:
+        super().__init__(shown(text), style, **settings)
+
+    @classmethod
+    def assemble(cls, *parts: Any, **settings: Any) -> Line:
+        """Return a line of texts, lines, and pairs of a text and its style."""
+        line = cls(**settings)
+        for part in parts:
+            line.append(*(part if isinstance(part, tuple) else (part,)))
+        return line
+
+    def append(self, text: Text | str, style: Any = None) -> Line:
+        """Add text to the end."""
+        super().append(shown(text) if isinstance(text, str) else text, style)
+        return self
+
+
+class Lines(Text):
+    """Lines below each other, without a line break behind the last.
+
+    Args:
+        lines: these.
+    """
+
+    def __init__(self, lines: Iterable[Line] = ()) -> None:
+        super().__init__()
+        for number, line in enumerate(lines):
+            self.append("\n" if number else "").append_text(line)
+
+
+class Terminal(Console):
+    """A console where each `str` is one line, and on which nothing but its own styles moves or colours anything.
+
+    Args:
+        stderr: whether it is stderr, else stdout.
+    """
+
+    def __init__(self, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, highlight=False, soft_wrap=True, markup=False, emoji=False)
+
+    def print(self, *objects: Any, **how: Any) -> None:
+        """Print as rich does; text is as `Line` has it."""
+        super().print(*(Line(one) if isinstance(one, str) else one for one in objects), **how)
+
+    def status(self, status: RenderableType, **how: Any) -> Status:
+        """Return what shows on a terminal that something is under way; rich would read markup there."""
+        return super().status(Line(status) if isinstance(status, str) else status, **how)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield what is printed, also of cells and bars that are not made of lines, without foreign escapes."""
+        for segment in super().render(renderable, options):
+            text = segment.text if segment.control else kept_in_lines(segment.text)
+            yield segment if text == segment.text else Segment(text, segment.style)
