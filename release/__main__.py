@@ -1,11 +1,11 @@
-"""`python -m release lock`, `python -m release build`."""
+"""`python -m release lock`, `python -m release jars`, `python -m release build`."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from release import build, lock
+from release import build, jars, lock
 
 
 def main() -> None:
@@ -13,6 +13,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m release", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("lock", help="write the locks in ci/ anew; asks pip's index for hashes")
+    commands.add_parser("jars", help="write the hashes of Kafka's jars anew; fetches all of them")
     building = commands.add_parser("build", help="build everything that is published; asks no index")
     building.add_argument(
         "--into", type=Path, default=build.DIST, help="the folder: dist, which is emptied, or an empty one"
@@ -21,6 +22,8 @@ def main() -> None:
     chosen = parser.parse_args()
     if chosen.command == "lock":
         lock.make()
+    elif chosen.command == "jars":
+        jars.make()
     else:
         build.make(chosen.into, allow_dirty=chosen.allow_dirty)
 
