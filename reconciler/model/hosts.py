@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from reconciler.model.errors import EnvironmentFault, Problem
 
 VARIABLE = "ANABRANCH_ALLOWED_HOSTS"
-"""The variable that names what is allowed. No file does, as files come with the pull request that changes an address."""
+"""The variable that names what is allowed. No file does, as a pull request that changes an address changes files."""
 
 _NAME = re.compile(r"(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?")
 _CODE = "AB309"

@@ -15,6 +15,7 @@ from ruamel.yaml import YAML
 
 from gitops.github import WORKFLOW
 from gitops.gitlab import JOB
+from reconciler.model.hosts import VARIABLE
 from tests.support.forge_github import GitHubDouble
 from tests.support.forges import ForgeDouble, Pull
 from tests.support.gitops import ROOT, SCRIPTS, Ended, Job
@@ -125,6 +126,22 @@ def test_no_provisioner_is_taken_that_nobody_asked_for() -> None:
         assert "# yours" in line
 
 
+def test_where_secrets_may_go_is_said_outside_of_files() -> None:
+    for path in WORKFLOWS:
+        assert job_of(path)["env"][VARIABLE] == "${{ vars." + VARIABLE + " }}"
+    # On GitLab a variable of the project is there by itself, and stronger than one of a file.
+    assert VARIABLE not in {**loaded(GITLAB).get("variables", {}), **gitlab_job("apply")["variables"]}
+
+
+def test_what_the_forge_allows_reaches_the_command(forge: ForgeDouble, job: Job) -> None:
+    job.pretend("validate", 0, checked())
+    job.pretend("plan", 0, PLAN, file="{}")
+    if not isinstance(forge, GitHubDouble):
+        job.variables[VARIABLE] = "*.example"
+    assert go(forge, job, "plan").code == 0
+    assert job.pretended_environment()[VARIABLE] == "*.example"
+
+
 def test_two_runs_of_one_pull_request_do_not_write_at_once() -> None:
     assert loaded(PLAN_YML)["concurrency"] == {
         "group": "anabranch-plan-${{ github.event.pull_request.number }}",
@@ -229,6 +246,7 @@ def github_runner(job: Job, workflow: Any) -> Ended:
         "github.event.pull_request.head.sha": HEAD,
         "github.sha": MADE,
         "github.ref_name": "main",
+        "vars.ANABRANCH_ALLOWED_HOSTS": "*.example",
     }
     ((_, steps),) = workflow["jobs"].items()
     ended = Ended(0, "", "")
