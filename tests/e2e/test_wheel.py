@@ -36,6 +36,7 @@ def run(*command: object, folder: Path, path: Path | None = None) -> str:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 def test_schema_validate_and_demo_from_an_installed_wheel(tmp_path: Path) -> None:
     run(sys.executable, "-m", "release", "build", "--allow-dirty", "--into", tmp_path / "dist", folder=ROOT)
     run(sys.executable, "-m", "venv", tmp_path / "env", folder=tmp_path)

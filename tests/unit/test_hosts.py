@@ -17,6 +17,7 @@ from reconciler.model.datacenter import Spark
 from reconciler.model.errors import EnvironmentFault
 from reconciler.model.security import OAuth, SecretRef, Security
 from reconciler.replicator.engine import Engine
+from stacks.providers import check_login, provider_for
 
 # Never set: whoever looks it up before the hosts are looked at ends with AB304.
 SECRET = SecretRef("env", "ANABRANCH_TEST_NEVER_SET")
@@ -135,6 +136,14 @@ def test_a_spark_cluster_at_another_host_is_not_joined(tmp_path: Path) -> None:
     (problem,) = caught.value.problems
     assert (problem.code, problem.where) == ("AB309", "Spark cluster spark://s.example:7077,evil:7077")
     assert problem.message.startswith("evil:7077 may not")
+
+
+@pytest.mark.usefixtures("only_example")
+def test_pulumi_logs_in_nowhere_else() -> None:
+    for login in (check_login, provider_for):
+        with pytest.raises(EnvironmentFault) as caught:
+            login(Cluster("a", ("evil:9093",), security=PASSWORD))
+        assert [one.code for one in caught.value.problems] == ["AB309"]
 
 
 @pytest.fixture
