@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from release import build
 from release.closure import closure
 from release.lock import BUILD, CONSTRAINTS, ROOT, RUNTIME, Pin, normalised, read
 from release.sbom import sbom
@@ -96,6 +97,20 @@ def test_a_release_holds_all_of_this_and_its_checksums(built: Path) -> None:
     assert read(built / "build.lock") == read(BUILD)
     (own,) = read(built / "anabranch.lock")
     assert own == Pin("anabranch", version, (hashlib.sha256((built / product[0]).read_bytes()).hexdigest(),))
+
+
+def test_what_is_not_committed_gets_into_no_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "_git", lambda *_: "?? reconciler/notes.py")
+    with pytest.raises(SystemExit, match=r"not committed, and would be in the release:\n\?\? reconciler/notes\.py"):
+        build.make(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_with_files_of_others_is_not_emptied(tmp_path: Path) -> None:
+    (tmp_path / "mine").touch()
+    with pytest.raises(SystemExit, match="is not empty"):
+        build.make(tmp_path, allow_dirty=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
 def test_the_wheel_carries_what_is_copied_beside_a_pipeline(built: Path) -> None:
