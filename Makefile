@@ -11,7 +11,7 @@ WITHOUT := --numprocesses 6 -m 'not spark and not long'
 # Tests start hundreds of processes: what one of them has compiled, the others need not.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test test-long checks lint types imports unit bench clean
+.PHONY: install demo test test-long checks lint types imports unit bench lock release clean
 
 install: $(READY)
 
@@ -51,6 +51,13 @@ unit: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m bench race
+
+# After a change of dependencies: asks pip's index for the hashes of what constraints.txt pins.
+lock: $(READY)
+	$(BIN)/python -m release lock
+
+release: $(READY)
+	$(BIN)/python -m release build
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .import_linter_cache

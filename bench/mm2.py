@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.competitor import Replicator, Scene, end
 from reconciler.embedded import EmbeddedCluster
-from reconciler.embedded.jars import KAFKA_VERSION, LOGGING, Coordinate, class_path, fetch_jars, java_executable
+from reconciler.embedded.jars import class_path, fetch_kafka, java_executable
 from reconciler.embedded.launch import start_child
 from reconciler.embedded.settings import logging_properties
 
@@ -159,6 +159,4 @@ def _security(alias: str, cluster: EmbeddedCluster) -> dict[str, str]:
 
 def fetch_mirror_maker() -> Path:
     """Return the folder with its jars, fetching them on first use."""
-    return fetch_jars(
-        f"connect-mirror-{KAFKA_VERSION}", [Coordinate("org.apache.kafka", "connect-mirror", KAFKA_VERSION), *LOGGING]
-    )
+    return fetch_kafka("connect-mirror")

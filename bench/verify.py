@@ -24,7 +24,7 @@ from bench.procs import ProcessTree
 from bench.table import machine_lines, table
 from bench.topics import create, remove
 from reconciler.embedded import STEADY_JVM, ClusterOptions, EmbeddedCluster, running
-from reconciler.embedded.jars import KAFKA_VERSION, LOGGING, Coordinate, class_path, fetch_jars, java_executable
+from reconciler.embedded.jars import class_path, fetch_kafka, java_executable
 from reconciler.embedded.launch import start_child
 
 _TOPIC = "orders"
@@ -82,9 +82,7 @@ def verify(load: Load, runs: int, say: Callable[[str], None]) -> VerifyResult:
     """
     load_before = os.getloadavg()[0]
     options = ClusterOptions(jvm=STEADY_JVM)
-    jars = fetch_jars(
-        f"kafka-tools-{KAFKA_VERSION}", [Coordinate("org.apache.kafka", "kafka-tools", KAFKA_VERSION), *LOGGING]
-    )
+    jars = fetch_kafka("kafka-tools")
     with (
         tempfile.TemporaryDirectory(prefix="anabranch-verify-") as folder,
         running(EmbeddedCluster("source", options), EmbeddedCluster("target", options)) as (source, target),

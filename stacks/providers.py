@@ -47,8 +47,10 @@ def check_login(cluster: Cluster) -> None:
     """Make sure that the provider can log in as a cluster declares.
 
     Raises:
-        EnvironmentFault: AB304 the key cannot be had, AB306 it has no such login.
+        EnvironmentFault: AB309 the cluster may not be connected to from here, AB304 the key cannot be had, AB306 it has
+            no such login.
     """
+    cluster.check_hosts()
     key = cluster.security.key
     if key is not None and _PKCS8_ENCRYPTED in key.resolve(cluster.where):
         message = "the Pulumi provider cannot decrypt a key in this form (PKCS#8, BEGIN ENCRYPTED PRIVATE KEY)"
@@ -68,7 +70,8 @@ def provider_for(cluster: Cluster) -> kafka.Provider:
     """Declare the provider of a cluster, its secrets as Pulumi secrets.
 
     Raises:
-        EnvironmentFault: AB304 a secret cannot be resolved, AB306 the provider has no such login.
+        EnvironmentFault: AB309 the cluster may not be connected to from here, AB304 a secret cannot be resolved, AB306
+            the provider has no such login.
     """
     check_login(cluster)
     security, oauth = cluster.security, cluster.security.oauth

@@ -94,7 +94,9 @@ def _of_cluster(topology: Topology, targets: tuple[str, ...], alias: str) -> lis
     try:
         connection = Connection(cluster)
         checks.append(Check(f"cluster {alias}: bootstrap", "ok", f"answers at {', '.join(cluster.bootstrap)}"))
-        checks.append(health.brokers(cluster, brokers_of(connection)))
+        brokers = brokers_of(connection)
+        checks.append(health.brokers(cluster, brokers))
+        checks.append(health.encryption(cluster, brokers))
         checks.append(health.clock(cluster, clock_of(cluster)))
         journals = home.seen(cluster, topology.name, connection.metadata.topics)
         shared = () if journals.is_own else (alias,)

@@ -39,13 +39,18 @@ def validate(
 
 
 def _resolve_secrets(topology: Topology) -> None:
-    """Look every secret up and forget it again.
+    """Look every secret up and forget it again, but for those of clusters that may not be connected to from here.
 
     Raises:
-        EnvironmentFault: AB304, with every secret that is not there.
+        EnvironmentFault: AB309, with every such cluster; AB304, with every secret that is not there.
     """
     problems: list[Problem] = []
     for cluster in topology.clusters.values():
+        try:
+            cluster.check_hosts()
+        except EnvironmentFault as error:
+            problems += error.problems
+            continue
         for reference in cluster.security.references:
             try:
                 reference.check(cluster.where)

@@ -11,7 +11,8 @@ from typing import Any, cast
 
 from reconciler.declare import codes, words
 from reconciler.declare.located import Located, Place
-from reconciler.model.security import INNER, PASSWORD_MECHANISMS, SecretRef, Security
+from reconciler.model import hosts
+from reconciler.model.security import BARE_MECHANISMS, INNER, PASSWORD_MECHANISMS, SecretRef, Security
 
 Found = tuple[str, Located | None]
 """A field, and what is wrong with it; None where it is missing."""
@@ -77,6 +78,27 @@ def two_principals(clusters: Mapping[str, Place]) -> Iterator[Located]:
             message = f"expected {expected}, as cluster {other} of the same realm has it; found {principal}"
             remedy = "declare one principal for all clusters of a realm: a process has one cache of tickets"
             yield (place / "security" / "kerberos" / "principal").problem(codes.TWO_PRINCIPALS, message, remedy)
+
+
+def in_clear(place: Place, addresses: Iterable[str]) -> Iterator[Located]:
+    """Yield the secrets of a cluster that others on the network may read.
+
+    Args:
+        place: of `security`, which has passed the schema and `check`, whether it is there or not.
+        addresses: of the cluster's brokers, `host:port` each.
+    """
+    fields = cast("dict[str, Any]", place.value or {})
+    mechanism, oauth = fields.get("mechanism"), fields.get("oauth") or {}
+    is_far = not all(hosts.is_loopback(hosts.host_of(address)) for address in addresses)
+    if fields.get("protocol") == "SASL_PLAINTEXT" and mechanism in BARE_MECHANISMS and is_far:
+        what = "token" if mechanism == "OAUTHBEARER" else "password"
+        message = f"SASL_PLAINTEXT with {mechanism} sends the {what} without encryption"
+        remedy = "use protocol SASL_SSL; or, for a password, a mechanism that does not send it: SCRAM-SHA-512"
+        yield (place / "protocol").problem(codes.LOGIN_IN_CLEAR, message, remedy)
+    endpoint = str(oauth.get("token-endpoint") or "")
+    if hosts.leaves_in_clear(endpoint):
+        message = "the client's secret goes to this endpoint without encryption, and the token comes back so"
+        yield (place / "oauth" / "token-endpoint").problem(codes.ENDPOINT_IN_CLEAR, message, "use https")
 
 
 def _principal(place: Place) -> str | None:

@@ -1,12 +1,14 @@
 """Finds Java and fetches jars once into the user's cache, with the Ivy that PySpark ships.
 
 Called by `broker` for Kafka's own jars and by the bench for others. It must not import pyspark (only its folder is
-looked up) and must not start brokers.
+looked up) and must not start brokers. Beside it lies `jars.sha256`, with the hash of every jar that may be fetched: Ivy
+itself compares with a checksum from where the jar came from.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import importlib.util
 import logging
 import os
@@ -49,7 +51,17 @@ LOGGING = tuple(
     Coordinate("org.apache.logging.log4j", artifact, "2.25.4", transitive=False)
     for artifact in ("log4j-slf4j-impl", "log4j-core", "log4j-api")
 )
-KAFKA_BROKER = (Coordinate("org.apache.kafka", "kafka_2.13", KAFKA_VERSION), *LOGGING)
+KAFKA = {
+    folder: (Coordinate("org.apache.kafka", artifact, KAFKA_VERSION), *LOGGING)
+    for folder, artifact in (
+        ("kafka", "kafka_2.13"),
+        ("connect-mirror", "connect-mirror"),
+        ("connect-mirror-client", "connect-mirror-client"),
+        ("kafka-tools", "kafka-tools"),
+    )
+}
+"""What is fetched of Kafka: a broker's jars, MirrorMaker 2's, those of its client, and Kafka's own tools."""
+KNOWN = Path(__file__).with_name("jars.sha256")
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
@@ -77,22 +89,37 @@ def java_executable(environ: Mapping[str, str] = os.environ) -> Path:
     return Path(found)
 
 
-def fetch_kafka() -> Path:
-    """Return the folder with the jars of a Kafka broker, fetching them on first use.
+def fetch_kafka(what: str = "kafka") -> Path:
+    """Return the folder with jars of Kafka, fetching them on first use.
+
+    Args:
+        what: a key of `KAFKA`; by default a broker's.
 
     Raises:
-        EnvironmentFault: AB301 without Java, AB302 when the fetch fails.
+        EnvironmentFault: AB301 without Java, AB302 when the fetch fails or brings another jar than is known.
     """
-    return fetch_jars(f"kafka-{KAFKA_VERSION}", KAFKA_BROKER)
+    return fetch_jars(f"{what}-{KAFKA_VERSION}", KAFKA[what], known_jars())
 
 
-def fetch_jars(folder_name: str, coordinates: Sequence[Coordinate]) -> Path:
+def known_jars() -> dict[str, str]:
+    """Return the SHA-256 of every jar that may be fetched, as 64 hexadecimal digits, by the name of its file."""
+    lines = KNOWN.read_text(encoding="utf-8").splitlines()
+    return {name: sha for sha, _, name in (line.partition("  ") for line in lines if not line.startswith("#"))}
+
+
+def fetch_jars(folder_name: str, coordinates: Sequence[Coordinate], known: Mapping[str, str] | None) -> Path:
     """Return `<cache>/<folder_name>` with the jars of all coordinates, fetching them on first use.
 
-    The folder appears whole or not at all, and two processes never fetch at once.
+    The folder appears whole or not at all, and two processes never fetch at once. What was fetched is held against
+    `known` before the folder appears, and not again.
+
+    Args:
+        folder_name: of the cache's folder.
+        coordinates: what is fetched.
+        known: the SHA-256 of every jar that may come, by the name of its file; None accepts any.
 
     Raises:
-        EnvironmentFault: AB301 without Java, AB302 when the fetch fails.
+        EnvironmentFault: AB301 without Java, AB302 when the fetch fails or brings another jar than is known.
     """
     folder = cache_folder() / folder_name
     if folder.is_dir():
@@ -106,6 +133,8 @@ def fetch_jars(folder_name: str, coordinates: Sequence[Coordinate]) -> Path:
             for coordinate in coordinates:
                 _log.info("fetching %s into %s", coordinate, folder)
                 _fetch_one(java, coordinate, staging)
+            if known is not None:
+                _refuse_others(staging, known)
             staging.chmod(0o755)
             staging.rename(folder)
         finally:
@@ -134,6 +163,26 @@ def _fetch_one(java: Path, coordinate: Coordinate, into: Path) -> None:
     if done.returncode != 0 or not any(into.glob(f"{coordinate.artifact}-*.jar")):
         message = f"Ivy ended with {done.returncode}; its last lines are below"
         raise _fetch_fault(coordinate, message, done.stdout.splitlines()[-TAIL_LINES:])
+
+
+def _refuse_others(folder: Path, known: Mapping[str, str]) -> None:
+    """Hold every fetched file against what is known.
+
+    Raises:
+        EnvironmentFault: AB302, for each that is another one, or unknown.
+    """
+    problems = []
+    for path in sorted(folder.iterdir()):
+        found = hashlib.sha256(path.read_bytes()).hexdigest()
+        if (expected := known.get(path.name)) != found:
+            message = f"expected SHA-256 {expected or 'of a known jar'}, fetched was one of {found}; it is not used"
+            remedy = (
+                f"delete {cache_folder() / 'ivy'} and try again; if it stays so, the repository that jars come from "
+                "has another file than the one that Anabranch was tested with"
+            )
+            problems.append(Problem("AB302", path.name, message, remedy))
+    if problems:
+        raise EnvironmentFault(problems)
 
 
 def _pyspark_jars() -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from reconciler.model import tokens
+from reconciler.model import hosts, tokens
 from reconciler.model.clients import Clients
 from reconciler.model.errors import Problem
 from reconciler.model.security import SecretRef, Security, kafka_python_settings, librdkafka_settings
@@ -84,8 +84,9 @@ class Cluster:
         With OAUTHBEARER, a client is to be polled right after it was made: it asks for its first token then.
 
         Raises:
-            EnvironmentFault: AB304, a secret cannot be resolved.
+            EnvironmentFault: AB309, it may not be connected to from here; AB304, a secret cannot be resolved.
         """
+        self.check_hosts()
         settings: dict[str, Any] = {"bootstrap.servers": ",".join(self.bootstrap)}
         if self.clients.admin.client_id is not None:
             settings["client.id"] = self.clients.admin.client_id
@@ -101,16 +102,33 @@ class Cluster:
         """Return the connection settings for kafka-python, secrets resolved, without where tokens come from.
 
         Raises:
-            EnvironmentFault: AB304, a secret cannot be resolved.
+            EnvironmentFault: AB309, it may not be connected to from here; AB304, a secret cannot be resolved.
         """
+        self.check_hosts()
         return {"bootstrap_servers": list(self.bootstrap), **kafka_python_settings(self.security, self.where)}
+
+    def check_hosts(self) -> None:
+        """Make sure that this machine allows connections to the cluster, and to where its tokens come from.
+
+        Raises:
+            EnvironmentFault: AB309, it does not.
+        """
+        hosts.check(self.where, self.bootstrap, self.token_endpoints)
+
+    @property
+    def token_endpoints(self) -> tuple[str, ...]:
+        """The URLs that are asked for tokens."""
+        oauth = self.security.oauth
+        return () if oauth is None or oauth.token_endpoint is None else (oauth.token_endpoint,)
 
     def token(self) -> Token:
         """Return a token for OAUTHBEARER.
 
         Raises:
-            EnvironmentFault: AB307 no token can be had, AB304 a reference cannot be resolved.
+            EnvironmentFault: AB309 it may not be connected to from here, AB307 no token can be had, AB304 a reference
+                cannot be resolved.
         """
+        self.check_hosts()
         return tokens.current(self.security, self.where)
 
     @property

@@ -21,6 +21,8 @@ Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"]
 PROTOCOLS: tuple[str, ...] = get_args(Protocol)
 MECHANISMS: tuple[str, ...] = get_args(Mechanism)
+# Those that send what lets anybody in who has read it: a password (RFC 4616) or a token (RFC 7628).
+BARE_MECHANISMS = ("PLAIN", "OAUTHBEARER")
 # Those that a user name and a password belong to.
 PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from reconciler.model import hosts
 from reconciler.model.acl import COPYING, IMPLIED, Acl, Pattern, Purpose
 from reconciler.model.capabilities import REQUIRED, Capabilities, Capability, Verdict
 from reconciler.model.cluster import Cluster
@@ -73,6 +74,29 @@ def brokers(cluster: Cluster, seen: Collection[BrokerSeen]) -> Check:
         _few([f"broker {broker.node} tells clients {broker.address}: {broker.trouble}" for broker in lost]),
         "correct advertised.listeners of these brokers, or names and routes on this machine",
     )
+
+
+def encryption(cluster: Cluster, seen: Collection[BrokerSeen]) -> Check:
+    """Judge whether what goes between us and a cluster, its tokens included, may be read on the way.
+
+    Args:
+        cluster: which one.
+        seen: its brokers; records go to the addresses that they tell.
+    """
+    what, security = f"cluster {cluster.alias}: encryption", cluster.security
+    said: list[str] = []
+    addresses = dict.fromkeys((*cluster.bootstrap, *(broker.address for broker in seen)))
+    far = [address for address in addresses if not hosts.is_loopback(hosts.host_of(address))]
+    if far and not security.has_tls:
+        bare = {"PLAIN": "the password, ", "OAUTHBEARER": "tokens, "}.get(security.mechanism or "", "")
+        said.append(f"{security.protocol}: {bare}records, settings and ACLs go in clear to {_few(far)}")
+    said += [
+        f"the client's secret goes in clear to {url}" for url in cluster.token_endpoints if hosts.leaves_in_clear(url)
+    ]
+    if said:
+        remedy = "let brokers offer SSL or SASL_SSL, and endpoints https; or keep all of it in a network that you trust"
+        return Check(what, "warning", "; ".join(said), remedy)
+    return Check(what, "ok", "TLS, with host names verified" if security.has_tls else "none, and on this machine alone")
 
 
 def clock(cluster: Cluster, seen: ClockSeen) -> Check:

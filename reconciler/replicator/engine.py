@@ -20,6 +20,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
+from reconciler.model import hosts
 from reconciler.model.datacenter import Spark
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.files import make_private, open_private, write_private
@@ -74,7 +75,8 @@ class Engine:
         """Wait for Spark, and begin what it is there for.
 
         Raises:
-            EnvironmentFault: AB320, Spark does not start; AB321, it has too few slots.
+            EnvironmentFault: AB320, Spark does not start; AB321, it has too few slots; AB309, its cluster may not be
+                connected to from here.
         """
         self._opening.join()
         try:
@@ -158,6 +160,7 @@ class Engine:
             settings = self._local() | settings
         else:
             master = self._cluster.master
+            hosts.check(f"Spark cluster {master}", master.removeprefix("spark://").split(","))
             settings = {"spark.task.maxFailures": str(_TASK_FAILURES), "spark.cores.max": str(self._slots)} | settings
         named = {"spark.app.name": "anabranch", "spark.master": master}
         conf = SparkConf(loadDefaults=False).setAll(list((named | self._settings(config) | settings).items()))

@@ -64,6 +64,7 @@ def test_what_is_missing_fails_and_what_is_granted_is_well(
         "interpreter": "ok",
         "cluster east: bootstrap": "ok",
         "cluster east: brokers": "ok",
+        "cluster east: encryption": "ok",
         "cluster east: clock": "ok",
         "cluster east: permissions to replicate": "ok",
         "cluster east: permissions to apply": "ok",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import select
 import shutil
@@ -16,7 +17,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from reconciler.embedded import ClusterOptions, EmbeddedCluster
+from reconciler.embedded import ClusterOptions, EmbeddedCluster, jars
 from reconciler.embedded.ports import PORTS, PortLease
 from reconciler.model.errors import EnvironmentFault
 
@@ -33,6 +34,12 @@ with EmbeddedCluster("orphan", ClusterOptions(nodes=2)) as cluster:
     print(*(cluster.broker(node).pid for node in cluster.running_nodes), cluster.folder, flush=True)
     sys.stdin.read()
 """
+
+
+def test_the_jars_that_the_brokers_of_the_tests_run_are_the_known_ones() -> None:
+    known = jars.known_jars()
+    for path in jars.fetch_kafka().glob("*.jar"):
+        assert known[path.name] == hashlib.sha256(path.read_bytes()).hexdigest(), path
 
 
 def test_topic_and_records_survive_a_kill(make_clusters: MakeClusters, topic_name: str) -> None:

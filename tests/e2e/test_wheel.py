@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from release import lock
+
 pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parents[2]
 
 
-def run(*command: object, folder: Path) -> str:
+def run(*command: object, folder: Path, path: Path | None = None) -> str:
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    if path is not None:
+        environment["PATH"] = os.pathsep.join((str(path), environment["PATH"]))
     ended = subprocess.run(
         [str(part) for part in command],
         cwd=folder,
@@ -31,12 +36,19 @@ def run(*command: object, folder: Path) -> str:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 def test_schema_validate_and_demo_from_an_installed_wheel(tmp_path: Path) -> None:
-    run(sys.executable, "-m", "build", "--wheel", "--outdir", tmp_path / "dist", ROOT, folder=tmp_path)
-    (wheel,) = (tmp_path / "dist").glob("anabranch-*.whl")
+    run(sys.executable, "-m", "release", "build", "--allow-dirty", "--into", tmp_path / "dist", folder=ROOT)
     run(sys.executable, "-m", "venv", tmp_path / "env", folder=tmp_path)
     binaries = tmp_path / "env" / "bin"
-    run(binaries / "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt", wheel, folder=tmp_path)
+    # As the jobs of a pipeline do it: by the hashes in the locks, with no other version and no other file.
+    shutil.copytree(ROOT / "ci", tmp_path / "ci")
+    for made in (tmp_path / "dist").glob("anabranch*[lk]"):
+        shutil.copy(made, tmp_path / "ci")
+    run("sh", "ci/install.sh", folder=tmp_path, path=binaries)
+    pinned = {f"{pin.name}=={pin.version}" for pin in lock.read(lock.RUNTIME)}
+    frozen = run(binaries / "pip", "freeze", folder=tmp_path).lower().replace("_", "-").replace(".yaml", "-yaml")
+    assert pinned <= set(frozen.split())
     schema = run(binaries / "anabranch", "schema", folder=tmp_path)
     assert '"$schema": "http://json-schema.org/draft-07/schema#"' in schema
     (packaged,) = (tmp_path / "env").glob("lib/*/site-packages/reconciler/_data/topology/examples/fan-out.yaml")

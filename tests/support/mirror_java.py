@@ -9,12 +9,11 @@ from typing import Any
 
 from reconciler.client import MirrorClient
 from reconciler.embedded import EmbeddedCluster
-from reconciler.embedded.jars import KAFKA_VERSION, LOGGING, Coordinate, class_path, fetch_jars, java_executable
+from reconciler.embedded.jars import class_path, fetch_kafka, java_executable
 from reconciler.model.selection import is_internal
 
 PROGRAM = Path(__file__).parent / "java" / "ReadMirror.java"
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
-_CLIENT = (Coordinate("org.apache.kafka", "connect-mirror-client", KAFKA_VERSION), *LOGGING)
 _SECONDS = 180
 
 
@@ -30,7 +29,7 @@ def java_answers(
     Raises:
         JavaFailed: it has raised an exception.
     """
-    jars = fetch_jars(f"connect-mirror-client-{KAFKA_VERSION}", _CLIENT)
+    jars = fetch_kafka("connect-mirror-client")
     # Quickly started, and it logs what it leaves out.
     command = [str(java_executable()), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-cp"]
     command += [class_path(jars), str(PROGRAM), cluster.bootstrap, source, group, policy_class, separator]

@@ -212,8 +212,8 @@ SECURE = """
 version: 1
 name: secure
 clusters:
-  a: {bootstrap: "a:1", security: {protocol: SASL_PLAINTEXT, mechanism: PLAIN, username: u, password: "env:A_PW"}}
-  b: {bootstrap: "b:1", security: {protocol: SASL_PLAINTEXT, mechanism: PLAIN, username: u, password: "file:/no/pw"}}
+  a: {bootstrap: "a:1", security: {protocol: SASL_SSL, mechanism: PLAIN, username: u, password: "env:A_PW"}}
+  b: {bootstrap: "b:1", security: {protocol: SASL_SSL, mechanism: PLAIN, username: u, password: "file:/no/pw"}}
 flows: [{from: a, to: b}]
 """
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from reconciler import declare
+from reconciler.model.errors import Problem
 from reconciler.model.security import Kerberos, OAuth, SecretRef, Security
-from tests.unit.declaring import load, refused
+from tests.unit.declaring import load, refused, write
 
 HEAD = "version: 1\nname: shop\nclusters:\n"
 PASSWORD = "mechanism: PLAIN, username: u, password: 'env:P'"
@@ -198,3 +200,45 @@ def test_clusters_of_a_realm_have_one_principal(tmp_path: Path) -> None:
     assert one.where.endswith("(clusters.c.security.kerberos.principal)")
     assert one.message == "expected m@X, as cluster a of the same realm has it; found n@X"
     assert load(tmp_path, HEAD + cluster("a", "m@X") + cluster("b", "other@Y") + cluster("c", "m@X") + flows)
+
+
+LOGIN = "mechanism: {}, username: u, password: 'env:P'"
+TOKEN = "mechanism: OAUTHBEARER, oauth: {{token-endpoint: '{}', client-id: c, client-secret: 'env:S'}}"
+FAR, NEAR = "['localhost:1', 'b:1']", "['localhost:1', '127.0.0.1:2', '[::1]:3']"
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "security", "expected"),
+    [
+        (
+            FAR,
+            f"protocol: SASL_PLAINTEXT, {LOGIN.format('PLAIN')}",
+            ["AB128 protocol: SASL_PLAINTEXT with PLAIN sends"],
+        ),
+        (NEAR, f"protocol: SASL_PLAINTEXT, {LOGIN.format('PLAIN')}", []),
+        (FAR, f"protocol: SASL_PLAINTEXT, {LOGIN.format('SCRAM-SHA-512')}", []),
+        (FAR, f"protocol: SASL_SSL, {LOGIN.format('PLAIN')}", []),
+        (FAR, "protocol: PLAINTEXT", []),
+        (
+            FAR,
+            f"protocol: SASL_PLAINTEXT, {TOKEN.format('http://login.example/t')}",
+            [
+                "AB128 protocol: SASL_PLAINTEXT with OAUTHBEARER",
+                "AB127 token-endpoint: the client's secret goes to this",
+            ],
+        ),
+        (FAR, f"protocol: SASL_SSL, {TOKEN.format('http://login.example/t')}", ["AB127 token-endpoint: the client's"]),
+        (NEAR, f"protocol: SASL_SSL, {TOKEN.format('http://login.example/t')}", ["AB127 token-endpoint: the client's"]),
+        (FAR, f"protocol: SASL_SSL, {TOKEN.format('https://login.example/t')}", []),
+        (FAR, f"protocol: SASL_SSL, {TOKEN.format('http://127.0.0.1:8080/t')}", []),
+    ],
+)
+def test_secrets_that_go_in_clear_are_warned_of(
+    tmp_path: Path, bootstrap: str, security: str, expected: list[str]
+) -> None:
+    text = f"{HEAD}  a: {{bootstrap: {bootstrap}, security: {{{security}}}}}\n  b: {{bootstrap: 'c:2'}}\n"
+    warnings: list[Problem] = []
+    declare.load(write(tmp_path, f"{text}flows: [{{from: a, to: b}}]\n"), warn=warnings.append)
+    found = [f"{one.code} {one.where.rpartition('.')[2].strip(')')}: {one.message}" for one in warnings]
+    assert len(found) == len(expected)
+    assert all(one.startswith(said) for one, said in zip(found, expected, strict=True)), found

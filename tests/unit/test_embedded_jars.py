@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
+import re
 from pathlib import Path
 from typing import Protocol
 
@@ -12,6 +14,8 @@ from reconciler.embedded import jars
 from reconciler.model.errors import EnvironmentFault
 
 PLAIN = (jars.Coordinate("org.example", "thing", "1.0"),)
+EMPTY = hashlib.sha256(b"").hexdigest()
+KNOWN = {"thing-1.0.jar": EMPTY}
 
 
 class FakeJava(Protocol):
@@ -74,10 +78,10 @@ def test_old_java_is_refused_with_its_version(fake_java: FakeJava, version: str,
 
 def test_fetched_folder_is_used_again(fake_java: FakeJava, tmp_path: Path) -> None:
     fake_java('touch "$into/thing-1.0.jar"')
-    first = jars.fetch_jars("things", PLAIN)
+    first = jars.fetch_jars("things", PLAIN, KNOWN)
     assert first == tmp_path / "cache" / "things"
     assert [jar.name for jar in first.iterdir()] == ["thing-1.0.jar"]
-    assert jars.fetch_jars("things", PLAIN) == first
+    assert jars.fetch_jars("things", PLAIN, KNOWN) == first
     assert len((tmp_path / "calls").read_text().splitlines()) == 1
 
 
@@ -92,11 +96,44 @@ def test_fetched_folder_is_used_again(fake_java: FakeJava, tmp_path: Path) -> No
 def test_failed_fetch_tells_ivys_words_and_leaves_nothing(fake_java: FakeJava, tmp_path: Path, ivy: str) -> None:
     fake_java(ivy)
     with pytest.raises(EnvironmentFault) as caught:
-        jars.fetch_jars("things", PLAIN)
+        jars.fetch_jars("things", PLAIN, KNOWN)
     (problem,) = caught.value.problems
     assert (problem.code, problem.where) == ("AB302", "org.example:thing:1.0")
     assert caught.value.log == ("UNRESOLVED DEPENDENCY: thing",)
     assert [left.name for left in (tmp_path / "cache").iterdir()] == ["fetch.lock"]
+
+
+@pytest.mark.parametrize(
+    ("ivy", "name", "said"),
+    [
+        ('echo other > "$into/thing-1.0.jar"', "thing-1.0.jar", f"expected SHA-256 {EMPTY}, fetched was one of "),
+        (
+            'touch "$into/thing-1.0.jar" "$into/more-1.0.jar"',
+            "more-1.0.jar",
+            "expected SHA-256 of a known jar, fetched",
+        ),
+    ],
+    ids=["another one", "one that is not known"],
+)
+def test_another_jar_is_refused_and_not_kept(
+    fake_java: FakeJava, tmp_path: Path, ivy: str, name: str, said: str
+) -> None:
+    fake_java(ivy)
+    for _ in range(2):
+        with pytest.raises(EnvironmentFault) as caught:
+            jars.fetch_jars("things", PLAIN, KNOWN)
+        (problem,) = caught.value.problems
+        assert (problem.code, problem.where) == ("AB302", name)
+        assert problem.message.startswith(said)
+        assert str(tmp_path / "cache" / "ivy") in problem.remedy
+        assert [left.name for left in (tmp_path / "cache").iterdir()] == ["fetch.lock"]
+
+
+def test_every_jar_of_kafka_is_known() -> None:
+    known = jars.known_jars()
+    assert all(re.fullmatch("[0-9a-f]{64}", sha) for sha in known.values())
+    named = {f"{one.artifact}-{one.version}.jar" for coordinates in jars.KAFKA.values() for one in coordinates}
+    assert named <= known.keys()
 
 
 def test_cache_that_cannot_be_written_is_named(
@@ -106,7 +143,7 @@ def test_cache_that_cannot_be_written_is_named(
     (tmp_path / "file").touch()
     monkeypatch.setenv("ANABRANCH_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(EnvironmentFault) as caught:
-        jars.fetch_jars("things", PLAIN)
+        jars.fetch_jars("things", PLAIN, KNOWN)
     assert caught.value.problems[0].code == "AB302"
     assert "ANABRANCH_CACHE" in caught.value.problems[0].remedy
 
@@ -114,6 +151,6 @@ def test_cache_that_cannot_be_written_is_named(
 def test_processes_that_want_the_same_jars_fetch_once(fake_java: FakeJava, tmp_path: Path) -> None:
     fake_java('sleep 0.3; touch "$into/thing-1.0.jar"')
     with multiprocessing.get_context("spawn").Pool(3) as pool:
-        folders = pool.starmap(jars.fetch_jars, [("things", PLAIN)] * 3)
+        folders = pool.starmap(jars.fetch_jars, [("things", PLAIN, KNOWN)] * 3)
     assert set(folders) == {tmp_path / "cache" / "things"}
     assert len((tmp_path / "calls").read_text().splitlines()) == 1

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from ruamel.yaml import YAML
 
 from gitops.github import WORKFLOW
 from gitops.gitlab import JOB
+from reconciler.model.hosts import VARIABLE
 from tests.support.forge_github import GitHubDouble
 from tests.support.forges import ForgeDouble, Pull
 from tests.support.gitops import ROOT, SCRIPTS, Ended, Job
@@ -126,6 +126,22 @@ def test_no_provisioner_is_taken_that_nobody_asked_for() -> None:
         assert "# yours" in line
 
 
+def test_where_secrets_may_go_is_said_outside_of_files() -> None:
+    for path in WORKFLOWS:
+        assert job_of(path)["env"][VARIABLE] == "${{ vars." + VARIABLE + " }}"
+    # On GitLab a variable of the project is there by itself, and stronger than one of a file.
+    assert VARIABLE not in {**loaded(GITLAB).get("variables", {}), **gitlab_job("apply")["variables"]}
+
+
+def test_what_the_forge_allows_reaches_the_command(forge: ForgeDouble, job: Job) -> None:
+    job.pretend("validate", 0, checked())
+    job.pretend("plan", 0, PLAN, file="{}")
+    if not isinstance(forge, GitHubDouble):
+        job.variables[VARIABLE] = "*.example"
+    assert go(forge, job, "plan").code == 0
+    assert job.pretended_environment()[VARIABLE] == "*.example"
+
+
 def test_two_runs_of_one_pull_request_do_not_write_at_once() -> None:
     assert loaded(PLAN_YML)["concurrency"] == {
         "group": "anabranch-plan-${{ github.event.pull_request.number }}",
@@ -159,8 +175,8 @@ def test_a_command_line_calls_what_there_is(place: str, line: str) -> None:
     # An expression would be put into the line before the shell reads it: what it holds belongs into a variable.
     assert "${{" not in line
     assert subprocess.run(["bash", "-n", "-c", line], check=False).returncode == 0
-    if pinned := re.search(r'pip install --quiet "anabranch==(.*)"', line):
-        assert pinned[1] == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    if installed := re.search(r"sh (ci/\w+\.sh)$", line):
+        assert subprocess.run(["sh", "-n", ROOT / installed[1]], check=False).returncode == 0
     elif script := re.search(r"python (ci/scripts/\w+\.py) (.*)", line):
         usage = said(sys.executable, str(ROOT / script[1]), "--help")
         required = re.sub(r"\[[^]]*\]", "", usage.split("\n\n")[0])
@@ -171,6 +187,21 @@ def test_a_command_line_calls_what_there_is(place: str, line: str) -> None:
         assert flags(command[2]) <= flags(said(program, command[1], "--help")), place
     else:
         assert line.startswith(("commit=", "exit ")), place
+
+
+@pytest.mark.parametrize(("place", "line"), [*called()], ids=lambda value: value[:40])
+def test_nothing_that_a_stranger_may_name_is_read_as_a_command(place: str, line: str) -> None:
+    # Names of branches, titles and the like come as variables, which a shell neither splits nor reads again in quotes.
+    unquoted = re.findall(r"\$\w+|\$\{[^}]*\}", re.sub(r'"[^"]*"', "", line))
+    assert set(unquoted) <= {"$FILES", "$?"}, place
+    assert not re.search(r"\beval\b|`|\$\(", line), place
+
+
+@pytest.mark.parametrize("path", [*WORKFLOWS, GITLAB], ids=lambda path: path.name)
+def test_nothing_is_installed_but_by_hash(path: Path) -> None:
+    lines = [line for place, line in called() if place.startswith(path.name)]
+    assert lines.count("sh ci/install.sh") == (3 if path == GITLAB else 1)
+    assert [line for line in lines if "pip" in line] == []
 
 
 def flags(text: str) -> set[str]:
@@ -215,6 +246,7 @@ def github_runner(job: Job, workflow: Any) -> Ended:
         "github.event.pull_request.head.sha": HEAD,
         "github.sha": MADE,
         "github.ref_name": "main",
+        "vars.ANABRANCH_ALLOWED_HOSTS": "*.example",
     }
     ((_, steps),) = workflow["jobs"].items()
     ended = Ended(0, "", "")
@@ -305,9 +337,9 @@ def test_what_the_guide_says_to_type_puts_everything_in_its_place(tmp_path: Path
     assert sorted(path.name for path in (tmp_path / ".github" / "workflows").iterdir()) == [
         path.name for path in WORKFLOWS
     ]
-    assert {path.name for path in (tmp_path / "ci" / "scripts").glob("*.py")} == {
-        path.name for path in SCRIPTS.glob("*.py")
-    }
+    for folder in (".", "scripts"):
+        copied = {path.name for path in (tmp_path / "ci" / folder).iterdir() if path.is_file()}
+        assert copied == {path.name for path in (ROOT / "ci" / folder).iterdir() if path.is_file()}
     (include,) = re.findall(r"^```yaml\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
     (tmp_path / "gitlab.yml").write_text(include)
     assert valid(tmp_path / "gitlab.yml", "vendor.gitlab-ci")

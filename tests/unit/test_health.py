@@ -11,7 +11,7 @@ from reconciler.model.capabilities import Capabilities, Capability, Finding, Ver
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import Flow
 from reconciler.model.health import BrokerSeen, ClockSeen, Machine, Rights
-from reconciler.model.security import Security
+from reconciler.model.security import OAuth, SecretRef, Security
 from reconciler.model.selection import Selection
 from reconciler.plan import health
 
@@ -55,6 +55,36 @@ def test_a_broker_that_nobody_reaches_is_named() -> None:
         "broker 2 tells clients inside:9092: Name or service not known",
     )
     assert "advertised.listeners" in check.remedy
+
+
+TOKENS = OAuth(token_endpoint="http://login.example/token", client_id="c", client_secret=SecretRef("env", "S"))
+
+
+@pytest.mark.parametrize(
+    ("security", "bootstrap", "seen", "said"),
+    [
+        (Security("SSL"), "w:9092", "w:9092", ""),
+        (Security("SASL_SSL", "PLAIN"), "w:9092", "w:9092", ""),
+        (Security(), "127.0.0.1:9092", "localhost:9092", ""),
+        (Security(), "w:9092", "w:9092", "PLAINTEXT: records, settings and ACLs go in clear to w:9092"),
+        (Security(), "[::1]:1", "w:9092", "PLAINTEXT: records, settings and ACLs go in clear to w:9092"),
+        (Security("SASL_PLAINTEXT", "SCRAM-SHA-512"), "w:1", "w:1", "SASL_PLAINTEXT: records, settings and ACLs go in"),
+        (Security("SASL_PLAINTEXT", "PLAIN"), "w:1", "w:1", "SASL_PLAINTEXT: the password, records, settings and ACLs"),
+        (
+            Security("SASL_SSL", "OAUTHBEARER", oauth=TOKENS),
+            "w:1",
+            "w:1",
+            "the client's secret goes in clear to http://l",
+        ),
+    ],
+)
+def test_what_goes_in_clear_to_another_machine_is_warned_of(
+    security: Security, bootstrap: str, seen: str, said: str
+) -> None:
+    check = health.encryption(Cluster("west", (bootstrap,), security=security), [BrokerSeen(1, seen)])
+    assert check.level == ("warning" if said else "ok")
+    assert check.found.startswith(said)
+    assert bool(check.remedy) is bool(said)
 
 
 @pytest.mark.parametrize(
