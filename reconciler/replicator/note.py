@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any, NamedTuple
 
-from reconciler.model.shape import ID, TEXT, fields, fits, maybe, parsed, whole
+from reconciler.model.shape import ID, TEXT, Check, fields, fits, maybe, parsed, whole
 
 
 class Note(NamedTuple):
@@ -57,8 +58,9 @@ class Note(NamedTuple):
 
 # Any member of a flow's group may commit, and brokers take 4,096 bytes unless somebody lets them take more.
 _LONGEST = 65_536
-_NUMBER = maybe(whole(0))
-_FIELDS = {
+# Earlier releases wrote others of these, which say nothing; what stands beside them counts.
+_NUMBER = partial(fits, whole(0))
+_FIELDS: dict[str, Check] = {
     "source": maybe(ID),
     "target": maybe(ID),
     "producer": TEXT,

@@ -176,7 +176,7 @@ def test_what_is_denied_is_granted_first_and_revoked_last(
 ) -> None:
     controller = Controller(refused)
     monkeypatch.setattr(clients, "make", lambda *_arguments: controller)
-    monkeypatch.setattr(grants, "Ownership", lambda _cluster: Records())
+    monkeypatch.setattr(grants, "Ownership", lambda _cluster, _topology: Records())
 
     def one(name: str) -> tuple[Binding, Binding]:
         allowed = Binding("topic", Pattern(name), "User:*", "READ")

@@ -48,7 +48,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(running, "StatusReader", lambda _cluster: clock)
+    monkeypatch.setattr(running, "StatusReader", lambda _cluster, _topology: clock)
     monkeypatch.setattr(running, "_history", lambda _cluster, _topology: History(()))
     monkeypatch.setattr(time, "monotonic", lambda: clock.now)
     monkeypatch.setattr(time, "time", lambda: clock.now)

@@ -49,7 +49,7 @@ class FakeReader:
     gone: ClassVar[set[str]] = set()
     topology: ClassVar[str] = "both"
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, _topology: str) -> None:
         self._flow = {"west": "east-west", "east": "west-east"}[cluster.alias]
         self._position = 0
         self._cluster = cluster
