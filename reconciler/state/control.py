@@ -99,18 +99,6 @@ def announce(cluster: Cluster, seal: Seal, shares: Value) -> None:
     Journal(cluster, CONTROL, timeout=_PATIENT / 2).write(key, value)
 
 
-def announced(cluster: Cluster, seal: Seal) -> Value | None:
-    """Return the shares that were announced last; None when there are none that bear the run's seal.
-
-    Raises:
-        Unreachable: AB310, the cluster does not answer.
-        EnvironmentFault: AB311, reading is refused.
-    """
-    key = _run_key(Command.SHARES, seal)
-    value = Journal(cluster, CONTROL).read().get(key)
-    return None if value is None or seal.serial(key, value) is None else value.get("shares")
-
-
 def pause(cluster: Cluster, topology: str, scopes: Iterable[Scope]) -> int:
     """Pause partitions of a topology's flows until they are resumed, in this run and all later ones.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.verify.slices import Bounds, Progress
 from reconciler.verify.survey import Wanted
 

@@ -20,7 +20,7 @@ from reconciler.model.ownership import OwnedTopic
 from reconciler.model.spec import FlowSpec
 from reconciler.model.translation import Translated
 from reconciler.replicator.note import Note
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.state.journal import JOURNALS, Journal
 from reconciler.state.ownership import Ownership
 from tests.contract.kafka import create, delete, delete_records, topic_id

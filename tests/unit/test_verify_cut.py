@@ -12,7 +12,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.runs import CopyRecord
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator.note import Note
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.verify.cut import At, Cuts, up_to
 from reconciler.verify.resume import FlowState, Resume
 from reconciler.verify.slices import Bounds
