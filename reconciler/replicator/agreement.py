@@ -15,8 +15,8 @@ from reconciler.replicator import reasons
 from reconciler.replicator.batch import Batch
 from reconciler.replicator.gaps import kept_shift
 from reconciler.replicator.inflate import TooMuch
-from reconciler.replicator.place import Place
 from reconciler.replicator.samelog import batch_at, first_difference, share_records
+from reconciler.replicator.shares import Place
 from reconciler.replicator.tail import Tail, next_visible
 from reconciler.replicator.wire import ErrorCode, TopicInfo, Wire
 

@@ -20,8 +20,9 @@ from reconciler.replicator.committing import Committing
 from reconciler.replicator.identity import Identity
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.note import Note
-from reconciler.replicator.place import Place, ReadUpto, Sides, differ
+from reconciler.replicator.place import ReadUpto, Sides, differ
 from reconciler.replicator.recall import NotTold, Recall
+from reconciler.replicator.shares import Place
 from reconciler.replicator.translated import TranslatedChannel
 from reconciler.replicator.truncation import truncated, truncated_at
 from reconciler.replicator.unended import end, fence_the_dead, unended

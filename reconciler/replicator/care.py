@@ -76,7 +76,7 @@ class Care:
         """
         if now >= self._check_at:
             self._check_at = now + _CHECK_EVERY
-            self._failing = self._session.check(now)
+            self._failing = self._session.check(now, self._watchdog.spoken)
         failing = dict(self._failing)
         self._note_begun(now)
         self._hear([status for status in statuses if status.is_held], now)

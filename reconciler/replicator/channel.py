@@ -19,8 +19,9 @@ from reconciler.replicator.batch import HEADER_SIZE, Batch
 from reconciler.replicator.intake import AS_THEY_ARE, CannotPass, Form, items
 from reconciler.replicator.openings import Openings
 from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.place import Place, ReadUpto, Sides, Standing
+from reconciler.replicator.place import ReadUpto, Sides, Standing
 from reconciler.replicator.queued import Item
+from reconciler.replicator.shares import Place
 from reconciler.replicator.singles import one_plain
 from reconciler.replicator.visible import Gap
 from reconciler.replicator.wire import FetchAnswer, Piece, ProduceAnswer

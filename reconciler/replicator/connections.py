@@ -12,7 +12,8 @@ from reconciler.model.spec import FlowSpec
 from reconciler.replicator.lease import BEAT_TIMEOUT, ON_THE_WAY, Lease, group_of
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.meter import Meters, Totals
-from reconciler.replicator.place import Place, ReadUpto
+from reconciler.replicator.place import ReadUpto
+from reconciler.replicator.shares import Place
 from reconciler.replicator.wire import GroupWire, Loop, Wire
 from reconciler.state import process
 from reconciler.state.control import Listener

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from reconciler.model.status import PartitionState
 from reconciler.replicator.channel import Channel
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, Wire, stable_ends
 
 _EVERY = 5.0

@@ -222,6 +222,8 @@ class Engine:
             "spark.sql.warehouse.dir": str(self._folder / "warehouse"),
             "spark.speculation": "false",
             "spark.python.worker.reuse": "true",
+            # What tasks import is imported once, before the workers are forked.
+            "spark.python.daemon.module": "reconciler.replicator.daemon",
             "spark.sql.codegen.wholeStage": "false",
             "spark.sql.streaming.minBatchesToRetain": "2",
             # A query whose thread does not end must not hold the driver up for ever.

@@ -1,45 +1,60 @@
 """How often each flow's Spark query has ended by itself lately, and when it is tried again.
 
-`session` asks before it begins one anew. What fails again and again is tried more seldom and told as failing, and the
-other flows go on. Pure.
+`session` asks before it begins one anew. What fails again and again is tried more and more seldom and shown as failing,
+and the other flows go on. Pure but for chance: flows that failed at one time are not tried again at one time.
 """
 
 from __future__ import annotations
 
+import random
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 # So many failures within so many seconds are no accident.
 _MANY = 5
 _LATELY = 300.0
-# How long a flow rests then, and how long it must not have failed to be well again.
-_REST = 60.0
+# How long a flow rests behind its second failure lately; each further one doubles it, up to the longest.
+_REST, _LONGEST = 2.0, 60.0
+# How long it must not have failed to be well again.
 _WELL = 180.0
 
 
 @dataclass
 class _Record:
-    """When one flow failed (monotonic seconds), and why the last time."""
+    """When one flow failed (monotonic seconds), why the last time, and when it may be tried again."""
 
     times: deque[float] = field(default_factory=lambda: deque(maxlen=_MANY))
     why: str = ""
     is_lasting: bool = False
+    in_a_row: int = 0
+    try_at: float = 0.0
 
 
 class Failures:
-    """What is known of all flows."""
+    """What is known of all flows.
 
-    def __init__(self) -> None:
+    Args:
+        chance: returns a number from 0 to 1, another one each time: a rest is so much longer, up to half.
+    """
+
+    def __init__(self, chance: Callable[[], float] = random.random) -> None:
         self._of: dict[str, _Record] = {}
+        self._chance = chance
 
     def note(self, flow: str, why: str, now: float) -> None:
         """Take note that a flow's query has ended, or had to be ended, at `now` (monotonic seconds)."""
         record = self._of.setdefault(flow, _Record())
         record.is_lasting = self._is_lasting(flow, now)
+        is_in_a_row = bool(record.times) and now - record.times[-1] < (_WELL if record.is_lasting else _WELL / 2)
+        record.in_a_row = record.in_a_row + 1 if is_in_a_row else 0
         record.times.append(now)
         record.why = why
         often = len(record.times) == _MANY and now - record.times[0] < _LATELY
         record.is_lasting = record.is_lasting or often
+        # What failed once may have been an accident: it is tried again at once.
+        rest = min(_REST * 2.0 ** (record.in_a_row - 1), _LONGEST) if record.in_a_row else 0.0
+        record.try_at = now + rest * (1 + self._chance() / 2)
 
     def last(self, flow: str) -> str:
         """Return why a flow failed the last time."""
@@ -47,13 +62,13 @@ class Failures:
 
     def may_try(self, flow: str, now: float) -> bool:
         """Tell whether a flow may be begun anew at `now`."""
-        return not self._is_lasting(flow, now) or now >= self._of[flow].times[-1] + _REST
+        return flow not in self._of or now >= self._of[flow].try_at
 
     def lasting(self, now: float) -> dict[str, str]:
         """Return by flow why it fails again and again; a flow that has not failed for a while is well."""
         return {
-            flow: f"its Spark query ended {_MANY} times within {_LATELY / 60:g} minutes; it is begun anew every "
-            f"{_REST:g} s: {record.why}"
+            flow: f"its Spark query ended {_MANY} times within {_LATELY / 60:g} minutes; it is begun anew about every "
+            f"{_LONGEST:g} s: {record.why}"
             for flow, record in self._of.items()
             if self._is_lasting(flow, now)
         }

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from reconciler.replicator.identity import Identity
-from reconciler.replicator.place import Place
 from reconciler.replicator.reading import read
+from reconciler.replicator.shares import Place
 from reconciler.replicator.split import split
 from reconciler.replicator.wire import (
     ConnectionLost,

@@ -15,7 +15,7 @@ from reconciler.model.committed import Log
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, PartitionStatus, Reason, TaskStatus, words
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.state import clients
 from reconciler.state.faults import in_words, is_refusal, unreachable
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator.channel import Channel
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, Loop, ProducerState, Wire, stable_ends
 
 CODE = "AB234"

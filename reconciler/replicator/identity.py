@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reconciler.model.names import transactional_prefix
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,18 +10,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.place import Place
-
-# The columns of a row, as Spark's schema text.
-SCHEMA = (
-    "flow STRING, topic STRING, partition INT, remote STRING, first_offset LONG, last_offset LONG, "
-    "first_target_offset LONG, last_target_offset LONG, shift LONG, records LONG, bytes LONG, fills LONG, "
-    "newest_timestamp LONG, latency_avg LONG, latency_max LONG"
-)
+from reconciler.replicator.shares import Place
 
 
 class Row(NamedTuple):
-    """One run of records: `SCHEMA`'s columns in its order.
+    """One run of records: the columns of `source.SCHEMA` in their order.
 
     Attributes:
         flow: name of the flow.

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from reconciler.model.runs import CopyRecord
-from reconciler.replicator.place import Place
 from reconciler.replicator.shared import Shared
+from reconciler.replicator.shares import Place
 from reconciler.replicator.wire import Loop
 from reconciler.state.copies import Copies
 

@@ -18,7 +18,7 @@ from reconciler.model.status import Metrics, PartitionStatus
 from reconciler.replicator.batch import Batch
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.replicator.translated import TranslatedChannel
 
 # The window is these many slots, the newest of which is being filled.

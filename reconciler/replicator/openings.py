@@ -10,8 +10,9 @@ from collections import deque
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.pauses import Pauses
-from reconciler.replicator.place import Place, Sides, Standing
+from reconciler.replicator.place import Sides, Standing
 from reconciler.replicator.queued import Queue
+from reconciler.replicator.shares import Place
 from reconciler.replicator.visible import Gap
 
 

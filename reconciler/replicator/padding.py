@@ -15,8 +15,9 @@ import zstandard
 from reconciler.replicator import inflate
 from reconciler.replicator.batch import NO_CRC, SEQUENCE_MODULUS, Batch
 from reconciler.replicator.fill import FillRefused
-from reconciler.replicator.place import Place, Standing
+from reconciler.replicator.place import Standing
 from reconciler.replicator.reading import read
+from reconciler.replicator.shares import Place
 from reconciler.replicator.split import split
 from reconciler.replicator.varint import signed
 from reconciler.replicator.wire import (

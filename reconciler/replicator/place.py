@@ -13,24 +13,6 @@ from reconciler.replicator.batch import next_sequence
 from reconciler.replicator.wire import Leader
 
 
-class Place(NamedTuple):
-    """Which partition.
-
-    Attributes:
-        topic: the original topic.
-        partition: its number on both sides.
-        remote: the remote topic.
-        offsets: the mode of its offsets.
-        is_late: whether it appeared while the run went on.
-    """
-
-    topic: str
-    partition: int
-    remote: str
-    offsets: str = "identical"
-    is_late: bool = False
-
-
 def differ(before: object, now: object) -> bool:
     """Tell whether two topic ids are known and are those of two topics."""
     return None not in (before, now) and before != now

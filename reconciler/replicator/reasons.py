@@ -15,7 +15,7 @@ from reconciler.model.errors import AnabranchError, Unreachable
 from reconciler.model.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator.batch import Batch, UnreadableBatch
 from reconciler.replicator.inflate import TooMuch
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, NotLetIn, ProduceAnswer, error_name
 
 # Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes

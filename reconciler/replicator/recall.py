@@ -13,9 +13,10 @@ from reconciler.replicator import reasons, syncs
 from reconciler.replicator.agreement import Disagreement
 from reconciler.replicator.batch import MAGIC, Batch, UnreadableBatch
 from reconciler.replicator.note import Note
-from reconciler.replicator.place import Place, differ
+from reconciler.replicator.place import differ
 from reconciler.replicator.reading import read
 from reconciler.replicator.shared import Shared
+from reconciler.replicator.shares import Place
 from reconciler.replicator.split import split
 from reconciler.replicator.syncs import OffsetSync
 from reconciler.replicator.visible import sift

@@ -6,8 +6,10 @@ the caller does it. Nothing is ever deleted, no failure ends the run, and what a
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from reconciler.model.errors import AnabranchError
@@ -17,9 +19,8 @@ from reconciler.model.pauses import Scope
 from reconciler.model.spec import FlowSpec
 from reconciler.model.steps import AclChange, AddPartitions, AlterConfig, CreateTopic, GrantAcl
 from reconciler.replicator import discover
-from reconciler.replicator.discover import Shares
 from reconciler.replicator.looker import Looker
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place, Shares
 from reconciler.state import control, syncs
 from reconciler.state.ownership import Ownership
 
@@ -41,6 +42,8 @@ class Refresh(Looker):
         reconcile: makes remote topics and tells what must not be copied; None where nobody asks.
         warn: told of each new trouble, from this thread.
         note: told of everything that was made, likewise.
+        file: where the shares are kept for Spark, which plans rounds by them in processes of its own on this machine;
+            its folder must exist.
 
     Attributes:
         left_out: by topic, why it is not copied although the flow takes it.
@@ -48,12 +51,18 @@ class Refresh(Looker):
     """
 
     def __init__(
-        self, spec: FlowSpec, reconcile: Reconcile | None, warn: Callable[[str], None], note: Callable[[str], None]
+        self,
+        spec: FlowSpec,
+        reconcile: Reconcile | None,
+        warn: Callable[[str], None],
+        note: Callable[[str], None],
+        file: Path | None = None,
     ) -> None:
         super().__init__("topics", spec.flow.name, warn, _END_PATIENCE)
         self._spec = spec
         self._reconcile = reconcile
         self._note = note
+        self._file = file
         self._shares = Shares()
         self.left_out: Mapping[str, str] = {}
         self.not_enlarged: Mapping[str, int] = {}
@@ -190,5 +199,14 @@ class Refresh(Looker):
         is_due = now >= self._announced_at + _REPEAT_SECONDS
         if self._over.is_set() or (value == self._announced and not is_due):
             return
+        self._keep(value)
         control.announce(self._spec.target, self._spec.seal, value)
         self._announced, self._announced_at = value, now
+
+    def _keep(self, shares: Mapping[str, Any]) -> None:
+        """Write the shares to their file, whole or not at all: a process of Spark's may read it at any time."""
+        if self._file is None:
+            return
+        new = self._file.with_name(f"{self._file.name}.new")
+        new.write_text(json.dumps(shares), encoding="utf-8")
+        new.replace(self._file)

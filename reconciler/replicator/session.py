@@ -1,6 +1,8 @@
 """Spark for one run of `replicate`: a session, and one streaming query per flow, which is the flow's ledger.
 
-`drive` owns the only one of a process.
+`drive` owns the only one of a process. A query begins with five processes one after the other, each of which Spark
+gives ten seconds from its start to its connection. So queries begin one after the other, as many at a time as there
+are processors: the next one begins when the tasks of one have spoken.
 `ledger_frame` is the DataFrame behind each query, for `stream` and whoever has a Spark session of his own.
 """
 
@@ -8,8 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -22,13 +24,18 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from reconciler.model.datacenter import Spark
 from reconciler.model.spec import FlowSpec
+from reconciler.replicator import processors
 from reconciler.replicator.engine import Engine, first_line
 from reconciler.replicator.failures import Failures
-from reconciler.replicator.source import NAME, SECRET, SPEC, ReplicationSource
+from reconciler.replicator.source import NAME, SECRET, SHARES, SPEC, ReplicationSource
 
 # How long the last ledgers may take to be written; nothing else rests on them.
 _LEDGER_PATIENCE = 15.0
 _TICK = 0.1
+# A query whose tasks have not spoken for so long does not keep the others from beginning.
+_BEGINS_FOR = 90.0
+# What Spark says where a process of Python's did not connect within its ten seconds (`PythonWorkerFactory`).
+_NO_CONNECTION = "failed to connect back"
 
 
 @dataclass(frozen=True)
@@ -44,15 +51,22 @@ class LedgerFiles:
     format: Literal["json", "parquet"] = "json"
 
 
-def ledger_frame(spark: SparkSession, spec: FlowSpec) -> DataFrame:
+def ledger_frame(spark: SparkSession, spec: FlowSpec, shares: Path) -> DataFrame:
     """Return the ledger of a flow as a streaming DataFrame; a query on it replicates the flow.
 
     Args:
         spark: the session; its workers must run an interpreter that has this package.
         spec: the flow.
+        shares: the file in which `refresh` keeps the shares of the run.
     """
     spark.dataSource.register(ReplicationSource)
-    return spark.readStream.format(NAME).option(SPEC, spec.to_json()).option(SECRET, spec.key).load()
+    options = {SPEC: spec.to_json(), SECRET: spec.key, SHARES: str(shares.absolute())}
+    return spark.readStream.format(NAME).options(**options).load()
+
+
+def shares_file(folder: Path, flow: str) -> Path:
+    """Return the file for the shares of a flow in the folder of a run."""
+    return folder / f"{flow}.shares.json"
 
 
 class Session(Engine):
@@ -60,7 +74,7 @@ class Session(Engine):
 
     Args:
         specs: the flows; each needs as many slots as it has tasks, all at once.
-        folder: the run's folder, for Spark's log and checkpoints; it must exist.
+        folder: the run's folder, for Spark's log and checkpoints, with the flows' shares; it must exist.
         warn: told of every query that had to be begun anew, and of ledgers that are not written.
         ledgers: where the ledgers are kept; None when nobody wants them.
         cluster: where Spark runs; by default on this machine.
@@ -85,19 +99,20 @@ class Session(Engine):
         self._ledgers = ledgers
         self._spark: SparkSession | None = None
         self._queries: dict[str, StreamingQuery] = {}
+        # Flows whose queries were not begun yet, in their order; and those whose tasks have not spoken since, with when
+        # that was (monotonic seconds).
+        self._waiting = deque(self._specs)
+        self._beginning: dict[str, float] = {}
 
     def _prepare(self, context: SparkContext) -> None:
         self._spark = SparkSession(context)
 
-    def _begin(self) -> None:
-        for flow, spec in self._specs.items():
-            self._queries[flow] = self._query(spec)
-
-    def check(self, now: float) -> dict[str, str]:
-        """Look whether all queries run, and begin those anew that do not: nothing depends on what they knew.
+    def check(self, now: float, spoken: Collection[str] = ()) -> dict[str, str]:
+        """Begin queries whose turn it is, and those anew that have ended: nothing depends on what they knew.
 
         Args:
             now: monotonic seconds.
+            spoken: flows whose tasks have spoken since their queries were begun.
 
         Returns:
             Why flows fail that were begun anew again and again, by their names; they are tried more seldom.
@@ -108,14 +123,37 @@ class Session(Engine):
         with self._talking():
             for flow, query in list(self._queries.items()):
                 with self._as_failure(flow, now):
-                    if query.isActive:
-                        continue
-                    if flow not in self._ended:
-                        self._ended.add(flow)
-                        self._failures.note(flow, first_line(query.exception()), now)
-                    if self._failures.may_try(flow, now):
-                        self._begin_anew(flow)
+                    if not query.isActive and flow not in self._ended:
+                        self._note(flow, query.exception(), now)
+            self._begin_some(now, spoken)
         return self._failures.lasting(now)
+
+    def is_starved(self, flow: str) -> bool:
+        """Tell whether a flow failed the last time as the machine was too busy: then it only takes longer."""
+        return flow in self._ended and _NO_CONNECTION in self._failures.last(flow)
+
+    def _begin_some(self, now: float, spoken: Collection[str]) -> None:
+        """Begin as many queries as the processors allow: those that were not begun yet before those that have ended."""
+        for flow, since in list(self._beginning.items()):
+            if flow in spoken or flow in self._ended or now - since > _BEGINS_FOR:
+                del self._beginning[flow]
+        ended = [flow for flow in self._specs if flow in self._ended and self._failures.may_try(flow, now)]
+        room = max(1, int(processors.usable())) - len(self._beginning)
+        for flow in [*self._waiting, *ended][: max(room, 0)]:
+            with self._as_failure(flow, now):
+                self._beginning[flow] = now
+                if flow in self._ended:
+                    self._warn(f"flow {flow}: its Spark query is begun anew: {self._failures.last(flow)}")
+                else:
+                    self._waiting.remove(flow)
+                self._queries[flow] = self._query(self._specs[flow])
+
+    def _note(self, flow: str, failure: object, now: float) -> None:
+        self._ended.add(flow)
+        why = first_line(failure)
+        if _NO_CONNECTION in why:
+            why = f"{why} A process of Python's had ten seconds for that: {processors.described()}; see {self.log}"
+        self._failures.note(flow, why, now)
 
     def replace(self, flow: str, why: str, now: float) -> None:
         """End the query of a flow, whose tasks do not live, and begin it anew; their processes are killed.
@@ -126,8 +164,9 @@ class Session(Engine):
         with self._talking(), self._as_failure(flow, now):
             self._failures.note(flow, why, now)
             self._ended.add(flow)
-            self._queries[flow].stop()
-            self._begin_anew(flow)
+            self._beginning.pop(flow, None)
+            if flow in self._queries:
+                self._queries[flow].stop()
 
     @contextlib.contextmanager
     def _as_failure(self, flow: str, now: float) -> Iterator[None]:
@@ -137,12 +176,7 @@ class Session(Engine):
         except Py4JNetworkError:
             raise
         except (Py4JError, PySparkException) as error:
-            self._ended.add(flow)
-            self._failures.note(flow, first_line(error), now)
-
-    def _begin_anew(self, flow: str) -> None:
-        self._warn(f"flow {flow}: its Spark query is begun anew: {self._failures.last(flow)}")
-        self._queries[flow] = self._query(self._specs[flow])
+            self._note(flow, error, now)
 
     def _end(self) -> None:
         """End the queries.
@@ -171,7 +205,8 @@ class Session(Engine):
         assert self._spark is not None, "it was prepared"
         self._ended.discard(spec.flow.name)
         self.begun[spec.flow.name] += 1
-        writer = ledger_frame(self._spark, spec).writeStream.queryName(spec.flow.name)
+        frame = ledger_frame(self._spark, spec, shares_file(self._folder, spec.flow.name))
+        writer = frame.writeStream.queryName(spec.flow.name)
         if self._ledgers is None:
             writer = writer.format("noop")
         else:

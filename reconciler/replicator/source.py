@@ -3,33 +3,51 @@
 `session` registers it. It has effects: reading a partition of it replicates Kafka partitions for a round and yields the
 ledger of what was copied. That a Spark task runs twice, or that Spark forgets its checkpoint, changes nothing, since
 positions are read from the target's log and never from Spark.
+
+Spark starts four processes for each query that only ask for rounds and their partitions, each of which imports this
+module and must connect within ten seconds of its start (`PythonWorkerFactory`). So it imports little: what copies is
+imported by the task that reads.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 from collections.abc import Iterator, MutableMapping
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from reconciler.model.errors import EnvironmentFault
-from reconciler.model.spec import FlowSpec
-from reconciler.replicator import discover, task
-from reconciler.replicator.ledger import SCHEMA
-from reconciler.state import control, home
+from reconciler.replicator.shares import Assignment, Shares
 
 NAME = "anabranch"
-SPEC, SECRET = "spec", "secret"
+SCHEMA = (
+    "flow STRING, topic STRING, partition INT, remote STRING, first_offset LONG, last_offset LONG, "
+    "first_target_offset LONG, last_target_offset LONG, shift LONG, records LONG, bytes LONG, fills LONG, "
+    "newest_timestamp LONG, latency_avg LONG, latency_max LONG"
+)
+"""The columns of the ledger (`ledger.Row`), as Spark's schema text."""
+
+SPEC, SECRET, SHARES = "spec", "secret", "shares"
+"""The options: a flow specification as JSON, the key of its run, and the file in which `refresh` keeps its shares.
+
+Spark shows options in plans and on its page; those whose names say that they are secret it redacts
+(`spark.redaction.regex`).
+"""
+
+
+class Told(NamedTuple):
+    """What the options say."""
+
+    spec: str
+    key: str
+    shares: str
 
 
 class ReplicationSource(DataSource):
-    """Spark's entry: option `spec` is a flow specification as JSON, `secret` the key of its run.
-
-    Spark shows options in plans and in its page; those whose names say that they are secret it redacts
-    (`spark.redaction.regex`).
-    """
+    """Spark's entry."""
 
     @classmethod
     def name(cls) -> str:
@@ -38,7 +56,7 @@ class ReplicationSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        self._spec = FlowSpec.from_json(options[SPEC], options[SECRET])
+        self._told = Told(options[SPEC], options[SECRET], options[SHARES])
 
     def schema(self) -> str:
         """Return the ledger's columns."""
@@ -46,23 +64,23 @@ class ReplicationSource(DataSource):
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # the name is Spark's
         """Return the reader of one flow."""
-        return RoundReader(self._spec)
+        return RoundReader(self._told)
 
 
 class GroupPartition(InputPartition):
     """One task's partitions as Spark carries them."""
 
-    def __init__(self, assignment: discover.Assignment) -> None:
+    def __init__(self, assignment: Assignment) -> None:
         super().__init__(assignment)
         self.assignment = assignment
 
 
 class RoundReader(DataSourceStreamReader):
-    """Plans rounds in the driver's planner and runs them in the tasks."""
+    """Plans rounds beside the driver, on its machine, and runs them in the tasks."""
 
-    def __init__(self, spec: FlowSpec) -> None:
-        self._spec = spec
-        self._shares = discover.Shares()
+    def __init__(self, told: Told) -> None:
+        self._told = told
+        self._shares = Shares()
 
     def initialOffset(self) -> dict[str, int]:
         """Return round 0; the number has no meaning beyond being different each time."""
@@ -73,25 +91,25 @@ class RoundReader(DataSourceStreamReader):
         return {"round": start["round"] + 1}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        """Give each task what the driver has announced for it.
+        """Give each task what the driver has dealt it.
 
-        A target that does not answer must not end the query: then the shares are those of the last round, and a task
+        A file that cannot be read must not end the query: then the shares are those of the last round, and a task
         hears of its further partitions as soon as it hears anything.
         """
-        spec = self._held()
-        with contextlib.suppress(EnvironmentFault):
-            announced = control.announced(spec.target, spec.seal)
-            self._shares = self._shares if announced is None else discover.Shares.from_json(announced)
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+            self._shares = Shares.from_json(json.loads(Path(self._told.shares).read_text(encoding="utf-8")))
         return [GroupPartition(share) for share in self._shares.assignments()]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         """Replicate one group for a round, then yield its ledger."""
+        from reconciler.model.spec import FlowSpec  # noqa: PLC0415
+        from reconciler.replicator import task  # noqa: PLC0415
+        from reconciler.state import home  # noqa: PLC0415
+
         assert isinstance(partition, GroupPartition), "Spark hands back what partitions() returned"
         # A terminal's Ctrl-C reaches the workers too; it is the driver that stops them, in order.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        yield from task.run(self._held(), partition.assignment)
-
-    def _held(self) -> FlowSpec:
-        """Return the flow specification; this process goes by where its driver has found the journals."""
-        home.hold(self._spec.target, self._spec.topology, self._spec.home)
-        return self._spec
+        spec = FlowSpec.from_json(self._told.spec, self._told.key)
+        # This process goes by where its driver has found the journals.
+        home.hold(spec.target, spec.topology, spec.home)
+        yield from task.run(spec, partition.assignment)

@@ -14,8 +14,8 @@ from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, PartitionStatus
 from reconciler.replicator import reasons
 from reconciler.replicator.channel import Channel
-from reconciler.replicator.discover import Assignment, Shares, misfit
-from reconciler.replicator.place import Place
+from reconciler.replicator.discover import misfit
+from reconciler.replicator.shares import Assignment, Place, Shares
 from reconciler.state.control import Listener, Restart
 
 _NO_TOPIC = "no topic matches yet"

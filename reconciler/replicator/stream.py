@@ -10,6 +10,8 @@ from __future__ import annotations
 import atexit
 import contextlib
 import logging
+import tempfile
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -56,11 +58,13 @@ def ledger(spark: SparkSession, topology: Topology, flow: str, round_seconds: fl
     if objection is not None:
         raise Refused(objection)
     prepare(spec.target, spec.topology, [found], _warn)
-    refresh = Refresh(spec, None, warn=_warn, note=_note)
+    folder = tempfile.TemporaryDirectory(prefix="anabranch-")
+    shares = Path(folder.name) / "shares.json"
+    refresh = Refresh(spec, None, warn=_warn, note=_note, file=shares)
     refresh.look()
     refresh.start()
-    atexit.register(_end, refresh, spec)
-    return ledger_frame(spark, spec)
+    atexit.register(_end, refresh, spec, folder)
+    return ledger_frame(spark, spec, shares)
 
 
 def _warn(text: str) -> None:
@@ -71,9 +75,10 @@ def _note(text: str) -> None:
     _LOG.info("%s", shown(text))
 
 
-def _end(refresh: Refresh, spec: FlowSpec) -> None:
+def _end(refresh: Refresh, spec: FlowSpec, folder: tempfile.TemporaryDirectory[str]) -> None:
     """Take back, when the program ends, what the run's tasks were told."""
     refresh.end()
+    folder.cleanup()
     # A target that is gone keeps it for a day at most.
     with contextlib.suppress(AnabranchError):
         control.withdraw(spec.target, [spec.seal])

@@ -24,7 +24,8 @@ from reconciler.replicator.fill import Filler, FillRefused
 from reconciler.replicator.identity import Identity
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.padding import CannotPad, is_padding, pad
-from reconciler.replicator.place import Place, Sides, Standing
+from reconciler.replicator.place import Sides, Standing
+from reconciler.replicator.shares import Place
 from reconciler.replicator.tail import Tail, tail
 from reconciler.replicator.translated import TranslatedChannel
 from reconciler.replicator.truncation import refuse_truncated

@@ -22,7 +22,6 @@ from reconciler.replicator.committer import Committer
 from reconciler.replicator.committing import Committing, Terms
 from reconciler.replicator.connections import Connections
 from reconciler.replicator.custody import Custody
-from reconciler.replicator.discover import Assignment
 from reconciler.replicator.ends import Ends
 from reconciler.replicator.fill import Filler
 from reconciler.replicator.gaps import Gaps
@@ -34,11 +33,11 @@ from reconciler.replicator.letters import DeadLetters
 from reconciler.replicator.nearest import Nearest
 from reconciler.replicator.pace import Pace, Quota
 from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.place import Place
 from reconciler.replicator.reader import Reader
 from reconciler.replicator.recall import Recall
 from reconciler.replicator.receipts import Receipts
 from reconciler.replicator.seat import Boarded
+from reconciler.replicator.shares import Assignment, Place
 from reconciler.replicator.steering import Steering
 from reconciler.replicator.takeover import Aids, Takeover
 from reconciler.replicator.translated import RepeatingChannel, TranslatedChannel

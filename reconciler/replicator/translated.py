@@ -15,8 +15,9 @@ from reconciler.replicator.batch import Batch, next_sequence
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.note import Note
 from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.place import Place, Sides, Standing
+from reconciler.replicator.place import Sides, Standing
 from reconciler.replicator.queued import Item
+from reconciler.replicator.shares import Place
 from reconciler.replicator.syncs import OffsetSync, syncs
 from reconciler.replicator.wire import ProduceAnswer
 

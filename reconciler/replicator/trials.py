@@ -15,7 +15,7 @@ from reconciler.replicator.batch import NO_CRC, Batch
 from reconciler.replicator.fill import Filler, FillRefused, NotFilled
 from reconciler.replicator.identity import Identity
 from reconciler.replicator.padding import empty_records
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.replicator.wire import ErrorCode, Leader, Loop, ProduceAnswer, ProduceAsk, TopicInfo, Wire, when_ready
 
 _PATIENCE = 20.0

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator.agreement import Disagreement, Logs
-from reconciler.replicator.place import Place, ReadUpto, differ
+from reconciler.replicator.place import ReadUpto, differ
+from reconciler.replicator.shares import Place
 from reconciler.replicator.wire import ErrorCode, TopicInfo, Wire
 
 

@@ -13,7 +13,7 @@ from reconciler.model.status import PartitionState
 from reconciler.replicator import reasons
 from reconciler.replicator.agreement import Disagreement
 from reconciler.replicator.identity import Identity
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.replicator.wire import ErrorCode, ProducerState, TopicInfo, Wire
 from reconciler.replicator.wire.requests import UNSUPPORTED_VERSION
 from reconciler.replicator.wire.transactions import Markers, names_of, settle, write_markers

@@ -28,11 +28,16 @@ class Silence(NamedTuple):
 
 
 class Watchdog:
-    """Notes when words arrive, by the clock of whoever listens: those of other machines may differ."""
+    """Notes when words arrive, by the clock of whoever listens: those of other machines may differ.
+
+    Attributes:
+        spoken: flows of which a task has spoken since they were begun.
+    """
 
     def __init__(self) -> None:
         # By flow and task, the time in its newest word, and when that came.
         self._heard: dict[tuple[str, int], tuple[float, float]] = {}
+        self.spoken: set[str] = set()
 
     def silent(self, statuses: Iterable[TaskStatus], now: float) -> dict[str, Silence]:
         """Return, by flow, the task that has said nothing for longest, where that is long.
@@ -51,6 +56,7 @@ class Watchdog:
             known = self._heard.get(key)
             if known is None or known[0] != status.time:
                 self._heard[key] = status.time, now
+                self.spoken.add(status.flow)
             if status.stopped:
                 del self._heard[key]
         found: dict[str, Silence] = {}
@@ -64,5 +70,6 @@ class Watchdog:
 
         How many there are the first word tells: a flow may have fewer than it asks for.
         """
+        self.spoken.discard(flow)
         for key in {(flow, 0), *(key for key in self._heard if key[0] == flow)}:
             self._heard[key] = self._heard.get(key, (_NEVER, 0.0))[0], now + _START

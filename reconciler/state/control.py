@@ -94,7 +94,7 @@ def announce(cluster: Cluster, seal: Seal, shares: Value) -> None:
     Args:
         cluster: the target.
         seal: that of the flow in its run.
-        shares: as `discover.Shares.to_json` returns them.
+        shares: as `replicator.shares.Shares.to_json` returns them.
 
     Raises:
         EnvironmentFault: AB310 or AB311, the shares are not stored.
@@ -102,18 +102,6 @@ def announce(cluster: Cluster, seal: Seal, shares: Value) -> None:
     key = _run_key(Command.SHARES, seal)
     value = seal.sealed(key, _value(Command.SHARES) | {"shares": shares})
     Journal(cluster, Place(seal.topology, "control"), timeout=_PATIENT / 2).write(key, value)
-
-
-def announced(cluster: Cluster, seal: Seal) -> Value | None:
-    """Return the shares that were announced last; None when there are none that bear the run's seal.
-
-    Raises:
-        Unreachable: AB310, the cluster does not answer.
-        EnvironmentFault: AB311, reading is refused.
-    """
-    key = _run_key(Command.SHARES, seal)
-    value = Journal(cluster, Place(seal.topology, "control")).read().get(key)
-    return None if value is None or seal.serial(key, value) is None else value.get("shares")
 
 
 def pause(cluster: Cluster, topology: str, scopes: Iterable[Scope]) -> int:

@@ -89,7 +89,7 @@ def control(key: str, value: Value) -> None:
 
 
 def shares(value: Any) -> dict[str, Any]:
-    """Return the fields of what says which task has which partition (`replicator.discover.Shares`)."""
+    """Return the fields of what says which task has which partition (`replicator.shares.Shares`)."""
     return fields(value, {"tasks": whole(1, MOST_TASKS)}, _SHARES)
 
 

@@ -10,7 +10,8 @@ from reconciler.model.errors import Problem
 from reconciler.model.failed_flows import since
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator.note import Note
-from reconciler.replicator.place import Place, differ
+from reconciler.replicator.place import differ
+from reconciler.replicator.shares import Place
 from reconciler.state.failovers import failed_over
 from reconciler.verify.slices import Bounds
 

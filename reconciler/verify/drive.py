@@ -25,7 +25,7 @@ from reconciler.model.spec import FlowSpec
 from reconciler.model.topology import Topology
 from reconciler.model.verification import NOWHERE, Compared, Counts, Difference, Findings, Sofar, Verification
 from reconciler.replicator.jobs import Jobs
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.verify import work
 from reconciler.verify.origin import Origin, made_anew, objections, origin_of
 from reconciler.verify.resume import FlowState, Resume

@@ -17,7 +17,7 @@ from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.files import Unreadable, read_json, write_private
 from reconciler.model.shapes import check
 from reconciler.model.verification import KINDS
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.verify.compaction import Compaction
 from reconciler.verify.origin import Origin
 from reconciler.verify.slices import Bounds, Progress

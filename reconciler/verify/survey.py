@@ -20,7 +20,8 @@ from reconciler.model.runs import CopyRecord
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator import discover
 from reconciler.replicator.pace import Quota
-from reconciler.replicator.place import Place, differ
+from reconciler.replicator.place import differ
+from reconciler.replicator.shares import Place
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, Loop, Wire
 from reconciler.state import clients
 from reconciler.state.copies import Copies

@@ -30,11 +30,9 @@ from reconciler.plan.acls import needed_acls
 from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner
 from reconciler.replicator import discover, drive
-from reconciler.replicator.discover import Shares
 from reconciler.replicator.pace import Quota
-from reconciler.replicator.place import Place
 from reconciler.replicator.refresh import Refresh
-from reconciler.state import control
+from reconciler.replicator.shares import Place, Shares
 from reconciler.state.topics import own
 from reconciler.verify import work
 from reconciler.verify.slices import Progress
@@ -48,6 +46,7 @@ from tests.contract.kafka import (
     set_config,
 )
 from tests.support.acls import as_user, give, take
+from tests.support.announced import announced
 from tests.support.copying import Running, fill, identical
 from tests.support.translated import assert_in_order, committed
 
@@ -142,8 +141,8 @@ class Run:
         drive.prepare(spec.target, spec.topology, [flow], warned.append)
         warned += map(str, discover.hidden(spec, {place.topic for place in discover.matching(spec)}))
         Refresh(spec, growing(one, make=False), warned.append, warned.append).look()
-        announced = control.announced(overseer, spec.seal)
-        shares = Shares() if announced is None else Shares.from_json(announced)
+        found = announced(overseer, spec.seal)
+        shares = Shares() if found is None else Shares.from_json(found)
         return cls(spec, overseer, warned, list(shares.of(0)))
 
     def copy(self, until: Callable[[TaskStatus], bool] | None = None) -> TaskStatus:

@@ -26,7 +26,7 @@ from reconciler.model.names import syncs_topic
 from reconciler.model.spec import FlowSpec
 from reconciler.model.topology import Topology
 from reconciler.replicator.fill import Filler
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.replicator.wire import TopicInfo
 from reconciler.state.journal import Journal
 from reconciler.state.topics import own

@@ -29,7 +29,7 @@ from reconciler.model.names import syncs_topic
 from reconciler.model.translation import Translated, Way
 from reconciler.replicator import committing
 from reconciler.replicator.fill import Filler
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.replicator.wire import ConnectionLost, TopicInfo, commits
 from tests.contract.kafka import create, declared, delete, delete_records, names
 from tests.support.all_kinds import EAGER, KINDS, SECONDS, World, Written, ask, check, first_at, thinned

@@ -18,6 +18,7 @@ from reconciler.state.journal import Journal, Value
 from reconciler.state.topics import SHARED, JournalTopic, own
 from reconciler.state.user import user
 from tests.contract.kafka import declared
+from tests.support.announced import announced
 
 SECONDS = 60.0
 SHOP, AUDIT = "shop", "audit"
@@ -89,9 +90,9 @@ def test_shares_are_for_one_flow_of_one_run_until_they_are_withdrawn(
     until(other, lambda: other.heard >= early.heard)
     assert other.shares is None
     assert listen(topic_name).shares == {"tasks": 2}
-    assert control.announced(cluster, seal_of(topic_name)) == {"tasks": 2}
+    assert announced(cluster, seal_of(topic_name)) == {"tasks": 2}
     control.withdraw(cluster, [seal_of(topic_name)])
-    assert control.announced(cluster, seal_of(topic_name)) is None
+    assert announced(cluster, seal_of(topic_name)) is None
     assert listen(topic_name).shares is None
 
 
@@ -181,8 +182,8 @@ def test_the_shares_of_runs_that_died_are_forgotten(
         patched.setattr(time, "time", lambda: 1_000.0)
         control.announce(cluster, seal_of(topic_name, "old"), {"tasks": 1})
     control.forget_old(cluster, SHOP)
-    assert control.announced(cluster, seal_of(topic_name, "old")) is None
-    assert control.announced(cluster, seal_of(topic_name, "fresh")) is not None
+    assert announced(cluster, seal_of(topic_name, "old")) is None
+    assert announced(cluster, seal_of(topic_name, "fresh")) is not None
 
 
 def forged(kind: str, cluster: Cluster, seal: Seal) -> dict[str, Value | None]:
@@ -217,7 +218,7 @@ def test_a_message_to_a_run_without_its_seal_is_passed_over(
         assert not one.stopped
         assert one.shares in (None, {"tasks": 1})
         assert one.unsealed == (0 if kind == "what an older release obeyed" else 2)
-    assert control.announced(cluster, seal) in (None, {"tasks": 1})
+    assert announced(cluster, seal) in (None, {"tasks": 1})
     control.send(cluster, [seal], Command.STOP)
     until(ear, lambda: ear.stopped)
 

@@ -11,7 +11,7 @@ import pytest
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.replicator.fill import TRANSACTIONS_AT_ONCE, Filler, NotFilled
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, ProducerState, transactions
 from reconciler.replicator.wire.transactions import Markers, Transactor
 from tests.contract.kafka import create

@@ -21,7 +21,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
 from reconciler.model.security import Kerberos, SecretRef, Security
 from reconciler.observe.connection import Connection
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.replicator.wire import NotLetIn
 from reconciler.state import clients
 from tests.contract.kafka import allow, create

@@ -20,7 +20,7 @@ from reconciler.model.ownership import OwnedTopic
 from reconciler.model.spec import FlowSpec
 from reconciler.model.translation import Translated
 from reconciler.replicator.note import Note
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.state.journal import Journal
 from reconciler.state.ownership import Ownership
 from reconciler.state.topics import own

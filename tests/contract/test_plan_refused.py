@@ -24,13 +24,13 @@ from reconciler.model.topology import Topology
 from reconciler.observe.topology import observe
 from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner
-from reconciler.replicator.place import Place
 from reconciler.replicator.refresh import Refresh
-from reconciler.state import control
+from reconciler.replicator.shares import Place
 from reconciler.state.journal import Journal
 from reconciler.state.topics import own
 from tests.contract.kafka import ANSWER_SECONDS, admin, create, declared
 from tests.support.acls import allow
+from tests.support.announced import announced
 from tests.support.copying import Running
 from tests.support.translated import assert_in_order, assert_synced
 
@@ -268,9 +268,9 @@ def test_without_permission_to_look_copying_begins_only_where_nothing_is_to_be_m
         Journal(one.clusters[TARGET], own(one.name).control).ensure()
         spec = FlowSpec.compile(one, flow, f"{topic_name}-{make}")
         Refresh(spec, growing(one, make), said.append, said.append).look()
-        announced = control.announced(spec.target, spec.seal)
-        assert announced is not None
-        assert bool(announced["topics"]) is not make
+        found = announced(spec.target, spec.seal)
+        assert found is not None
+        assert bool(found["topics"]) is not make
         assert any(
             f"user guest is not allowed DESCRIBE on topic {SOURCE}.{topic_name}" in one_said for one_said in said
         )

@@ -18,12 +18,13 @@ from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.model.steps import AlterConfig
 from reconciler.model.topology import Topology
-from reconciler.replicator import discover
 from reconciler.replicator.refresh import Refresh
+from reconciler.replicator.shares import Shares
 from reconciler.state import control
 from reconciler.state.journal import Journal
 from reconciler.state.topics import own
 from tests.contract.kafka import create, declared, delete, grow, partitions, set_config, topic_configs
+from tests.support.announced import announced
 from tests.support.copying import Running, at, code, fill, identical
 
 
@@ -40,10 +41,10 @@ class Looked:
         Journal(self.spec.target, own(self.spec.topology).control).ensure()
         self.refresh = Refresh(self.spec, growing(self.topology), self.warnings.append, self.notes.append)
 
-    def shares(self) -> discover.Shares:
-        announced = control.announced(self.spec.target, self.spec.seal)
-        assert announced is not None
-        return discover.Shares.from_json(announced)
+    def shares(self) -> Shares:
+        found = announced(self.spec.target, self.spec.seal)
+        assert found is not None
+        return Shares.from_json(found)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from reconciler.model.errors import AnabranchError, EnvironmentFault
 from reconciler.model.security import Mechanism, OAuth, SecretRef, Security
 from reconciler.observe.connection import Connection
 from reconciler.replicator import discover
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.replicator.wire import EARLIEST, LATEST, Loop, NotLetIn, ProduceAsk, Wire
 from reconciler.state import clients
 from reconciler.state.journal import Journal

@@ -13,8 +13,8 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.seal import Seal, new_key
 from reconciler.model.status import PartitionState
 from reconciler.replicator import discover, task
-from reconciler.replicator.discover import Assignment
 from reconciler.replicator.ledger import Row
+from reconciler.replicator.shares import Assignment, Shares
 from reconciler.replicator.task import OrphanError
 from reconciler.replicator.wire import ProducerState
 from reconciler.state import control
@@ -105,7 +105,7 @@ def test_rounds_follow_each_other_over_the_same_connections(
     spec = spec_of(source, target, topic_name, round_seconds=1.5)
     for journal in (own(spec.topology).status, own(spec.topology).control):
         Journal(target, journal).ensure()
-    (assignment,) = discover.Shares().extended(discover.matching(spec), 1).assignments()
+    (assignment,) = Shares().extended(discover.matching(spec), 1).assignments()
     rows: list[Row] = []
     kept: set[object] = set()
     deadline = time.monotonic() + SECONDS

@@ -16,6 +16,7 @@ from reconciler.model.flow import Flow
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator import channel, discover, task
 from reconciler.replicator.ledger import Row
+from reconciler.replicator.shares import Shares
 from reconciler.state.journal import Journal
 from reconciler.state.topics import own
 from tests.contract.kafka import set_config
@@ -62,7 +63,7 @@ def test_nothing_is_lost_or_doubled_where_rounds_meet(
     spec = flow_of(source, target, topics, round_seconds=0.5)
     for journal in (own(spec.topology).status, own(spec.topology).control):
         Journal(target, journal).ensure()
-    (assignment,) = discover.Shares().extended(discover.matching(spec), 1).assignments()
+    (assignment,) = Shares().extended(discover.matching(spec), 1).assignments()
     rows: list[Row] = []
     deadline = time.monotonic() + SECONDS
     with Trickle(source_cluster, topics) as trickle:

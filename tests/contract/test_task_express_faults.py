@@ -21,6 +21,7 @@ from reconciler.replicator.channel import Channel
 from reconciler.replicator.express import Express
 from reconciler.replicator.ledger import Row
 from reconciler.replicator.seat import Boarded
+from reconciler.replicator.shares import Shares
 from reconciler.replicator.wire import Direct
 from reconciler.state.journal import Journal
 from reconciler.state.topics import own
@@ -198,7 +199,7 @@ def test_brokers_stand_still_where_rounds_meet(
     spec = replace(flow_of(source, target, topics), round_seconds=0.8)
     for journal in (own(spec.topology).status, own(spec.topology).control):
         Journal(target, journal).ensure()
-    (assignment,) = discover.Shares().extended(discover.matching(spec), 1).assignments()
+    (assignment,) = Shares().extended(discover.matching(spec), 1).assignments()
     rows: list[Row] = []
     deadline = time.monotonic() + SECONDS
     with Trickle(source_cluster, topics) as trickle:

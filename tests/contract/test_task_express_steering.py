@@ -9,7 +9,7 @@ from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.pauses import Scope
 from reconciler.replicator import discover
-from reconciler.replicator.discover import Shares
+from reconciler.replicator.shares import Shares
 from reconciler.state import control
 from tests.contract.kafka import create, delete, grow
 from tests.contract.test_task_express import flow_of

@@ -19,7 +19,8 @@ from reconciler.model.status import PartitionState
 from reconciler.replicator import takeover
 from reconciler.replicator.fill import Filler
 from reconciler.replicator.padding import pad
-from reconciler.replicator.place import Place, Standing
+from reconciler.replicator.place import Standing
+from reconciler.replicator.shares import Place
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, TopicInfo, Wire, transactions
 from reconciler.replicator.wire.transactions import Markers
 from tests.contract.kafka import admin, create, delete

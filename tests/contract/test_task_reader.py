@@ -13,8 +13,9 @@ from reconciler.replicator import reader as reader_module
 from reconciler.replicator.channel import SLOW_BYTES, Channel
 from reconciler.replicator.lanes import MOST_LANES, NEAR_LANES, Beat, Lanes
 from reconciler.replicator.pace import Pace, Quota
-from reconciler.replicator.place import Place, Sides, Standing
+from reconciler.replicator.place import Sides, Standing
 from reconciler.replicator.reader import Reader
+from reconciler.replicator.shares import Place
 from reconciler.replicator.wire import (
     ConnectionLost,
     FetchAnswer,

@@ -21,7 +21,7 @@ from reconciler.model.seal import Seal, new_key
 from reconciler.model.security import SecretRef, Security
 from reconciler.model.status import PartitionState, TaskStatus
 from reconciler.replicator import discover, task
-from reconciler.replicator.discover import Assignment
+from reconciler.replicator.shares import Assignment
 from reconciler.replicator.wire import NotLetIn
 from reconciler.state.control import Listener
 from reconciler.state.journal import Journal

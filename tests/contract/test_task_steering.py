@@ -16,8 +16,8 @@ from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
 from reconciler.replicator import discover
-from reconciler.replicator.discover import Shares
 from reconciler.replicator.refresh import Refresh
+from reconciler.replicator.shares import Shares
 from reconciler.state import control
 from tests.contract.kafka import create, grow
 from tests.support.copying import REMOTE, Running, assert_counted, at, code, fill, identical, log_end, spec_of

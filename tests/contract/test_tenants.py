@@ -38,7 +38,7 @@ from reconciler.plan.acls import needed_acls
 from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner
 from reconciler.replicator.identity import Identity
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.replicator.wire import ErrorCode
 from reconciler.state import control
 from reconciler.state.control import Command

@@ -15,8 +15,8 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState
 from reconciler.replicator import connections, takeover, task
-from reconciler.replicator.discover import Assignment
 from reconciler.replicator.lease import Lease
+from reconciler.replicator.shares import Assignment
 from reconciler.replicator.wire import Loop, Wire
 from tests.contract.kafka import create, declared
 from tests.support.copying import (

@@ -92,7 +92,7 @@ def test_a_flow_whose_tasks_cannot_live_says_why(scene: Scene, tmp_path: Path) -
             assert time.monotonic() < deadline, scene.state()
             kill_workers(running, 2.0)
         why = str(scene.state()[1])
-        assert "ended 5 times within 5 minutes; it is begun anew every 60 s: " in why
+        assert "ended 5 times within 5 minutes; it is begun anew about every 60 s: " in why
         # They may live from now on, and it is begun anew by itself.
         scene.fill(1_000)
         wait_until_copying(scene.target, running, time.time(), SECONDS)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from reconciler.model.status import Reason
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.place import Place, Sides, Standing
+from reconciler.replicator.place import Sides, Standing
+from reconciler.replicator.shares import Place
 from reconciler.replicator.wire import FetchAnswer, Leader, ProduceAnswer
 from tests.support.batches import CONTROL, build, build_old, damaged, marked, some, thinned
 

@@ -20,10 +20,9 @@ from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
 from reconciler.replicator import discover, task
-from reconciler.replicator.discover import Assignment
 from reconciler.replicator.goals import Goals
 from reconciler.replicator.ledger import Row
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Assignment, Place
 from reconciler.state import control
 from reconciler.state.journal import Journal
 from reconciler.state.status import StatusReader

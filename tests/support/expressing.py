@@ -11,8 +11,9 @@ from reconciler.replicator.channel import Channel
 from reconciler.replicator.express import MUCH, Express, Terms, Ways, ways
 from reconciler.replicator.pace import Quota, Rest
 from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.place import Place, Sides, Standing
+from reconciler.replicator.place import Sides, Standing
 from reconciler.replicator.seat import Boarded
+from reconciler.replicator.shares import Place
 from reconciler.replicator.wire import Bounds, Direct, FetchAnswer, FetchAsk, FetchSession, Leader, Loop, Wire, fetching
 from reconciler.replicator.writer import Writer
 from tests.support.direct_ends import COPY, SESSION, TOPIC, FakeDirect

@@ -15,7 +15,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.replicator.batch import Batch
 from reconciler.replicator.fill import Filler
 from reconciler.replicator.identity import Identity
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.replicator.split import split
 from reconciler.replicator.wire import ConnectionLost, FetchAsk, Loop, ProduceAsk, TopicInfo, Wire
 from reconciler.replicator.wire.transactions import Markers, write_markers

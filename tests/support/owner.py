@@ -12,7 +12,7 @@ from types import TracebackType
 
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator import discover, task
-from reconciler.replicator.discover import Assignment
+from reconciler.replicator.shares import Assignment
 from reconciler.state.journal import Journal
 from reconciler.state.status import StatusReader
 from reconciler.state.topics import own

@@ -16,7 +16,7 @@ from reconciler.replicator.agreement import Disagreement
 from reconciler.replicator.arrival import Arrival
 from reconciler.replicator.memory import Change
 from reconciler.replicator.note import Note
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.replicator.translated import TranslatedChannel
 from reconciler.replicator.wire import EARLIEST, LATEST, Leader, TopicInfo, commits
 from reconciler.replicator.wire.commits import Log, Position

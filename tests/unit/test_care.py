@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any, cast
 
@@ -50,7 +50,7 @@ class Spark:
         self.lacking: str | None = None
         self.replaced: list[tuple[str, str]] = []
 
-    def check(self, now: float) -> dict[str, str]:
+    def check(self, now: float, spoken: Collection[str]) -> dict[str, str]:
         return self.failing
 
     def lacking_slots(self) -> str | None:

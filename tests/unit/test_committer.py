@@ -17,7 +17,8 @@ from reconciler.replicator.committer import Committer
 from reconciler.replicator.committing import Terms
 from reconciler.replicator.note import Note
 from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.place import Place, Sides
+from reconciler.replicator.place import Sides
+from reconciler.replicator.shares import Place
 from reconciler.replicator.translated import TranslatedChannel
 from reconciler.replicator.wire import ErrorCode, FetchAnswer, Leader, Membership, ProduceAnswer, TopicInfo, commits
 from reconciler.replicator.wire.commits import Log, PartitionsRefused, Position

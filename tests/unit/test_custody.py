@@ -12,8 +12,9 @@ from reconciler.replicator import custody as custody_module
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.custody import Custody
 from reconciler.replicator.deal import Log
-from reconciler.replicator.place import Place, Standing
+from reconciler.replicator.place import Standing
 from reconciler.replicator.reasons import Verdict
+from reconciler.replicator.shares import Place
 from reconciler.replicator.translated import TranslatedChannel
 from tests.support.channels import OUTAGE, PRODUCER_ID, SIDES, feed, land, log, send_all
 

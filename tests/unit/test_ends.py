@@ -18,10 +18,10 @@ from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator import ends
 from reconciler.replicator.channel import Channel
-from reconciler.replicator.discover import Assignment
 from reconciler.replicator.ends import Ends
 from reconciler.replicator.meter import Meters
-from reconciler.replicator.place import Place, Sides, Standing
+from reconciler.replicator.place import Sides, Standing
+from reconciler.replicator.shares import Assignment, Place
 from reconciler.replicator.steering import Steering
 from reconciler.replicator.translated import TranslatedChannel
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, Leader, TopicInfo, Wire

@@ -15,9 +15,10 @@ from reconciler.replicator.channel import WINDOW, Channel
 from reconciler.replicator.note import Note
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.pauses import Pauses
-from reconciler.replicator.place import Place, Sides, Standing
+from reconciler.replicator.place import Sides, Standing
 from reconciler.replicator.queued import Queue
 from reconciler.replicator.seat import Seat
+from reconciler.replicator.shares import Place
 from reconciler.replicator.translated import TranslatedChannel
 from reconciler.replicator.wire import FetchAnswer, FetchAsk, Leader, Piece, compact_string
 from tests.support.batches import CODECS, GZIP, TRANSACTIONAL, Content, build, damaged, decode, led, marked

@@ -16,8 +16,9 @@ from reconciler.model.status import PartitionState
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.lanes import Beat
 from reconciler.replicator.pace import Pace, Quota
-from reconciler.replicator.place import Place, Standing
+from reconciler.replicator.place import Standing
 from reconciler.replicator.reader import Reader
+from reconciler.replicator.shares import Place
 from reconciler.replicator.translated import TranslatedChannel
 from reconciler.replicator.wire import FetchAnswer, FetchAsk
 from tests.support.batches import LOG_APPEND_TIME, build, marked, some

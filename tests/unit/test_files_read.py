@@ -25,7 +25,7 @@ from reconciler.model.runs import CopyRecord, Handed, Run, Runs
 from reconciler.model.verification import Difference
 from reconciler.observe.record import read_observed, write_observed
 from reconciler.plan.moved import moved
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.report.plan_file import write_plan
 from reconciler.report.plan_json import plan_json
 from reconciler.verify.origin import Origin

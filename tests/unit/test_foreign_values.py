@@ -35,8 +35,8 @@ from reconciler.model.shape import Misfit, fits, parsed
 from reconciler.model.status import Metrics, PartitionState, PartitionStatus, Reason, TaskStatus
 from reconciler.replicator import syncs
 from reconciler.replicator.deal import Holder, Member, Share
-from reconciler.replicator.discover import SharedTopic, Shares
 from reconciler.replicator.note import Note
+from reconciler.replicator.shares import SharedTopic, Shares
 from reconciler.replicator.varint import signed
 from reconciler.replicator.watchdog import Watchdog
 from reconciler.report.status import status_lines, summarise

@@ -13,7 +13,7 @@ from reconciler.replicator.channel import Channel
 from reconciler.replicator.fill import Filler, NotFilled
 from reconciler.replicator.gaps import Gaps
 from reconciler.replicator.memory import Memory
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.replicator.wire import ConnectionLost, TopicInfo
 from tests.support.channels import OUTAGE, feed, log, opened, send_all
 

@@ -13,7 +13,8 @@ from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator import held_back
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.held_back import ASK_IDLE_EVERY, EVERY, LONGEST_OPEN, HeldBack, Seen, remembered
-from reconciler.replicator.place import Place, Sides, Standing
+from reconciler.replicator.place import Sides, Standing
+from reconciler.replicator.shares import Place
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, Leader, Loop, ProducerState, Wire, Work
 
 PLACE = Place("orders", 0, "east.orders")

@@ -25,7 +25,7 @@ from reconciler.model.names import (
 )
 from reconciler.model.selection import is_internal
 from reconciler.replicator.identity import Identity
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.state import home
 from reconciler.state.journal import Journal
 from reconciler.state.topics import SHARED, make, own

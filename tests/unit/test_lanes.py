@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.lanes import MOST_LANES, NEAR_LANES, Beat, Lanes
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 
 FIRST = Beat(1, committed=True)
 CHANNELS = [Channel(Place("orders", number, "east.orders")) for number in range(2 * MOST_LANES + 1)]

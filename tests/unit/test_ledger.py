@@ -7,9 +7,10 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.replicator.ledger import SCHEMA, Ledger, Row
+from reconciler.replicator.ledger import Ledger, Row
 from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
+from reconciler.replicator.source import SCHEMA
 
 PLACE = Place("orders", 1, "east.orders")
 

@@ -14,7 +14,8 @@ from reconciler.replicator.channel import Channel
 from reconciler.replicator.meter import Meter, Meters, Window
 from reconciler.replicator.note import Note
 from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.place import Place, Standing
+from reconciler.replicator.place import Standing
+from reconciler.replicator.shares import Place
 from reconciler.replicator.translated import TranslatedChannel
 from tests.support.batches import DELETE_HORIZON, Content, build, marked
 from tests.support.channels import OUTAGE, PLACE, SIDES, feed, opened, send_all

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.outlanes import FIRST, SECOND, OutLanes, Way
 from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 
 MUCH = 2**20
 

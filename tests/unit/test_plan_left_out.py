@@ -14,7 +14,7 @@ from reconciler.plan.left_out import Reasons, contenders, contested, hindered, l
 from reconciler.plan.offsets import Observed
 from reconciler.replicator.identity import Identity
 from reconciler.replicator.lease import group_of
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from tests.unit.facts import EAST, WEST, cluster, flow, made, plan_of, record, topic, topology
 
 IDENTITY = ReplicationPolicy("identity")

@@ -17,8 +17,8 @@ from reconciler.replicator.committing import Committing, Terms
 from reconciler.replicator.lease import Lease
 from reconciler.replicator.note import Note
 from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.place import Place
 from reconciler.replicator.receipts import Receipts
+from reconciler.replicator.shares import Place
 from reconciler.replicator.syncs import OffsetSync, Span
 from reconciler.replicator.translated import RepeatingChannel, TranslatedChannel
 from reconciler.replicator.wire import (

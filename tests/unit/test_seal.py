@@ -15,7 +15,7 @@ from reconciler.model.seal import Seal, new_key
 from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator.discover import misfit
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 
 SEAL = Seal("shop", "run", "east-west", new_key())
 VALUE = {"command": "shares", "time": 1.5, "shares": {"tasks": 1, "topics": {"orders": ["east.orders", [0]]}}}

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.model.runs import CopyRecord, Handed, Run, Runs
 from reconciler.replicator.agreement import Disagreement, Logs
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.replicator.tail import Tail
 from reconciler.replicator.takeover import Takeover
 from reconciler.replicator.wire import TopicInfo

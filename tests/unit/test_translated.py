@@ -9,7 +9,8 @@ import pytest
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.note import Note
-from reconciler.replicator.place import Place, Sides
+from reconciler.replicator.place import Sides
+from reconciler.replicator.shares import Place
 from reconciler.replicator.translated import TranslatedChannel
 from reconciler.replicator.wire import FetchAnswer, Leader, ProduceAnswer
 from tests.support.batches import CONTROL, build, marked, some

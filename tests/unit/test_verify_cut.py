@@ -11,7 +11,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.runs import CopyRecord
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator.note import Note
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.verify.cut import At, Cuts, up_to
 from reconciler.verify.origin import Origin
 from reconciler.verify.resume import FlowState, Resume

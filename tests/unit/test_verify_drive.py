@@ -21,7 +21,7 @@ from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.model.topology import Topology
 from reconciler.model.verification import Sofar, Verification
-from reconciler.replicator.place import Place
+from reconciler.replicator.shares import Place
 from reconciler.verify import drive
 from reconciler.verify.drive import Options, Verify, Watcher
 from reconciler.verify.origin import Origin

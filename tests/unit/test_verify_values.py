@@ -16,8 +16,8 @@ from reconciler.cli.main import main
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.runs import CopyRecord, Run, Runs
 from reconciler.model.verification import MOST_TOLD, Compared, Counts, Difference, Findings, Sofar, Verification
-from reconciler.replicator.place import Place
 from reconciler.replicator.rewrite import Kept, kept
+from reconciler.replicator.shares import Place
 from reconciler.replicator.varint import signed
 from reconciler.report.verify import summary, verification_json, verification_markdown, verification_text
 from reconciler.report.verify_progress import VerifyProgress

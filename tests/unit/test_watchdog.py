@@ -83,19 +83,23 @@ def test_a_flow_that_fails_now_and_then_is_begun_anew_at_once() -> None:
 
 
 def test_a_flow_that_fails_again_and_again_is_tried_every_minute_until_it_is_well() -> None:
-    failures = Failures()
+    failures = Failures(chance=lambda: 0.0)
     failures.note("b", "once", 0.0)
-    for now in range(5):
-        assert failures.may_try("a", now) if now else True
-        failures.note("a", "no such interpreter", float(now))
-    assert not failures.may_try("a", 63.9)
-    assert failures.may_try("a", 64.0)
+    now = 0.0
+    for rest in (0.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0):
+        failures.note("a", "no such interpreter", now)
+        assert failures.may_try("a", now + rest)
+        assert not failures.may_try("a", now + rest - 0.1)
+        now += rest
     assert failures.may_try("b", 5.0)
-    (why,) = failures.lasting(64.0).values()
-    assert why == "its Spark query ended 5 times within 5 minutes; it is begun anew every 60 s: no such interpreter"
-    for now in range(65, 600, 100):
+    (why,) = failures.lasting(now).values()
+    assert (
+        why == "its Spark query ended 5 times within 5 minutes; it is begun anew about every 60 s: no such interpreter"
+    )
+    for _ in range(6):
         # Each try lives for a while.
-        failures.note("a", "no such interpreter", float(now))
+        now += 80.0
+        failures.note("a", "no such interpreter", now)
         assert not failures.may_try("a", now + 59.0)
         assert list(failures.lasting(now + 60.0)) == ["a"]
     assert list(failures.lasting(now + 179.0)) == ["a"]
@@ -103,3 +107,27 @@ def test_a_flow_that_fails_again_and_again_is_tried_every_minute_until_it_is_wel
     assert failures.may_try("a", now + 180.0)
     failures.note("a", "once more", now + 400.0)
     assert failures.lasting(now + 400.0) == {}
+
+
+def test_flows_that_failed_at_one_time_are_not_tried_again_at_one_time() -> None:
+    chances = iter([0.0, 0.0, 0.0, 1.0])
+    failures = Failures(chance=lambda: next(chances))
+    for flow in ("a", "b"):
+        failures.note(flow, "gone", 0.0)
+    for flow in ("a", "b"):
+        failures.note(flow, "gone", 10.0)
+    assert [failures.may_try(flow, 12.0) for flow in ("a", "b")] == [True, False]
+    assert failures.may_try("b", 13.0)
+
+
+def test_a_flow_has_spoken_when_a_word_came_behind_its_beginning() -> None:
+    dog = Watchdog()
+    dog.begun("a", 0.0)
+    assert dog.spoken == set()
+    dog.silent([word(0, 1.0)], 1.0)
+    assert dog.spoken == {"a"}
+    dog.begun("a", 2.0)
+    dog.silent([word(0, 1.0)], 3.0)
+    assert dog.spoken == set(), "that is a word of the task before"
+    dog.silent([word(0, 4.0)], 4.0)
+    assert dog.spoken == {"a"}

@@ -16,7 +16,8 @@ from reconciler.replicator import writer as module
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.pace import Quota
 from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.place import Place, Standing
+from reconciler.replicator.place import Standing
+from reconciler.replicator.shares import Place
 from reconciler.replicator.wire import ConnectionLost, FetchAnswer, Loop, ProduceAnswer, ProduceAsk, Wire
 from reconciler.replicator.writer import Writer
 from tests.support.batches import Content, build
