@@ -17,6 +17,8 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
 from reconciler.checkpoints.walk import Walker
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Log
+from reconciler.model.shape import Misfit
+from reconciler.state.encoding import header_pairs
 from reconciler.state.faults import unreachable
 
 _SECONDS = 60.0
@@ -152,6 +154,11 @@ class Alike:
 
 def _mark(message: Message) -> _Mark:
     kind, stamp = message.timestamp()
-    content = (message.key(), message.value(), message.headers() or [])
+    try:
+        said = header_pairs(message)
+    except Misfit:
+        # The library cannot give them, on either side; key, value and timestamp are compared all the same.
+        said = []
+    content = (message.key(), message.value(), said)
     digest = blake2b(repr(content).encode(), digest_size=16).digest()
     return _Mark(digest, stamp if kind == TIMESTAMP_CREATE_TIME else None)

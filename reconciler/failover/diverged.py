@@ -21,7 +21,7 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, Me
 
 from reconciler.checkpoints.bounds import Asker
 from reconciler.checkpoints.walk import Walker
-from reconciler.failover.storing import Store, ready
+from reconciler.failover.storing import Store, kept_headers, ready
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.state.faults import unreachable
@@ -309,7 +309,7 @@ def _line(message: Message) -> str:
             "timestamp_type": known,
             "key": _encoded(message.key()),
             "value": _encoded(message.value()),
-            "headers": [[name, _encoded(value)] for name, value in message.headers() or ()],
+            "headers": [[name, _encoded(value)] for name, value in kept_headers(message)],
         },
         ensure_ascii=False,
         separators=(",", ":"),

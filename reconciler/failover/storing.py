@@ -10,7 +10,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from reconciler.failover.topics import Shape, Topics
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem
+from reconciler.model.shape import Misfit
 from reconciler.state import clients
+from reconciler.state.encoding import header_pairs
 from reconciler.state.faults import in_words, is_refusal, no_connection, refused, unreachable
 
 TOPIC_HEADER, PARTITION_HEADER, OFFSET_HEADER = "anabranch.topic", "anabranch.partition", "anabranch.offset"
@@ -47,6 +49,21 @@ def ready(cluster: Cluster, topic: str, partitions: int, seconds: float) -> int:
     return partitions
 
 
+def kept_headers(message: Message) -> list[tuple[str, bytes | None]]:
+    """Return the headers of a record that is to be kept elsewhere.
+
+    Raises:
+        EnvironmentFault: AB717, the client library cannot give them, so the record could not be kept as it is.
+    """
+    try:
+        return header_pairs(message)
+    except Misfit as error:
+        where = f"topic {message.topic()}, partition {message.partition()}, offset {message.offset()}"
+        told = f"the record has {error}, which the client library cannot give, so it cannot be kept as it is"
+        remedy = "nothing was rebuilt; keep it with another tool, delete it (kafka-delete-records.sh), and try again"
+        raise EnvironmentFault(Problem("AB717", where, told, remedy)) from None
+
+
 class Store:
     """Writes records to a topic, each once."""
 
@@ -70,7 +87,7 @@ class Store:
         """Hand over one record; it is stored some time later."""
         _, timestamp = message.timestamp()
         headers = [
-            *(message.headers() or ()),
+            *kept_headers(message),
             (TOPIC_HEADER, (message.topic() or "").encode("ascii")),
             (PARTITION_HEADER, b"%d" % (message.partition() or 0)),
             (OFFSET_HEADER, b"%d" % (message.offset() or 0)),

@@ -12,10 +12,10 @@ import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from reconciler.model.declared_types import check
 from reconciler.model.errors import DeclaredInputError, Problem
 from reconciler.model.files import read_json
 from reconciler.model.observed import ObservedCluster
-from reconciler.model.shapes import check
 from reconciler.model.topology import Topology
 
 FORMAT = 7

@@ -118,14 +118,19 @@ def place(cluster: Cluster, topic: str) -> str:
     return f"{cluster.where}, topic {topic}, partition 0"
 
 
-def headers(message: Message) -> dict[str, bytes]:
-    """Return a record's headers by name, the last of each, empty where it has no value; to be called once for each.
+def header_pairs(message: Message) -> list[tuple[str, bytes | None]]:
+    """Return a record's headers in their order; to be called once for each record.
 
     Raises:
         Misfit: the name of one is not UTF-8, which the library cannot give.
     """
     try:
-        return {name: value or b"" for name, value in _headers_of(message) or ()}
+        return list(_headers_of(message) or ())
     except (SystemError, UnicodeDecodeError):
         why = "a header whose name is not UTF-8"
         raise Misfit(why) from None
+
+
+def headers(message: Message) -> dict[str, bytes]:
+    """Return a record's headers by name, the last of each, empty where it has no value; as `header_pairs` does."""
+    return {name: value or b"" for name, value in header_pairs(message)}

@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from reconciler.model.declared_types import check
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.files import Unreadable, read_json, write_private
-from reconciler.model.shapes import check
 from reconciler.model.verification import KINDS
 from reconciler.replicator.shares import Place
 from reconciler.verify.compaction import Compaction
