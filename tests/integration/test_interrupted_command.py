@@ -16,9 +16,12 @@ from reconciler.cli.interrupts import Interrupts
 from reconciler.cli.main import main
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
+from reconciler.model.cluster import Cluster
 from reconciler.provision.work import Work
 from reconciler.state.declarations import Declarations
+from reconciler.state.journal import Journal
 from reconciler.state.lock import Lock
+from reconciler.state.topics import own
 from tests.contract.kafka import create, declared, names
 from tests.integration.command import COMMAND, LIMIT_SECONDS, anabranch
 from tests.integration.payments import write
@@ -99,6 +102,14 @@ def test_an_apply_that_is_interrupted_begins_nothing_else_and_says_what_was_done
     assert f"us-east.{topic_name}" in names(target_cluster)
 
 
+def wait_for_claims(target: Cluster, topology: str, count: int) -> None:
+    """Wait until so many claim the lock: each does so once it listens to signals."""
+    journal, deadline = Journal(target, own(topology).owned), time.monotonic() + LIMIT_SECONDS
+    while sum(value.get("kind") == "lock" for value in journal.read().values()) < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
 @pytest.mark.parametrize("number", ENDED_BY)
 def test_who_waits_for_the_lock_and_is_interrupted_leaves_the_queue(
     topology: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, number: signal.Signals
@@ -111,7 +122,7 @@ def test_who_waits_for_the_lock_and_is_interrupted_leaves_the_queue(
         with subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:
-            time.sleep(3)
+            wait_for_claims(target, name, 2)
             process.send_signal(number)
             stdout, stderr = process.communicate(timeout=LIMIT_SECONDS)
     assert (process.returncode, stdout) == (ENDED_BY[number], "")
