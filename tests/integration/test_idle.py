@@ -107,7 +107,7 @@ def test_they_go_on_where_they_were(
         assert sum(map(len, theirs)) == rounds * RECORDS
         assert [contents(target, f"east.{topic}", number) for number in range(PARTITIONS)] == theirs
     for topic in transacted:
-        runs = runs_of(target, f"{name}-f", f"east.{topic}", PARTITIONS)
+        runs = runs_of(target, f"{name}-f", f"east.{topic}", PARTITIONS, name)
         assert_translated(source, topic, target, runs)
 
 

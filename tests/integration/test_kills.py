@@ -224,7 +224,9 @@ class Kinds:
             found = compare(self.scene.source, self.marked, self.scene.target, f"east.{self.marked}", isolation)
             assert found.is_identical, (isolation, found.different)
         # Where a broker wrote a marker twice, what follows is shifted: counted, and translated exactly.
-        runs = runs_of(self.scene.target, f"{self.scene.name}-t", f"east.{self.transacted}", PARTITIONS)
+        runs = runs_of(
+            self.scene.target, f"{self.scene.name}-t", f"east.{self.transacted}", PARTITIONS, self.scene.name
+        )
         shifted = assert_translated(self.scene.source, self.transacted, self.scene.target, runs)
         assert (shifted > 0) <= any(one.runs for one in runs)
 

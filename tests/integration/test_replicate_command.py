@@ -249,7 +249,7 @@ def test_a_refused_acl_names_the_topic_and_what_to_grant(
     assert anabranch("apply", file, "--yes").code == 0
 
     everything = (AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
-    allow(west, "mirror", ResourceType.TOPIC, "anabranch-", *everything)
+    allow(west, "mirror", ResourceType.TOPIC, "anabranch.", *everything)
     allow(west, "mirror", ResourceType.TOPIC, f"east.{open_topic}", *everything)
     allow(west, "mirror", ResourceType.TOPIC, f"east.{closed_topic}", *set(everything) - {AclOperation.WRITE})
     allow(west, "mirror", ResourceType.TRANSACTIONAL_ID, "anabranch.", AclOperation.WRITE, AclOperation.DESCRIBE)

@@ -179,7 +179,7 @@ class Scene:
 
     def _check_filled(self, topic: str) -> None:
         """Every offset is the original's, or inside of a shifted run that is recorded."""
-        runs = runs_of(self.target, f"{self.name}-f", f"east.{topic}", self.partitions)
+        runs = runs_of(self.target, f"{self.name}-f", f"east.{topic}", self.partitions, self.name)
         shifted = assert_translated(self.source, topic, self.target, runs)
         print(f"{topic}: {sum(len(one.runs) for one in runs)} runs recorded, {shifted} records shifted")
         assert (shifted > 0) <= any(one.runs for one in runs)

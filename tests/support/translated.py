@@ -23,9 +23,9 @@ MARKER_SECONDS = 1.5
 Content = tuple[object, ...]
 
 
-def runs_of(target: Cluster, flow: str, remote: str, partitions: int) -> list[Runs]:
+def runs_of(target: Cluster, flow: str, remote: str, partitions: int, topology: str = "tests") -> list[Runs]:
     """Return what is recorded of each partition of a copy."""
-    copies = Copies(target, "tests")
+    copies = Copies(target, topology)
     copies.refresh()
     records = [copies.get(flow, remote, partition) for partition in range(partitions)]
     copies.close()
