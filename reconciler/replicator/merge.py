@@ -34,7 +34,8 @@ def take(queue: deque[Any], limit: int, small: int = 0) -> Taken:
 
     Args:
         queue: batches, and what else may stand between them; a batch is first.
-        limit: about how many bytes a merged batch may have; 0 merges nothing.
+        limit: how many bytes a merged batch may have; 0 merges nothing. What was refused as too large is sent again in
+            smaller batches, so a merged one is never larger than that.
         small: batches of more than a few records stay as they are, unless they have fewer bytes than that.
     """
     first: Batch = queue.popleft()
@@ -52,14 +53,20 @@ def take(queue: deque[Any], limit: int, small: int = 0) -> Taken:
             break
         run.append(queue.popleft())
         expected = batch.next_offset
-    if len(run) == 1:
-        return alone
-    try:
-        return Taken(merged(run), sum([batch.size for batch in run]))
-    except (ValueError, IndexError):
-        # Let the target say what it thinks of such records, or of such a checksum.
-        queue.extendleft(reversed(run[1:]))
-        return alone
+    while len(run) > 1:
+        try:
+            one = merged(run)
+        except (ValueError, IndexError):
+            # Let the target say what it thinks of such records, or of such a checksum.
+            queue.extendleft(reversed(run[1:]))
+            return alone
+        if one.size <= limit:
+            return Taken(one, sum([batch.size for batch in run]))
+        # Deltas have grown with the distance from the first record.
+        half = len(run) // 2
+        queue.extendleft(reversed(run[half:]))
+        del run[half:]
+    return alone
 
 
 def _may_merge(batch: Batch, limit: int, small: int) -> bool:
