@@ -125,6 +125,9 @@ class Journal:
         Raises:
             EnvironmentFault: AB311, the cluster did not take one of them.
         """
+        if any(value is not None and len(value) > self._topic.largest for _, value in records):
+            # Readers would pass over it.
+            raise self._fault(KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)), "WRITE")
         failed: list[KafkaError] = []
         stored = [0]
 

@@ -195,7 +195,7 @@ def forged(kind: str, cluster: Cluster, seal: Seal) -> dict[str, Value | None]:
         return {stop: {"command": "stop", "time": time.time()}, shares: said}
     if kind == "a seal of another key":
         other = Seal(SHOP, seal.run, seal.flow, new_key())
-        return {stop: other.sealed(stop, {"command": "stop"}), shares: other.sealed(shares, said)}
+        return {stop: other.sealed(stop, {"command": "stop", "time": time.time()}), shares: other.sealed(shares, said)}
     if kind == "the seal of another message":
         control.announce(cluster, seal, {"tasks": 1})
         genuine = Journal(cluster, own(SHOP).control).read()[shares]

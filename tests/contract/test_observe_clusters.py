@@ -167,7 +167,7 @@ def test_ownership_records_that_are_hidden_are_not_taken_for_none(
     as_user: Cluster, secured: EmbeddedCluster, source_cluster: EmbeddedCluster
 ) -> None:
     problems = faults(declared(SOURCE, source_cluster), replace(as_user, alias=TARGET), "orders").problems
-    journals = state_names("tests").journals
+    journals = state_names("observed").journals
     assert [problem.code for problem in problems] == ["AB313"] * len(journals)
     assert problems[0].message == f"user alice is not allowed DESCRIBE on topic {journals[0]}"
 

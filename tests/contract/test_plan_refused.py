@@ -88,7 +88,7 @@ def fill(broker: EmbeddedCluster, topic: str, records: int) -> None:
 
 def may_plan(broker: EmbeddedCluster, user: str, topic: str) -> None:
     """Allow what `plan` and `apply` need, and nothing of what replication needs."""
-    allow(broker, user, ResourceType.TOPIC, "anabranch-", READ, WRITE, CREATE, DESCRIBE, DESCRIBE_CONFIGS)
+    allow(broker, user, ResourceType.TOPIC, "anabranch.", READ, WRITE, CREATE, DESCRIBE, DESCRIBE_CONFIGS)
     allow(broker, user, ResourceType.TOPIC, f"{SOURCE}.{topic}", CREATE, DESCRIBE, DESCRIBE_CONFIGS)
 
 
@@ -260,7 +260,7 @@ def test_without_permission_to_look_copying_begins_only_where_nothing_is_to_be_m
     source_cluster: EmbeddedCluster, secured: EmbeddedCluster, topic_name: str
 ) -> None:
     create(source_cluster, topic_name)
-    allow(secured, "guest", ResourceType.TOPIC, "anabranch-", READ, WRITE, CREATE, DESCRIBE)
+    allow(secured, "guest", ResourceType.TOPIC, "anabranch.", READ, WRITE, CREATE, DESCRIBE)
     one = topology(source_cluster, as_user(secured, "guest"), topic_name)
     (flow,) = one.flows
     for make in (True, False):

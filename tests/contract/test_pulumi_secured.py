@@ -14,7 +14,9 @@ from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.binding import OwnedBinding
 from reconciler.model.steps import RevokeAcl
 from reconciler.provision.direct import DirectProvisioner
+from reconciler.state.journal import Journal
 from reconciler.state.ownership import Ownership
+from reconciler.state.topics import own
 from stacks.names import ACL_TYPE
 from tests.contract.kafka import ANSWER_SECONDS, ANY_ACL, admin, create, grant
 from tests.support import fake_pulumi
@@ -119,9 +121,10 @@ def test_an_acl_that_another_topology_granted_too_is_forgotten_and_stays(
     assert way.apply(behind_passwords).is_complete
     (name,) = held(way, ACL_TYPE)
     assert name == f"south/User:alice|*|Read|Allow|Topic|{remote}|Literal"
-    ownership = Ownership(topology.clusters[TARGET], topology.name)
-    (ours,) = [one for one in ownership.read_all()[1] if one.topology == topology.name]
-    ownership.write_bindings([OwnedBinding(ours.binding, "another", ours.flow)])
+    target, another = topology.clusters[TARGET], f"a{topic_name[-8:]}"
+    (ours,) = [one for one in Ownership(target, topology.name).read_all().acls if one.topology == topology.name]
+    Journal(target, own(another).owned).ensure()
+    Ownership(target, another).write_bindings([OwnedBinding(ours.binding, another, ours.flow)])
     revoke(secured, may(topic_name))
 
     plan = plan_of(topology)

@@ -53,7 +53,8 @@ def test_a_copy_of_two_originals_gets_offsets_of_its_own_and_others_keep_theirs(
     east, south = declared("east", source_cluster), declared("south", source_cluster)
     refresh, said = Aggregation(east, south, declared("west", target_cluster), topic_name).look()
     assert copied(refresh) == [own, shared]
-    assert {name for name in names(target_cluster) if topic_name in name} == {own, shared}
+    made = {name for name in names(target_cluster) if topic_name in name and not name.startswith("anabranch.")}
+    assert made == {own, shared}
     assert (said, refresh.left_out) == ([], {})
     modes = {place.topic: place.offsets for one in refresh._shares.assignments() for place in one.places}
     assert modes == {own: "identical", shared: "translated"}

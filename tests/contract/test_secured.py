@@ -341,21 +341,26 @@ def test_a_certificate_may_be_replaced(west: EmbeddedCluster) -> None:
         loop.close()
 
 
+def told(number: int) -> dict[str, object]:
+    """Return a value as the control topic holds them."""
+    return {"command": "stop", "time": float(number)}
+
+
 def test_a_password_may_be_changed(east: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     Journal(by_password(east, variable="ADMIN_PASSWORD", user="admin"), own("tests").control).ensure()
     allow(east, "mirror", [own("tests").control.name], READ, WRITE, DESCRIBE)
     cluster = by_password(east)
     journal = Journal(cluster, own("tests").control)
-    journal.write("before", {"n": 1})
+    journal.write("before", told(1))
     follower = journal.follow()
-    assert follower.catch_up() == {"before": {"n": 1}}
+    assert follower.catch_up() == {"before": told(1)}
     try:
         east.set_password("mirror", NEW)
         # Brokers keep connections that stand; a new broker process has none.
         east.stop_broker()
         east.start_broker()
         with pytest.raises(EnvironmentFault, match="does not let user mirror in") as refused:
-            journal.write("meanwhile", {"n": 2})
+            journal.write("meanwhile", told(2))
         assert NEW not in str(refused.value)
         assert list(follower.poll(0.5)) == []
         monkeypatch.setenv("MIRROR_PASSWORD", NEW)
@@ -365,18 +370,18 @@ def test_a_password_may_be_changed(east: EmbeddedCluster, monkeypatch: pytest.Mo
         while "after" not in heard:
             assert time.monotonic() < deadline, "the new password is not taken up"
             try:
-                written = written or journal.write("after", {"n": 3}) > 0
+                written = written or journal.write("after", told(3)) > 0
             except EnvironmentFault:
                 continue
             heard.update(follower.poll(0.2))
-        assert heard["after"] == {"n": 3}
+        assert heard["after"] == told(3)
     finally:
         follower.close()
         east.set_password("mirror", USERS["mirror"])
 
 
 def test_a_journal_is_made_over_tls(west: EmbeddedCluster) -> None:
-    journal = Journal(by_certificate(west), own("tests").owned)
+    journal = Journal(by_certificate(west), own("tests").control)
     journal.ensure()
-    journal.write("key", {"value": 1})
-    assert journal.read()["key"] == {"value": 1}
+    journal.write("key", told(1))
+    assert journal.read()["key"] == told(1)

@@ -58,8 +58,8 @@ def test_the_figures_come_through_and_a_watch_follows_them_until_ctrl_c(
     target_cluster: EmbeddedCluster, topic_name: str, file: Path
 ) -> None:
     west = declared("west", target_cluster)
-    Journal(west, own(topic_name).status).ensure()
-    writer = StatusWriter(west, topic_name)
+    Journal(west, own("watched").status).ensure()
+    writer = StatusWriter(west, "watched")
     writer.post_last(word(topic_name, 40))
     command = [*COMMAND, "status", str(file), "--watch", "0.2", "--format", "json"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as watching:
@@ -90,8 +90,8 @@ def test_a_clock_that_is_wrong_hides_no_task_and_keeps_none_alive(
     target_cluster: EmbeddedCluster, topic_name: str, file: Path, ahead: float
 ) -> None:
     west = declared("west", target_cluster)
-    Journal(west, own(topic_name).status).ensure()
-    writer = StatusWriter(west, topic_name)
+    Journal(west, own("watched").status).ensure()
+    writer = StatusWriter(west, "watched")
 
     def told() -> dict[str, object]:
         command = [*COMMAND, "status", str(file), "--format", "json"]
