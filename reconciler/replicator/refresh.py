@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.model.errors import AnabranchError
+from reconciler.model.files import write_private
 from reconciler.model.names import syncs_topic
 from reconciler.model.outcome import Growth
 from reconciler.model.pauses import Scope
@@ -205,8 +206,5 @@ class Refresh(Looker):
 
     def _keep(self, shares: Mapping[str, Any]) -> None:
         """Write the shares to their file, whole or not at all: a process of Spark's may read it at any time."""
-        if self._file is None:
-            return
-        new = self._file.with_name(f"{self._file.name}.new")
-        new.write_text(json.dumps(shares), encoding="utf-8")
-        new.replace(self._file)
+        if self._file is not None:
+            write_private(self._file, json.dumps(shares))
