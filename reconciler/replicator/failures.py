@@ -57,8 +57,8 @@ class Failures:
         record.try_at = now + rest * (1 + self._chance() / 2)
 
     def last(self, flow: str) -> str:
-        """Return why a flow failed the last time."""
-        return self._of[flow].why
+        """Return why a flow failed the last time; empty where it has not."""
+        return self._of[flow].why if flow in self._of else ""
 
     def may_try(self, flow: str, now: float) -> bool:
         """Tell whether a flow may be begun anew at `now`."""

@@ -130,7 +130,7 @@ class Session(Engine):
 
     def is_starved(self, flow: str) -> bool:
         """Tell whether a flow failed the last time as the machine was too busy: then it only takes longer."""
-        return flow in self._ended and _NO_CONNECTION in self._failures.last(flow)
+        return _NO_CONNECTION in self._failures.last(flow)
 
     def _begin_some(self, now: float, spoken: Collection[str]) -> None:
         """Begin as many queries as the processors allow: those that were not begun yet before those that have ended."""
