@@ -16,6 +16,7 @@ from reconciler.model.flow import Flow
 from reconciler.model.names import lease_group
 from reconciler.model.ownership import copies_of
 from reconciler.model.runs import CopyRecord
+from reconciler.model.topology import Topology
 from reconciler.replicator.note import Note
 from reconciler.replicator.place import differ
 from reconciler.replicator.recall import NotTold, told
@@ -26,11 +27,14 @@ TRANSLATED = "translated"
 _SECONDS = 10.0
 
 
-def crossings(topology: str, flow: Flow, target: Groups) -> list[Crossing]:
+def crossings(topology: Topology, flow: Flow, target: Groups) -> list[Crossing]:
     """Return how far a flow has copied, partition by partition, in the copies that are there now.
 
+    They are copies of what the flow hands over (`Flow.hands_over`), as `without_copy` goes by: one of an original that
+    it takes no longer stays as it is.
+
     Args:
-        topology: name of the topology.
+        topology: the declaration.
         flow: one of its flows.
         target: of its target cluster.
 
@@ -38,7 +42,9 @@ def crossings(topology: str, flow: Flow, target: Groups) -> list[Crossing]:
         Unreachable: AB310, the target does not answer.
         EnvironmentFault: AB311 or AB313, reading is refused; AB630, a partition of a copy has no leader.
     """
-    copies = copies_of(Ownership(target.cluster, topology).read().values(), topology, flow)
+    name = topology.name
+    records = copies_of(Ownership(target.cluster, name).read().values(), name, flow)
+    copies = {topic: one for topic, one in records.items() if flow.hands_over(topic, topology.aliases)}
     # Behind the records of ownership: a copy may have been made, or have grown, since anybody looked.
     target.refresh()
     logs = {(one.name, number): one for one in copies.values() for number in range(target.partitions.get(one.name, 0))}
@@ -48,12 +54,12 @@ def crossings(topology: str, flow: Flow, target: Groups) -> list[Crossing]:
     ids = target.ids({name for name, _ in logs})
     known = {
         log: record
-        for log, record in remembered(target.cluster, topology, flow.name, logs).items()
+        for log, record in remembered(target.cluster, name, flow.name, logs).items()
         if not differ(record.target_id, ids.get(log[0]))
     }
     committed: dict[Log, Committed] = {}
     if any(one.offsets == TRANSLATED for one in logs.values()):
-        group = lease_group(topology, flow.name)
+        group = lease_group(name, flow.name)
         committed = {
             (one.topic, one.partition): one
             for one in target.committed([group])
@@ -163,7 +169,7 @@ def without_copy(
     return [
         Crossing(topic, flow.remote_topic(topic), number, flow.offsets, -1, 0)
         for topic, count in sorted(originals.items())
-        if topic not in copied and flow.takes(topic, aliases)
+        if topic not in copied and flow.hands_over(topic, aliases)
         for number in range(count)
     ]
 

@@ -81,6 +81,8 @@ class Leaving:
         self._source = None if wishes.source_lost else _source(topology.clusters[flow.source])
         self._failovers = Failovers(self._target.cluster, topology.name)
         self._has_checkpoints = True
+        self._originals = waiting.Originals()
+        self._not_taken: set[str] = set()
 
     def close(self) -> None:
         """Close the connections."""
@@ -129,7 +131,7 @@ class Leaving:
             DeclaredInputError: AB700, the flow has no copies.
             AnabranchError: a cluster does not answer, or something there is refused.
         """
-        found = cuts.crossings(self._topology.name, self._flow, self._target)
+        found = cuts.crossings(self._topology, self._flow, self._target)
         if not found:
             where = f"{self._target.cluster.where}, flow {self._flow.name}"
             remedy = "`anabranch apply` makes copies, `anabranch replicate` fills them"
@@ -143,7 +145,8 @@ class Leaving:
         self._source.refresh()
         missing = cuts.without_copy(self._flow, self._topology.aliases, found, self._source.partitions)
         found += [*cuts.not_begun(found, self._source.partitions), *missing]
-        return waiting.counted(self._source, found)
+        self._originals = waiting.Originals.of(self._source, found)
+        return waiting.counted(self._source, found, self._originals)
 
     def carried(self, found: Iterable[Crossing]) -> list[Carried]:
         """Return where groups go on.
@@ -178,10 +181,20 @@ class Leaving:
                 if carry.without_checkpoints(error) and not carry.named_in_full(self._wishes.groups):
                     return []
                 raise
-        ways = carry.paths(self._topology, self._source, self._target)
+        ways = self._ways(self._source)
         topics = self._read(found, ways)
         groups = carry.groups_that_read(self._source, topics, self._wishes.groups, self._flow)
         return carry.carried(self._topology, self._source, self._target, self._source.committed(groups), ways)
+
+    def _ways(self, source: Groups) -> carry.Paths:
+        """Return the ways from the source; none leads into a copy of what its flow takes no longer."""
+        aliases, found = self._topology.aliases, dict[str, list[carry.Path]]()
+        for topic, some in carry.paths(self._topology, source, self._target).items():
+            kept = [one for one in some if one.way == "upstream" or one.flow.takes(one.original, aliases)]
+            if kept:
+                found[topic] = kept
+            self._not_taken.update(one.to_topic for one in some if one not in kept and one.flow == self._flow)
+        return found
 
     def _read(self, found: Iterable[Crossing], ways: carry.Paths) -> set[str]:
         """Return the topics of the source whose readers move."""
@@ -197,9 +210,12 @@ class Leaving:
                 log = f"{one.remote}/{one.partition}"
                 yield f"nobody tells how far {log} was copied: all of its original counts as not copied"
         if self._source is not None:
+            yield from self._originals.said(self._flow)
             yield f"stop the consumers at {source} first: what they commit later is not taken along"
-            ways = carry.paths(self._topology, self._source, self._target)
+            ways = self._ways(self._source)
             topics, groups = self._read(found, ways), self._wishes.groups
+            for remote in sorted(self._not_taken):
+                yield f"the flow takes the original of {remote} no longer: that copy stays as it is, as do its readers"
             yield from carry.not_moved(self._source, topics, groups, self._flow)
             without = {one.topic for one in found} - self._copied(found, ways)
             yield from carry.left_behind(self._source, without, groups, self._flow)
@@ -279,7 +295,7 @@ class Leaving:
         if state.phase != "ending":
             return
         deadline = time.monotonic() + patience
-        found = cuts.crossings(self._topology.name, self._flow, self._target)
+        found = cuts.crossings(self._topology, self._flow, self._target)
         logs = {(one.remote, one.partition): one.mode for one in found}
         translated = [log for log, mode in logs.items() if mode == cuts.TRANSLATED]
         settling = Settling(self._target.cluster, self._topology.name, self._flow.name)
@@ -329,12 +345,8 @@ class Leaving:
             raise EnvironmentFault(self._not_caught_up(left, "the flow has ended, and", "nobody was moved", remedy))
 
     def _not_caught_up(self, left: Sequence[Crossing], when: str, then: str, remedy: str) -> Problem:
-        count = sum(one.waiting or 0 for one in left)
-        unknown = ", ".join(f"{one.topic}/{one.partition}" for one in left if one.waiting is None)
-        found = [f"{count:,} records are not copied"] if count else []
-        found += [f"nobody could ask {unknown}: it has no leader, is gone, or is hidden from us"] if unknown else []
         where = f"{self._target.cluster.where}, flow {self._flow.name}"
-        return Problem("AB707", where, f"{when} {'; '.join(found)}: {then}", remedy)
+        return Problem("AB707", where, f"{when} {waiting.named(left)}: {then}", remedy)
 
     def cut(self, state: FailedOver) -> FailedOver:
         """Say where the copies stand now that the flow has ended, and that it is failed over.
@@ -344,7 +356,7 @@ class Leaving:
         """
         if state.phase != "ending":
             return state
-        found = cuts.crossings(self._topology.name, self._flow, self._target)
+        found = cuts.crossings(self._topology, self._flow, self._target)
         state = replace(state, phase="over", cuts=cuts.cuts(found))
         self._failovers.put(state)
         return state

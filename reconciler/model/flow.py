@@ -11,6 +11,7 @@ from reconciler.model.config_rules import ConfigRules
 from reconciler.model.errors import Problem
 from reconciler.model.groups import GroupRules
 from reconciler.model.limits import Limits
+from reconciler.model.naming import is_heartbeats
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.selection import Selection
 from reconciler.model.start import Start
@@ -175,6 +176,18 @@ class Flow:
             aliases: the clusters of the topology.
         """
         return self.wants(topic, aliases) and self.nameless(topic) is None
+
+    def hands_over(self, topic: str, aliases: Collection[str]) -> bool:
+        """Tell whether the readers and writers of `topic` change sides with this flow: it takes it, and for people.
+
+        Tools write heartbeats at each cluster, before a failover and after it: these are copied, and their copies are
+        nothing that anybody goes on in, or that could be left behind.
+
+        Args:
+            topic: a name on the source cluster.
+            aliases: the clusters of the topology.
+        """
+        return self.takes(topic, aliases) and not is_heartbeats(topic, self.policy.separator)
 
     def wants(self, topic: str, aliases: Collection[str]) -> bool:
         """Tell whether this flow should replicate `topic`.

@@ -17,7 +17,7 @@ from reconciler.model.committed import Bounds, Log
 from reconciler.model.names import lease_group
 from reconciler.model.status import TaskStatus
 from reconciler.state.status import StatusWriter
-from tests.contract.kafka import create, declared, grow
+from tests.contract.kafka import create, declared, delete, grow
 from tests.support.consumers import join_share_group, leave_behind, member_of, offsets_of
 from tests.support.failing_over import MakePair, Pair, ends_of, read_from, write
 
@@ -42,7 +42,7 @@ def test_who_cannot_be_asked_is_not_caught_up_with(pair: Pair, monkeypatch: pyte
     monkeypatch.setattr(Groups, "bounds", without_a_leader)
     said = pair.over("--yes", "--until-caught-up", "--patience", 1)
     assert (said.code, "[AB707]" in said.err, pair.phase) == (1, True, None), said
-    assert f"nobody could ask {pair.topic}/1" in said.err
+    assert f"of {pair.topic}/1 it is not known: without a leader, or hidden from us" in said.err
     monkeypatch.undo()
     done = pair.over("--yes", "--until-caught-up")
     assert (done.code, pair.phase) == (0, "over"), done
@@ -52,7 +52,7 @@ def test_partitions_of_an_original_that_no_copy_has_are_not_copied(pair: Pair) -
     grow(pair.east, pair.topic, 3)
     write(pair.east, pair.topic, ["in a new one"], partition=2)
     said = pair.over("--yes", "--until-caught-up", "--patience", 1, "--format", "json")
-    assert (said.code, "1 records are not copied" in said.err, pair.phase) == (1, True, None), said
+    assert (said.code, "1 record is not copied" in said.err, pair.phase) == (1, True, None), said
     shown = pair.over("--dry-run", "--format", "json").json["plan"]
     assert [(one["partition"], one["copied"], one["waiting"]) for one in shown["partitions"]] == [
         (0, 100, 0),
@@ -71,7 +71,7 @@ def test_a_topic_that_has_no_copy_yet_is_not_copied(pair: Pair) -> None:
     leave_behind(pair.east, group, {(pair.topic, 0): 40, (late, 0): 1})
     leave_behind(pair.east, only, {(late, 0): 0})
     said = pair.over("--yes", "--until-caught-up", "--patience", 1)
-    assert (said.code, "1 records are not copied" in said.err, pair.phase) == (1, True, None), said
+    assert (said.code, "1 record is not copied" in said.err, pair.phase) == (1, True, None), said
     shown = pair.over("--dry-run", "--format", "json").json["plan"]
     found = {(one["topic"], one["partition"]): (one["copied"], one["waiting"]) for one in shown["partitions"]}
     assert found == {(pair.topic, 0): (100, 0), (pair.topic, 1): (100, 0), (late, 0): (-1, 1)}
@@ -82,6 +82,40 @@ def test_a_topic_that_has_no_copy_yet_is_not_copied(pair: Pair) -> None:
     assert (offsets_of(pair.west, group), offsets_of(pair.west, only)) == ({(pair.topic, 0): 40}, {})
 
 
+def test_what_is_left_out_of_copies_is_left_out_of_what_is_not_copied(make: MakePair) -> None:
+    pair = make("auto", "heartbeats", "excluded", "gone", "anew")
+    excluded, gone, anew = map(pair.other, ("excluded", "gone", "anew"))
+    group = pair.group("a")
+    leave_behind(pair.east, group, {(pair.topic, 0): 40, (excluded, 0): 30})
+    # All of these are full, and their copies will never be: a flow that takes no more of them, or cannot.
+    for number in range(2):
+        write(pair.east, pair.other("heartbeats"), ["tick"], partition=number)
+        write(pair.east, excluded, ["more"], partition=number)
+    delete(pair.east, gone)
+    pair.file.write_text(pair.file.read_text().replace("[.].+']", f"[.].+'], exclude: [{excluded}]"))
+    shown = pair.over("--dry-run", "--format", "json").json["plan"]
+    assert {(one["topic"], one["waiting"]) for one in shown["partitions"]} == {
+        (pair.topic, 0),
+        (gone, 0),
+        (anew, 0),
+    }
+    assert f"topic {gone} is not there at east any more: its copy has what was copied of it" in shown["notices"]
+    out = f"the flow takes the original of {excluded} no longer: that copy stays as it is, as do its readers"
+    assert out in shown["notices"]
+    assert [(one["topic"], one["toOffset"]) for one in shown["groups"]] == [(pair.topic, 40)]
+    # The copy of the former topic has more records than this one, and none of them.
+    delete(pair.east, anew)
+    create(pair.east, anew, 2)
+    write(pair.east, anew, ["of another topic"])
+    said = pair.over("--yes", "--until-caught-up", "--patience", 1)
+    assert (said.code, "[AB707]" in said.err, pair.phase) == (1, True, None), said
+    assert f"1 record is not copied (1 of {anew})" in said.err
+    delete(pair.east, anew)
+    done = pair.over("--yes", "--until-caught-up")
+    assert (done.code, pair.phase) == (0, "over"), done
+    assert offsets_of(pair.west, group) == {(pair.topic, 0): 40}
+
+
 def test_a_flow_that_was_asked_to_end_does_not_catch_up_any_more(pair: Pair) -> None:
     write(pair.east, pair.topic, ["late"])
     begun = leaving(pair)
@@ -89,7 +123,7 @@ def test_a_flow_that_was_asked_to_end_does_not_catch_up_any_more(pair: Pair) -> 
     begun.close()
     said = pair.over("--yes", "--until-caught-up")
     assert (said.code, "[AB707]" in said.err, pair.phase) == (1, True, "ending"), said
-    assert "1 records are not copied" in said.err
+    assert "1 record is not copied" in said.err
     assert "`anabranch failback` calls it off" in said.err
     assert pair.over("--yes").code == 0
     # The copy has as many records as the original by now, and still not the one that never crossed.

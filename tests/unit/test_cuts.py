@@ -17,11 +17,14 @@ from reconciler.model.flow import Flow
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.runs import CopyRecord
 from reconciler.model.selection import Selection
+from reconciler.model.topology import Topology
 from reconciler.replicator.note import Note
 from reconciler.replicator.syncs import OffsetSync
 from reconciler.replicator.wire.commits import Position
 
 FLOW = Flow("over", "east", "west", Selection(("orders",)), offsets="translated")
+WEST = Cluster("west", ("localhost:1",))
+TOPOLOGY = Topology("topology", {"east": Cluster("east", ("localhost:1",)), "west": WEST}, ())
 COPY, MADE_ANEW = "copy-id", "another-id"
 NOTE = str(Note("source-id", COPY, "producer"))
 LOG = ("east.orders", 0)
@@ -30,7 +33,7 @@ LOG = ("east.orders", 0)
 class Target:
     """The target's groups and logs: one copy of one partition, and nothing committed for it."""
 
-    cluster = Cluster("west", ("localhost:1",))
+    cluster = WEST
 
     def __init__(self, committed: int | None = None) -> None:
         self.partitions: dict[str, int] = {}
@@ -81,7 +84,7 @@ def crossing(
     monkeypatch.setattr(cuts, "Ownership", Owned)
     monkeypatch.setattr(cuts, "History", type("Syncs", (Told,), {"last_one": sync}))
     monkeypatch.setattr(cuts, "remembered", lambda *_: {} if record is None else {LOG: record})
-    (one,) = cuts.crossings("topology", FLOW, cast("Groups", Target(committed)))
+    (one,) = cuts.crossings(TOPOLOGY, FLOW, cast("Groups", Target(committed)))
     return one.copied, one.remote_end
 
 
@@ -134,6 +137,21 @@ def test_topics_that_no_copy_has_are_not_begun() -> None:
     missing = cuts.without_copy(flow, ("east", "west"), found, originals)
     assert missing == [Crossing("orders-new", "east.orders-new", number, "translated", -1, 0) for number in range(2)]
     assert cuts.without_copy(flow, ("east", "west"), found, {"orders": 1}) == []
+
+
+@pytest.mark.parametrize("original", ["heartbeats", "north.heartbeats", "west.orders", "invoices"])
+def test_what_has_no_copy_to_go_on_in_is_not_missing_either(monkeypatch: pytest.MonkeyPatch, original: str) -> None:
+    flow = replace(FLOW, topics=Selection((".*",), ("invoices",)))
+
+    class Others(Owned):
+        def read(self) -> dict[str, OwnedTopic]:
+            (one,) = super().read().values()
+            return {one.name: replace(one, source_topic=original)}
+
+    monkeypatch.setattr(cuts, "Ownership", Others)
+    monkeypatch.setattr(cuts, "remembered", lambda *_: {})
+    assert cuts.crossings(TOPOLOGY, flow, cast("Groups", Target())) == []
+    assert cuts.without_copy(flow, ("east", "west", "north"), [], {original: 1}) == []
 
 
 def test_partitions_that_no_copy_has_are_not_begun() -> None:
