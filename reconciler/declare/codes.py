@@ -33,6 +33,7 @@ ONE_NAME: Final = "AB122"
 TWO_PRINCIPALS: Final = "AB123"
 FIXED_CONFIG: Final = "AB124"
 NOT_LINEAR: Final = "AB125"
+NO_NAME: Final = "AB135"
 
 # Warnings: the topology is accepted.
 UNUSED_CLUSTER: Final = "AB190"
@@ -40,3 +41,5 @@ SAME_BROKERS: Final = "AB191"
 UNUSED_DATACENTER: Final = "AB192"
 ENDPOINT_IN_CLEAR: Final = "AB127"
 LOGIN_IN_CLEAR: Final = "AB128"
+GLOB: Final = "AB136"
+UNLIKELY_GROUP: Final = "AB137"

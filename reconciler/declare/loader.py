@@ -77,6 +77,7 @@ def load(paths: Sequence[Path], warn: Callable[[Problem], None] = _ignore) -> To
     )
     stands = {cluster.datacenter for cluster in topology.clusters.values()}
     suspect = [*clusters.warnings(declaration.clusters, used), *datacenters.warnings(declaration.datacenters, stands)]
+    suspect += [found for source in sources for look in (selections, renames) for found in look.suspect(source)]
     for warning in _in_order(suspect, paths):
         warn(warning)
     return topology

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 
 from reconciler.declare import codes, words
-from reconciler.declare.located import Place
+from reconciler.declare.located import Located, Place
 from reconciler.declare.merge import Source
-from reconciler.declare.selections import unusable
+from reconciler.declare.selections import suspicious, unusable
 from reconciler.declare.violations import Finding
 from reconciler.model.linear import empty_rounds, group_numbers
 from reconciler.model.naming import NAME_CHARACTERS, name_fault
@@ -30,18 +30,30 @@ _FOREIGN_GROUP = re.compile(r"\$(\d|\{)")
 
 def check(source: Source) -> list[Finding]:
     """Return what is wrong with the rename rules of one document."""
-    places = [
-        source.document.at("policy"),
-        *(place / "policy" for place in (source.document.at("defaults"), *source.items("replication"))),
-        *(place / "policy" for place in source.items("flows")),
-    ]
-    return [finding for place in places for finding in _of_policy(source, place / "rules")]
+    return [finding for place in _policies(source) for finding in _of_policy(source, place)]
+
+
+def suspect(source: Source) -> Iterator[Located]:
+    """Yield what is accepted in the rename rules of one document, and probably means something else."""
+    return (
+        found for place in _policies(source) for rule in _rules(place) for found in suspicious(rule / "from", "topic")
+    )
+
+
+def _policies(source: Source) -> Iterator[Place]:
+    yield source.document.at("policy")
+    for place in (source.document.at("defaults"), *source.items("replication"), *source.items("flows")):
+        yield place / "policy"
+
+
+def _rules(policy: Place) -> Iterator[Place]:
+    rules = (policy / "rules").value
+    yield from (policy / "rules" / index for index in range(len(rules) if isinstance(rules, list) else 0))
 
 
 def _of_policy(source: Source, place: Place) -> Iterator[Finding]:
-    rules = place.value
     first: dict[object, Place] = {}
-    for rule in (place / index for index in range(len(rules) if isinstance(rules, list) else 0)):
+    for rule in _rules(place):
         if not source.usable(rule):
             continue
         pattern = rule / "from"
@@ -54,7 +66,7 @@ def _of_policy(source: Source, place: Place) -> Iterator[Finding]:
 
 def _of_rule(pattern: Place, replacement: Place) -> Iterator[Finding]:
     written, name = str(pattern.value), str(replacement.value)
-    if not is_literal(written) and (problem := unusable(pattern, written, _INSTEAD_OF_LOOKING)):
+    if problem := unusable(pattern, written, _INSTEAD_OF_LOOKING):
         yield Finding(problem, pattern.path)
         return
     if _FOREIGN_GROUP.search(name):

@@ -80,9 +80,9 @@ def translated(pattern: str, wide: bool = False) -> str:
         BadPattern: it is no such expression.
         NotLinear: it has what RE2 has not, or is too large.
     """
-    parsed = _parsed(pattern)
+    tree = parsed(pattern)
     try:
-        return _Writer(wide).sequence(parsed, parsed.state.flags, is_last=True)
+        return _Writer(wide).sequence(tree, tree.state.flags, is_last=True)
     except RecursionError:
         found = "it has too many groups inside of each other"
         raise _too_large(found) from None
@@ -94,7 +94,7 @@ def group_numbers(pattern: str) -> tuple[int, dict[str, int]]:
     Raises:
         BadPattern: it is no expression of Python's `re`.
     """
-    state = _parsed(pattern).state
+    state = parsed(pattern).state
     return state.groups - 1, dict(state.groupdict)
 
 
@@ -106,11 +106,17 @@ def empty_rounds(pattern: str) -> bool:
     Raises:
         BadPattern: it is no expression of Python's `re`.
     """
-    return _has_empty_rounds(_parsed(pattern))
+    return _has_empty_rounds(parsed(pattern))
 
 
 @lru_cache(maxsize=256)
-def _parsed(pattern: str) -> Any:
+def parsed(pattern: str) -> Any:
+    """Return an expression as the parser of `re` has read it: pairs of what stands there, and its value.
+
+    Raises:
+        BadPattern: it is no expression of Python's `re`.
+        NotLinear: it is too long.
+    """
     if len(pattern) > MOST_CHARACTERS:
         found = f"it has {len(pattern)} characters, at most {MOST_CHARACTERS}"
         raise _too_large(found)
@@ -157,7 +163,7 @@ class _Writer:
                 return f"(?:{'|'.join(self.sequence(nodes, flags, is_last) for nodes in value[1])})"
             case "SUBPATTERN":
                 group, added, removed, nodes = value
-                inside = self.sequence(nodes, _in_force(flags, added, removed), is_last)
+                inside = self.sequence(nodes, flags_inside(flags, added, removed), is_last)
                 return f"({inside})" if group else f"(?:{inside})"
             case "MAX_REPEAT" | "MIN_REPEAT":
                 return self._repetition(value, flags) + ("?" if kind == "MIN_REPEAT" else "")
@@ -177,7 +183,7 @@ class _Writer:
         if kind == "LITERAL" and not flags & re.IGNORECASE:
             return f"\\x{{{value:x}}}" if self._wide or value < len(_ASCII) else _NOTHING
         nodes = value if kind == "IN" else [(kind, value)]
-        return _ranges(_class(nodes), flags & (re.IGNORECASE | re.ASCII), self._wide)
+        return _ranges(class_said(nodes), flags & (re.IGNORECASE | re.ASCII), self._wide)
 
     def _repetition(self, value: Any, flags: int) -> str:
         least, most, nodes = value
@@ -217,13 +223,13 @@ class _Writer:
             raise _too_large(found)
 
 
-def _in_force(flags: int, added: int, removed: int) -> int:
+def flags_inside(flags: int, added: int, removed: int) -> int:
     """Return the flags inside of a group; ASCII and Unicode stand for each other's opposite."""
     return (flags & ~(_ALPHABETS if added & _ALPHABETS else 0) | added) & ~removed
 
 
-def _class(nodes: Any) -> str:
-    """Return a class as `re` reads it."""
+def class_said(nodes: Any) -> str:
+    """Return a class as `re` reads it, of what its parser has found between the brackets."""
     parts: list[str] = []
     for kind, value in nodes:
         match str(kind):

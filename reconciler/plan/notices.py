@@ -18,6 +18,7 @@ from reconciler.plan.naming import one_metric_name
 from reconciler.plan.offsets import Choice, Observed, limited, taken_topics
 from reconciler.plan.prune import prunable
 from reconciler.plan.settings import unknown_keys
+from reconciler.plan.unmatched import unmatched
 
 
 def left_alone(chosen: Collection[Choice], target: ObservedCluster, topology: Topology) -> Iterator[Notice]:
@@ -86,6 +87,7 @@ def _of_flow(flow: Flow, topology: Topology, observed: Observed) -> Iterator[str
     elif not flow.failed_over:
         if not taken_topics(flow, topology, observed):
             yield f"no topic of {flow.source} matches; it waits for one"
+        yield from unmatched(flow, observed[flow.source].names)
         yield from (str(one.problem) for one in limited(flow, topology, observed).beyond)
 
 

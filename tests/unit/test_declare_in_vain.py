@@ -52,7 +52,8 @@ def test_what_changes_something_somewhere_is_right(tmp_path: Path, body: str) ->
     ("field", "item", "is_wrong"),
     [
         *(("topics", "orders.*,users", True), ("topics", "a,b", True), ("configs", "retention.ms,x", True)),
-        *(("topics", "or{1,2}ders", False), ("topics", "a[,;]b", False), ("groups", "a,b", False)),
+        *(("groups", "a,b", True), ("groups", "console-consumer-.*,connect-.*,__.*", True)),
+        *(("topics", "or{1,2}ders", False), ("groups", "a[,;]b", False), ("groups", "a{1,2}", False)),
     ],
 )
 def test_a_list_in_one_item_is_none(tmp_path: Path, field: str, item: str, is_wrong: bool) -> None:
@@ -61,8 +62,9 @@ def test_a_list_in_one_item_is_none(tmp_path: Path, field: str, item: str, is_wr
         assert load(tmp_path, body).flows
         return
     (problem,) = refused(tmp_path, body)
-    assert problem.message.endswith(f"found '{item}': no name of these has a comma")
-    assert problem.remedy == "make each an item of its own"
+    assert problem.message.endswith(f"found '{item}', with a comma")
+    own_comma = "; the comma of a group's own name is written [,]" if field == "groups" else ""
+    assert problem.remedy == f"make each an item of its own{own_comma}"
 
 
 @pytest.mark.parametrize("item", ["compression.type", "message.timestamp.type", "unclean.leader.election.enable"])

@@ -81,6 +81,7 @@ us-east (dc-us-east)
              offsets  identical   each copy has one original and only we write there
              fill     transactions   {TRANSACTIONS}; markers need ALTER on the cluster
   ! note   flow eu-west-us-east   no topic of eu-west matches; it waits for one
+  ! note   flow eu-west-us-east   item missing of topics.include matches no topic of eu-west
   ~ force  none is in force; apply puts this declaration in force, digest {digest_into(DECLARED, EAST)}
 
 eu-west (dc-eu-west)
