@@ -82,7 +82,7 @@ class Asker:
             AnabranchError: as `clients.ask` and `clients.make` say.
         """
         longest = self._cluster.clients.admin.patience(self._seconds)
-        return self._client.ask(lambda client, patience: client.list_topics(timeout=patience), seconds, longest)
+        return self._client.ask(clients.listed, seconds, longest)
 
     def bounds(self, logs: Collection[Log], refusals: Refusals | None = None) -> dict[Log, Bounds]:
         """Return the bounds of some partitions; those that are not there, or have no leader just now, are left out.

@@ -13,7 +13,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartiti
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Refused
-from reconciler.state import clients, unreadable
+from reconciler.state import calls, clients, unreadable
 from reconciler.state.faults import in_words, no_connection, refused, unreachable
 
 Record = tuple[bytes | None, bytes | None]
@@ -71,14 +71,15 @@ def records(cluster: Cluster, topic: str, seconds: float) -> Iterator[Record]:
     try:
         # Asked for by name before, the leader is known at once; else the library finds out half a second later.
         known = clients.ask(
-            cluster, consumer, reports, lambda patience: consumer.list_topics(topic, timeout=patience), seconds
+            cluster, consumer, reports, lambda patience: clients.one_topic(consumer, patience, topic), seconds
         )
-        error = known.topics[topic].error
+        error = known.error
         if error is not None and error.code() in _GONE:
             return
         if error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise _refused(cluster, topic)
-        consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+        with calls.ours(cluster, f"topic {topic}", reports=reports):
+            consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
         yield from _upto_end(cluster, topic, consumer, reports, seconds)
     finally:
         consumer.close()
@@ -90,7 +91,9 @@ def _upto_end(
     deadline = time.monotonic() + seconds
     last: KafkaError | None = None
     while True:
-        for message in consumer.consume(_AT_ONCE, _POLL_SECONDS):
+        with calls.ours(cluster, f"topic {topic}", reports=reports):
+            messages = consumer.consume(_AT_ONCE, _POLL_SECONDS)
+        for message in messages:
             error = message.error()
             if error is None:
                 deadline = time.monotonic() + seconds

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import contextlib
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.names import turn_group
-from reconciler.state import clients
+from reconciler.state import calls, clients
 from reconciler.state.home import journals
 
 # A round may take long, and nothing is polled meanwhile.
@@ -58,14 +58,16 @@ class Turn:
         if consumer is not self._subscribed:
             self.is_ours = False
             topic = journals(self._target, self._topology).control.name
-            consumer.subscribe([topic], on_assign=self._assigned, on_revoke=self._revoked)
+            with calls.ours(self._target, f"topic {topic}", reports=self._clients.reports):
+                consumer.subscribe([topic], on_assign=self._assigned, on_revoke=self._revoked)
             self._subscribed = consumer
         # What the topic holds is nobody's business here: the partition is paused as soon as it is ours.
-        with contextlib.suppress(KafkaException):
+        with contextlib.suppress(*calls.RAISED):
             consumer.poll(seconds)
         return self.is_ours
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Take the turn. Raises KafkaException, which `look` gets out of its poll."""
         if partitions:
             consumer.assign(partitions)
             consumer.pause(partitions)

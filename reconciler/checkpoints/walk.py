@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 
@@ -11,7 +12,7 @@ from reconciler.checkpoints.bounds import TopicRefused
 from reconciler.checkpoints.pairing import Seen
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Log
-from reconciler.state import clients, unreadable
+from reconciler.state import calls, clients, unreadable
 from reconciler.state.faults import no_connection, refused, unreachable
 
 _AT_ONCE = 5_000
@@ -64,7 +65,8 @@ class Walker:
             EnvironmentFault: AB313, reading is refused; or what `clients.make` raises.
         """
         consumer = self._clients.get()
-        consumer.assign([TopicPartition(topic, partition, first)])
+        with calls.ours(self._cluster, f"topic {topic}", reports=self._clients.reports):
+            consumer.assign([TopicPartition(topic, partition, first)])
         try:
             for message in self._polled(topic, consumer):
                 if end is not None and (message.offset() or 0) >= end:
@@ -73,12 +75,15 @@ class Walker:
                 if message.error() is not None:
                     return
         finally:
-            consumer.unassign()
+            with contextlib.suppress(*calls.RAISED):
+                consumer.unassign()
 
     def _polled(self, topic: str, consumer: Consumer) -> Iterator[Message]:
         deadline = time.monotonic() + self._seconds
         while True:
-            for message in consumer.consume(_AT_ONCE, _POLL_SECONDS):
+            with calls.ours(self._cluster, f"topic {topic}", reports=self._clients.reports):
+                messages = consumer.consume(_AT_ONCE, _POLL_SECONDS)
+            for message in messages:
                 error = message.error()
                 if error is None or error.code() == KafkaError._PARTITION_EOF:
                     deadline = time.monotonic() + self._seconds

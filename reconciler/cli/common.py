@@ -82,7 +82,7 @@ def print_problems(problems: Iterable[Problem], severity: Literal["error", "warn
             ("warning: " if severity == "warning" else "", colour),
             problem.message,
             (f" ({detail})" if detail else "", "dim"),
-            (f" [{problem.code}]", colour),
+            (problem.tag, colour),
         )
         console.print(Lines([line, Line(f"    → {problem.remedy}")] if problem.remedy else [line]))
 

@@ -16,6 +16,7 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Kafka
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.state import clients
 
 Isolation = Literal["read_uncommitted", "read_committed"]
 
@@ -118,7 +119,8 @@ def read(cluster: Cluster, topic: str, isolation: Isolation) -> dict[int, Readin
 
 
 def _read_all(consumer: Consumer, topic: str, where: str) -> dict[int, Reading]:
-    numbers = sorted(consumer.list_topics(topic, timeout=_TIMEOUT).topics[topic].partitions)
+    """Read all partitions to their ends. Raises KafkaException."""
+    numbers = sorted(clients.one_topic(consumer, _TIMEOUT, topic).partitions)
     starts = [
         TopicPartition(topic, number, consumer.get_watermark_offsets(TopicPartition(topic, number), _TIMEOUT)[0])
         for number in numbers
@@ -144,7 +146,7 @@ def _read_all(consumer: Consumer, topic: str, where: str) -> dict[int, Reading]:
 
 
 def _until_ends(consumer: Consumer, numbers: Sequence[int], where: str) -> Iterator[Message]:
-    """Yield the records of all partitions until each has been read to its end."""
+    """Yield the records of all partitions until each has been read to its end. Raises KafkaException."""
     left = set(numbers)
     deadline = time.monotonic() + _TIMEOUT
     while left:

@@ -13,7 +13,8 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.errors import EnvironmentFault, Problem, together
+from reconciler.state import calls
 
 PARTITIONS = 3
 _BACKLOG = 3_000
@@ -22,6 +23,7 @@ _TIMEOUT = 15.0
 # librdkafka would write its own log into the story.
 _QUIET = {"log_level": "2"}
 _SHORTEST_WAIT = 0.01
+_FULL_SECONDS = 0.1
 _PRODUCTS = ("espresso beans 1 kg", "moka pot", "grinder", "filter papers", "milk jug", "cup, blue", "cup, white")
 _CURRENCIES = ("EUR", "USD", "GBP")
 
@@ -75,10 +77,12 @@ def create_topics(shop: Shop) -> None:
         EnvironmentFault: AB341, the cluster refuses.
     """
     admin = AdminClient(shop.cluster.librdkafka() | _QUIET)
-    made = admin.create_topics([NewTopic(topic, PARTITIONS, 1) for topic in shop.topics], operation_timeout=_TIMEOUT)
+    new = [NewTopic(topic, PARTITIONS, 1) for topic in shop.topics]
+    made = admin.create_topics(new, operation_timeout=_TIMEOUT, request_timeout=_TIMEOUT)
     for topic, future in made.items():
         try:
-            future.result(_TIMEOUT)
+            # No limit here: the request has one of its own.
+            future.result()
         except KafkaException as error:
             problem = Problem("AB341", f"{shop.cluster.where}, topic {topic}", error.args[0].str(), "")
             raise EnvironmentFault(problem) from None
@@ -90,6 +94,7 @@ class Traffic:
     def __init__(self, shops: Sequence[Shop]) -> None:
         self._shops = shops
         self._ending = threading.Event()
+        self._faults: list[EnvironmentFault] = []
         self._threads = [
             threading.Thread(target=self._produce, args=(shop, seed), name=f"shop-{shop.cluster.alias}", daemon=True)
             for seed, shop in enumerate(shops, start=1)
@@ -101,17 +106,37 @@ class Traffic:
             thread.start()
 
     def stop(self) -> None:
-        """Stop and wait until everything produced is stored."""
+        """Stop and wait until everything produced is stored.
+
+        Raises:
+            EnvironmentFault: AB341, a cluster did not take it.
+        """
         self._ending.set()
         for thread in self._threads:
             thread.join()
+        if self._faults:
+            raise together(self._faults)
 
     def _produce(self, shop: Shop, seed: int) -> None:
+        try:
+            self._write(shop, seed)
+        except calls.RAISED as error:
+            problem = Problem("AB341", shop.cluster.where, calls.said(error).str(), "")
+            self._faults.append(EnvironmentFault(problem))
+
+    def _write(self, shop: Shop, seed: int) -> None:
+        """Produce until the end. Raises KafkaException."""
         producer = Producer(shop.cluster.librdkafka() | _QUIET | {"linger.ms": 20, "enable.idempotence": True})
         began = time.monotonic()
         for count, (topic, key, value) in enumerate(records(seed, shop.topics)):
             headers = [("shop", shop.cluster.alias.encode()), ("schema", b"v1")]
-            producer.produce(topic, key=key, value=json.dumps(value), headers=headers)
+            while True:
+                try:
+                    producer.produce(topic, key=key, value=json.dumps(value), headers=headers)
+                    break
+                except BufferError:
+                    # Its queue is full, as on a busy machine: what is in it goes first.
+                    producer.poll(_FULL_SECONDS)
             producer.poll(0)
             ahead = began + max(0, count - _BACKLOG) / _PER_SECOND - time.monotonic()
             if self._ending.wait(ahead if ahead > _SHORTEST_WAIT else 0):

@@ -23,7 +23,7 @@ from reconciler.embedded.broker import Broker
 from reconciler.embedded.certificates import Authority
 from reconciler.embedded.ports import HOST, PortLease
 from reconciler.embedded.settings import ClusterOptions, NodePorts, kafka_uuid, server_properties, tls_settings
-from reconciler.model.errors import EnvironmentFault
+from reconciler.model.errors import EnvironmentFault, Problem
 
 PORTS_PER_NODE = 3
 START_ATTEMPTS = 3
@@ -121,15 +121,19 @@ class EmbeddedCluster:
         """Give a user a SCRAM password, from now on.
 
         Raises:
-            KafkaException: the cluster does not take it.
+            EnvironmentFault: AB303, the cluster does not take it.
         """
         kinds = {"SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256, "SCRAM-SHA-512": ScramMechanism.SCRAM_SHA_512}
         client = AdminClient({"bootstrap.servers": self.bootstrap_within, "log_level": "0"})
         for mechanism in self._scram:
             info = ScramCredentialInfo(kinds[mechanism], _SCRAM_ITERATIONS)
             # One mechanism in one request: a user may be named once.
-            told = client.alter_user_scram_credentials([UserScramCredentialUpsertion(user, info, password.encode())])
-            told[user].result(ANSWER_SECONDS)
+            change = UserScramCredentialUpsertion(user, info, password.encode())
+            try:
+                client.alter_user_scram_credentials([change], request_timeout=ANSWER_SECONDS)[user].result()
+            except KafkaException as error:
+                what = f"user {user} was not given a password: {error.args[0].str()}"
+                raise EnvironmentFault(Problem("AB303", f"cluster {self.name}", what, "start it again")) from None
 
     @property
     def _scram(self) -> list[str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import time
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, Message, Producer
 
 from reconciler.failover.topics import Shape, Topics
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem
 from reconciler.model.shape import Misfit
-from reconciler.state import clients
+from reconciler.state import calls, clients
 from reconciler.state.encoding import header_pairs
 from reconciler.state.faults import in_words, is_refusal, no_connection, refused, unreachable
 
@@ -106,21 +106,28 @@ class Store:
                 self._producer.poll(0)
             except BufferError:
                 # Its queue is full; what is in it is stored, or given up in time.
-                self._producer.poll(_POLL_SECONDS)
-            except (KafkaException, SystemError) as error:
-                self._end(error)
+                self._wait()
+            except calls.RAISED as error:
+                self._failed.append(calls.said(error))
             else:
                 break
             self._check()
         self._check()
+
+    def _wait(self) -> None:
+        try:
+            self._producer.poll(_POLL_SECONDS)
+        except calls.RAISED as error:
+            self._failed.append(calls.said(error))
 
     def stored(self) -> int:
         """Wait until all records are stored; return how many."""
         try:
             while self._producer.flush(_POLL_SECONDS):
                 self._check()
-        except (KafkaException, SystemError) as error:
-            self._end(error)
+        except calls.RAISED as error:
+            # A fatal error is raised by whatever is called next.
+            self._failed.append(calls.said(error))
         self._check()
         return self._count
 
@@ -129,13 +136,6 @@ class Store:
             self._count += 1
         else:
             self._failed.append(error)
-
-    def _end(self, error: KafkaException | SystemError) -> None:
-        """Note why the producer came to its end: a fatal error is raised by whatever is called next."""
-        cause = error if isinstance(error, KafkaException) else error.__cause__
-        if not isinstance(cause, KafkaException):
-            raise error
-        self._failed.append(cause.args[0])
 
     def _check(self) -> None:
         if self._reports.not_let_in:
@@ -151,7 +151,7 @@ class Store:
             and not self._reports.errors
             and time.monotonic() < deadline
         ):
-            with contextlib.suppress(KafkaException, SystemError):
+            with contextlib.suppress(*calls.RAISED):
                 self._producer.poll(_POLL_SECONDS)
         told = [error for error in self._failed if error.code() != KafkaError._PURGE_QUEUE]
         told = [*told, *self._reports.errors] or self._failed

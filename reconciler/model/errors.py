@@ -15,10 +15,18 @@ Codes are stable: AB1xx declared input, AB2xx data plane, AB3xx environment, AB4
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reconciler.model.text import shown
+
+_CODED = re.compile(r" \[AB\d{3}\]$")
+
+
+def is_coded(text: str) -> bool:
+    """Tell whether a text ends with the code of what it is about, behind which no second one is shown."""
+    return _CODED.search(text) is not None
 
 
 @dataclass(frozen=True)
@@ -40,7 +48,12 @@ class Problem:
     def __str__(self) -> str:
         head = f"{shown(self.where)}: " if self.where else ""
         tail = f" — {shown(self.remedy)}" if self.remedy else ""
-        return f"{head}{shown(self.message)}{tail} [{self.code}]"
+        return f"{head}{shown(self.message)}{tail}{self.tag}"
+
+    @property
+    def tag(self) -> str:
+        """The code as it stands behind the message; empty where the message ends with the code of what it is about."""
+        return "" if not self.remedy and is_coded(self.message) else f" [{self.code}]"
 
 
 class AnabranchError(Exception):

@@ -15,6 +15,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+from reconciler.model.errors import is_coded
 from reconciler.model.flow import Flow
 from reconciler.model.latency import BUCKETS, Histogram, Latency
 from reconciler.model.shape import (
@@ -63,7 +64,7 @@ class Reason:
     text: str
 
     def __str__(self) -> str:
-        return f"{self.text} [{self.code}]"
+        return self.text if is_coded(self.text) else f"{self.text} [{self.code}]"
 
 
 @dataclass(frozen=True)

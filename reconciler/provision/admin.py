@@ -27,7 +27,7 @@ from reconciler.model.desired import DesiredTopic
 from reconciler.model.errors import Problem
 from reconciler.model.steps import ConfigChange
 from reconciler.provision.changes import failed
-from reconciler.state import clients
+from reconciler.state import calls, clients
 
 ANSWER_SECONDS = 30.0
 VISIBLE_SECONDS = 30.0
@@ -75,9 +75,12 @@ class Admin:
         missing = dict(partitions)
         while missing:
             try:
-                seen = self._client.list_topics(timeout=self._patience).topics
+                seen = clients.listed(self._client, self._patience).topics
             except KafkaException as error:
-                return {}, dict.fromkeys(partitions, self._problem(error.args[0], "DESCRIBE", ""))
+                if error.args[0].code() not in calls.SILENT or time.monotonic() > deadline:
+                    return {}, dict.fromkeys(partitions, self._problem(error.args[0], "DESCRIBE", ""))
+                time.sleep(_PAUSE_SECONDS)
+                continue
             missing = {name: n for name, n in missing.items() if name not in seen or not _is_led(seen[name], n)}
             if time.monotonic() > deadline:
                 break

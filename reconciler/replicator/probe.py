@@ -63,7 +63,7 @@ def check(target: Cluster, topology: str, flows: Sequence[Flow], warn: Callable[
         cluster_id = _scratch_topic(target, ours.scratch)
     except KafkaException as error:
         if not faults.is_refusal(error.args[0]):
-            raise unreachable(target, error.args[0].str()) from None
+            raise faults.no_connection(target, error.args[0]) from None
         warn(f"{target.where}: what the cluster does was not tried, as topic {ours.scratch} may not be made")
         return
     found = _remembered(target, topology, cluster_id)
@@ -111,7 +111,7 @@ def _scratch_topic(target: Cluster, name: str) -> str:
         replicas = min(_REPLICATION, len(metadata.brokers))
         new = NewTopic(name, _PARTITIONS, replicas, config=_SCRATCH_CONFIG)
         try:
-            admin.create_topics([new], operation_timeout=_TIMEOUT)[name].result(_TIMEOUT)
+            admin.create_topics([new], operation_timeout=_TIMEOUT, request_timeout=_TIMEOUT)[name].result()
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise

@@ -10,8 +10,7 @@ from confluent_kafka.admin import AdminClient
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.state import clients
-from reconciler.state.faults import is_refusal, no_connection
-from reconciler.state.journal import not_allowed
+from reconciler.state.faults import is_refusal, no_connection, not_allowed
 from reconciler.state.topics import JournalTopic
 
 

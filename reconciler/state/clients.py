@@ -5,6 +5,7 @@ Everybody in the house who holds such a client has it from here, so that what is
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections import deque
@@ -13,7 +14,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
-from confluent_kafka.admin import AdminClient, ClusterMetadata
+from confluent_kafka.admin import AdminClient, ClusterMetadata, TopicMetadata
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem
@@ -134,14 +135,48 @@ def ask(
         patience = min(2 * patience, max(left, _FIRST_SECONDS))
 
 
+def listed(client: Any, patience: float, topic: str | None = None) -> ClusterMetadata:
+    """Return the brokers of a cluster that are ready, which are never none, and all topics, or one.
+
+    Args:
+        client: of the cluster.
+        patience: seconds to wait.
+        topic: by name; it is in the answer, with an error where there is none.
+
+    Raises:
+        KafkaException: no answer, or one that names no broker: a broker that begins or ends knows none that is ready.
+    """
+    one = {} if topic is None else {"topic": topic}
+    try:
+        found: ClusterMetadata = client.list_topics(timeout=patience, **one)
+    except KafkaException as error:
+        # So it calls an answer that names neither brokers nor topics.
+        if error.args[0].code() == KafkaError._PARTIAL:
+            raise _none_ready() from None
+        raise
+    if not found.brokers:
+        raise _none_ready()
+    if topic is not None and topic not in found.topics:
+        raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, f"nothing is told of topic {topic} just now"))
+    return found
+
+
+def _none_ready() -> KafkaException:
+    return KafkaException(KafkaError(KafkaError.BROKER_NOT_AVAILABLE, "no broker of it is ready just now"))
+
+
+def one_topic(client: Any, patience: float, topic: str) -> TopicMetadata:
+    """Return what a cluster says of one topic; arguments and errors are those of `listed`."""
+    found: TopicMetadata = listed(client, patience, topic).topics[topic]
+    return found
+
+
 def metadata(cluster: Cluster, seconds: float, longest: float | None = None) -> tuple[AdminClient, ClusterMetadata]:
     """Make a client and ask for all topics; arguments and errors are those of `ask` and `make`."""
     reports = Reports()
     client = make(AdminClient, cluster, {"socket.connection.setup.timeout.ms": 3000}, reports)
     longest = cluster.clients.admin.patience(longest or seconds)
-    return client, ask(
-        cluster, client, reports, lambda patience: client.list_topics(timeout=patience), seconds, longest
-    )
+    return client, ask(cluster, client, reports, partial(listed, client), seconds, longest)
 
 
 class Renewed(Generic[Client]):
@@ -218,6 +253,8 @@ class Renewed(Generic[Client]):
 
     def close(self) -> None:
         """Close the connection."""
-        if isinstance(self.client, Consumer):
-            self.client.close()
-        self.client = None
+        client, self.client = self.client, None
+        if isinstance(client, Consumer):
+            # A broker that is away is no reason to keep it.
+            with contextlib.suppress(KafkaException):
+                client.close()

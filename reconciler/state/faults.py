@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import replace
 
 from confluent_kafka import KafkaError
 
@@ -60,6 +61,12 @@ def refused(cluster: Cluster, operation: str, resource: str) -> Problem:
         f"{principal(cluster)} is not allowed {operation} on {resource}",
         f"grant {operation} on {resource}",
     )
+
+
+def not_allowed(cluster: Cluster, topic: str, operations: str) -> Problem:
+    """Return the problem that a user may not do what is needed with a journal's topic."""
+    found = refused(cluster, operations, f"topic {topic}")
+    return replace(found, code="AB311", where=f"{cluster.where}, topic {topic}")
 
 
 def unreachable(cluster: Cluster, reason: object) -> Unreachable:

@@ -159,7 +159,8 @@ def _is_visible(cluster: Cluster, name: str, timeout: float) -> bool:
     try:
 
         def ask(patience: float) -> bool:
-            error = consumer.list_topics(name, timeout=patience).topics[name].error
+            """Ask once. Raises KafkaException."""
+            error = clients.one_topic(consumer, patience, name).error
             return error is None or error.code() not in _INVISIBLE
 
         return clients.ask(cluster, consumer, reports, ask, timeout, cluster.clients.admin.patience(timeout))

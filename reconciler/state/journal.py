@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import AbstractContextManager
 from functools import cached_property, partial
 from typing import Any, Protocol
 
@@ -15,9 +15,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.state import clients, unreadable
+from reconciler.state import calls, clients, unreadable
 from reconciler.state.encoding import encoded, read
-from reconciler.state.faults import is_refusal, no_connection, refused, unreachable
+from reconciler.state.faults import in_words, is_refusal, no_connection, not_allowed, unreachable
 from reconciler.state.topics import LARGEST_WHOLE, JournalTopic, make
 
 Value = dict[str, Any]
@@ -40,12 +40,6 @@ class Placed(Protocol):
             Unreachable: AB310, the cluster does not answer.
             EnvironmentFault: what `clients.ask` raises.
         """
-
-
-def not_allowed(cluster: Cluster, topic: str, operations: str) -> Problem:
-    """Return the problem that a user may not do what is needed with a journal's topic."""
-    found = refused(cluster, operations, f"topic {topic}")
-    return replace(found, code="AB311", where=f"{cluster.where}, topic {topic}")
 
 
 class Journal:
@@ -96,8 +90,8 @@ class Journal:
             return False
         try:
             return make(admin, self._topic, len(seen.brokers), self._timeout)
-        except KafkaException as error:
-            raise self._fault(error, "CREATE") from None
+        except calls.RAISED as error:
+            raise self._fault(calls.said(error), "CREATE") from None
 
     def write(self, key: str, value: Value | None) -> int:
         """Write one value, or a tombstone for None, and wait until it is stored; return the offset behind it.
@@ -127,7 +121,7 @@ class Journal:
         """
         if any(value is not None and len(value) > self._topic.largest for _, value in records):
             # Readers would pass over it.
-            raise self._fault(KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)), "WRITE")
+            raise self._fault(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE), "WRITE")
         failed: list[KafkaError] = []
         stored = [0]
 
@@ -145,13 +139,13 @@ class Journal:
                 self._post(producer, key, value, note, headers)
             while (left := producer.flush(_FLUSH_SECONDS)) and time.monotonic() < deadline and not reports.not_let_in:
                 pass
-        except (KafkaException, SystemError) as error:
+        except (*calls.RAISED, BufferError) as error:
             self._producer.close()
             raise self._ended(error) from None
         if (failed or left) and reports.not_let_in:
             raise no_connection(self._cluster, reports.errors[-1], tuple(reports.errors))
         if failed:
-            raise self._fault(KafkaException(failed[0]), "WRITE")
+            raise self._fault(failed[0], "WRITE")
         if left:
             raise unreachable(
                 self._cluster, f"{left} values not stored in {self._topic.name} after {self._timeout:g} s"
@@ -165,7 +159,7 @@ class Journal:
         """
         try:
             self._post(self._producer.get(), key.encode(), encoded(value), None)
-        except (KafkaException, SystemError):
+        except (*calls.RAISED, BufferError):
             self._producer.close()
 
     def _post(
@@ -176,13 +170,21 @@ class Journal:
         on_delivery: OnDelivery | None,
         headers: Headers = (),
     ) -> None:
+        """Hand one value over. Raises KafkaException."""
         producer.produce(self._topic.name, value=value, key=key, on_delivery=on_delivery, headers=list(headers))
         producer.poll(0)
 
     def flush(self, seconds: float | None = None) -> None:
-        """Wait until everything posted is stored or given up; for so many seconds at most, by default the timeout."""
-        if self._producer.client is not None:
-            self._producer.client.flush(self._timeout if seconds is None else seconds)
+        """Wait until everything posted is stored or given up; for so many seconds at most, by default the timeout.
+
+        A producer at its end, as one that the cluster refuses, has given up what it held.
+        """
+        if (producer := self._producer.client) is None:
+            return
+        try:
+            producer.flush(self._timeout if seconds is None else seconds)
+        except calls.RAISED:
+            self._producer.close()
 
     def read(self) -> dict[str, Value]:
         """Return the newest value of every key; empty when the topic does not exist.
@@ -202,18 +204,21 @@ class Journal:
 
         A fatal error is raised by whatever is called next; where that calls back meanwhile, as the cause of another.
         """
-        cause = error if isinstance(error, KafkaException) else error.__cause__ or error
-        said = cause.args[0].str() if isinstance(cause, KafkaException) else str(cause)
-        if "authorization failed" in said:
+        if isinstance(error, BufferError):
+            return unreachable(self._cluster, f"too much waits to be stored in {self._topic.name}")
+        told = calls.said(error)
+        if "authorization failed" in told.str():
             # Brokers give a producer its id only where it may WRITE to some topic.
             return EnvironmentFault(not_allowed(self._cluster, self._topic.name, "WRITE"))
-        return EnvironmentFault(Problem("AB311", self.where, f"WRITE failed: {said}", "check the cluster"))
+        return self._fault(told, "WRITE")
 
-    def _fault(self, error: KafkaException, operation: str) -> EnvironmentFault:
-        if is_refusal(error.args[0]):
+    def _fault(self, error: KafkaError, operation: str) -> EnvironmentFault:
+        if is_refusal(error):
             return EnvironmentFault(not_allowed(self._cluster, self._topic.name, operation))
+        if error.code() in calls.SILENT:
+            return unreachable(self._cluster, f"{operation} on topic {self._topic.name}: {in_words(error)}")
         return EnvironmentFault(
-            Problem("AB311", self.where, f"{operation} failed: {error.args[0].str()}", "check the cluster")
+            Problem("AB311", self.where, f"{operation} failed: {in_words(error)}", "check the cluster")
         )
 
 
@@ -269,8 +274,7 @@ class Follower:
             self._check_missing(consumer, self._timeout)
             return values
         start, end = known
-        consumer.assign([TopicPartition(self._topic.name, 0, start)])
-        self._assigned = consumer
+        self._assign(consumer, start)
         deadline = time.monotonic() + self._timeout
         self.next_offset = start
         while (before := self.next_offset) < end:
@@ -284,8 +288,17 @@ class Follower:
             elif time.monotonic() > deadline:
                 raise unreachable(self._cluster, f"{self._topic.name} cannot be read to its end")
         if not self._polls:
-            consumer.unassign()
+            with self._ours():
+                consumer.unassign()
         return values
+
+    def _assign(self, consumer: Consumer, offset: int) -> None:
+        with self._ours():
+            consumer.assign([TopicPartition(self._topic.name, 0, offset)])
+        self._assigned = consumer
+
+    def _ours(self) -> AbstractContextManager[None]:
+        return calls.ours(self._cluster, f"topic {self._topic.name}", reports=self._clients.reports)
 
     def poll(self, timeout: float) -> Iterator[tuple[str, Value | None]]:
         """Yield what has arrived, waiting at most `timeout` seconds for the first value.
@@ -296,8 +309,7 @@ class Follower:
         consumer = self._clients.get()
         if consumer is not self._assigned:
             # The topic did not exist at catch-up, or this is another client.
-            consumer.assign([TopicPartition(self._topic.name, 0, self.next_offset)])
-            self._assigned = consumer
+            self._assign(consumer, self.next_offset)
         yield from self._read(consumer, timeout)
 
     def arrived(self, patience: float = 0.0) -> Iterator[tuple[str, Value | None]]:
@@ -349,7 +361,9 @@ class Follower:
         return found
 
     def _read(self, consumer: Consumer, timeout: float) -> Iterator[tuple[str, Value | None]]:
-        for message in consumer.consume(num_messages=500, timeout=timeout):
+        with self._ours():
+            messages = consumer.consume(num_messages=500, timeout=timeout)
+        for message in messages:
             error = message.error()
             if error is None:
                 self.next_offset = (message.offset() or 0) + 1
@@ -374,7 +388,7 @@ class Follower:
             Whether it does exist.
         """
         try:
-            found = consumer.list_topics(self._topic.name, timeout=patience).topics[self._topic.name]
+            found = clients.one_topic(consumer, patience, self._topic.name)
         except KafkaException as error:
             raise no_connection(self._cluster, error.args[0], tuple(self._clients.reports.errors)) from None
         if found.error is not None and found.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:

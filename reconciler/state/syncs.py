@@ -45,19 +45,20 @@ def ensure(cluster: Cluster, source: str, seconds: float) -> str | None:
     client = clients.make(AdminClient, cluster, reports=reports)
     resource = ConfigResource("topic", topic.name)
     try:
-        entry = client.describe_configs([resource], request_timeout=seconds)[resource].result(seconds)[_LAG]
+        # No limit for futures: requests have one of their own, and end with a reason.
+        entry = client.describe_configs([resource], request_timeout=seconds)[resource].result().get(_LAG)
     except KafkaException as failure:
         if is_refusal(failure.args[0]):
             # What we made has it, and nobody can tell whether this is ours.
             return None
         client.poll(0)
         raise no_connection(cluster, failure.args[0], tuple(reports.errors)) from None
-    if ConfigSource(entry.source) is ConfigSource.DYNAMIC_TOPIC_CONFIG:
+    if entry is None or ConfigSource(entry.source) is ConfigSource.DYNAMIC_TOPIC_CONFIG:
         return None
     setting = ConfigEntry(_LAG, str(KEPT_MS), incremental_operation=AlterConfigOpType.SET)
     change = ConfigResource("topic", topic.name, incremental_configs=[setting])
     try:
-        client.incremental_alter_configs([change], request_timeout=seconds)[change].result(seconds)
+        client.incremental_alter_configs([change], request_timeout=seconds)[change].result()
     except KafkaException as failure:
         if not is_refusal(failure.args[0]):
             client.poll(0)

@@ -146,4 +146,7 @@ def make(admin: AdminClient, topic: JournalTopic, brokers: int, timeout: float) 
 
 
 def _create(admin: AdminClient, topic: NewTopic, timeout: float) -> None:
-    admin.create_topics([topic], operation_timeout=timeout)[topic.topic].result(timeout)
+    """Make a topic. Raises KafkaException."""
+    # No limit for the future: the request has one of its own, and ends with a reason.
+    asked = admin.create_topics([topic], operation_timeout=timeout, request_timeout=timeout)
+    asked[topic.topic].result()

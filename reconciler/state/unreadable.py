@@ -12,7 +12,7 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from reconciler.model.cluster import Cluster
-from reconciler.state import strangers
+from reconciler.state import calls, strangers
 
 SETTINGS = {
     # Where a transaction of others has its marker, or compaction has been, no record stands at the end.
@@ -53,7 +53,7 @@ def pass_over(consumer: Consumer, cluster: Cluster, message: Message, seconds: f
         seconds: how long that may take: then it goes on wherever was tried last, and the next call goes further.
 
     Raises:
-        KafkaException: the cluster does not tell where the partition ends.
+        Unreachable: AB310, the cluster does not tell where the partition ends.
     """
     begin = message.offset() or 0
     place = _Place(message.topic(), message.partition(), begin, time.monotonic() + seconds)
@@ -62,17 +62,19 @@ def pass_over(consumer: Consumer, cluster: Cluster, message: Message, seconds: f
     # What is said has the batch's size in it: in a topic made anew another one stands at its place.
     known = (where, begin, said)
     if known not in _KNOWN:
-        behind = _behind(consumer, place, seconds)
+        with calls.ours(cluster, f"topic {place.topic}"):
+            behind = _behind(consumer, place, seconds)
         if time.monotonic() < place.deadline and len(_KNOWN) < _MOST_KNOWN:
             _KNOWN[known] = behind
     else:
         behind = _KNOWN[known]
-    consumer.seek(TopicPartition(place.topic, place.partition, behind))
+    with calls.ours(cluster, f"topic {place.topic}"):
+        consumer.seek(TopicPartition(place.topic, place.partition, behind))
     return behind
 
 
 def _behind(consumer: Consumer, place: _Place, seconds: float) -> int:
-    """Return the offset behind the batch."""
+    """Return the offset behind the batch. Raises KafkaException."""
     _, end = consumer.get_watermark_offsets(TopicPartition(place.topic, place.partition), timeout=seconds)
     # It is known to reach up to `within`, and not up to `behind`.
     within, step = place.begin, 1
@@ -88,7 +90,7 @@ def _behind(consumer: Consumer, place: _Place, seconds: float) -> int:
 
 
 def _is_within(consumer: Consumer, place: _Place, offset: int) -> bool:
-    """Tell whether the unreadable batch is fetched for an offset."""
+    """Tell whether the unreadable batch is fetched for an offset. Raises KafkaException."""
     consumer.seek(TopicPartition(place.topic, place.partition, offset))
     while time.monotonic() < place.deadline:
         for message in consumer.consume(1, _POLL_SECONDS):

@@ -55,6 +55,7 @@ class PretendedBroker:
         produce: the newest version of produce requests that it knows.
         fetch: likewise.
         keeps: whether it keeps all else instead, for whoever takes it with `asked`.
+        topics: names of topics that it tells of, without partitions.
 
     Attributes:
         port: where it listens, on loopback.
@@ -68,11 +69,12 @@ class PretendedBroker:
         produce: int = 13,
         fetch: int = 17,
         keeps: bool = False,
+        topics: Sequence[str] = (),
     ) -> None:
         self.seen: list[tuple[int, int]] = []
         self._kept: queue.Queue[Asked] = queue.Queue()
         self._keeps = keeps
-        self._brokers = brokers
+        self._brokers, self._topics = brokers, topics
         self._known = {API_VERSIONS: _OLDEST_WORDS, METADATA: 8, FETCH: fetch, PRODUCE: produce}
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listening.getsockname()[1])
@@ -138,7 +140,10 @@ class PretendedBroker:
             struct.pack(">i", one) + _text("127.0.0.1") + struct.pack(">ih", port, -1) for one, port in brokers
         )
         end = struct.pack(">i", 0) if version == self._known[METADATA] else b""
-        return struct.pack(">ii", 0, len(brokers)) + told + _text("c") + struct.pack(">ii", brokers[0][0], 0) + end
+        topics = b"".join(struct.pack(">h", 0) + _text(name) + struct.pack(">bi", 0, 0) + end for name in self._topics)
+        controller = struct.pack(">i", brokers[0][0] if brokers else -1)
+        counted = struct.pack(">i", len(self._topics)) + topics
+        return struct.pack(">ii", 0, len(brokers)) + told + _text("c") + controller + counted + end
 
 
 def _text(value: str) -> bytes:

@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from reconciler.model.cluster import Cluster
 from reconciler.replicator.wire import Direct, Loop, ProduceAsk, Wire
@@ -68,7 +69,7 @@ Story = Callable[[Scene], Awaitable[None]]
 
 
 @contextmanager
-def speaking(timeout: float, **known: int) -> Iterator[Scene]:
+def speaking(timeout: float, **known: Any) -> Iterator[Scene]:
     cluster: list[tuple[int, int]] = []
     loop = Loop()
     with PretendedBroker(lambda: cluster, keeps=True, **known) as broker:
