@@ -127,12 +127,18 @@ class Translator:
         self._see_what_is_told_of_others(wanted)
 
     def _see_what_is_told_of_others(self, logs: Collection[Log]) -> None:
-        """Find the partitions of which nothing is told, as one side's topic was made anew under the same name."""
+        """Find the partitions of which nothing is told, as one side's topic was made anew under the same name.
+
+        Where nothing is told of a partition, as one made anew has more than the former topic, the others tell.
+        """
         for log in logs:
             self._of_others.pop(log, None)
             topic, remote = log[0], self._flow.remote_topic(log[0])
             source_id, target_id = self._sides.ids[topic]
-            for told_source, told_target in self._ids_told(log):
+            own = [ids for ids in self._ids_told(log) if ids != (None, None)]
+            # What is on record of a former remote topic of that name tells of nothing.
+            others = [ids for ids in self._copies.ids(self._flow.name, remote) if not differ(ids[1], target_id)]
+            for told_source, told_target in own or others:
                 if differ(told_source, source_id):
                     self._of_others[log] = f"{remote} holds records of another topic {topic}, which was made anew"
                 if differ(told_target, target_id):

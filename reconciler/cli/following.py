@@ -209,7 +209,7 @@ def _following(step: Step, flow: str) -> Iterator[Step]:
     elif isinstance(step, AlterConfig):
         if changes := tuple(change for change in step.changes if change.reason in ("source-change", "obsolete")):
             yield replace(step, changes=changes)
-    elif not isinstance(step, RecordOwnership) or step.reason == "interrupted":
+    elif not isinstance(step, RecordOwnership) or step.reason in ("interrupted", "made-anew"):
         yield step
 
 

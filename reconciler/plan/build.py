@@ -35,6 +35,7 @@ from reconciler.plan.naming import misnamed
 from reconciler.plan.notices import left_alone, warnings
 from reconciler.plan.offsets import Choice, Observed, choices
 from reconciler.plan.permissions import impossible_demands, missing_permissions
+from reconciler.plan.recreated import is_to_be_recorded
 
 
 def build_plan(topology: Topology, observed: Observed, targets: Collection[str]) -> Plan:
@@ -177,6 +178,8 @@ def _steps(topics: Collection[DesiredTopic], target: ObservedCluster) -> Iterato
             yield RecordOwnership(topic, found.topic_id, "flow-renamed")
         elif topic.partitions == found.partitions > record.partitions:
             yield RecordOwnership(topic, found.topic_id, "grown")
+        elif topic.partitions == found.partitions and topic.name not in changes and is_to_be_recorded(topic, record):
+            yield RecordOwnership(topic, found.topic_id, "made-anew")
 
 
 def lacking(target: ObservedCluster) -> list[str]:

@@ -14,6 +14,7 @@ from reconciler.model.observed import ObservedCluster
 from reconciler.model.topology import Topology
 from reconciler.plan.failed_over import of_running, resolved
 from reconciler.plan.offsets import Choice, Observed, choices
+from reconciler.plan.recreated import kept_as_it_is
 from reconciler.plan.settings import settings_of
 
 
@@ -50,10 +51,12 @@ def _shared_topic(choices: Sequence[Choice], target: ObservedCluster) -> Desired
     record = target.owned.get(choices[0].remote)
     held = None if record is None else (record.source, record.source_topic)
     first = next((c for c in choices if (c.flow.source, c.original.name) == held), choices[0])
-    return replace(_remote_topic(first, target), partitions=max(map(_partitions, choices)))
+    return replace(_remote_topic(first, target), partitions=max(_partitions(choice, target) for choice in choices))
 
 
-def _partitions(choice: Choice) -> int:
+def _partitions(choice: Choice, target: ObservedCluster) -> int:
+    if (kept := kept_as_it_is(choice.flow, choice.original, target)) is not None:
+        return kept.partitions
     return max(choice.original.partitions, choice.flow.partitions or 0) if choice.kept_at is None else choice.kept_at
 
 
@@ -61,21 +64,22 @@ def _remote_topic(choice: Choice, target: ObservedCluster) -> DesiredTopic:
     flow, original = choice.flow, choice.original
     replication = flow.replication_factor or min(original.replication_factor, target.brokers)
     existing, record = target.topics.get(choice.remote), target.owned.get(choice.remote)
+    kept = kept_as_it_is(flow, original, target)
     return DesiredTopic(
         cluster=flow.target,
         name=choice.remote,
         flow=flow.name,
         source=flow.source,
         source_topic=original.name,
-        source_topic_id=original.topic_id,
-        partitions=_partitions(choice),
+        source_topic_id=original.topic_id if kept is None else kept.source_topic_id,
+        partitions=_partitions(choice, target),
         replication_factor=replication,
         offsets=choice.mode,
         settings=settings_of(
             original,
             target,
             existing.replication_factor if existing else replication,
-            flow.configs,
+            flow.configs if kept is None else replace(flow.configs, sync=False),
             record.configs if existing and record else None,
         ),
         padding=choice.padding,

@@ -18,6 +18,7 @@ from reconciler.plan.guardrails import is_made_elsewhere, refused_topics
 from reconciler.plan.naming import misnamed
 from reconciler.plan.offsets import Observed, choices, taken_topics
 from reconciler.plan.permissions import refused_operations
+from reconciler.plan.recreated import kept_as_it_is, why_kept
 
 Reasons = Mapping[str, Mapping[str, str]]
 """By flow and original topic, why something is not done with it."""
@@ -56,7 +57,11 @@ def hindered(topology: Topology, observed: Observed, targets: Collection[str]) -
     made it has to change.
     """
     found: dict[str, dict[str, str]] = {}
-    desired = desired_of(choices(topology, observed, targets), observed)
+    chosen = choices(topology, observed, targets)
+    for choice in chosen:
+        if kept_as_it_is(choice.flow, choice.original, observed[choice.flow.target]) is not None:
+            found.setdefault(choice.flow.name, {})[choice.original.name] = why_kept(choice.flow, choice.original)
+    desired = desired_of(chosen, observed)
     elsewhere = _made_elsewhere(desired, observed)
     for topic in desired:
         if (topic.flow, topic.source_topic) in elsewhere:

@@ -17,6 +17,7 @@ from reconciler.plan.failed_over import resting_flows
 from reconciler.plan.naming import one_metric_name
 from reconciler.plan.offsets import Choice, Observed, limited, taken_topics
 from reconciler.plan.prune import prunable
+from reconciler.plan.recreated import kept_as_it_is, made_anew_since, why_gone_on_with, why_kept
 from reconciler.plan.settings import unknown_keys
 from reconciler.plan.unmatched import unmatched
 
@@ -53,6 +54,7 @@ def warnings(topics: Collection[DesiredTopic], alias: str, topology: Topology, o
     target = observed[alias]
     factors = {flow.name: flow.replication_factor for flow in topology.flows}
     rules = {flow.name: flow.configs for flow in topology.flows}
+    by_name = {flow.name: flow for flow in topology.flows}
     flows = topology.flows_into([alias])
     if not flows and not topology.clusters[alias].replicator:
         yield Notice(f"cluster {alias}", "no enabled flow leads into it")
@@ -73,9 +75,11 @@ def warnings(topics: Collection[DesiredTopic], alias: str, topology: Topology, o
         if factors[topic.flow] not in (None, found.replication_factor):
             message = f"has replication {found.replication_factor}, asked for is {factors[topic.flow]}: left as it is"
             yield Notice(topic.name, message)
-        # Of an original that the same apply has made, nothing is on record yet.
-        if record.is_confirmed and record.source_topic_id not in ("", topic.source_topic_id):
-            yield Notice(topic.name, f"{topic.source}'s {topic.source_topic} was made anew since the last apply")
+        if kept_as_it_is(by_name[topic.flow], original, target) is not None:
+            yield Notice(topic.name, why_kept(by_name[topic.flow], original))
+            continue
+        if made_anew_since(by_name[topic.flow], original, target) is not None:
+            yield Notice(topic.name, why_gone_on_with(by_name[topic.flow], original))
         # What is itself copied further was looked at later than its original may have been.
         if not any(flow.source == alias and flow.takes(topic.name, topology.aliases) for flow in topology.flows):
             yield from _ahead(topic, original, found)

@@ -29,10 +29,15 @@ class Disagreement(Exception):
         self.verdict: reasons.Verdict = (state, Reason(code, text))
 
     @classmethod
+    def of(cls, verdict: reasons.Verdict) -> Disagreement:
+        """Return what carries a verdict."""
+        state, reason = verdict
+        return cls(state, reason.code, reason.text)
+
+    @classmethod
     def refused(cls, error: ErrorCode, operation: str, resource: str, side: reasons.Side = "target") -> Disagreement:
         """Return what an error answer to a request means: `operation` is the ACL operation that it needs."""
-        state, reason = reasons.why_refused(error, operation, resource, side)
-        return Disagreement(state, reason.code, reason.text)
+        return cls.of(reasons.why_refused(error, operation, resource, side))
 
 
 class NotYet(Disagreement):

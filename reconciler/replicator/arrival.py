@@ -15,13 +15,15 @@ from functools import partial
 from reconciler.model.flow import Flow
 from reconciler.model.runs import CopyRecord
 from reconciler.model.status import PartitionState, Reason
+from reconciler.replicator import reasons
 from reconciler.replicator.agreement import Disagreement, NotYet
 from reconciler.replicator.committing import Committing
 from reconciler.replicator.identity import Identity
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.note import Note
-from reconciler.replicator.place import ReadUpto, Sides, differ
+from reconciler.replicator.place import ReadUpto, Sides, differ, topic_id
 from reconciler.replicator.recall import NotTold, Recall
+from reconciler.replicator.recreated import other_partitions
 from reconciler.replicator.shares import Place
 from reconciler.replicator.translated import TranslatedChannel
 from reconciler.replicator.truncation import truncated, truncated_at
@@ -95,7 +97,7 @@ class Arrival:
             position = await self._beginning(place, source, target, (first, last))
         else:
             behind, lost = await self._truncated(place, source, note, committed.offset)
-            position = self._going_on(channel, note, behind, (first, last), source_id)
+            position = await self._going_on(channel, note, behind, (first, last), (source, target))
             anew_from = _anew_from(note, source, place.partition, committed.offset, behind)
         at_first_commit = None
         # Of a source topic that was deleted: the one of its name has other records at its offsets.
@@ -277,6 +279,10 @@ class Arrival:
     async def _beginning(self, place: Place, source: TopicInfo, target: TopicInfo, bounds: tuple[int, int]) -> int:
         """Return where a copy begins that never had a position, as its flow declares."""
         (first, last), start = bounds, self._flow.start
+        others = other_partitions(self._memory, place, source, target)
+        if start.at != "timestamp" and next(others, None) is not None:
+            # Where to begin was said of the topic that was there before; of one that was made anew all is new.
+            return first
         named = start.offsets_of(place.topic)[place.partition :]
         if start.at == "latest":
             # Of what appeared after the run's begin, or the topic's, all is new.
@@ -318,20 +324,21 @@ class Arrival:
             raise Disagreement(_PARKED, reason.code, reason.text)
         return end, truncated(place, end, position, f"the copy keeps them and went on {goes_on}")
 
-    def _going_on(
-        self, channel: TranslatedChannel, note: Note, position: int, bounds: tuple[int, int], source_id: str | None
+    async def _going_on(
+        self,
+        channel: TranslatedChannel,
+        note: Note,
+        position: int,
+        bounds: tuple[int, int],
+        topics: tuple[TopicInfo, TopicInfo],
     ) -> int:
         """Return where to go on behind a committed position."""
-        place, (first, last) = channel.place, bounds
+        place, (first, last), (source, target) = channel.place, bounds, topics
         name = f"{place.topic}/{place.partition}"
-        if differ(note.source_id, source_id):
-            if self._flow.on_recreate == "park":
-                text = (
-                    f"topic {place.topic} was deleted at the source and made again; its copy {place.remote} holds the "
-                    f"old records before offset {position:,}; what came behind them is lost: declare `on-recreate: "
-                    "restart` to have the new records behind the old ones"
-                )
-                raise Disagreement(_PARKED, "AB218", text)
+        if differ(note.source_id, topic_id(source)):
+            # A copy that never held anything cannot hold two topics at once.
+            if self._flow.on_recreate == "park" and await self._is_written(place, target):
+                raise Disagreement.of(reasons.made_anew(place, position))
             return first
         if position > last:
             now = time.monotonic()
@@ -349,11 +356,6 @@ class Arrival:
             )
             raise Disagreement(_PARKED, "AB208", text)
         return max(position, first)
-
-
-def topic_id(topic: TopicInfo) -> str | None:
-    """Return a topic's id as text; None where the brokers have none."""
-    return None if topic.topic_id is None else str(topic.topic_id)
 
 
 def _anew_from(note: Note, source: TopicInfo, partition: int, position: int, end: int) -> int | None:

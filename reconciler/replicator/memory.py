@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from reconciler.model.runs import CopyRecord
 from reconciler.replicator.shared import Shared
 from reconciler.replicator.shares import Place
 from reconciler.replicator.wire import Loop
-from reconciler.state.copies import Copies
+from reconciler.state.copies import Copies, Ids
 
 _PAUSE = 0.002
 
@@ -56,6 +56,10 @@ class Memory:
         """Return of which source topic a partition is remembered as a copy; None while that is not known."""
         record = self.get(place)
         return None if record is None else record.source_id
+
+    def ids(self, place: Place) -> Mapping[Ids, Collection[int]]:
+        """Return which partitions of a copy are remembered, by the ids of the topics that they were of."""
+        return self._copies.ids(self._flow, place.remote)
 
     async def put(self, place: Place, record: CopyRecord) -> None:
         """Store a record, and come back when it is stored: only then may be written what it speaks of.

@@ -10,12 +10,17 @@ from typing import NamedTuple
 
 from reconciler.model.runs import CopyRecord
 from reconciler.replicator.batch import next_sequence
-from reconciler.replicator.wire import Leader
+from reconciler.replicator.wire import Leader, TopicInfo
 
 
 def differ(before: object, now: object) -> bool:
     """Tell whether two topic ids are known and are those of two topics."""
     return None not in (before, now) and before != now
+
+
+def topic_id(topic: TopicInfo) -> str | None:
+    """Return a topic's id as text; None where the brokers have none."""
+    return None if topic.topic_id is None else str(topic.topic_id)
 
 
 class ReadUpto(NamedTuple):

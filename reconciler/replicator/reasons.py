@@ -242,6 +242,41 @@ def missing_topic(side: Side, topic: str, code: int) -> Verdict:
     return PartitionState.OPENING, Reason("AB220", f"{side} topic {topic}: {error_name(code)}")
 
 
+def made_anew(place: Place, before: int | None = None) -> Verdict:
+    """Return why no partition of a topic that was made anew is copied, as its flow is not to go on with it.
+
+    Args:
+        place: one of them.
+        before: up to where its former one was copied, where positions tell it.
+    """
+    old = "the old records" if before is None else f"the old records before offset {before:,}"
+    lost = "" if before is None else "; what came behind them is lost"
+    text = (
+        f"topic {place.topic} was deleted at the source and made again; its copy {place.remote} holds {old}{lost}: "
+        "delete the copy and run `anabranch apply`, or declare `on-recreate: restart` to have the new records behind "
+        "the old ones"
+    )
+    return PartitionState.PARKED, Reason("AB218", text)
+
+
+def missing_partition(side: Side, topic: str, partition: int, count: int) -> Verdict:
+    """Return what it means that a topic has no such partition: copies are to get it, and originals never lose one.
+
+    Args:
+        side: of the topic.
+        topic: its name.
+        partition: its number.
+        count: how many partitions it has.
+    """
+    remedy = (
+        "run `anabranch apply` to add it"
+        if side == "target"
+        else f"it has {count}, as topics that are made anew may; what its copy holds of this one stays"
+    )
+    text = f"partition {partition} of topic {topic} does not exist at the {side}: {remedy}"
+    return PartitionState.PARKED, Reason("AB214", text)
+
+
 def paused(by: str) -> Reason | None:
     """Return the reason of a partition that was paused, None where it is not known who did it.
 

@@ -17,14 +17,15 @@ from reconciler.model.runs import CopyRecord, Run, Runs
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.agreement import Agreement, Disagreement, Logs, NotYet, within
-from reconciler.replicator.arrival import Arrival, topic_id
+from reconciler.replicator.arrival import Arrival
 from reconciler.replicator.batch import SEQUENCE_MODULUS, Batch, UnreadableBatch, next_sequence
 from reconciler.replicator.channel import Channel
 from reconciler.replicator.fill import Filler, FillRefused
 from reconciler.replicator.identity import Identity
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.padding import CannotPad, is_padding, pad
-from reconciler.replicator.place import Sides, Standing
+from reconciler.replicator.place import Sides, Standing, topic_id
+from reconciler.replicator.recreated import refuse_made_anew
 from reconciler.replicator.shares import Place
 from reconciler.replicator.tail import Tail, tail
 from reconciler.replicator.translated import TranslatedChannel
@@ -117,8 +118,13 @@ class Takeover:
 
     async def _open(self, channel: Channel) -> None:
         place = channel.place
-        source = await self._topic(self._source, "source", place.topic, place.partition)
-        target = await self._topic(self._target, "target", place.remote, place.partition)
+        source = await self._topic(self._source, "source", place.topic)
+        target = await self._topic(self._target, "target", place.remote)
+        await self._memory.refresh()
+        # First: of a topic made anew it is no matter how many partitions either side has.
+        await refuse_made_anew(self._flow, self._memory, self._target, place, (source, target))
+        self._refuse_unled("source", source, place.partition)
+        self._refuse_unled("target", target, place.partition)
         if isinstance(channel, TranslatedChannel):
             assert self._aids.arrival is not None, "such channels are made with one"
             await self._wires.connect(target.partitions[place.partition].node)
@@ -126,6 +132,7 @@ class Takeover:
             return
         leader = target.partitions[place.partition]
         await self._filler.settle(place)
+        # A predecessor may have stored something until it was ended just now.
         await self._memory.refresh()
         end, producers = await self._standstill(place, target)
         logs, last = await self._logs(channel, source, target, end)
@@ -149,7 +156,7 @@ class Takeover:
         channel.leave_out(logs.record.aside_from(standing.position))
         channel.open(sides, standing, lost)
 
-    async def _topic(self, wire: Wire, side: reasons.Side, name: str, partition: int) -> TopicInfo:
+    async def _topic(self, wire: Wire, side: reasons.Side, name: str) -> TopicInfo:
         try:
             info = (await wire.topics([name]))[name]
         except ConnectionLost as error:
@@ -158,15 +165,16 @@ class Takeover:
         if info.error:
             state, reason = reasons.missing_topic(side, name, info.error)
             raise Disagreement(state, reason.code, reason.text)
-        leader = info.partitions.get(partition)
-        if leader is None:
-            text = (
-                f"partition {partition} of topic {name} does not exist at the {side}: run `anabranch apply` to add it"
-            )
-            raise Disagreement(_PARKED, "AB214", text)
-        if leader.error or leader.node < 0:
-            raise Disagreement(_OPENING, "AB220", f"partition {partition} of topic {name} has no leader at the {side}")
         return info
+
+    @staticmethod
+    def _refuse_unled(side: reasons.Side, topic: TopicInfo, partition: int) -> None:
+        leader = topic.partitions.get(partition)
+        if leader is None:
+            raise Disagreement.of(reasons.missing_partition(side, topic.name, partition, len(topic.partitions)))
+        if leader.error or leader.node < 0:
+            text = f"partition {partition} of topic {topic.name} has no leader at the {side}"
+            raise Disagreement(_OPENING, "AB220", text)
 
     # --- where both logs stand ---------------------------------------------------------------------------------------
 
@@ -284,12 +292,7 @@ class Takeover:
     def _made_anew(self, logs: Logs) -> Run:
         """The source topic is another than the one that was copied."""
         if self._flow.on_recreate == "park":
-            text = (
-                f"topic {logs.place.topic} was deleted at the source and made again; its copy {logs.place.remote} "
-                "holds the old records: delete the copy and run `anabranch apply`, or declare `on-recreate: restart` "
-                "to have the new records behind the old ones"
-            )
-            raise Disagreement(_PARKED, "AB218", text)
+            raise Disagreement.of(reasons.made_anew(logs.place))
         return Run(logs.first, logs.end - logs.first)
 
     def _loss(self, logs: Logs, run: Run) -> Gap | None:

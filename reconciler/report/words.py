@@ -38,6 +38,7 @@ OWNERSHIP_REASONS: dict[OwnershipReason, str] = {
     "interrupted": "the apply that made it was interrupted",
     "flow-renamed": "its flow has another name now",
     "grown": "somebody added partitions since the last apply",
+    "made-anew": "its original was made anew, and the copy goes on with that",
     "adopted": "it stood there before, and is adopted",
 }
 REMOVAL_REASONS: dict[RemovalReason, str] = {

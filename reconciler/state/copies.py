@@ -6,7 +6,7 @@ never kept here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.runs import CopyRecord
@@ -14,6 +14,9 @@ from reconciler.state.home import Place
 from reconciler.state.journal import Follower, Journal, Value
 
 _TIMEOUT = 4.0
+
+Ids = tuple[str | None, str | None]
+"""Ids of an original and of a remote topic; None where brokers have none."""
 
 
 def _key(flow: str, remote: str, partition: int) -> str:
@@ -34,6 +37,8 @@ class Copies:
         self._values: dict[str, Value] = {}
         # Which flows have a record of a remote partition; made when somebody asks.
         self._flows: dict[tuple[str, int], list[str]] | None = None
+        # By flow and remote topic; made when somebody asks, and kept up: each opening asks.
+        self._ids: dict[str, dict[Ids, set[int]]] | None = None
 
     def refresh(self) -> None:
         """Read all that is stored now.
@@ -46,6 +51,7 @@ class Copies:
             self._follower = self._journal.follow(polls=False)
         self._values = self._follower.catch_up()
         self._flows = None
+        self._ids = None
 
     def get(self, flow: str, remote: str, partition: int) -> CopyRecord | None:
         """Return the record of one remote partition as it was read or written last; None when there is none."""
@@ -72,6 +78,20 @@ class Copies:
                         self._flows.setdefault((topic, int(number)), []).append(name)
         return self._flows
 
+    def ids(self, flow: str, remote: str) -> Mapping[Ids, Collection[int]]:
+        """Return which partitions of a remote topic are on record, by the ids of the original and of the remote topic.
+
+        As it was read or written last.
+        """
+        if self._ids is None:
+            found: dict[str, dict[Ids, set[int]]] = {}
+            for key, value in list(self._values.items()):
+                copy, _, number = key.rpartition("/")
+                if number.isdecimal():
+                    _note(found, copy, int(number), value)
+            self._ids = found
+        return self._ids.get(f"{flow}/{remote}", {})
+
     def put(self, flow: str, remote: str, partition: int, record: CopyRecord) -> None:
         """Store a record and wait until it is stored.
 
@@ -80,13 +100,23 @@ class Copies:
         """
         value = record.to_json()
         self._journal.write(_key(flow, remote, partition), value)
-        self._values[_key(flow, remote, partition)] = value
+        self._keep(flow, remote, partition, value)
 
     def post(self, flow: str, remote: str, partition: int, record: CopyRecord) -> None:
         """Store a record without waiting; an outage may lose it."""
         value = record.to_json()
         self._journal.post(_key(flow, remote, partition), value)
+        self._keep(flow, remote, partition, value)
+
+    def _keep(self, flow: str, remote: str, partition: int, value: Value) -> None:
         self._values[_key(flow, remote, partition)] = value
+        if self._ids is not None:
+            known = self._ids.get(f"{flow}/{remote}", {})
+            for ids, partitions in list(known.items()):
+                partitions.discard(partition)
+                if not partitions:
+                    del known[ids]
+            _note(self._ids, f"{flow}/{remote}", partition, value)
 
     def close(self) -> None:
         """Store what was posted, and close the connection."""
@@ -94,3 +124,8 @@ class Copies:
         self._journal.flush()
         if self._follower is not None:
             self._follower.close()
+
+
+def _note(known: dict[str, dict[Ids, set[int]]], copy: str, partition: int, value: Value) -> None:
+    ids = value.get("source_id"), value.get("target_id")
+    known.setdefault(copy, {}).setdefault(ids, set()).add(partition)

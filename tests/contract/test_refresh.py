@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -22,8 +23,9 @@ from reconciler.replicator.refresh import Refresh
 from reconciler.replicator.shares import Shares
 from reconciler.state import control
 from reconciler.state.journal import Journal
+from reconciler.state.ownership import Ownership
 from reconciler.state.topics import own
-from tests.contract.kafka import create, declared, delete, grow, partitions, set_config, topic_configs
+from tests.contract.kafka import create, declared, delete, grow, partitions, set_config, topic_configs, topic_id
 from tests.support.announced import announced
 from tests.support.copying import Running, at, code, fill, identical
 
@@ -171,3 +173,33 @@ def test_tasks_are_told_of_a_copy_that_was_made_when_they_can_be(
         looked.refresh.look()
     scopes = [Scope(looked.spec.flow.name, topic_name)]
     assert told == [(scopes, False), (scopes, False)]
+
+
+def test_the_copy_of_a_topic_made_anew_is_not_enlarged_until_that_is_declared(
+    looked: Looked, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    remote = f"east.{topic_name}"
+
+    def recorded() -> tuple[int, str]:
+        record = Ownership(looked.spec.target, looked.topology.name).read()[remote]
+        return record.partitions, record.source_topic_id
+
+    create(source_cluster, topic_name, 2, {"retention.ms": "86400000"})
+    looked.refresh.look()
+    fill(target_cluster, remote, 10)
+    before = recorded()
+    delete(source_cluster, topic_name)
+    create(source_cluster, topic_name, 3)
+    looked.refresh.look()
+    assert (partitions(target_cluster, remote), recorded(), topic_configs(target_cluster, remote)["retention.ms"]) == (
+        2,
+        before,
+        "86400000",
+    )
+    assert [f"east's {topic_name} was made anew since the last apply" in one for one in looked.warnings] == [True]
+    plan, _ = observe_and_plan(looked.topology, ("west",))
+    assert plan.steps == ()
+    (flow,) = looked.topology.flows
+    going_on = replace(looked.topology, flows=(replace(flow, on_recreate="restart"),))
+    Refresh(FlowSpec.compile(going_on, going_on.flows[0], "next"), growing(going_on), print, print).look()
+    assert (partitions(target_cluster, remote), recorded()) == (3, (3, topic_id(source_cluster, topic_name)))

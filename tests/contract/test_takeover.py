@@ -7,14 +7,17 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.checkpoints.translate import Translator
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
 from reconciler.model.cluster import Cluster
 from reconciler.model.status import PartitionState
+from reconciler.model.translation import Question
 from reconciler.replicator import takeover
 from reconciler.replicator.batch import Batch
 from reconciler.state.journal import Journal
 from reconciler.state.topics import own
 from tests.contract.kafka import create, declared, delete, delete_records
+from tests.contract.test_task_parking import write
 from tests.support.copying import (
     REMOTE,
     Running,
@@ -140,21 +143,36 @@ def test_a_source_that_stays_behind_its_copy_parks(
     assert (code(copied.at(topic_name)), log_end(target, f"east.{topic_name}")) == ("AB210", 10)
 
 
-def test_a_source_made_anew_while_it_runs_is_noticed(
+def test_a_source_made_anew_with_more_partitions_is_noticed_while_it_runs_and_by_whoever_comes_next(
     source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, source: Cluster, topic_name: str
 ) -> None:
-    target = declared("west", target_cluster)
-    create(source_cluster, topic_name)
-    create(target_cluster, f"east.{topic_name}", 1, REMOTE)
-    fill(source_cluster, topic_name, 10)
+    """No partition is copied: not the one whose copy is empty, nor the one that the former topic had not.
+
+    Groups that have read of the new one have no place in the copy.
+    """
+    target, remote = declared("west", target_cluster), f"east.{topic_name}"
+    create(source_cluster, topic_name, 2)
+    create(target_cluster, remote, 3, REMOTE)
+    write(source_cluster, topic_name, *[b"old"] * 10)
     with Running(spec_of(source, target, topic_name)) as copying:
-        copying.wait()
+        copying.wait(lambda status: all_running(status.partitions) and at(status, topic_name).position == 10)
         delete(source_cluster, topic_name)
-        create(source_cluster, topic_name)
-        fill(source_cluster, topic_name, 20)
-        status = copying.wait(lambda status: code(status.partitions[0]) == "AB218").partitions[0]
-    assert status.state is PartitionState.PARKED
-    assert log_end(target, f"east.{topic_name}") == 10
+        create(source_cluster, topic_name, 3)
+        fill(source_cluster, topic_name, 60, 3)
+        status = copying.wait(lambda status: [code(one) for one in status.partitions] == ["AB218", "AB218"])
+    assert {one.state for one in status.partitions} == {PartitionState.PARKED}
+    spec = spec_of(source, target, topic_name)
+    found = copy(spec, lambda status: [code(one) for one in status.partitions] == ["AB218"] * 3)
+    (text,) = {one.reason.text for one in found.status.partitions if one.reason}
+    assert text.startswith(f"topic {topic_name} was deleted at the source and made again; its copy {remote} holds the")
+    assert [log_end(target, remote, partition) for partition in range(3)] == [10, 0, 0]
+    with Translator(source, target, spec.flow, spec.topology) as translator:
+        answers = translator.answers([Question(topic_name, partition, 1, "downstream") for partition in range(3)])
+    assert [(one.how, "made anew" in one.why) for one in answers] == [("unknown", True)] * 3
+    again = spec_of(source, target, topic_name)
+    again = replace(again, flow=replace(again.flow, on_recreate="restart"))
+    copy(again, lambda status: all_running(status.partitions) and all(one.lag == 0 for one in status.partitions))
+    assert [log_end(target, remote, partition) for partition in range(3)] == [30, 20, 20]
 
 
 def test_a_remote_topic_made_anew_while_it_runs_is_copied_from_the_start(

@@ -259,14 +259,6 @@ def test_no_topic_that_matches_is_a_warning() -> None:
     ]
 
 
-def test_an_original_that_was_made_anew_is_a_warning() -> None:
-    declared = topology()
-    target = applied(declared, cluster(EAST, topic("orders")))
-    plan = plan_of(declared, cluster(EAST, topic("orders", topic_id="another")), target)
-    assert plan.is_empty
-    assert plan.clusters[0].warnings[0].message == "us-east's orders was made anew since the last apply"
-
-
 names = st.sampled_from(["orders", "users", "payments", "us", "audit.log"])
 configs = st.dictionaries(
     st.sampled_from(["retention.ms", "max.message.bytes", "segment.bytes", "min.insync.replicas", "compression.type"]),
