@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reconciler.cli.carrying import carry_out, go_on, print_outcome, refuse_when_moved_on, state_apart
-from reconciler.cli.common import Files, load_topology
+from reconciler.cli.common import Files, load_topology, print_problems
 from reconciler.cli.deleting import AllowDelete, allowances, confirm, refuse_while_copied
 from reconciler.cli.locking import Locks
 from reconciler.cli.moving import move_journals
@@ -19,7 +19,7 @@ from reconciler.cli.planning import Clusters, PlanFormat, Scope, changed_cluster
 from reconciler.cli.provisioner import ChosenProvisioner, PulumiDir, provisioning
 from reconciler.cli.rollout import Gate
 from reconciler.cli.targeting import Topics
-from reconciler.model.errors import DeclaredInputError, Problem, Refused
+from reconciler.model.errors import AnabranchError, DeclaredInputError, Problem, Refused
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.removals import DeletionKind
 from reconciler.model.steps import Plan
@@ -79,11 +79,22 @@ def apply(
         gate = None if is_part else Gate(max_lag, patience)
         outcome = carry_out(topology, plan, locks, "applying", gate, by)
         if outcome.is_complete:
+            _keep_record(topology, plan, locks)
             move_journals(topology, [alias for alias in targets if alias in locks.held], locks.check)
     outcome.is_part = is_part
     print_outcome(plan, outcome, output)
     if not outcome.is_complete:
         raise typer.Exit(locks.interrupts.exit_code)
+
+
+def _keep_record(topology: Topology, plan: Plan, locks: Locks) -> None:
+    """Record what is in force where a former release has kept its digest alone; where that fails it is told only."""
+    from reconciler.provision.work import record_in_force
+
+    try:
+        record_in_force(topology, plan, locks.held, locks.check)
+    except AnabranchError as error:
+        print_problems(error.problems, severity="warning")
 
 
 def _scope(target: Sequence[str] | None, allowed: Collection[DeletionKind], reviewed: SavedPlan | None) -> Scope:

@@ -1,6 +1,7 @@
-"""Which declaration is in force at a target: its digest, and the history of what `apply` put in force there.
+"""Which declaration is in force at a target: what it says, its digest, and the history of what `apply` put in force.
 
-`apply` puts a digest in force, `state` keeps the history, `replicate` asks whether its own digest is the one.
+`apply` puts one in force, `state` keeps it with the history, `replicate` asks whether its own digest is the one, and
+`plan` compares what it says with what the files say now.
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, is_dataclass, replace
+from dataclasses import MISSING, asdict, dataclass, field, is_dataclass, replace
 from dataclasses import fields as fields_of
 from enum import Enum
 from typing import Any
 
 from reconciler.model.errors import Problem
 from reconciler.model.flow import Flow
-from reconciler.model.shape import ID, TEXT, TIME, fields, listed
+from reconciler.model.shape import ID, TEXT, TIME, WORD, fields, fits, listed, mapped, whole
 from reconciler.model.topology import Topology
 
 # Raised when a release gives a field another default: what is left out then means something else.
@@ -28,30 +29,101 @@ MOVED = "moved"
 """Put in force in the shared journals of a target when those of a topology were moved to topics of its own."""
 
 
-def digest_into(topology: Topology, target: str) -> str:
-    """Return the digest, 16 hexadecimal digits, of what a topology declares for one target.
+Json = Mapping[str, Any]
 
-    It says what is copied to where and how: the topology's name, the enabled flows into the target with all their
-    fields, the addresses of their clusters, settings of clients that read from the sources and write to the target, and
-    all aliases, as these decide which names are copies. Fields with their defaults are left out, so that a field that a
-    later release knows changes nothing. How clients authenticate and administer is no part of it, as whoever applies
-    often is not whoever replicates; nor are data centres, places in files, and any order that means nothing.
+
+@dataclass(frozen=True)
+class Declaration:
+    """What a topology declares for one target, in one form: what its digest is made of.
+
+    Nothing in it is secret, and no reference is resolved. Fields with their defaults are left out, so that a field that
+    a later release knows changes nothing.
+
+    Attributes:
+        topology: its name.
+        target: alias.
+        aliases: of all clusters, as these decide which names are copies.
+        clusters: by alias, the addresses of the target and of the sources of the flows.
+        flows: by name, the enabled flows into the target as JSON types, named as the fields of `Flow`.
+        clients: settings of clients that read from a source (`consumer of us-east`) or write to the target
+            (`producer of eu-west`), as JSON types.
+    """
+
+    topology: str
+    target: str
+    aliases: tuple[str, ...]
+    clusters: Mapping[str, tuple[str, ...]]
+    flows: Mapping[str, Json]
+    clients: Mapping[str, Json] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """16 hexadecimal digits, which every release makes of the same declaration."""
+        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()[:16]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON types."""
+        told: dict[str, Any] = {
+            "form": _FORM,
+            "topology": self.topology,
+            "target": self.target,
+            "aliases": list(self.aliases),
+            "clusters": {alias: list(addresses) for alias, addresses in self.clusters.items()},
+            "flows": dict(self.flows),
+        }
+        return told | ({"clients": dict(self.clients)} if self.clients else {})
+
+    @classmethod
+    def from_json(cls, value: Any) -> Declaration:
+        """Read what `to_json` gave.
+
+        Raises:
+            Misfit: it is something else, or what a later release gives.
+        """
+        one = mapped(WORD, mapped(TEXT, _anything))
+        known = fields(
+            value,
+            {
+                "form": whole(_FORM, _FORM),
+                "topology": WORD,
+                "target": WORD,
+                "aliases": listed(WORD),
+                "clusters": mapped(WORD, listed(TEXT)),
+                "flows": one,
+            },
+            {"clients": one},
+        )
+        del known["form"]
+        return cls(**known)
+
+
+def _anything(value: Any) -> Any:
+    return value
+
+
+def declaration_into(topology: Topology, target: str) -> Declaration:
+    """Return what a topology declares for one target.
+
+    It says what is copied to where and how. How clients authenticate and administer is no part of it, as whoever
+    applies often is not whoever replicates; nor are data centres, places in files, and any order that means nothing.
     """
     flows = topology.flows_into((target,))
-    used = {target, *(flow.source for flow in flows)}
+    used = sorted({target, *(flow.source for flow in flows)})
     clients = {f"consumer of {flow.source}": _told(topology.clusters[flow.source].clients.consumer) for flow in flows}
     clients[f"producer of {target}"] = _told(topology.clusters[target].clients.producer)
-    declared: dict[str, Any] = {
-        "form": _FORM,
-        "topology": topology.name,
-        "target": target,
-        "aliases": sorted(topology.aliases),
-        "clusters": {alias: sorted(topology.clusters[alias].bootstrap) for alias in used},
-        "flows": {flow.name: _told(_ordered(flow)) for flow in flows},
-    }
-    if told := {name: values for name, values in clients.items() if values}:
-        declared["clients"] = told
-    return hashlib.sha256(json.dumps(declared, sort_keys=True).encode()).hexdigest()[:16]
+    return Declaration(
+        topology=topology.name,
+        target=target,
+        aliases=tuple(sorted(topology.aliases)),
+        clusters={alias: tuple(sorted(topology.clusters[alias].bootstrap)) for alias in used},
+        flows={flow.name: _told(_ordered(flow)) for flow in flows},
+        clients={name: values for name, values in clients.items() if values},
+    )
+
+
+def digest_into(topology: Topology, target: str) -> str:
+    """Return the digest of what a topology declares for one target."""
+    return declaration_into(topology, target).digest
 
 
 def _ordered(flow: Flow) -> Flow:
@@ -80,10 +152,10 @@ def _told(value: Any) -> Any:
     if not is_dataclass(value):
         return value
     told = {}
-    for field in fields_of(value):
-        default = field.default if field.default_factory is MISSING else field.default_factory()
-        if (found := getattr(value, field.name)) != default:
-            told[field.name] = _told(found)
+    for one in fields_of(value):
+        default = one.default if one.default_factory is MISSING else one.default_factory()
+        if (found := getattr(value, one.name)) != default:
+            told[one.name] = _told(found)
     return told
 
 
@@ -129,9 +201,12 @@ class History:
 
     Attributes:
         entries: the newest last.
+        declaration: what the newest of them declares; None where that is not recorded: a former release put it in
+            force, or it was larger than a record may be.
     """
 
     entries: tuple[InForce, ...] = ()
+    declaration: Declaration | None = None
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> History:
@@ -141,7 +216,11 @@ class History:
             Misfit: it is something else.
         """
         # Releases to come may keep more.
-        return cls(fields(value, {"history": listed(_in_force, 100 * _KEPT)})["history"])
+        entries = fields(value, {"history": listed(_in_force, 100 * _KEPT)})["history"]
+        # A later release may tell it in another form, and then its digest still counts.
+        told = fits(Declaration.from_json, value.get("declared"))
+        is_newest = told is not None and bool(entries) and told.digest == entries[-1].digest
+        return cls(entries, told if is_newest else None)
 
     @property
     def in_force(self) -> InForce | None:
@@ -175,9 +254,14 @@ class History:
             why, remedy = "was never put in force", "put it in force with `anabranch apply`, or correct its files"
         return Problem("AB411", where, f"{self.in_force}; this process has digest {digest}, which {why}", remedy)
 
-    def followed_by(self, entry: InForce) -> History:
-        """Return the history in which `entry` is in force; the oldest are forgotten."""
-        return History((*self.entries, entry)[-_KEPT:])
+    def followed_by(self, entry: InForce, declaration: Declaration | None = None) -> History:
+        """Return the history in which `entry` is in force, and what it declares; the oldest are forgotten."""
+        return History((*self.entries, entry)[-_KEPT:], declaration)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the value of a journal."""
+        told: dict[str, Any] = {"history": [asdict(entry) for entry in self.entries]}
+        return told | ({"declared": self.declaration.to_json()} if self.declaration is not None else {})
 
 
 @dataclass(frozen=True)
@@ -187,12 +271,22 @@ class Declared:
     Attributes:
         digest: of the declaration that was planned; or `DESTROYED`.
         in_force: what is in force; None when nothing ever was.
+        declaration: that was planned; None for `DESTROYED`.
+        former: the declaration that is in force; None where that is not recorded, or nothing is.
     """
 
     digest: str
     in_force: InForce | None = None
+    declaration: Declaration | None = None
+    former: Declaration | None = None
 
     @property
     def is_in_force(self) -> bool:
         """Whether the two are one."""
         return self.in_force is not None and self.in_force.digest == self.digest
+
+    @property
+    def replaces(self) -> bool:
+        """Whether it comes into force in place of another declaration."""
+        ends = self.in_force is not None and self.in_force.digest not in (DESTROYED, MOVED)
+        return ends and self.digest != DESTROYED and not self.is_in_force

@@ -12,7 +12,7 @@ from typing import Any
 
 from reconciler.model.access import Access
 from reconciler.model.binding import ObservedBindings
-from reconciler.model.declaration import InForce
+from reconciler.model.declaration import Declaration, InForce
 from reconciler.model.failover import Cut, FailedOver
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.placed import Placed
@@ -110,6 +110,7 @@ class ObservedCluster:
         timestamp_keys: those of them that bound timestamps.
         owned: ownership records by topic name; of targets only.
         in_force: which declaration of the topology is in force there; of targets only.
+        declaration: what that says; None where it is not recorded. It is not written down.
         aliases: under which other names something of the topology is in force there; of targets only.
         failed_over: which flows of the topology are on record there as failed over, by name; of targets only.
         access: what we may do there.
@@ -132,6 +133,7 @@ class ObservedCluster:
     aliases: frozenset[str] = frozenset()
     failed_over: Mapping[str, FailedOver] = field(default_factory=dict)
     journals: tuple[str, ...] = ()
+    declaration: Declaration | None = None
 
     @classmethod
     def away(cls, alias: str) -> ObservedCluster:
@@ -149,7 +151,7 @@ class ObservedCluster:
 
     def to_json(self) -> dict[str, Any]:
         """Return the cluster as plain, sorted JSON values."""
-        return asdict(self) | {
+        return asdict(replace(self, declaration=None)) | {
             "names": sorted(self.names),
             "aliases": sorted(self.aliases),
             "topic_keys": sorted(self.topic_keys),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from reconciler.model.binding import Binding, Role
+from reconciler.model.changes import Change, Fate
 from reconciler.model.declaration import Declared
 from reconciler.model.desired import DesiredTopic
 from reconciler.model.removals import DeleteTopic, DeletionKind, ForgetTopic, Removal
@@ -297,6 +298,7 @@ class ClusterPlan:
         warnings: what the user should know.
         declared: what is put in force when everything else is done; None where nothing is, as while only topics grow.
         wave: in which wave of a rollout it is changed; lower ones come first.
+        changes: against the declaration that is in force, flow by flow.
     """
 
     alias: str
@@ -308,6 +310,12 @@ class ClusterPlan:
     warnings: tuple[Notice, ...] = ()
     declared: Declared | None = None
     wave: int = 1
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether another declaration is in force, and what it says is not recorded."""
+        return self.declared is not None and self.declared.replaces and self.declared.former is None
 
 
 @dataclass(frozen=True)
@@ -352,8 +360,9 @@ class Plan:
 
     @property
     def to_add(self) -> int:
-        """How many topics are made and ACLs granted."""
-        return sum(isinstance(step, CreateTopic | CreateInternalTopic | GrantAcl) for step in self.steps)
+        """How many topics are made, ACLs granted and flows begun beside those that are in force."""
+        made = sum(isinstance(step, CreateTopic | CreateInternalTopic | GrantAcl) for step in self.steps)
+        return made + self._changing("begins")
 
     @property
     def to_delete(self) -> int:
@@ -370,6 +379,17 @@ class Plan:
 
     @property
     def to_change(self) -> int:
-        """How many existing topics are changed, each counted once, and records of topics that are gone."""
+        """How many existing topics are changed, each counted once, and records of topics that are gone.
+
+        And what else of the declaration changes, by flow, cluster and topology; where nobody knows, once for a target.
+        """
         changed = {(step.cluster, step.name) for step in self.steps if isinstance(step, TopicChange | ForgetTopic)}
-        return len(changed)
+        return len(changed) + self._changing("changes") + sum(cluster.is_unknown for cluster in self.clusters)
+
+    @property
+    def to_end(self) -> int:
+        """How many flows end."""
+        return self._changing("ends")
+
+    def _changing(self, fate: Fate) -> int:
+        return sum(change.fate == fate for cluster in self.clusters for change in cluster.changes)

@@ -87,6 +87,10 @@ def observe(
         taken = {name for name in observed[flow.source].topics if flow.takes(name, topology.aliases)}
         originals[flow.source] |= taken
         copies[flow.target] |= {flow.remote_topic(name) for name in taken} & observed[flow.target].topics.keys()
+    for alias in targets:
+        # How much a copy holds that no flow takes any more is told when that is planned.
+        left = (name for name, record in observed[alias].owned.items() if record.topology == topology.name)
+        copies[alias] |= observed[alias].topics.keys() & set(left)
     # Copies first: asked later than its original, one that is written all the time would seem ahead.
     seen = _with_bounds(_with_bounds(observed, connections, clusters, copies), connections, clusters, originals)
     needed = {*targets, *(flow.source for flow in flows)}
@@ -253,7 +257,8 @@ def _with_journals(seen: ObservedCluster, cluster: Cluster, topology: str) -> Ob
     try:
         others = {alias: one.in_force for alias, one in declarations.others().items()}
         lasting = frozenset(alias for alias, one in others.items() if one is not None and one.digest != DESTROYED)
-        return replace(seen, in_force=declarations.current().in_force, aliases=lasting)
+        now = declarations.current()
+        return replace(seen, in_force=now.in_force, declaration=now.declaration, aliases=lasting)
     finally:
         declarations.close()
 

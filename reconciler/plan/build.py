@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from reconciler.model.declaration import Declared, digest_into
+from reconciler.model.declaration import Declared, declaration_into
 from reconciler.model.desired import DesiredTopic
 from reconciler.model.errors import EnvironmentFault, Refused, together
 from reconciler.model.observed import ObservedCluster, ObservedTopic
@@ -26,6 +26,7 @@ from reconciler.model.steps import (
 )
 from reconciler.model.topology import Topology
 from reconciler.plan.bindings import acl_steps, open_copies, unfollowed
+from reconciler.plan.changes import changes
 from reconciler.plan.desired import desired_of
 from reconciler.plan.differences import config_changes
 from reconciler.plan.failed_over import failover_notices, of_running, renamed_copies, resolved, running
@@ -65,6 +66,8 @@ def build_plan(topology: Topology, observed: Observed, targets: Collection[str])
         if not flows and alias not in targets:
             continue
         topics = tuple(topic for topic in desired if topic.cluster == alias)
+        coming = _declared(declared, observed[alias]) if flows or observed[alias].in_force else None
+        wanted = {choice.remote for choice in chosen if choice.flow.target == alias}
         clusters.append(
             ClusterPlan(
                 alias=alias,
@@ -88,8 +91,9 @@ def build_plan(topology: Topology, observed: Observed, targets: Collection[str])
                     *open_copies(declared, observed, chosen, alias),
                     *failover_notices(declared, observed[alias]),
                 ),
-                declared=_declared(declared, observed[alias]) if flows or observed[alias].in_force else None,
+                declared=coming,
                 wave=topology.wave(alias),
+                changes=tuple(changes(coming, declared, observed[alias], wanted)),
             )
         )
     return Plan(declared.name, declared.digest, tuple(clusters))
@@ -133,7 +137,8 @@ def _ordered(topics: Sequence[Step], acls: Sequence[Step]) -> tuple[Step, ...]:
 
 
 def _declared(topology: Topology, target: ObservedCluster) -> Declared:
-    return Declared(digest_into(topology, target.alias), target.in_force)
+    declaration = declaration_into(topology, target.alias)
+    return Declared(declaration.digest, target.in_force, declaration, target.declaration)
 
 
 def _raise_problems(

@@ -85,6 +85,7 @@ def _only(cluster: ClusterPlan, names: Collection[str], first: tuple[AclChange, 
         left_alone=tuple(notice for notice in cluster.left_alone if notice.subject in names),
         warnings=(*told, Notice(f"cluster {cluster.alias}", _NOT_WHOLE)),
         declared=None,
+        changes=(),
     )
 
 

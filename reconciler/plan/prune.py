@@ -135,9 +135,13 @@ def _names(flow: Flow, record: OwnedTopic) -> bool:
 def _with(cluster: ClusterPlan, deletions: tuple[DeleteTopic, ...], revoked: tuple[RevokeAcl, ...]) -> ClusterPlan:
     names = {step.name for step in deletions}
     left = tuple(notice for notice in cluster.left_alone if notice.subject not in names)
+    changes = tuple(
+        replace(change, stops=tuple(one for one in change.stops if one.remote not in names))
+        for change in cluster.changes
+    )
     known = {step.name for step in cluster.steps if isinstance(step, RevokeAcl)}
     more = (step for step in revoked if step.name not in known)
-    return replace(cluster, steps=(*cluster.steps, *deletions, *more), left_alone=left)
+    return replace(cluster, steps=(*cluster.steps, *deletions, *more), left_alone=left, changes=changes)
 
 
 def _emptied(topology: Topology, where: str, found: str, alias: str | None = None) -> Problem:

@@ -7,7 +7,7 @@ in between still knows its own work.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from reconciler.model.acl import covered
@@ -214,12 +214,32 @@ class Work:
         return True
 
 
+def record_in_force(topology: Topology, plan: Plan, targets: Collection[str], may_change: MayChange) -> None:
+    """Record what is declared where its digest alone is in force, as former releases left it: later plans compare.
+
+    Args:
+        topology: the declaration.
+        plan: of it.
+        targets: aliases of those whose locks are held.
+        may_change: asked before each change, by alias.
+
+    Raises:
+        AnabranchError: a target does not answer, or does not take it.
+    """
+    for cluster in plan.clusters:
+        one = cluster.declared
+        if cluster.alias in targets and one is not None and one.is_in_force and one.former is None:
+            may_change(cluster.alias)
+            Declarations(topology.clusters[cluster.alias], plan.topology).put_in_force(one.digest, one.declaration)
+
+
 def put_in_force(topology: Topology, plan: Plan, may_change: MayChange, outcome: Outcome) -> None:
     """Say at each target that this declaration is in force: who replicates another one ends it."""
+    declarations = {cluster.alias: cluster.declared.declaration for cluster in plan.clusters if cluster.declared}
     for alias, digest in plan.to_put_in_force:
         try:
             may_change(alias)
-            Declarations(topology.clusters[alias], plan.topology).put_in_force(digest)
+            Declarations(topology.clusters[alias], plan.topology).put_in_force(digest, declarations[alias])
         except AnabranchError as error:
             outcome.not_in_force += error.problems
         else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from reconciler.model.declaration import Declared
 from reconciler.model.desired import DesiredTopic
 from reconciler.model.outcome import Outcome
 from reconciler.model.removals import DeleteTopic, ForgetTopic, Removal
@@ -29,19 +30,22 @@ FORMAT = 1
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
-    """Return the plan: `format`, `topology`, `digest`, `summary` (`add`, `change`, `delete`) and `clusters`.
+    """Return the plan: `format`, `topology`, `digest`, `summary` (`add`, `change`, `delete`, `end`) and `clusters`.
 
-    Each cluster has `alias`, `datacenter`, `wave`, `steps`, `flows`, `not_started`, `left_alone`, `warnings` and
-    `declared` (null, or the `digest` of this declaration for the cluster, and what is `in_force` there: null, or
-    `digest`, `since` and `by`). Each step has an `action` and what belongs to it: `create-internal-topic`,
-    `create-topic`, `add-partitions`, `alter-config`, `record-ownership`, `delete-topic` and `forget-topic` have a
-    `topic`; `grant-acl` and `revoke-acl` have the `acl` in words, and its parts.
+    Each cluster has `alias`, `datacenter`, `wave`, `steps`, `flows`, `not_started`, `left_alone`, `warnings`, `changes`
+    and `declared` (null, or the `digest` of this declaration for the cluster, what is `in_force` there: null, or
+    `digest`, `since` and `by`, and whether what that declares is `recorded`). `changes` are those against it: each has
+    its `subject`, `name` and `fate`, the `fields` that change (`field`, `old`, `new`; null for an item of a list that
+    comes or goes), the topics that a flow `stops` copying, and `why` it ends. Each step has an `action` and what
+    belongs to it: `create-internal-topic`, `create-topic`, `add-partitions`, `alter-config`, `record-ownership`,
+    `delete-topic` and `forget-topic` have a `topic`; `grant-acl` and `revoke-acl` have the `acl` in words, and its
+    parts.
     """
     return {
         "format": FORMAT,
         "topology": plan.topology,
         "digest": plan.digest,
-        "summary": {"add": plan.to_add, "change": plan.to_change, "delete": plan.to_delete},
+        "summary": {"add": plan.to_add, "change": plan.to_change, "delete": plan.to_delete, "end": plan.to_end},
         "clusters": [_cluster(cluster) for cluster in plan.clusters],
     }
 
@@ -74,7 +78,16 @@ def _cluster(cluster: ClusterPlan) -> dict[str, Any]:
         "not_started": [asdict(topic) for topic in cluster.not_started],
         "left_alone": [asdict(notice) for notice in cluster.left_alone],
         "warnings": [asdict(notice) for notice in cluster.warnings],
-        "declared": asdict(cluster.declared) if cluster.declared else None,
+        "changes": [asdict(change) for change in cluster.changes],
+        "declared": _declared(cluster.declared) if cluster.declared else None,
+    }
+
+
+def _declared(declared: Declared) -> dict[str, Any]:
+    return {
+        "digest": declared.digest,
+        "in_force": asdict(declared.in_force) if declared.in_force else None,
+        "recorded": declared.former is not None,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from reconciler.model.changes import Change
 from reconciler.model.removals import DeleteTopic, ForgetTopic
 from reconciler.model.steps import (
     AddPartitions,
@@ -26,9 +27,12 @@ from reconciler.report.words import (
     SETTING_REASONS,
     acl_reason,
     counted,
+    fate,
+    field_change,
     in_force,
     padding,
     place,
+    stopped,
     summary,
 )
 
@@ -49,12 +53,13 @@ def _cluster(cluster: ClusterPlan, where: str) -> Iterator[str]:
         yield "|---|---|---|---|"
         for step in cluster.steps:
             yield from _rows(step)
-    else:
+    elif not cluster.changes:
         yield "No changes."
     created = [step for step in cluster.steps if isinstance(step, CreateTopic)]
     if created:
         yield from ["", *_settings(created)]
     notes = [
+        *(line for change in cluster.changes for line in _changes(change)),
         *(_flow(flow) for flow in cluster.flows),
         *(
             f"- ✗ {code(topic.remote)}, {plain(topic.source)}'s {code(topic.topic)}: {plain(topic.why)}"
@@ -66,6 +71,17 @@ def _cluster(cluster: ClusterPlan, where: str) -> Iterator[str]:
     ]
     if notes:
         yield from ["", *notes]
+
+
+def _changes(change: Change) -> Iterator[str]:
+    name = f"{change.subject} {code(change.name)}"
+    if said := fate(change):
+        yield f"- {'+' if change.fate == 'begins' else '**-**'} {name} {plain(said)}"
+    elif change.fields:
+        told = "; ".join(f"{code(one.field)} {code(field_change(one))}" for one in change.fields)
+        yield f"- ~ {name}: {told}"
+    for what, copy in map(stopped, change.stops):
+        yield f"- **-** {name} {plain(what)}: {plain(copy)}"
 
 
 def _flow(flow: PlannedFlow) -> str:

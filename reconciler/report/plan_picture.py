@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from reconciler.model.changes import Change
 from reconciler.model.flow import Flow
 from reconciler.model.steps import ClusterPlan, CreateTopic, Plan, PlannedFlow, Step
 from reconciler.model.topology import Topology
@@ -92,7 +93,7 @@ def plan_picture(topology: Topology, plan: Plan) -> Picture:
 def _box(alias: str, datacenter: str, plan: Plan, cluster: ClusterPlan | None) -> Box:
     if cluster is None:
         return Box(alias, datacenter, tone="absent")
-    counts = _counted(plan, cluster, cluster.steps)
+    counts = _counted(plan, cluster, cluster.steps, cluster.changes)
     puts = cluster.declared is not None and not cluster.declared.is_in_force
     lines: list[Line] = [counts.line]
     lines += [(("declaration put in force", "dim"),)] if puts else []
@@ -111,7 +112,8 @@ def _arrow(flow: Flow, plan: Plan, here: Mapping[str, ClusterPlan]) -> Arrow:
         why: Line = ((rests if flow.enabled else "disabled", "dim"),)
         return Arrow(flow.name, flow.source, flow.target, (topics, why), "absent", dotted=True)
     steps = _steps_of(flow.name, plan, cluster)
-    counts = _counted(plan, cluster, steps)
+    changes = tuple(one for one in cluster.changes if (one.subject, one.name) == ("flow", flow.name))
+    counts = _counted(plan, replace(cluster, declared=None), steps, changes)
     # A flow starts when all that it copies is made now.
     is_new = planned.topics > 0 and sum(isinstance(step, CreateTopic) for step in steps) >= planned.topics
     starts: Line = ((f"  {_STARTS}", "add"),) if is_new else ()
@@ -131,9 +133,9 @@ def _waiting(topics: int) -> list[Line]:
     return [((f"{counted(topics, 'topic')} not started", "delete"),)] if topics else []
 
 
-def _counted(plan: Plan, cluster: ClusterPlan, steps: Iterable[Step]) -> _Counts:
-    """Count some steps of a cluster as all of a plan are counted: no picture tells another number than the text."""
-    alone = replace(plan, clusters=(replace(cluster, steps=tuple(steps)),))
+def _counted(plan: Plan, cluster: ClusterPlan, steps: Iterable[Step], changes: tuple[Change, ...]) -> _Counts:
+    """Count some of a cluster's part as all of a plan is counted: no picture tells another number than the text."""
+    alone = replace(plan, clusters=(replace(cluster, steps=tuple(steps), changes=changes),))
     told = plan_json(alone)["summary"]
     return _Counts(told["add"], told["change"], told["delete"])
 

@@ -10,6 +10,7 @@ from itertools import groupby
 
 from rich.console import Group
 
+from reconciler.model.changes import Change
 from reconciler.model.desired import Setting
 from reconciler.model.removals import DeleteTopic, ForgetTopic, Removal
 from reconciler.model.steps import (
@@ -37,10 +38,13 @@ from reconciler.report.words import (
     SETTING_REASONS,
     acl_reason,
     counted,
+    fate,
+    field_change,
     in_force,
     padding,
     place,
     shared_settings,
+    stopped,
     summary,
 )
 
@@ -60,7 +64,7 @@ def plan_text(plan: Plan) -> Group:
 
 def _cluster(cluster: ClusterPlan, where: str) -> Iterator[Line]:
     yield Line.assemble((cluster.alias, "bold"), f" ({where})")
-    if not cluster.steps:
+    if not (cluster.steps or cluster.changes):
         yield Line("    no changes", style="dim")
     internal = [step.name for step in cluster.steps if isinstance(step, CreateInternalTopic)]
     if internal:
@@ -81,6 +85,8 @@ def _cluster(cluster: ClusterPlan, where: str) -> Iterator[Line]:
         yield from _change(name, tuple(steps))
     yield from _acls([step for step in cluster.steps if isinstance(step, AclChange)])
     yield from _removals([step for step in cluster.steps if isinstance(step, Removal)], width)
+    for change in cluster.changes:
+        yield from _changes(change)
     for flow in cluster.flows:
         yield from _flow(flow)
     for left_out in cluster.not_started:
@@ -110,6 +116,20 @@ def _change(name: str, steps: Sequence[TopicChange]) -> Iterator[Line]:
             case RecordOwnership():
                 rows.append(("ownership", "recorded", OWNERSHIP_REASONS[step.reason]))
     yield from _table(rows)
+
+
+def _changes(change: Change) -> Iterator[Line]:
+    """Yield what changes against the declaration that is in force, of a flow or of what else it says."""
+    said = fate(change)
+    if said:
+        mark, style = ("+", "green") if change.fate == "begins" else ("-", "red")
+        yield _head(mark, style, change.subject, f"{change.name} {said}")
+    elif change.fields:
+        yield _head("~", "yellow", change.subject, change.name)
+        yield from _table([(one.field, field_change(one), "") for one in change.fields])
+    for stop in change.stops:
+        what, copy = stopped(stop)
+        yield Line.assemble(_head("-", "red", change.subject, f"{change.name} {what}"), (f"   {copy}", "dim"))
 
 
 def _acls(steps: Sequence[AclChange]) -> Iterator[Line]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from reconciler.model.changes import Change, FieldChange, StoppedTopic
 from reconciler.model.declaration import DESTROYED, Declared
 from reconciler.model.desired import DesiredTopic, Reason, Setting
 from reconciler.model.removals import RemovalReason
@@ -98,7 +99,27 @@ def in_force(declared: Declared) -> str:
     now = declared.in_force or "none is in force"
     if declared.digest == DESTROYED:
         return f"{now}; destroy leaves nothing in force, so that no `replicate` makes anything anew"
+    if declared.replaces and declared.former is None:
+        now = f"{now}; what it declares is not recorded there, so what changes against it is not known"
     return f"{now}; apply puts this declaration in force, digest {declared.digest}"
+
+
+def field_change(change: FieldChange) -> str:
+    """Return what becomes of a field: `1 → 4`, or the item of a list that comes or goes: `- orders`."""
+    if change.old is None:
+        return f"+ {change.new}"
+    return f"- {change.old}" if change.new is None else f"{change.old} → {change.new}"
+
+
+def fate(change: Change) -> str:
+    """Return what becomes of a flow, in words that follow its name; nothing where its fields tell."""
+    return {"begins": "begins", "ends": f"ends   {change.why}", "changes": ""}[change.fate]
+
+
+def stopped(stop: StoppedTopic) -> tuple[str, str]:
+    """Return in words that follow a flow's name that it copies a topic no longer, and what becomes of the copy."""
+    stay = "1 record stays" if stop.records == 1 else f"{stop.records:,} records stay"
+    return f"stops copying {stop.topic}", f"{stay} in {stop.remote}, which follows no longer"
 
 
 def _lasting(seconds: float) -> str:
@@ -117,6 +138,8 @@ def _sized(size: int) -> str:
 def summary(plan: Plan) -> str:
     """Return the one line that sums a plan up."""
     changes = f"{plan.to_add} to add, {plan.to_change} to change, {plan.to_delete} to delete."
+    if plan.to_end:
+        changes += f" {counted(plan.to_end, 'flow')} {'ends' if plan.to_end == 1 else 'end'}."
     left_out = sum(len(cluster.not_started) for cluster in plan.clusters)
     said = f"Nothing to do: {changes}" if plan.changes_nothing else changes
     return f"{said} {counted(left_out, 'topic')} not started." if left_out else said

@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
+from dataclasses import replace
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import History, InForce, Standing
+from reconciler.model.declaration import Declaration, History, InForce, Standing
+from reconciler.model.errors import EnvironmentFault, Unreachable
+from reconciler.state.encoding import encoded
 from reconciler.state.home import Place
 from reconciler.state.journal import Follower, Journal, Value
+from reconciler.state.topics import LARGEST_WHOLE
 from reconciler.state.user import user
 
 _KIND = "declaration"
@@ -72,8 +75,14 @@ class Declarations:
             self.current()
         return self._others
 
-    def put_in_force(self, digest: str) -> None:
-        """Put a digest in force, now and in the name of this user, unless it is; wait until that is stored.
+    def put_in_force(self, digest: str, declaration: Declaration | None = None) -> None:
+        """Put a digest in force, now and in the name of this user, and record what it declares; wait for that.
+
+        Where the digest is in force, what it declares is recorded alone, unless that is there.
+
+        Args:
+            digest: of the declaration, or one that is nobody's.
+            declaration: what it declares; of one that is larger than a record may be the digest alone is kept.
 
         Raises:
             EnvironmentFault: AB311, the cluster did not take it.
@@ -81,15 +90,37 @@ class Declarations:
         """
         history = _history(self._journal.read().get(self._key))
         if history.standing(digest) is Standing.IN_FORCE:
-            return
-        entries = history.followed_by(InForce(digest, time.time(), user())).entries
+            if declaration is None or history.declaration is not None:
+                return
+            history = replace(history, declaration=declaration)
+        else:
+            history = history.followed_by(InForce(digest, time.time(), user()), declaration)
         self._journal.ensure()
-        self._journal.write(self._key, {"kind": _KIND, "history": [asdict(entry) for entry in entries]})
+        if _fits(history):
+            # Brokers may take less than we do, and the digest alone still decides who runs.
+            try:
+                self._journal.write(self._key, _value(history))
+            except Unreachable:
+                raise
+            except EnvironmentFault:
+                if history.declaration is None:
+                    raise
+            else:
+                return
+        self._journal.write(self._key, _value(replace(history, declaration=None)))
 
     def close(self) -> None:
         """Close the connection."""
         if self._follower is not None:
             self._follower.close()
+
+
+def _value(history: History) -> Value:
+    return {"kind": _KIND} | history.to_json()
+
+
+def _fits(history: History) -> bool:
+    return len(encoded(_value(history)) or b"") <= LARGEST_WHOLE
 
 
 def _history(value: Value | None) -> History:

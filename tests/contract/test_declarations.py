@@ -16,6 +16,7 @@ from reconciler.cli import gate as gates
 from reconciler.cli.gate import Gate
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
+from reconciler.model.changes import FieldChange
 from reconciler.model.cluster import Cluster
 from reconciler.model.declaration import Standing, digest_into
 from reconciler.model.errors import Refused
@@ -26,6 +27,7 @@ from reconciler.model.topology import Topology
 from reconciler.observe.topology import observe
 from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner
+from reconciler.provision.work import record_in_force
 from reconciler.state.declarations import Declarations
 from reconciler.state.journal import Journal
 from reconciler.state.ownership import Ownership
@@ -139,11 +141,32 @@ def test_an_apply_without_any_step_puts_another_declaration_in_force(files: File
     files.apply()
     assert files.in_force() == first
     second = files.write(2)
+    (change,) = files.plan().clusters[0].changes
+    assert (change.name, change.fields) == ("east-west", (FieldChange("tasks", "1", "2"),))
     files.apply()
     assert files.in_force() == second
     files.write(1)
     files.apply()
     assert files.in_force() == first, "going back is as good"
+
+
+def test_what_a_former_release_put_in_force_is_recorded_by_the_next_apply(files: Files) -> None:
+    first = files.write(1)
+    files.apply()
+    Declarations(files.west, files.topology.name).put_in_force("another")
+    # As a release writes it that keeps the digest alone.
+    Declarations(files.west, files.topology.name).put_in_force(first)
+    plan = files.plan()
+    assert plan.changes_nothing
+    assert plan.clusters[0].declared is not None
+    assert plan.clusters[0].declared.former is None
+    record_in_force(files.topology, plan, (), lambda alias: None)
+    assert files.plan() == plan, "the lock is not held"
+    record_in_force(files.topology, plan, ("west",), lambda alias: None)
+    recorded = files.plan().clusters[0].declared
+    assert recorded is not None
+    assert recorded.former == recorded.declaration
+    assert recorded.in_force == plan.clusters[0].declared.in_force, "nothing else was put in force"
 
 
 def test_an_apply_that_fails_leaves_what_is_in_force(files: Files, target_cluster: EmbeddedCluster) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from reconciler.model.acl import Acl, Pattern
 from reconciler.model.binding import Binding
+from reconciler.model.changes import Change, FieldChange, StoppedTopic
 from reconciler.model.committed import Bounds, Committed, Move, Moved, Position
 from reconciler.model.declaration import Declared, InForce
 from reconciler.model.desired import DesiredTopic, Setting
@@ -122,6 +123,10 @@ def plan(name: str) -> Plan:
         (Notice(name, name),),
         (Notice(name, name),),
         Declared("digest", InForce("another", 1_800_000_000.0, name)),
+        changes=(
+            Change("cluster", name, "changes", (FieldChange(name, name, name), FieldChange(name, None, name))),
+            Change("flow", name, "ends", (), (StoppedTopic(name, name, 7),), name),
+        ),
     )
     return Plan(name, "digest", (cluster,))
 

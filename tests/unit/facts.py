@@ -116,7 +116,9 @@ def carried_out(plan: Plan, before: ObservedCluster) -> ObservedCluster:
         owned[step.name] = step.topic.owned(plan.topology, plan.digest, topics[step.name].topic_id)
     declared = next((one.declared for one in plan.clusters if one.alias == before.alias), None)
     in_force = before.in_force if declared is None else InForce(declared.digest, 1_800_000_000.0, "ops@host")
-    return replace(before, topics=topics, owned=owned, names=frozenset(names), in_force=in_force, acls=acls)
+    said = before.declaration if declared is None else declared.declaration
+    after = replace(before, topics=topics, owned=owned, names=frozenset(names), in_force=in_force, acls=acls)
+    return replace(after, declaration=said)
 
 
 def _changed(acls: ObservedBindings, step: AclChange, topology: str) -> ObservedBindings:

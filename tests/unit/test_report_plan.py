@@ -130,16 +130,21 @@ def test_which_declaration_is_in_force_is_shown_by_every_printer() -> None:
     assert f"  = force  digest {mine} {since}\n" in as_text(same)
     assert f"- declaration: digest {mine} {since.replace('@', '@&#8203;')}" in plan_markdown(same), "nobody is called"
     told = {"digest": mine, "since": 1_800_000_000.0, "by": "ops@host"}
-    assert plan_json(same)["clusters"][1]["declared"] == {"digest": mine, "in_force": told}
+    assert plan_json(same)["clusters"][1]["declared"] == {"digest": mine, "in_force": told, "recorded": False}
 
     west = cluster(WEST, *(made(one) for one in west_now()), owned=[record(one, DECLARED) for one in west_now()])
     other = plan_of(DECLARED, in_force(EAST_NOW), in_force(west, "another"))
-    said = f"digest another {since}; apply puts this declaration in force, digest {mine}"
+    unknown = "what it declares is not recorded there, so what changes against it is not known"
+    said = f"digest another {since}; {unknown}; apply puts this declaration in force, digest {mine}"
     assert (other.is_empty, other.changes_nothing, other.to_put_in_force) == (True, False, ((WEST, mine),))
     assert f"  ~ force  {said}\n" in as_text(other)
     assert f"- declaration: {said.replace('@', '@&#8203;')}" in plan_markdown(other)
-    assert plan_json(other)["clusters"][1]["declared"] == {"digest": mine, "in_force": told | {"digest": "another"}}
-    assert as_text(other).endswith("\n\n0 to add, 0 to change, 0 to delete.\n")
+    assert plan_json(other)["clusters"][1]["declared"] == {
+        "digest": mine,
+        "in_force": told | {"digest": "another"},
+        "recorded": False,
+    }
+    assert as_text(other).endswith("\n\n0 to add, 1 to change, 0 to delete.\n")
 
 
 def test_colour_is_the_consoles_business() -> None:
@@ -157,7 +162,7 @@ def test_json() -> None:
     value = json.loads(json.dumps(plan_json(example())))
     assert list(value) == ["format", "topology", "digest", "summary", "clusters"]
     assert (value["format"], value["topology"], value["digest"]) == (1, "payments", DECLARED.digest)
-    assert value["summary"] == {"add": 4, "change": 1, "delete": 0}
+    assert value["summary"] == {"add": 4, "change": 1, "delete": 0, "end": 0}
     west = value["clusters"][1]
     assert (west["alias"], west["datacenter"]) == (WEST, "dc-eu-west")
     assert [(step["action"], step["topic"]) for step in west["steps"]] == [
@@ -236,7 +241,7 @@ def test_acls_are_shown_by_every_printer() -> None:
     denied = "<code>User:bo&#124;b</code>: no DESCRIBE on topic us-east.orders, from 10.0.0.1"
     why = "the originals of flow us-east-eu-west no longer have it"
     assert f"| - | `us-east.orders` | {denied} | {why} |" in markdown.splitlines()
-    assert value["summary"] == {"add": 1, "change": 0, "delete": 2}
+    assert value["summary"] == {"add": 1, "change": 0, "delete": 2, "end": 0}
     grant, revoke, _ = value["clusters"][0]["steps"]
     assert (grant["action"], grant["acl"], "topic" in grant) == ("grant-acl", str(READING), False)
     assert (revoke["action"], revoke["binding"]["host"]) == ("revoke-acl", "10.0.0.1")
@@ -275,7 +280,7 @@ def test_what_is_not_started_and_what_is_padded_is_shown_by_every_printer() -> N
     assert "offsets  identical   each copy has one original and only we write there" in text
     padded = "7,000,000 offsets   in 1 partition whose logs begin above 0: about 1 s and 6 MB, deleted again"
     assert f"padding  {padded}" in text
-    assert text.endswith("\n1 to add, 0 to change, 0 to delete. 1 topic not started.\n")
+    assert text.endswith("\n2 to add, 3 to change, 0 to delete. 1 topic not started.\n"), "a flow begins, too"
     assert f"- ✗ `orders`, ap-south's `orders`: {said}" in markdown
     assert f"padding: {padded.replace('   ', ' (')})" in markdown
     west = value["clusters"][-1]
@@ -336,7 +341,7 @@ def test_what_is_taken_away_is_printed_alike_by_all() -> None:
     assert there
     assert summed in text
     assert summed in markdown
-    assert value["summary"] == {"add": 0, "change": 1, "delete": len(there)}
+    assert value["summary"] == {"add": 0, "change": 1, "delete": len(there), "end": 0}
     assert "destroy leaves nothing in force" in text
     for one in there:
         assert f"- topic  {one.name}" in text

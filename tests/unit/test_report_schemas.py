@@ -11,6 +11,7 @@ from jsonschema import Draft7Validator
 from reconciler.cli.main import main
 from reconciler.model.acl import RESOURCE_KINDS, Pattern
 from reconciler.model.binding import Binding, Permission
+from reconciler.model.changes import Change, FieldChange, StoppedTopic
 from reconciler.model.declaration import Declared, InForce
 from reconciler.model.desired import DesiredTopic, Reason, Setting
 from reconciler.model.drift import Drift, Drifted, DriftKind
@@ -70,6 +71,12 @@ PLAN = Plan(
             (Notice("flow f", "what"),),
             Declared("0123456789abcdef", InForce("fedcba9876543210", 1_800_000_000.0, "ops@host")),
             -2,
+            (
+                Change("topology", "shop", "changes", (FieldChange("clusters", None, "north"),)),
+                Change("flow", "f", "changes", (FieldChange("tasks", "1", "4"),)),
+                Change("flow", "g", "ends", (), (StoppedTopic("a", "us-east.a", 7),), "enabled: false"),
+                Change("flow", "h", "begins"),
+            ),
         ),
         ClusterPlan(EAST, "dc1"),
     ),
