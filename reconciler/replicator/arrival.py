@@ -28,12 +28,12 @@ from reconciler.replicator.shares import Place
 from reconciler.replicator.translated import TranslatedChannel
 from reconciler.replicator.truncation import truncated, truncated_at
 from reconciler.replicator.unended import end, fence_the_dead, unended
+from reconciler.replicator.unstable import UNSTABLE, end_positions
 from reconciler.replicator.wire import EARLIEST, LATEST, ErrorCode, TopicInfo, Wire, commits
 from reconciler.replicator.wire.commits import Position
 from reconciler.replicator.wire.transactions import settle
 
 _OPENING, _PARKED = PartitionState.OPENING, PartitionState.PARKED
-_UNSTABLE_OFFSET_COMMIT = 88
 _BEHIND_PATIENCE = 30.0
 # What reasons call a permission that lacks.
 _REFUSED = "AB213"
@@ -224,10 +224,17 @@ class Arrival:
         try:
             return (await commits.positions(self._target, self._committer.member, [log])).get(log)
         except ErrorCode as error:
-            if error.code == _UNSTABLE_OFFSET_COMMIT:
+            if error.code == UNSTABLE:
+                await self._end_positions()
                 text = f"a transaction that holds the position of {place.remote}/{place.partition} is not ended yet"
                 raise Disagreement(_OPENING, "AB220", text) from None
             raise Disagreement.refused(error, "DESCRIBE", f"group {self._committer.member.group}") from None
+
+    async def _end_positions(self) -> None:
+        """Have markers written that a broker has left out in the log of positions; the next try finds them."""
+        if mine := self._committer.transactional_id:
+            who = self._committer.member
+            await end_positions(self._target, self._recall, who, mine, self._flow.remote_topic)
 
     async def _in_syncs(self, place: Place, target: TopicInfo, known: CopyRecord | None) -> Position | None:
         """Return the position that a copy had, though its group has none, as its last offset sync tells it.

@@ -15,17 +15,21 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 
 from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator import reasons
+from reconciler.replicator.agreement import Disagreement
 from reconciler.replicator.channel import Channel
-from reconciler.replicator.committing import PAUSE, PRODUCER_PATIENCE, Committing, Doubt, SyncWriter, Terms
+from reconciler.replicator.committing import NOT_YET, PAUSE, PRODUCER_PATIENCE, Committing, Doubt, SyncWriter, Terms
 from reconciler.replicator.lease import Lease
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.place import differ
+from reconciler.replicator.recall import Recall
 from reconciler.replicator.syncs import OffsetSync, with_position
 from reconciler.replicator.translated import TranslatedChannel
-from reconciler.replicator.wire import GROUP, ConnectionLost, ErrorCode, Loop, TopicInfo, Wire, commits
+from reconciler.replicator.unstable import UNSTABLE, end_positions
+from reconciler.replicator.wire import GROUP, ConnectionLost, ErrorCode, Loop, TopicInfo, Wire, commits, when_ready
 from reconciler.replicator.wire.commits import Log, PartitionsRefused, Position
 from reconciler.replicator.wire.transactions import Transactor, settle
 
@@ -33,6 +37,9 @@ _MOST_BYTES = 512 * 2**20
 # Positions that moved over offsets without records are committed as seldom.
 _GAPS_EVERY = 5.0
 _IDLE = 0.5
+# Markers are written right after the end of a transaction is answered.
+_QUIET = 2.0
+_MARKER_PATIENCE = 5.0
 
 
 class Committer(Committing):
@@ -58,6 +65,11 @@ class Committer(Committing):
         self._doubt: str | None = None
         # The topic of the offset syncs that the open transaction holds, with its leader.
         self._syncs_at: TopicInfo | None = None
+        # One partition whose position the transaction before holds.
+        self._last_moved: Log | None = None
+        # The channels of which a transaction was committed that they have had no other since, and when to look at them.
+        self._quiet: set[TranslatedChannel] = set()
+        self._look_at = math.inf
 
     def failed(self, channel: Channel) -> None:
         """Abort the open transaction, as what it holds of `channel` is not certain."""
@@ -85,7 +97,7 @@ class Committer(Committing):
                     await self._commit()
                     return
                 await self._turn()
-            except (ConnectionLost, ErrorCode, Doubt) as error:
+            except (ConnectionLost, ErrorCode, Doubt, Disagreement) as error:
                 self._trouble = error
                 await self._abort(str(error))
                 if self.stopped:
@@ -96,7 +108,7 @@ class Committer(Committing):
 
     async def _leave_nothing_open(self) -> None:
         """Abort what may be open, or readers of committed records would wait for it to time out."""
-        with contextlib.suppress(ConnectionLost, ErrorCode):
+        with contextlib.suppress(ConnectionLost, ErrorCode, Disagreement, Doubt):
             await self._settle()
 
     async def _turn(self) -> None:
@@ -107,6 +119,8 @@ class Committer(Committing):
             await self._let_in(wanting)
         elif self._is_due(now):
             await self._commit()
+        elif now >= self._look_at:
+            await self._look_again()
         else:
             until = _IDLE if self._began is None else self._began + self._terms.interval - now
             await self.bell.wait(max(PAUSE, until))
@@ -137,6 +151,7 @@ class Committer(Committing):
             return
         self._began = self._began or time.monotonic()
         self._inside += [channel for channel in wanting if channel not in self._inside]
+        self._quiet.difference_update(wanting)
         await self._look_for_markers(wanting, producer)
         for channel in wanting:
             # Meanwhile its opening may have ended: the transaction then holds nothing of it.
@@ -161,6 +176,47 @@ class Committer(Committing):
                 if log in doubtful and channel.state is PartitionState.RUNNING:
                     reason = Reason("AB220", f"another broker leads {log[0]}/{log[1]}, or a marker is missing there")
                     channel.reopen(reason, time.monotonic())
+
+    async def _look_again(self) -> None:
+        """Look for the markers of channels that have had no other transaction for a while, and of their positions.
+
+        While nothing follows, readers of committed records would miss for ever what the last transaction holds.
+        """
+        self._look_at, quiet, self._quiet = math.inf, self._quiet, set()
+        if self._began is None:
+            await self._look_for_markers([channel for channel in quiet if not channel.busy], self._owned())
+            await self._look_at_positions()
+
+    async def _look_at_positions(self) -> None:
+        """Make sure that the positions of the transaction before count: their marker is awaited.
+
+        It is there, or will never be, once this transaction has begun. The next one's would decide over both.
+
+        Raises:
+            ErrorCode: UNSTABLE_OFFSET_COMMIT: it is missing.
+        """
+        if self._last_moved is not None:
+            logs, member = [self._last_moved], self._holding()
+            ask = partial(commits.positions, self._wire, member, logs)
+            await when_ready(self._loop, ask, NOT_YET | {UNSTABLE}, _MARKER_PATIENCE)
+
+    async def _end_positions(self) -> None:
+        """Have the marker written that is missing behind positions of a transaction which is over.
+
+        Raises:
+            Disagreement: that cannot be told now, or must not be.
+        """
+        member = self._holding()
+        logs = [(channel.place.remote, channel.place.partition) for channel in self._channels.values()]
+        try:
+            await self._when_ready(lambda: commits.positions(self._wire, member, logs))
+        except ErrorCode as error:
+            if error.code == UNSTABLE:
+                recall = Recall(self._loop, self._wire, self._terms.syncs_topic)
+                await end_positions(self._wire, recall, member, self.transactional_id, self._terms.remote_topic)
+            elif error.code not in reasons.AUTHORIZATION:
+                raise
+            # What is not allowed, each channel's opening says.
 
     @staticmethod
     def _refuse(channels: Iterable[TranslatedChannel], refused: PartitionsRefused, operation: str) -> None:
@@ -187,6 +243,7 @@ class Committer(Committing):
         if moved:
             # From here on a loss makes this generation an old one, in whose name nobody can commit.
             member = self._holding()
+            await self._look_at_positions()
             await self._when_ready(lambda: commits.add_offsets(self._wire, producer, member.group))
             try:
                 await self._when_ready(lambda: commits.commit_positions(self._wire, producer, member, moved))
@@ -197,6 +254,9 @@ class Committer(Committing):
         await self._look_at_leaders()
         await self._when_ready(lambda: commits.end(self._wire, producer, committed=True))
         self._began = self._syncs_at = None
+        self._last_moved = next(iter(moved), self._last_moved)
+        self._quiet.update(self._inside)
+        self._look_at = time.monotonic() + _QUIET
         inside, self._inside = self._inside, []
         for channel in inside:
             for parcel in channel.settled():
@@ -290,6 +350,8 @@ class Committer(Committing):
         producer = await self._when_ready(lambda: settle(self._wire, self.transactional_id))
         self._doubt = None
         self._sync_sequence = 0
+        self._last_moved = None
+        await self._end_positions()
         for channel in self._channels.values():
             channel.renew((producer.producer_id, producer.epoch))
         self._producer = producer

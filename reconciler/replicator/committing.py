@@ -45,7 +45,7 @@ _SYNCS_AT_ONCE = 1_000
 _PATIENCE = 10.0
 # Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes: the coordinator is moving, or still busy
 # with the transaction before.
-_NOT_YET = frozenset({14, 15, 51})
+NOT_YET = frozenset({14, 15, 51})
 _GROUP_AUTHORIZATION_FAILED = 30
 
 
@@ -60,11 +60,13 @@ class Terms(NamedTuple):
         transactional_id: nobody else uses it while this process lives; empty where there are no transactions.
         syncs_topic: where to write which offsets the records have on both sides.
         interval: for how many seconds records gather before their positions are committed.
+        remote_topic: returns the name of an original's copy.
     """
 
     transactional_id: str
     syncs_topic: str
     interval: float
+    remote_topic: Callable[[str], str]
 
 
 class SyncWriter(NamedTuple):
@@ -166,6 +168,8 @@ class Committing(ABC):
             message = "the round ends"
             raise ConnectionLost(message)
         if time.monotonic() > deadline:
+            if isinstance(self._trouble, Disagreement):
+                raise self._trouble
             if isinstance(self._trouble, ErrorCode) and self._trouble.code in reasons.AUTHORIZATION:
                 raise self._why_no_producer(self._trouble)
             message = f"{self._waited_for}: {self._trouble or 'no answer yet'}"
@@ -229,7 +233,7 @@ class Committing(ABC):
 
     async def _when_ready(self, ask: Callable[[], Awaitable[T]]) -> T:
         """Ask again while a coordinator is not ready."""
-        return await when_ready(self._loop, ask, _NOT_YET, _PATIENCE)
+        return await when_ready(self._loop, ask, NOT_YET, _PATIENCE)
 
     def _holding(self) -> Membership:
         """Return who this task is in its group.

@@ -72,6 +72,18 @@ class Recall:
         await self._reading.refresh()
         return told(self._last.get((place.topic, place.partition)), known)
 
+    async def told_by(self, transactional_id: str) -> dict[Log, Position]:
+        """Return the positions that last syncs say were committed in the transactions of one name, by original.
+
+        Raises:
+            NotTold: the topic of the syncs cannot be read.
+            Disagreement: that cannot be told now, or must not.
+            ConnectionLost: no answer.
+        """
+        await self._reading.refresh()
+        positions = ((log, sync.position) for log, sync in self._last.items())
+        return {log: one for log, one in positions if one and Note.parse(one.note).transactional_id == transactional_id}
+
     async def _read_all(self) -> None:
         """Read all that is committed by now; what was read before is not read again."""
         topic = self._topic

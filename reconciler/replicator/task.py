@@ -190,7 +190,7 @@ class Task:
         """Return what commits positions: with the records, or behind them."""
         flow, connections = self._spec.flow, self._with
         name = "" if flow.repeats else identity.committing_id(self._spec.run, self._assignment.task)
-        terms = Terms(name, syncs_topic(flow.source), flow.commit_interval)
+        terms = Terms(name, syncs_topic(flow.source), flow.commit_interval, flow.remote_topic)
         return (Receipts if flow.repeats else Committer)(
             connections.loop, connections.ask_target, terms, connections.lease, self._offer, self._written
         )

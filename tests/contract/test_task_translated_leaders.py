@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.names import syncs_topic
-from reconciler.replicator import arrival, unended
+from reconciler.replicator import arrival, unended, unstable
+from reconciler.replicator.wire import commits, transactions
 from tests.conftest import MakeClusters
 from tests.contract.kafka import admin, create, declared, wait_until_seen
 from tests.support.copying import REMOTE, SECONDS, Running, all_running, spec_of
@@ -36,7 +39,8 @@ def test_leaders_that_die_in_the_middle_of_transactions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each partition has one replica, so that with its node nobody leads it; some markers are missing then."""
-    monkeypatch.setattr(arrival, "end", ended := Ended())
+    monkeypatch.setattr(arrival, "end", ended := Counted(unended.end))
+    monkeypatch.setattr(unstable, "write_markers", written := Counted(transactions.write_markers))
     (three,) = make_clusters("three", options=ClusterOptions(nodes=3, overrides=QUICK_RETURN))
     create(source_cluster, topic_name, PARTITIONS)
     remote = f"east.{topic_name}"
@@ -45,6 +49,7 @@ def test_leaders_that_die_in_the_middle_of_transactions(
     for future in client.create_topics(wanted).values():
         future.result(SECONDS)
     wait_until_seen(client, remote, PARTITIONS)
+    monkeypatch.setattr(commits, "end", killing := Killing(three, client))
     spec = spec_of(source, declared("west", three), topic_name)
     spec = replace(spec, flow=replace(spec.flow, offsets="translated"))
     traffic = Traffic(source_cluster, topic_name, PARTITIONS, 90_000, 10_000, per_second=3_000)
@@ -54,22 +59,50 @@ def test_leaders_that_die_in_the_middle_of_transactions(
         for node in (1, 2, 3):
             before = copying.wait().records
             copying.wait(lambda status, before=before: status.records > before)  # type: ignore[misc]
-            three.kill_broker(node)
-            time.sleep(1.5)
+            killing.at(node)
             three.start_broker(node)
         traffic.finish()
         status = copying.settled_again()
-    print(f"{ended.count} markers were missing")
+    print(f"{ended.count} markers of records were missing, {written.count} of positions")
     assert all_running(status.partitions), [str(one.reason) for one in status.partitions]
     assert assert_in_order(spec, topic_name, PARTITIONS) == 90_000
 
 
-class Ended:
-    """Counts the markers that are written because they are missing."""
+class Counted:
+    """Counts the calls of a function."""
 
-    def __init__(self) -> None:
+    def __init__(self, function: Callable[..., Awaitable[None]]) -> None:
+        self._function = function
         self.count = 0
 
     async def __call__(self, *given: Any, **named: Any) -> None:
-        await unended.end(*given, **named)
+        await self._function(*given, **named)
         self.count += 1
+
+
+class Killing:
+    """Ends transactions, and before one of them a broker: what it leads has no leader when markers are written."""
+
+    def __init__(self, cluster: EmbeddedCluster, client: AdminClient) -> None:
+        self._cluster = cluster
+        self._client = client
+        self._end = commits.end
+        self._node: int | None = None
+        self._done = threading.Event()
+
+    def at(self, node: int) -> None:
+        """Kill a node right before the next transaction ends, and wait until the others know that it is away."""
+        self._done.clear()
+        self._node = node
+        assert self._done.wait(SECONDS), "no transaction ends"
+        deadline = time.monotonic() + SECONDS
+        while node in self._client.list_topics(timeout=SECONDS).brokers:
+            assert time.monotonic() < deadline, "a broker that is dead is still named"
+            time.sleep(0.1)
+
+    async def __call__(self, *given: Any, **named: Any) -> None:
+        if self._node is not None:
+            self._cluster.kill_broker(self._node)
+            self._node = None
+            self._done.set()
+        await self._end(*given, **named)

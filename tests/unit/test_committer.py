@@ -49,13 +49,14 @@ class Task:
         self._rests = 0
         # What was aborted is read once more.
         self._read_anew = True
-        terms = Terms("transactional", "syncs", 0.0)
+        terms = Terms("transactional", "syncs", 0.0, "r.{}".format)
         arguments: Any = (self, self, terms, self, lambda _: self.write(), self._note)
         self.committer = Committer(*arguments)
         self.channels: list[TranslatedChannel] = []
         monkeypatch.setattr(module, "settle", self._settle)
         for name in ("add_offsets", "add_partitions"):
             monkeypatch.setattr(commits, name, self._nothing)
+        monkeypatch.setattr(commits, "positions", self._stand)
         monkeypatch.setattr(commits, "in_doubt", self._in_doubt)
         monkeypatch.setattr(commits, "commit_positions", self._positions)
         monkeypatch.setattr(commits, "end", self._end)
@@ -101,6 +102,9 @@ class Task:
 
     async def _in_doubt(self, *_: object) -> set[Log]:
         return set()
+
+    async def _stand(self, *_: object) -> dict[Log, Position]:
+        return {}
 
     async def _positions(self, _wire: object, _by: object, _who: object, places: Mapping[Log, Position]) -> None:
         if refused := {log: self.refused[log] for log in places if log in self.refused}:

@@ -89,7 +89,7 @@ def made(
     written: list[Parcel],
     offer: Callable[[Collection[Channel]], None] = lambda _: None,
 ) -> Committing:
-    terms = Terms("" if kind is Receipts else "mine", "syncs", 0.0)
+    terms = Terms("" if kind is Receipts else "mine", "syncs", 0.0, "r.{}".format)
     loop, wire, lease = cast("Loop", still), cast("Wire", still), cast("Lease", still)
     return kind(loop, wire, terms, lease, offer, lambda _, parcel: written.append(parcel))
 

@@ -276,19 +276,26 @@ async def idempotent_producer(wire: Wire) -> int:
     return int(answer.producer_id)
 
 
-async def positions(wire: Wire, who: Membership, logs: Iterable[Log]) -> dict[Log, Position]:
+async def positions(wire: Wire, who: Membership, logs: Iterable[Log], *, stable: bool = True) -> dict[Log, Position]:
     """Return the committed positions of some partitions; those that have none are left out.
+
+    Args:
+        wire: to the cluster.
+        who: member of the group.
+        logs: the partitions.
+        stable: whether to refuse them while a transaction that holds one of them is not ended; else such a transaction
+            is passed over.
 
     Raises:
         ConnectionLost: no answer.
-        ErrorCode: refused; UNSTABLE_OFFSET_COMMIT while a transaction that holds one of them is not ended.
+        ErrorCode: refused; UNSTABLE_OFFSET_COMMIT as said.
     """
     topics: Any = [
         OffsetFetchRequest.OffsetFetchRequestTopic(name=name, partition_indexes=partitions)
         for name, partitions in by_topic(logs).items()
     ]
     request = OffsetFetchRequest(
-        group_id=who.group, topics=topics, require_stable=True, min_version=_OFFSET_FETCH, max_version=_OFFSET_FETCH
+        group_id=who.group, topics=topics, require_stable=stable, min_version=_OFFSET_FETCH, max_version=_OFFSET_FETCH
     )
     answer = await wire.ask(request, who.node)
     _check(answer.error_code)

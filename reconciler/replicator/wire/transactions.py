@@ -122,14 +122,28 @@ async def names_of(wire: Wire, producer_ids: Collection[int]) -> dict[int, str]:
 
     Brokers before 3.0 name none, and one that is away just now names none of its own.
     """
-    found: dict[int, str] = {}
-    for node in wire.nodes:
+    return {number: name for number, (name, _) in (await _states_of(wire, producer_ids)).items()}
+
+
+async def ended_of(wire: Wire, producer_ids: Collection[int]) -> dict[int, str]:
+    """Return the transactional ids of those producers whose coordinator has no markers to write, as `names_of` does."""
+    states = await _states_of(wire, producer_ids)
+    return {number: name for number, (name, state) in states.items() if state in _ENDED}
+
+
+async def _states_of(wire: Wire, producer_ids: Collection[int]) -> dict[int, tuple[str, str]]:
+    """Return transactional ids and the states of their transactions (ListTransactions), by producer id."""
+    found: dict[int, tuple[str, str]] = {}
+    for node in wire.nodes if producer_ids else ():
         request = ListTransactionsRequest(state_filters=[], producer_id_filters=list(producer_ids), max_version=0)
         try:
             answer = await wire.ask(request, node)
         except (ConnectionLost, ErrorCode):
             continue
-        found |= {int(one.producer_id): str(one.transactional_id) for one in answer.transaction_states}
+        found |= {
+            int(one.producer_id): (str(one.transactional_id), str(one.transaction_state))
+            for one in answer.transaction_states
+        }
     return found
 
 
