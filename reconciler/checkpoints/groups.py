@@ -6,7 +6,7 @@ beforehand: who commits without being a member (generation -1) is refused where 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -15,13 +15,12 @@ from reconciler.checkpoints.bounds import Asker
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Bounds, Committed, Log, Move
 from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem, Refused, together
-from reconciler.model.selection import any_matches, is_literal
+from reconciler.model.groups import ALL, choosing
+from reconciler.model.near import did_you_mean
+from reconciler.model.selection import EVERYTHING, is_literal
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, error_name
 from reconciler.replicator.wire.commits import Position
 from reconciler.state.faults import refused, unreachable
-
-ALL = "all"
-"""Names every group, or topic."""
 
 OURS = "anabranch."
 """What names of flows' own groups begin with."""
@@ -33,6 +32,7 @@ _ANSWER_SECONDS = 30.0
 # A coordinator writes a commit as one batch, of 1 MB at most by default.
 _COMMIT_BYTES = 400_000
 _OVERHEAD = 64
+_CORRECT = "correct the name; a group is gone some days after its last member (offsets.retention.minutes)"
 _CONSUMERS = frozenset({"consumer", ""})
 # Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes
 _TOPIC_AUTHORIZATION_FAILED, _GROUP_AUTHORIZATION_FAILED = 29, 30
@@ -98,19 +98,21 @@ class Groups:
         Flows' own groups are never chosen.
 
         Args:
-            named: full matches, as for topics in a topology; `all` is every group.
+            named: full matches, each as it stands first and then as an expression; `all` is every group.
 
         Raises:
-            DeclaredInputError: a group that is named in full is not there (AB625), is not handled (AB629), or hidden
-                from us (AB313).
+            DeclaredInputError: a group that is named in full is not there, or nothing matches an expression (AB625);
+                one is not handled (AB629), or hidden from us (AB313).
             Unreachable: AB310, no answer.
         """
         kinds = self.kinds()
         literal = [name for name in dict.fromkeys(named) if is_literal(name) and name != ALL]
-        if problems := [why for name in literal if (why := self.against(name, kinds, may_create=False)) is not None]:
+        problems = [why for name in literal if (why := self.against(name, kinds, may_create=False)) is not None]
+        items = choosing(named)
+        idle = [item for item in items.idle(kinds) if item not in literal and item != EVERYTHING]
+        if problems := [*problems, *(self._none_matches(item, kinds) for item in idle)]:
             raise DeclaredInputError(problems)
-        items = tuple(".*" if name == ALL else name for name in named)
-        matching = [name for name in sorted(kinds) if any_matches(items, name)]
+        matching = [name for name in sorted(kinds) if name in items]
         others = [self.not_handled(name, kinds[name]) for name in matching if kinds[name] in _STATE_OF]
         return [name for name in matching if not _no_consumers(name, kinds[name])], others
 
@@ -130,10 +132,14 @@ class Groups:
         """Return what stands against writing offsets of a group; None for nothing."""
         if _is_ours(group) or _no_consumers(group, kinds.get(group, "")):
             return self.not_handled(group, kinds.get(group, ""))
-        return None if group in kinds or may_create else self.why_unknown(group)
+        return None if group in kinds or may_create else self.why_unknown(group, kinds)
 
-    def why_unknown(self, group: str) -> Problem:
+    def why_unknown(self, group: str, there: Collection[str] = ()) -> Problem:
         """Return why a group is not listed: we may not see it, or it is not there.
+
+        Args:
+            group: which one.
+            there: groups that are, of which one may be meant.
 
         Raises:
             Unreachable: AB310, no answer.
@@ -144,8 +150,11 @@ class Groups:
             if error.problems[0].code == "AB313":
                 return error.problems[0]
             raise
-        remedy = "correct the name; a group is gone some days after its last member (offsets.retention.minutes)"
-        return Problem("AB625", self._where(group), "there is no such group", remedy)
+        return Problem("AB625", self._where(group), f"there is no such group{did_you_mean(group, there)}", _CORRECT)
+
+    def _none_matches(self, item: str, there: Collection[str]) -> Problem:
+        message = "there is no group of this name, nor one that it matches as a regular expression"
+        return Problem("AB625", self._where(item), f"{message}{did_you_mean(item, there)}", _CORRECT)
 
     # --- what they have committed, and where logs end ----------------------------------------------------------------
 

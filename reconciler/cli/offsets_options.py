@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
 import typer
 
-from reconciler.cli.common import TextOrJson, stderr_console
+from reconciler.cli.common import TextOrJson, print_problems, stderr_console
 from reconciler.model.cluster import Cluster
+from reconciler.model.errors import Problem
 from reconciler.model.failover import FailedOver
 from reconciler.model.flow import Flow
 from reconciler.model.topology import Topology
@@ -66,6 +67,28 @@ def is_named(topic: str, named: Sequence[str] | None) -> bool:
     return not named or "all" in named or any_matches(tuple(named), topic)
 
 
+def warn_of_idle(named: Sequence[str] | None, there: Iterable[str], where: str) -> None:
+    """Warn of names and regular expressions of --topic that match none of the topics that there are.
+
+    Args:
+        named: what was given.
+        there: names of topics.
+        where: whose topics they are, for the message.
+    """
+    from reconciler.model.near import did_you_mean
+    from reconciler.model.selection import names
+
+    known = list(there)
+    message = "--topic matches no topic"
+    print_problems(
+        [
+            Problem("AB138", f"{where}, topic {item}", f"{message}{did_you_mean(item, known)}", "correct the name")
+            for item in names(tuple(item for item in named or () if item != "all")).idle(known)
+        ],
+        severity="warning",
+    )
+
+
 def check_patterns(named: Sequence[str] | None, option: str, any_text: bool = False) -> None:
     """Make sure that all are names or regular expressions.
 
@@ -77,18 +100,23 @@ def check_patterns(named: Sequence[str] | None, option: str, any_text: bool = Fa
     Raises:
         typer.BadParameter: one is neither.
     """
+    import re
+
     from reconciler.model.patterns import BadPattern, NotLinear, check
     from reconciler.model.selection import is_literal
 
     for item in named or ():
+        instead = f"; a group of just this name is written {re.escape(item)}" if any_text else ""
         try:
             if not is_literal(item):
                 check(item, any_text)
         except BadPattern as error:
-            message = f"expected a name, or a regular expression of Python's re; found {item}: {error}"
+            message = f"expected a name, or a regular expression of Python's re; found {item}: {error}{instead}"
             raise typer.BadParameter(message, param_hint=option) from None
         except NotLinear as error:
-            message = f"expected an expression that is matched in linear time; found {item}: {error}; {error.remedy}"
+            message = (
+                f"expected an expression that is matched in linear time; found {item}: {error}; {error.remedy}{instead}"
+            )
             raise typer.BadParameter(message, param_hint=option) from None
 
 

@@ -22,6 +22,7 @@ from reconciler.cli.offsets_options import (
     declared_flow,
     is_named,
     tell_cut,
+    warn_of_idle,
 )
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import DeclaredInputError, Problem
@@ -129,6 +130,7 @@ def _committed(cluster: Cluster, named: Sequence[str], topics: Sequence[str] | N
         rows = [one for one in groups.committed(chosen) if is_named(one.topic, topics)]
         bounds = groups.bounds((one.topic, one.partition) for one in rows)
     print_problems(not_handled, severity="warning")
+    warn_of_idle(topics, groups.partitions, cluster.where)
     return [replace(one, bounds=bounds.get((one.topic, one.partition))) for one in rows]
 
 
@@ -138,7 +140,9 @@ def _positions(topology: Topology, flow: Flow, topics: Sequence[str] | None, sou
     looked_at = flow.target if source_lost else f"{flow.source} and {flow.target}"
     with stderr_console().status(f"looking at {looked_at}"):
         positions = Positions(topology, flow, source_lost=source_lost)
-        found = [one for one in positions.read() if is_named(one.topic, topics)]
+        told = positions.read()
+        found = [one for one in told if is_named(one.topic, topics)]
+    warn_of_idle(topics, {one.topic for one in told}, f"flow {flow.name}")
     tell_cut(flow.name, positions.cut)
     if source_lost:
         said = f"where logs of {flow.source} begin and end, and the lag, are not known without the source"

@@ -17,9 +17,8 @@ from reconciler.declare.located import Located, Place
 from reconciler.declare.rings import Ring, growing_rings, identity_rings, renaming_rings
 from reconciler.model.cycles import way_said
 from reconciler.model.flow import Flow
-from reconciler.model.selection import Selection, is_literal
+from reconciler.model.selection import EVERYTHING, Selection, is_literal
 
-_EVERYTHING = ".*"
 _PAIR = 2
 _ONE_WRITER = {
     codes.WRITTEN_TWICE: (
@@ -223,7 +222,7 @@ def _common(one: Selection, other: Selection) -> str | None:
     for wide, narrow in ((one, other), (other, one)):
         for item in narrow.include:
             same = item in wide.include and set(wide.exclude) == set(narrow.exclude)
-            if not is_literal(item) and (same or (_EVERYTHING in wide.include and not wide.exclude)):
+            if not is_literal(item) and (same or (EVERYTHING in wide.include and not wide.exclude)):
                 return item
     return None
 

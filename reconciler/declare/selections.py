@@ -134,11 +134,17 @@ def unusable(place: Place, pattern: str, instead: str, what: str = "topic") -> L
         message = f"expected a regular expression of Python's re; found {words.found(pattern)}: {reason}"
         likely = meant.meant_by_glob(pattern)
         remedy = f"did you mean {likely}?" if likely else "correct the expression, or write a plain name"
-        return place.problem(codes.BAD_REGEX, message, remedy)
+        return place.problem(codes.BAD_REGEX, message, f"{remedy}{_as_it_stands(pattern, what)}")
     except NotLinear as reason:
         message = f"expected an expression that is matched in linear time; found {words.found(pattern)}: {reason}"
-        return place.problem(codes.NOT_LINEAR, message, instead if reason.looks_around else reason.remedy)
+        remedy = instead if reason.looks_around else reason.remedy
+        return place.problem(codes.NOT_LINEAR, message, f"{remedy}{_as_it_stands(pattern, what)}")
     return None
+
+
+def _as_it_stands(pattern: str, what: str) -> str:
+    """Say how a group is written that is called as an expression that cannot be used."""
+    return f"; a group of just this name is written {re.escape(pattern)}" if what == _ANY_TEXT else ""
 
 
 def _matching_nothing(place: Place, pattern: str, what: str) -> Located | None:

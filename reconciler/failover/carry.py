@@ -10,15 +10,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.checkpoints.client import MirrorClient
-from reconciler.checkpoints.groups import ALL, Groups
+from reconciler.checkpoints.groups import Groups
 from reconciler.checkpoints.translate import Translator
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Bounds, Committed, Log, Move
 from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem
 from reconciler.model.failover import Carried, Crossing
 from reconciler.model.flow import Flow
+from reconciler.model.groups import ALL, choosing
 from reconciler.model.ownership import copies_of
-from reconciler.model.selection import any_matches, is_literal
+from reconciler.model.selection import EVERYTHING
 from reconciler.model.topology import Topology
 from reconciler.model.translation import Way
 from reconciler.state.ownership import Ownership
@@ -127,8 +128,8 @@ def groups_that_read(here: Groups, topics: Collection[str], chosen: Sequence[str
         flow: which one.
 
     Raises:
-        DeclaredInputError: a group that is named in full is not there (AB625), is not handled (AB629), or is hidden
-            from us (AB313).
+        DeclaredInputError: what is chosen is not there (AB625), a group that is named in full is not handled (AB629),
+            or is hidden from us (AB313).
         Unreachable: AB310, no answer.
     """
     names, _ = here.chosen(list(chosen) if chosen else [ALL])
@@ -240,14 +241,14 @@ def by_checkpoints(topology: Topology, flow: Flow, there: Groups, chosen: Sequen
             why = f"{why}; {now.why}" if now.why and now.how != "unknown" else why
             place = (one.group, original, one.partition, one.upstream, None, one.topic, to_offset)
             found.append(Carried(*place, None, one.metadata, why))
-    if unknown := sorted(named_in_full(chosen) - {one.group for one in found}):
+    if unknown := choosing(demanded(chosen)).idle(one.group for one in found):
         raise DeclaredInputError([_no_checkpoint(there.cluster, flow, group) for group in unknown])
     return _with_what_is_there(there, found)
 
 
-def named_in_full(chosen: Sequence[str] | None) -> set[str]:
-    """Return the names among what chooses groups: they are to be there."""
-    return {name for name in chosen or () if is_literal(name) and name != ALL}
+def demanded(chosen: Sequence[str] | None) -> list[str]:
+    """Return the names and expressions that choose groups, of which there must be some: all but those of all groups."""
+    return [name for name in chosen or () if name not in (ALL, EVERYTHING)]
 
 
 def _no_checkpoint(cluster: Cluster, flow: Flow, group: str) -> Problem:
@@ -308,7 +309,7 @@ def _lag(bounds: Mapping[Log, Bounds], one: Committed) -> int | None:
 def _is_chosen(group: str, chosen: Sequence[str] | None, flow: Flow) -> bool:
     if chosen is None:
         return not flow.groups.include or flow.groups.takes(group)
-    return any_matches(tuple(".*" if name == ALL else name for name in chosen), group)
+    return group in choosing(chosen)
 
 
 def _with_what_is_there(there: Groups, found: Sequence[Carried]) -> list[Carried]:

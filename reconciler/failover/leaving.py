@@ -178,7 +178,7 @@ class Leaving:
             except EnvironmentFault as error:
                 # Producers may be all that moves.
                 self._has_checkpoints = not carry.without_checkpoints(error)
-                if carry.without_checkpoints(error) and not carry.named_in_full(self._wishes.groups):
+                if carry.without_checkpoints(error) and not carry.demanded(self._wishes.groups):
                     return []
                 raise
         ways = self._ways(self._source)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from reconciler.model.selection import Names, any_matches, names
+from reconciler.model.selection import EVERYTHING, Names, names
 
 USUALLY_EXCLUDED = ("__.*", "connect-.*", "console-consumer-.*")
 """Groups that nobody moves, as MirrorMaker 2 has it (`DefaultGroupFilter`)."""
@@ -15,11 +15,24 @@ USUALLY_EXCLUDED = ("__.*", "connect-.*", "console-consumer-.*")
 ALWAYS_EXCLUDED = (r"anabranch\..*",)
 """The groups of flows themselves."""
 
+ALL = "all"
+"""What chooses every group on a command line."""
+
 DEFAULT_INTERVAL = 60.0
 
 
 _MISSED = 3
 _SHORTEST_SILENCE = 30.0
+
+
+def is_of_flows(group: str) -> bool:
+    """Tell whether a group is one of flows themselves."""
+    return group in names(ALWAYS_EXCLUDED, any_text=True)
+
+
+def choosing(named: Iterable[str]) -> Names:
+    """Return what names and regular expressions of a command line choose among groups; `all` chooses every group."""
+    return names(tuple(EVERYTHING if name == ALL else name for name in named), any_text=True)
 
 
 @dataclass(frozen=True)
@@ -53,17 +66,24 @@ class GroupRules:
 
     def takes(self, group: str) -> bool:
         """Tell whether a group is taken along."""
-        if group not in self._included or group in self._excluded:
-            return False
-        return not any_matches(ALWAYS_EXCLUDED, group)
+        return group in self._included and group not in self._excluded and not is_of_flows(group)
+
+    @property
+    def names_some(self) -> bool:
+        """Whether it says which groups are taken along, and not merely all."""
+        return any(item != EVERYTHING for item in self.include)
+
+    def idle(self, there: Iterable[str]) -> list[str]:
+        """Return the items of `include` that match none of the groups that there are."""
+        return self._included.idle(group for group in there if not is_of_flows(group))
 
     @cached_property
     def _included(self) -> Names:
-        return names(self.include)
+        return names(self.include, any_text=True)
 
     @cached_property
     def _excluded(self) -> Names:
-        return names(self.exclude)
+        return names(self.exclude, any_text=True)
 
     @property
     def longest_silence(self) -> float:

@@ -69,12 +69,13 @@ class NotLinear(ValueError):
         self.looks_around = looks_around
 
 
-def translated(pattern: str, wide: bool = False) -> str:
+def translated(pattern: str, wide: bool = False, any_text: bool = False) -> str:
     """Return what RE2 takes for an expression that is to match a whole name.
 
     Args:
         pattern: an expression of Python's `re`.
         wide: whether names may have any characters; else they are ASCII, and read as ISO 8859-1.
+        any_text: whether names may have line ends in them, which a dot is to match as everything else.
 
     Raises:
         BadPattern: it is no such expression.
@@ -82,7 +83,8 @@ def translated(pattern: str, wide: bool = False) -> str:
     """
     tree = parsed(pattern)
     try:
-        return _Writer(wide).sequence(tree, tree.state.flags, is_last=True)
+        flags = tree.state.flags | (re.DOTALL if any_text else 0)
+        return _Writer(wide).sequence(tree, flags, is_last=True)
     except RecursionError:
         found = "it has too many groups inside of each other"
         raise _too_large(found) from None

@@ -117,6 +117,7 @@ class ObservedCluster:
         acls: who may do what with its topics, where flows follow ACLs.
         journals: names of the topics that hold the topology's state there, whether they exist or not, that of
             ownership first; of targets only.
+        groups: names of its consumer groups that the user may see; None where they were not asked for, or not told.
     """
 
     alias: str
@@ -134,6 +135,7 @@ class ObservedCluster:
     failed_over: Mapping[str, FailedOver] = field(default_factory=dict)
     journals: tuple[str, ...] = ()
     declaration: Declaration | None = None
+    groups: frozenset[str] | None = None
 
     @classmethod
     def away(cls, alias: str) -> ObservedCluster:
@@ -154,6 +156,7 @@ class ObservedCluster:
         return asdict(replace(self, declaration=None)) | {
             "names": sorted(self.names),
             "aliases": sorted(self.aliases),
+            "groups": None if self.groups is None else sorted(self.groups),
             "topic_keys": sorted(self.topic_keys),
             "timestamp_keys": list(self.timestamp_keys),
             "topics": {name: self.topics[name].to_json() for name in sorted(self.topics)},
@@ -186,6 +189,7 @@ class ObservedCluster:
             aliases=frozenset(data["aliases"]),
             failed_over={name: _failed_over(one) for name, one in data["failed_over"].items()},
             journals=tuple(data["journals"]),
+            groups=None if data["groups"] is None else frozenset(data["groups"]),
         )
 
 

@@ -23,22 +23,27 @@ _MOST_MEMORY = 8 * 1024 * 1024
 class Pattern:
     """A regular expression that is matched against whole names."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, any_text: bool = False) -> None:
         """Compile an expression of Python's `re` for names in ASCII; for others when the first of them comes.
+
+        Args:
+            pattern: the expression.
+            any_text: whether a dot matches line ends as well, which names of groups may have.
 
         Raises:
             BadPattern: it is no such expression.
             NotLinear: it cannot be matched in linear time.
         """
         self.pattern = pattern
-        self._narrow = _compiled(pattern, wide=False, groups=False)
+        self._any_text = any_text
+        self._narrow = _compiled(pattern, wide=False, groups=False, any_text=any_text)
 
     def fullmatch(self, name: str) -> bool:
         """Tell whether the expression matches a whole name."""
         if name.isascii():
             return self._narrow.fullmatch(_bytes(name)) is not None
         try:
-            wide = _compiled(self.pattern, wide=True, groups=False)
+            wide = _compiled(self.pattern, wide=True, groups=False, any_text=self._any_text)
         except NotLinear:
             # `check` refuses it for groups, and no topic has such a name.
             return False
@@ -46,9 +51,9 @@ class Pattern:
 
 
 @lru_cache(maxsize=4096)
-def compiled(pattern: str) -> Pattern:
-    """Return an expression, ready to be matched; raises what `Pattern` does."""
-    return Pattern(pattern)
+def compiled(pattern: str, any_text: bool = False) -> Pattern:
+    """Return an expression, ready to be matched; takes and raises what `Pattern` does."""
+    return Pattern(pattern, any_text)
 
 
 def matched_groups(pattern: str, name: str) -> tuple[str, ...] | None:
@@ -81,20 +86,20 @@ def check(pattern: str, any_text: bool = False) -> None:
         BadPattern: it is no expression of Python's `re`.
         NotLinear: it cannot be matched in linear time.
     """
-    compiled(pattern)
+    compiled(pattern, any_text)
     if any_text:
-        _compiled(pattern, wide=True, groups=False)
+        _compiled(pattern, wide=True, groups=False, any_text=True)
 
 
 @lru_cache(maxsize=1024)
-def _compiled(pattern: str, wide: bool, groups: bool) -> Any:
+def _compiled(pattern: str, wide: bool, groups: bool, any_text: bool = False) -> Any:
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MOST_MEMORY
     options.never_capture = not groups
     options.encoding = re2.Options.Encoding.UTF8 if wide else re2.Options.Encoding.LATIN1
     try:
-        return re2.compile(linear.translated(pattern, wide).encode("ascii"), options)
+        return re2.compile(linear.translated(pattern, wide, any_text).encode("ascii"), options)
     except re2.error as error:
         reason = error.args[0].decode("ascii", "replace") if isinstance(error.args[0], bytes) else str(error)
         message = f"RE2, which matches it, does not take it: {reason}"

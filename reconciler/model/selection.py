@@ -7,10 +7,14 @@ item without regular-expression characters is a literal name, so that the dot in
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from reconciler.model.patterns import compiled
+
+EVERYTHING = ".*"
+"""The item that every name matches."""
 
 LITERAL_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -31,25 +35,48 @@ def is_internal(name: str) -> bool:
 
 
 class Names:
-    """Names and regular expressions, of which one must match a whole name; plain ones are looked up."""
+    """Names and regular expressions, of which one must match a whole name; plain ones are looked up.
 
-    def __init__(self, items: tuple[str, ...]) -> None:
+    Args:
+        items: names and regular expressions.
+        any_text: whether they are for names that may be any text, as those of groups. Then each item is taken as it
+            stands first, so that `team+app` is the group of this name, and a dot in an expression matches line ends.
+    """
+
+    def __init__(self, items: tuple[str, ...], any_text: bool = False) -> None:
         """Sort out which items are plain names; an expression is compiled when it is first needed."""
         self._items = items
+        self._any_text = any_text
         self._literals = frozenset(filter(is_literal, items))
+        self._as_they_stand = frozenset(items) if any_text else self._literals
         self._expressions = tuple(item for item in items if item not in self._literals)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._literals or any(compiled(item).fullmatch(name) for item in self._expressions)
+        return name in self._as_they_stand or any(self._matches(item, name) for item in self._expressions)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the items alone."""
-        return names, (self._items,)
+        return names, (self._items, self._any_text)
 
     def first(self, name: str) -> str | None:
         """Return the first item that matches `name`."""
-        matching = (item for item in self._items if (item == name if item in self._literals else _matches(item, name)))
-        return next(matching, None)
+        return next((item for item in self._items if self._is_of(item, name)), None)
+
+    def idle(self, there: Iterable[str]) -> list[str]:
+        """Return the items that match none of the names that there are, in their order, each once."""
+        known = frozenset(there)
+        unseen = [item for item in dict.fromkeys(self._items) if item not in known]
+        return [
+            item for item in unseen if item in self._literals or not any(self._matches(item, name) for name in known)
+        ]
+
+    def _is_of(self, item: str, name: str) -> bool:
+        if item in self._literals:
+            return item == name
+        return (self._any_text and item == name) or self._matches(item, name)
+
+    def _matches(self, item: str, name: str) -> bool:
+        return compiled(item, self._any_text).fullmatch(name)
 
     @property
     def literals(self) -> tuple[str, ...]:
@@ -63,18 +90,14 @@ class Names:
 
 
 @lru_cache(maxsize=1024)
-def names(items: tuple[str, ...]) -> Names:
+def names(items: tuple[str, ...], any_text: bool = False) -> Names:
     """Return names and regular expressions, ready to be asked; flows of one pattern share them."""
-    return Names(items)
+    return Names(items, any_text)
 
 
 def any_matches(items: tuple[str, ...], name: str) -> bool:
-    """Tell whether one of some names and regular expressions matches the whole name."""
+    """Tell whether one of some names and regular expressions matches the whole name of a topic or setting."""
     return name in names(items)
-
-
-def _matches(item: str, name: str) -> bool:
-    return compiled(item).fullmatch(name)
 
 
 @dataclass(frozen=True)

@@ -187,6 +187,14 @@ class Connection:
         operations = self.group_operations(group)
         return operations is None or "READ" in operations
 
+    def consumer_groups(self) -> frozenset[str] | None:
+        """Return the names of all consumer groups that the user may see; None where a broker does not tell its own."""
+        try:
+            listed = self._client.list_consumer_groups(request_timeout=self._patience).result()
+        except KafkaException:
+            return None
+        return None if listed.errors else frozenset(one.group_id for one in listed.valid)
+
     def group_operations(self, group: str) -> frozenset[str] | None:
         """Return what is allowed on a group, whether it exists or not; None where nobody said."""
         futures = self._client.describe_consumer_groups(

@@ -73,6 +73,8 @@ def observe(
         is_granted = alias in targets and (clusters[alias].replicator or seen.acls.owned_by(topology.name))
         if is_granted or any(flow.acls and alias in (flow.source, flow.target) for flow in flows):
             seen = _with_bindings(seen, connections[alias])
+        if any(flow.source == alias and flow.groups.names_some for flow in flows):
+            seen = replace(seen, groups=connections[alias].consumer_groups())
         into = [flow for flow in flows if flow.target == alias]
         if not into:
             return replace(seen, access=Access(connections[alias].cluster_operations())) if is_granted else seen

@@ -165,7 +165,8 @@ def _of_looks(topology: Topology, flow: Flow, names: StateNames) -> Iterator[_Ne
 
 
 def _groups(flow: Flow) -> tuple[Pattern, ...]:
-    return narrowed(pattern for item in flow.groups.include for pattern in patterns_of(item))
+    # An item is a group's name as it stands, and what it matches as an expression.
+    return narrowed(pattern for item in flow.groups.include for pattern in (Pattern(item), *patterns_of(item)))
 
 
 def _of_copies(flow: Flow, aliases: Collection[str]) -> Iterator[_Need]:

@@ -19,7 +19,7 @@ from reconciler.plan.offsets import Choice, Observed, limited, taken_topics
 from reconciler.plan.prune import prunable
 from reconciler.plan.recreated import kept_as_it_is, made_anew_since, why_gone_on_with, why_kept
 from reconciler.plan.settings import unknown_keys
-from reconciler.plan.unmatched import unmatched
+from reconciler.plan.unmatched import unmatched, unmatched_groups
 
 
 def left_alone(chosen: Collection[Choice], target: ObservedCluster, topology: Topology) -> Iterator[Notice]:
@@ -92,6 +92,9 @@ def _of_flow(flow: Flow, topology: Topology, observed: Observed) -> Iterator[str
         if not taken_topics(flow, topology, observed):
             yield f"no topic of {flow.source} matches; it waits for one"
         yield from unmatched(flow, observed[flow.source].names)
+        groups = observed[flow.source].groups
+        if groups is not None:
+            yield from unmatched_groups(flow, groups)
         yield from (str(one.problem) for one in limited(flow, topology, observed).beyond)
 
 

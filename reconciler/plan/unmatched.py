@@ -1,18 +1,16 @@
-"""Which items of a flow's lists match no topic of its source, and what was probably meant.
+"""Which items of a flow's lists match no topic or group of its source, and what was probably meant.
 
-Pure. Called by `notices`. A topic may come later, so this is said and stands against nothing; names that no topic can
-have are refused by `declare`.
+Pure. Called by `notices`. A topic or group may come later, so this is said and stands against nothing; names that no
+topic can have are refused by `declare`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from reconciler.model.flow import Flow
 from reconciler.model.near import did_you_mean
-from reconciler.model.selection import Names, is_internal, is_literal
-
-EVERYTHING = ".*"
+from reconciler.model.selection import EVERYTHING, Names, is_internal, is_literal
 
 _SHOWN = 5
 
@@ -27,16 +25,32 @@ def unmatched(flow: Flow, there: Iterable[str]) -> Iterator[str]:
     names = frozenset(there)
     # Internal topics are not taken whatever matches them; excluding them again is no mistake.
     takeable = [name for name in sorted(names) if not is_internal(name)]
-    missed = [("include", item) for item in flow.topics.include if item != EVERYTHING and not _matches(item, takeable)]
-    missed += [("exclude", item) for item in flow.topics.exclude if not _matches(item, names)]
+    missed = [("include", item) for item in Names(flow.topics.include).idle(takeable) if item != EVERYTHING]
+    missed += [("exclude", item) for item in Names(flow.topics.exclude).idle(names)]
+    yield from _said(missed, "topics", takeable, flow)
+
+
+def unmatched_groups(flow: Flow, there: Collection[str]) -> Iterator[str]:
+    """Yield what is to be said of each item of `groups.include` that matches none of the groups of the source.
+
+    Nothing is said of `groups.exclude`: it names what usually is not there.
+
+    Args:
+        flow: the flow.
+        there: names of the source's groups that we may see.
+    """
+    idle = flow.groups.idle(there)
+    yield from _said([("include", item) for item in idle if item != EVERYTHING], "groups", sorted(there), flow)
+
+
+def _said(missed: list[tuple[str, str]], field: str, there: Collection[str], flow: Flow) -> Iterator[str]:
+    """Yield the first items one by one, and the others together."""
+    nothing = f"no {field.removesuffix('s')} of {flow.source}"
     for key, item in missed[:_SHOWN]:
-        near = did_you_mean(item, takeable, flow.policy.separator) if is_literal(item) else ""
-        yield f"item {item} of topics.{key} matches no topic of {flow.source}{near}"
+        # An expression may be meant as a name by those who write groups, in which anything may stand.
+        is_name = is_literal(item) or field == "groups"
+        near = did_you_mean(item, there, flow.policy.separator) if is_name else ""
+        yield f"item {item} of {field}.{key} matches {nothing}{near}"
     if more := missed[_SHOWN:]:
         said = ", ".join(item for _, item in more[:_SHOWN]) + (" …" if len(more) > _SHOWN else "")
-        yield f"{len(more)} more items of topics match no topic of {flow.source}: {said}"
-
-
-def _matches(item: str, names: Iterable[str]) -> bool:
-    one = Names((item,))
-    return any(name in one for name in names)
+        yield f"{len(more)} more items of {field} match {nothing}: {said}"

@@ -336,7 +336,7 @@ def _groups_part(groups: GroupsSummary | None) -> tuple[str, str]:
         return "", "none"
     if groups.seconds is None:
         return "   groups: no look known", "red" if groups.late else "yellow"
-    count = "" if groups.count is None else f" {groups.count:,}"
+    count = "" if groups.count is None else f" {groups.count:,}" if groups.count else " 0, none matches groups.include"
     return f"   groups{count}, looked at {seconds(groups.seconds)} ago", "red" if groups.late else "none"
 
 

@@ -12,6 +12,7 @@ from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Unreachable
 from reconciler.model.flow import Flow
+from reconciler.model.groups import GroupRules
 from reconciler.model.names import state_names
 from reconciler.model.observed import (
     EFFECTIVE_KEYS,
@@ -25,6 +26,7 @@ from reconciler.model.selection import Selection
 from reconciler.model.topology import Topology
 from reconciler.observe.topology import observe
 from tests.contract.kafka import allow, create, declared, topic_id
+from tests.support.consumers import leave_behind
 
 SOURCE, TARGET = "north", "south"
 USERS = {"admin": "admin-secret", "alice": "alice-secret"}
@@ -83,6 +85,20 @@ def test_a_literal_topic_that_does_not_exist_is_simply_not_there(
 ) -> None:
     seen = both(source_cluster, topic_name)
     assert topic_name not in seen[SOURCE].names | seen[SOURCE].topics.keys()
+
+
+def test_groups_are_listed_where_a_flow_names_some(source_cluster: EmbeddedCluster, topic_name: str) -> None:
+    create(source_cluster, topic_name)
+    leave_behind(source_cluster, f"team+app-{topic_name}", {(topic_name, 0): 0})
+    one = topology(declared(SOURCE, source_cluster), declared(TARGET, source_cluster), topic_name)
+
+    def seen(*include: str) -> frozenset[str] | None:
+        flows = (replace(one.flows[0], groups=GroupRules(include)),)
+        return observe(replace(one, flows=flows), [TARGET])[SOURCE].groups
+
+    groups = seen("biling")
+    assert groups is not None and f"team+app-{topic_name}" in groups
+    assert (seen(), seen(".*")) == (None, None), "nobody asks where nothing is said of them"
 
 
 def test_the_json_form_comes_back_the_same(source_cluster: EmbeddedCluster, topic_name: str) -> None:

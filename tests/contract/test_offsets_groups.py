@@ -67,8 +67,9 @@ def test_offsets_are_read_with_their_logs(run: Run, source_cluster: EmbeddedClus
 
     code, out, _ = run("read", "--group", shipping)
     assert (code, table(out)[1:]) == (0, [[shipping, topic_name, "0", "5", "0", "10", "100", "100", "95"]])
-    code, out, _ = run("read", "--group", "all", "--topic", f"{topic_name}x")
+    code, out, err = run("read", "--group", "all", "--topic", f"{topic_name}x")
     assert (code, out) == (0, "no offsets\n")
+    assert f"topic {topic_name}x: warning: --topic matches no topic; did you mean {topic_name}? [AB138]" in err
     code, out, _ = run("read", "--group", "all", "--topic", f"{topic_name[:-1]}.?", "--format", "csv")
     assert {row["group"] for row in rows(out)} == {billing, shipping}
 
@@ -90,9 +91,23 @@ def test_groups_that_are_not_there_or_not_handled_are_named(
 
     code, out, err = run("read", "--group", f"{plain}x", "--group", shared, "--group", ours)
     assert (code, out) == (ERROR, "")
-    assert f"group {plain}x: there is no such group [AB625]" in err
+    assert f"group {plain}x: there is no such group; did you mean {plain}? [AB625]" in err
     assert f"group {shared}: is no group of consumers: share groups keep their progress elsewhere" in err
     assert f"group {ours}: is the group of a flow, and holds the flow's positions [AB629] → use --flow" in err
+
+    odd = [f"app[1]-{topic_name}", f"new\nline-{topic_name}", f"team+app-{topic_name}"]
+    for group in odd:
+        leave_behind(source_cluster, group, {(topic_name, 0): 0})
+    code, out, err = run(
+        "read", "--group", odd[0], "--group", odd[2], "--group", f"new.*{topic_name}", "--format", "json"
+    )
+    assert (code, [row["group"] for row in json.loads(out)["offsets"]], err) == (0, odd, "")
+    code, out, err = run("read", "--group", f"team[+]ap-{topic_name}", "--group", "all")
+    assert (code, out) == (ERROR, "")
+    assert (
+        f"there is no group of this name, nor one that it matches as a regular expression; did you mean {odd[2]}?"
+        in err
+    )
 
     for group, why in ((f"{plain}x", "AB625"), (shared, "AB629"), (ours, "AB629")):
         code, out, err = run("write", "--group", group, "--topic", topic_name, "--to", 0, "--yes")

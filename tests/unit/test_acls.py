@@ -280,6 +280,11 @@ def test_taking_groups_along_needs_them_described_and_their_topics_written(tmp_p
     assert {name: synced[name] for name in ("billing", "ship")} == {"billing": {"READ"}, "ship": {"READ"}}
 
 
+def test_a_group_is_described_by_its_own_name_whatever_it_matches(tmp_path: Path) -> None:
+    at_source = needs(tmp_path, ", groups: {include: ['a|b', 'x[1]']}", "a")
+    assert {name for name in at_source if at_source[name] == {"DESCRIBE"}} >= {"a|b", "a", "b", "x"}
+
+
 def test_between_waves_somebody_reads_when_groups_were_looked_at(tmp_path: Path) -> None:
     groups = ", groups: {include: [billing]}"
     assert "heartbeats" not in {name.removeprefix("optional ") for name in needs(tmp_path, "", purpose="apply")}

@@ -143,6 +143,14 @@ def test_a_group_may_be_called_anything_and_some_are_unlikely(tmp_path: Path, it
     assert [one.remedy for one in told] == (["did you mean billing, in ASCII?"] if character else [])
 
 
+def test_a_group_that_is_called_as_no_expression_may_be_is_written_otherwise(tmp_path: Path) -> None:
+    for item, escaped in (("c++", r"c\+\+"), ("app[1", r"app\[1"), ("a(b", r"a\(b")):
+        (problem,) = refused(tmp_path, flow(f"groups: {{include: ['{item}']}}"))
+        assert problem.remedy.endswith(f"; a group of just this name is written {escaped}")
+        (one,) = load(tmp_path, flow(f"groups: {{include: ['{escaped}', my group]}}")).flows
+        assert (one.groups.takes(item), one.groups.takes("my group")) == (True, True)
+
+
 @given(st.text())
 def test_text_in_ascii_is_ascii(text: str) -> None:
     found = in_ascii(text)

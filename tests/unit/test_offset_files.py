@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from reconciler.checkpoints.files import LARGEST_OFFSET, read_file
 from reconciler.model.committed import COLUMNS, Asked, Bounds, Committed, Kind, Move, Moved, Position
@@ -79,6 +81,22 @@ def test_what_is_exported_is_read_again(kind: Kind, suffix: str, tmp_path: Path)
     # A value with a line break in it is in one line, too.
     lines = (json_lines(path) if suffix == ".json" else [2, 3])[:2]
     assert [one.where for one in found.asked] == [f"{path}:{line}" for line in lines]
+
+
+@given(group=st.text(st.characters(exclude_categories=["Cs"])), suffix=st.sampled_from([".csv", ".json"]))
+@example(group="", suffix=".csv")
+@example(group="new\nline", suffix=".csv")
+@example(group='"a";b,c', suffix=".csv")
+@example(group="=1+1", suffix=".csv")
+def test_a_group_of_any_name_is_exported_and_read_again(
+    tmp_path_factory: pytest.TempPathFactory, group: str, suffix: str
+) -> None:
+    path = tmp_path_factory.getbasetemp() / f"any{suffix}"
+    rows = [Committed(group, "orders", 0, 40)]
+    text = json.dumps(offsets_json(rows)) if suffix == ".json" else offsets_csv("group", rows)
+    path.write_text(text, encoding="utf-8", newline="")
+    found = read_file(path)
+    assert ([one.owner for one in found.asked], found.problems) == ([group], ())
 
 
 def json_lines(path: Path) -> list[int]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
+from reconciler.model.groups import GroupRules
 from reconciler.model.near import near
+from reconciler.model.observed import ObservedCluster
 from reconciler.model.selection import Selection
-from reconciler.plan.unmatched import unmatched
+from reconciler.plan.unmatched import unmatched, unmatched_groups
 from tests.unit.facts import EAST, WEST, cluster, flow, plan_of, topic, topology
 
 THERE = ("orders", "payments.eu", "users", "eu-west.stock", "__consumer_offsets", "app.internal")
@@ -58,6 +61,27 @@ def test_the_plan_has_it_among_its_notes() -> None:
     )
     message = "item usres of topics.include matches no topic of us-east; did you mean users?"
     assert [(one.subject, one.message) for one in plan.clusters[0].warnings] == [("flow us-east-eu-west", message)]
+
+
+def groups_told(include: Sequence[str], there: Sequence[str]) -> list[str]:
+    return list(unmatched_groups(replace(flow(), groups=GroupRules(tuple(include))), there))
+
+
+def test_groups_that_are_not_there_are_told_as_well() -> None:
+    assert groups_told(["biling", "team+app", "x.*", ".*"], ["billing", "team+app"]) == [
+        "item biling of groups.include matches no group of us-east; did you mean billing?",
+        "item x.* of groups.include matches no group of us-east",
+    ]
+
+
+def test_the_plan_tells_of_groups_where_it_was_shown_them() -> None:
+    declared = topology(flow(groups=GroupRules(("biling",))))
+    source = cluster(EAST, topic("orders"))
+    assert plan_of(declared, source, cluster(WEST)).clusters[0].warnings == ()
+    seen = replace(source, groups=frozenset({"billing"}))
+    (notice,) = plan_of(declared, seen, cluster(WEST)).clusters[0].warnings
+    assert notice.message.endswith("no group of us-east; did you mean billing?")
+    assert ObservedCluster.from_json(json.loads(json.dumps(seen.to_json()))) == seen
 
 
 def test_a_name_that_is_unlike_all_others_is_near_none() -> None:

@@ -32,7 +32,7 @@ def test_when_groups_were_looked_at_is_told() -> None:
     )
     assert looked(LastLook(NOW - 20), interval=1)[0] == "groups, looked at 20 s ago"
     assert looked(LastLook(NOW - 200, 0)) == (
-        "groups 0, looked at 3 min ago",
+        "groups 0, none matches groups.include, looked at 3 min ago",
         {"count": 0, "silentSeconds": 200.0, "late": True},
     )
     assert looked(None) == ("groups: no look known", {"count": None, "silentSeconds": None, "late": False})
