@@ -23,6 +23,11 @@ def drift(
         list[str] | None,
         typer.Option("--ignore", metavar="FIELD", help="Leave a field out, as retention.ms; may be repeated."),
     ] = None,
+    *,
+    all_settings: Annotated[
+        bool,
+        typer.Option("--all-settings", help="Also settings that no copy gets, as the throttles of a rebalance."),
+    ] = False,
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="End with 3 when something drifted.")
     ] = False,
@@ -42,7 +47,7 @@ def drift(
         check_names(target, {name for seen in observed.values() for name in (*ours(topology, seen), *seen.names)})
     found = tuple(
         one
-        for one in drift_of(topology, observed)
+        for one in drift_of(topology, observed, all_settings)
         if one.field not in (ignore or ()) and (not target or one.topic in target)
     )
     result = Drift(topology.name, tuple(alias for alias in targets if alias in observed), found, tuple(unseen))

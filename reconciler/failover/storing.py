@@ -14,6 +14,7 @@ from reconciler.model.shape import Misfit
 from reconciler.state import calls, clients
 from reconciler.state.encoding import header_pairs
 from reconciler.state.faults import in_words, is_refusal, no_connection, refused, unreachable
+from reconciler.state.replicas import USUAL
 
 TOPIC_HEADER, PARTITION_HEADER, OFFSET_HEADER = "anabranch.topic", "anabranch.partition", "anabranch.offset"
 
@@ -35,7 +36,7 @@ def ready(cluster: Cluster, topic: str, partitions: int, seconds: float) -> int:
     """Make sure that there is a topic without records; return how many partitions it has."""
     topics = Topics(cluster, seconds)
     there = topics.look(topic)
-    if there is None and not topics.make(topic, Shape(partitions, topics.usual_replicas, _CONFIG)):
+    if there is None and not topics.make(topic, Shape(partitions, USUAL, _CONFIG), or_fewer=True):
         there = topics.look(topic)
     if there is not None:
         partitions = there.shape.partitions

@@ -12,14 +12,14 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPa
 from confluent_kafka.admin import ConfigResource, ConfigSource, NewTopic, OffsetSpec, TopicDescription
 
 from reconciler.model.cluster import Cluster
+from reconciler.model.config_rules import THROTTLES
 from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.state import clients
+from reconciler.state import clients, replicas
 from reconciler.state.faults import in_words, is_refusal, refused, unreachable
 
 _FIRST_SECONDS = 10.0
 _ANSWER_SECONDS = 30.0
 _PAUSE_SECONDS = 0.1
-_REPLICAS = 3
 _SILENT = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT})
 # What tools print of a topic that has no id.
 _NO_ID = "A" * 22
@@ -70,7 +70,7 @@ class Topics:
         self._seconds = seconds
         self._patience = cluster.clients.admin.patience(_ANSWER_SECONDS)
         self._client, seen = clients.metadata(cluster, _FIRST_SECONDS, _ANSWER_SECONDS)
-        self.usual_replicas = min(_REPLICAS, len(seen.brokers))
+        self._seen = seen
 
     def look(self, topic: str) -> Seen | None:
         """Return what a topic is; None where there is none.
@@ -91,25 +91,42 @@ class Topics:
         configs = {
             name: entry.value
             for name, entry in sorted(entries.items())
-            if ConfigSource(entry.source) is ConfigSource.DYNAMIC_TOPIC_CONFIG and not entry.is_sensitive
+            if ConfigSource(entry.source) is ConfigSource.DYNAMIC_TOPIC_CONFIG
+            # They name partitions and brokers of a rebalance that is under way, and nothing of the topic.
+            and not (entry.is_sensitive or name in THROTTLES)
         }
         shape = Shape(len(described.partitions), len(described.partitions[0].replicas), configs)
         return Seen(_known(described), shape)
 
-    def make(self, topic: str, shape: Shape) -> bool:
+    def make(self, topic: str, shape: Shape, or_fewer: bool = False) -> bool:
         """Make a topic, without waiting until it is seen; return False where there is one already.
+
+        Args:
+            topic: its name.
+            shape: what it is made with.
+            or_fewer: whether it gets one replica on each broker of a cluster that has not as many.
 
         Raises:
             Unreachable: AB310, no answer: whether it was made is unknown.
-            EnvironmentFault: AB313, CREATE is refused; AB726, the cluster does not make it.
+            EnvironmentFault: AB313, CREATE is refused; AB450, it waits for brokers that are down; AB726, the cluster
+                does not make it.
         """
-        new = NewTopic(topic, shape.partitions, shape.replicas, config=dict(shape.configs))
-        future = self._client.create_topics([new], request_timeout=self._patience)[topic]
+
+        def create(count: int) -> None:
+            """Raises KafkaException."""
+            new = NewTopic(topic, shape.partitions, count, config=dict(shape.configs))
+            self._client.create_topics([new], request_timeout=self._patience)[topic].result()
+
         try:
-            future.result()
+            if or_fewer:
+                replicas.make(self._seen, create, shape.replicas)
+            else:
+                create(shape.replicas)
         except KafkaException as error:
             if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 return False
+            if replicas.is_too_few(error.args[0]):
+                raise replicas.refused_now(self._cluster, f"topic {topic}", error.args[0], self._seen) from None
             self._raise(error.args[0], "CREATE", topic)
         return True
 

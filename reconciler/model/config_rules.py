@@ -21,6 +21,9 @@ FIXED = frozenset(
 )
 """Settings that decide whether batches pass unchanged and stay: copies have the values that this needs."""
 
+THROTTLES = frozenset({"follower.replication.throttled.replicas", "leader.replication.throttled.replicas"})
+"""Settings that tools put on topics while they move replicas, and take away again."""
+
 
 @dataclass(frozen=True)
 class ConfigRules:

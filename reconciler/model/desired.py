@@ -104,6 +104,7 @@ class DesiredTopic:
             partitions=self.partitions,
             offsets=self.offsets,
             configs=dict(self.configs),
+            replicas=self.replication_factor,
         )
 
 

@@ -22,7 +22,7 @@ class Drifted:
         cluster: alias of the target.
         kind: of the difference.
         topic: the remote topic; or `flow` and its name, of a flow that is failed over in its file or on record alone.
-        field: what of it: `topic`, `topic id`, `partitions`, `failed-over`, or the key of a setting.
+        field: what of it: `topic`, `topic id`, `partitions`, `replicas`, `failed-over`, or the key of a setting.
         desired: as the last apply left it; None where it did not make or set it.
         found: as it is; None where it is not there.
         remedy: what undoes it.

@@ -50,6 +50,7 @@ class ObservedTopic:
         starts: where the partitions' logs begin; empty when nobody asked.
         ends: where they end (the high watermarks); empty when nobody asked.
         operations: what we may do with it; None when the cluster did not say.
+        fewest_replicas: of the partition that has the fewest; None where all have as many as the first.
     """
 
     name: str
@@ -61,6 +62,12 @@ class ObservedTopic:
     starts: Offsets = ()
     ends: Offsets = ()
     operations: frozenset[str] | None = None
+    fewest_replicas: int | None = None
+
+    @property
+    def replicas(self) -> int:
+        """How many replicas each of its partitions has at least."""
+        return self.replication_factor if self.fewest_replicas is None else self.fewest_replicas
 
     def bounds(self, partition: int) -> tuple[int, int] | None:
         """Return where a partition's log begins and ends; None where that is not known."""
@@ -103,7 +110,8 @@ class ObservedCluster:
     Attributes:
         alias: its name in the topology.
         cluster_id: Kafka's own id of it; empty of one that is away.
-        brokers: how many it has.
+        brokers: how many it has, those that are down among them.
+        down: ids of those that are.
         names: of all its topics that the user may see.
         topics: those that a flow takes, fills, or has filled, by name.
         topic_keys: the topic-level configuration keys that its brokers know; empty when they would not say.
@@ -118,6 +126,7 @@ class ObservedCluster:
         journals: names of the topics that hold the topology's state there, whether they exist or not, that of
             ownership first; of targets only.
         groups: names of its consumer groups that the user may see; None where they were not asked for, or not told.
+        state_replicas: how many replicas topics have that hold state of the topology there, by name; of targets only.
     """
 
     alias: str
@@ -136,6 +145,8 @@ class ObservedCluster:
     journals: tuple[str, ...] = ()
     declaration: Declaration | None = None
     groups: frozenset[str] | None = None
+    down: tuple[int, ...] = ()
+    state_replicas: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def away(cls, alias: str) -> ObservedCluster:
@@ -190,6 +201,8 @@ class ObservedCluster:
             failed_over={name: _failed_over(one) for name, one in data["failed_over"].items()},
             journals=tuple(data["journals"]),
             groups=None if data["groups"] is None else frozenset(data["groups"]),
+            down=tuple(data["down"]),
+            state_replicas=data["state_replicas"],
         )
 
 

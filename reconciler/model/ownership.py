@@ -12,7 +12,19 @@ from typing import Any
 
 from reconciler.model.flow import Flow
 from reconciler.model.naming import is_heartbeats
-from reconciler.model.shape import ID, MODE, MOST_PARTITIONS, TEXT, WORD, fields, mapped, maybe, topic_name, whole
+from reconciler.model.shape import (
+    ID,
+    MODE,
+    MOST_PARTITIONS,
+    MOST_REPLICAS,
+    TEXT,
+    WORD,
+    fields,
+    mapped,
+    maybe,
+    topic_name,
+    whole,
+)
 
 _FIELDS = {
     "name": topic_name,
@@ -27,6 +39,8 @@ _FIELDS = {
     "offsets": MODE,
     "configs": mapped(TEXT, TEXT),
 }
+# Older releases did not say it.
+_LATER = {"replicas": maybe(whole(1, MOST_REPLICAS))}
 
 
 @dataclass(frozen=True)
@@ -46,6 +60,7 @@ class OwnedTopic:
         partitions: how many it was made with, or grown to.
         offsets: the mode chosen for it, for good.
         configs: the topic-level configuration last applied; what else stands there is somebody else's.
+        replicas: how many each partition should have; None where the record is of a release that did not say it.
     """
 
     name: str
@@ -59,6 +74,7 @@ class OwnedTopic:
     partitions: int
     offsets: str
     configs: Mapping[str, str]
+    replicas: int | None = None
 
     @property
     def is_confirmed(self) -> bool:
@@ -72,7 +88,7 @@ class OwnedTopic:
         Raises:
             Misfit: it is something else.
         """
-        return cls(**fields(value, _FIELDS))
+        return cls(**fields(value, _FIELDS, _LATER))
 
 
 def copies_of(

@@ -21,6 +21,8 @@ LATEST = 32_503_680_000
 """The latest time, in seconds since 1970: the year 3000, which every calendar of Python's can show."""
 MOST_PARTITIONS = 1_000_000
 """More partitions than any topic has."""
+MOST_REPLICAS = 32_767
+"""More replicas of a partition than Kafka counts."""
 MOST_TASKS = 1_000
 """The most tasks that the schema of topology files lets a flow have."""
 

@@ -18,7 +18,7 @@ from reconciler.model.files import read_json
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.topology import Topology
 
-FORMAT = 7
+FORMAT = 8
 OLDEST_SECONDS = 3600.0
 """How old a record may be that somebody previews by. What was granted since would look as if nothing asked for it."""
 

@@ -21,6 +21,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.declaration import DESTROYED
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem, Refused, Unreachable, together
 from reconciler.model.failed_flows import needless_sources
+from reconciler.model.names import syncs_topic
 from reconciler.model.observed import (
     EFFECTIVE_KEYS,
     OLD_TIMESTAMP_KEYS,
@@ -31,6 +32,7 @@ from reconciler.model.observed import (
 )
 from reconciler.model.topology import Topology
 from reconciler.observe.access import observe_access
+from reconciler.observe.brokers import brokers_of, fewest_replicas, most_replicas
 from reconciler.observe.connection import Configs, Connection, operations_of
 from reconciler.state import faults, home
 from reconciler.state.declarations import Declarations
@@ -69,7 +71,9 @@ def observe(
         seen = _observe_cluster(clusters[alias], connections[alias], touched[alias] | ours, owned)
         seen = replace(seen, failed_over=failed_over(topology.name, owned.others))
         if alias in targets:
-            seen = _with_journals(seen, clusters[alias], topology.name)
+            wanted = _wanted(topology, alias, connections, touched)
+            seen = _with_brokers(seen, clusters[alias], connections[alias], wanted)
+            seen = _with_journals(seen, clusters[alias], connections[alias], topology)
         is_granted = alias in targets and (clusters[alias].replicator or seen.acls.owned_by(topology.name))
         if is_granted or any(flow.acls and alias in (flow.source, flow.target) for flow in flows):
             seen = _with_bindings(seen, connections[alias])
@@ -153,7 +157,8 @@ def observe_owned(
         ours = {name for name, record in owned.topics.items() if record.topology == topology.name}
         seen = _observe_cluster(cluster, connection, ours, owned)
         seen = replace(seen, failed_over=failed_over(topology.name, owned.others))
-        seen = _with_journals(seen, cluster, topology.name)
+        seen = _with_brokers(seen, cluster, connection, _wanted(topology, alias, {}, {}))
+        seen = _with_journals(seen, cluster, connection, topology)
         records = seen.acls.owned_by(topology.name)
         follows = any(flow.acls for flow in topology.flows_into((alias,)))
         if not (records or follows or cluster.replicator):
@@ -250,12 +255,35 @@ def _owned(topology: Topology, cluster: Cluster, connection: Connection) -> Reco
     return Ownership(cluster, topology.name).read_everywhere(names)
 
 
-def _with_journals(seen: ObservedCluster, cluster: Cluster, topology: str) -> ObservedCluster:
+def _wanted(
+    topology: Topology, target: str, connections: Mapping[str, Connection], touched: Mapping[str, Collection[str]]
+) -> int:
+    """Return how many replicas some copy at a target should have: what is declared, or what an original has."""
+    most = [0]
+    for flow in topology.flows_into((target,)):
+        if flow.replication_factor is not None:
+            most.append(flow.replication_factor)
+        elif flow.source in connections:
+            most.append(most_replicas(connections[flow.source].metadata, touched[flow.source]))
+    return max(most)
+
+
+def _with_brokers(seen: ObservedCluster, cluster: Cluster, connection: Connection, wanted: int) -> ObservedCluster:
+    """Add how many brokers a target has, and which of them are down."""
+    brokers, down = brokers_of(cluster, connection.metadata, wanted)
+    return replace(seen, brokers=brokers, down=down)
+
+
+def _with_journals(
+    seen: ObservedCluster, cluster: Cluster, connection: Connection, topology: Topology
+) -> ObservedCluster:
     """Add where the topology's state is, what is in force on a cluster, and under which other aliases something is."""
-    seen = replace(seen, journals=home.journals(cluster, topology).names)
+    journals = home.journals(cluster, topology.name).names
+    state = (*journals, *(syncs_topic(flow.source) for flow in topology.flows_into((cluster.alias,))))
+    seen = replace(seen, journals=journals, state_replicas=fewest_replicas(connection.metadata, state))
     if seen.journals[0] not in seen.names:
         return seen
-    declarations = Declarations(cluster, topology)
+    declarations = Declarations(cluster, topology.name)
     try:
         others = {alias: one.in_force for alias, one in declarations.others().items()}
         lasting = frozenset(alias for alias, one in others.items() if one is not None and one.digest != DESTROYED)
@@ -271,10 +299,16 @@ def _topic(described: TopicDescription, configs: Configs) -> ObservedTopic:
         topic_id=str(described.topic_id),
         partitions=len(described.partitions),
         replication_factor=len(described.partitions[0].replicas),
+        fewest_replicas=_fewest(described),
         configs={name: entry.value for name, entry in sorted(configs.items()) if _is_set_on_topic(entry)},
         effective={name: configs[name].value for name in (*EFFECTIVE_KEYS, *PASSAGE_KEYS) if name in configs},
         operations=operations_of(described),
     )
+
+
+def _fewest(described: TopicDescription) -> int | None:
+    counts = [len(one.replicas) for one in described.partitions]
+    return None if min(counts) == counts[0] else min(counts)
 
 
 def _is_set_on_topic(entry: ConfigEntry) -> bool:

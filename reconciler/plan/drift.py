@@ -6,8 +6,10 @@ does not answer makes nothing look missing here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 
+from reconciler.model.config_rules import ConfigRules
 from reconciler.model.desired import Setting
 from reconciler.model.drift import Drifted
 from reconciler.model.observed import ObservedCluster, ObservedTopic
@@ -15,29 +17,36 @@ from reconciler.model.ownership import OwnedTopic
 from reconciler.model.topology import Topology
 from reconciler.plan.bindings import stale, strangers
 from reconciler.plan.failed_over import failover_drift, resting_flows
-from reconciler.plan.settings import FLOORS
+from reconciler.plan.replicas import thin_copy, thin_state
+from reconciler.plan.settings import EXCLUDED, FLOORS, OF_CLUSTERS
 
 _APPLY = "`anabranch apply` sets it back"
 
 
-def drift_of(topology: Topology, observed: Mapping[str, ObservedCluster]) -> tuple[Drifted, ...]:
+def drift_of(
+    topology: Topology, observed: Mapping[str, ObservedCluster], all_settings: bool = False
+) -> tuple[Drifted, ...]:
     """Return what drifted, by cluster and topic.
 
     Args:
         topology: what is declared.
         observed: the targets that answered.
+        all_settings: whether settings count that are the clusters' own affair, and no copy gets from its original, such
+            as the throttles of a rebalance.
     """
+    looks = (partial(_of_ours, all_settings=all_settings), _of_strangers, _of_bindings, failover_drift, thin_state)
     return tuple(
         found
         for alias in topology.aliases
         if alias in observed
-        for look in (_of_ours, _of_strangers, _of_bindings, failover_drift)
+        for look in looks
         for found in look(topology, observed[alias])
     )
 
 
-def _of_ours(topology: Topology, target: ObservedCluster) -> Iterator[Drifted]:
+def _of_ours(topology: Topology, target: ObservedCluster, all_settings: bool) -> Iterator[Drifted]:
     resting = resting_flows(topology, target)
+    rules = {flow.name: flow.configs for flow in topology.flows}
     for name, record in sorted(target.owned.items()):
         # What people write to is theirs to change.
         if record.topology != topology.name or not record.is_confirmed or record.flow in resting:
@@ -51,10 +60,17 @@ def _of_ours(topology: Topology, target: ObservedCluster) -> Iterator[Drifted]:
             remedy = "somebody deleted it and made it again: delete it, or exclude its original, then apply"
             yield Drifted(target.alias, "changed", name, "topic id", record.topic_id, existing.topic_id, remedy)
         else:
-            yield from _within(target.alias, record, existing)
+            ignored = frozenset[str]() if all_settings else _of_clusters(rules.get(record.flow))
+            yield from _within(target.alias, record, existing, ignored)
+            yield from thin_copy(topology, record, existing, target.alias)
 
 
-def _within(alias: str, record: OwnedTopic, existing: ObservedTopic) -> Iterator[Drifted]:
+def _of_clusters(rules: ConfigRules | None) -> frozenset[str]:
+    """Return the settings that are not the flow's affair: usually not copied, and not by its rules either."""
+    return frozenset(key for key in OF_CLUSTERS if rules is None or not rules.copies(key, is_excluded=True))
+
+
+def _within(alias: str, record: OwnedTopic, existing: ObservedTopic, ignored: Collection[str]) -> Iterator[Drifted]:
     name = record.name
     if existing.partitions != record.partitions:
         desired, found = str(record.partitions), str(existing.partitions)
@@ -65,8 +81,10 @@ def _within(alias: str, record: OwnedTopic, existing: ObservedTopic) -> Iterator
         if not Setting(key, value, "source", floor=key in FLOORS).accepts(found_value):
             yield Drifted(alias, "changed", name, key, value, found_value, _APPLY)
     for key, value in sorted(existing.configs.items()):
-        if key not in record.configs:
-            remedy = "nobody declares it, and it is left alone: remove it there, or set it on the original"
+        if key not in record.configs and key not in ignored:
+            remedy = "nobody declares it, and it is left alone: remove it there"
+            if key not in EXCLUDED:
+                remedy += ", or set it on the original"
             yield Drifted(alias, "unmanaged", name, key, None, value, remedy)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby
 
+from reconciler.model.config_rules import THROTTLES
 from reconciler.model.desired import DesiredTopic, same_configs
 from reconciler.model.errors import Problem
 from reconciler.model.observed import ObservedCluster, ObservedTopic
@@ -152,7 +153,9 @@ def is_ours(existing: ObservedTopic, record: OwnedTopic | None, topology: str) -
         return False
     if record.is_confirmed:
         return record.topic_id == existing.topic_id
-    return existing.partitions == record.partitions and same_configs(record.configs, existing.configs)
+    # What a rebalance puts on topics meanwhile makes it no other one.
+    found = {key: value for key, value in existing.configs.items() if key in record.configs or key not in THROTTLES}
+    return existing.partitions == record.partitions and same_configs(record.configs, found)
 
 
 def _where(topology: Topology, topic: DesiredTopic) -> str:
@@ -219,8 +222,10 @@ def _too_many_replicas(topology: Topology, observed: Observed, targets: Collecti
             yield Problem(
                 "AB403",
                 f"flow {flow.name} ({flow.origin})" if flow.origin else f"flow {flow.name}",
-                f"replication factor {flow.replication_factor} is asked for, and {flow.target} has {brokers} brokers",
-                "lower replication-factor, or leave it out: then it is the source's, at most the number of brokers",
+                f"replication factor {flow.replication_factor} is asked for, and {flow.target} has {brokers} brokers, "
+                "those that are down among them, as far as it tells",
+                "start brokers that have never been up yet; where the cluster is to stay that small, leave "
+                "replication-factor out: then it is the source's, at most the number of brokers",
             )
 
 

@@ -18,6 +18,7 @@ from reconciler.plan.naming import one_metric_name
 from reconciler.plan.offsets import Choice, Observed, limited, taken_topics
 from reconciler.plan.prune import prunable
 from reconciler.plan.recreated import kept_as_it_is, made_anew_since, why_gone_on_with, why_kept
+from reconciler.plan.replicas import replica_notices
 from reconciler.plan.settings import unknown_keys
 from reconciler.plan.unmatched import unmatched, unmatched_groups
 
@@ -52,7 +53,6 @@ def left_alone(chosen: Collection[Choice], target: ObservedCluster, topology: To
 def warnings(topics: Collection[DesiredTopic], alias: str, topology: Topology, observed: Observed) -> Iterator[Notice]:
     """Yield what the user should know about one target and the flows into it."""
     target = observed[alias]
-    factors = {flow.name: flow.replication_factor for flow in topology.flows}
     rules = {flow.name: flow.configs for flow in topology.flows}
     by_name = {flow.name: flow for flow in topology.flows}
     flows = topology.flows_into([alias])
@@ -61,6 +61,7 @@ def warnings(topics: Collection[DesiredTopic], alias: str, topology: Topology, o
     for flow in flows:
         yield from (Notice(f"flow {flow.name}", said) for said in _of_flow(flow, topology, observed))
     yield from acl_notices(topology, observed, alias)
+    yield from replica_notices(topics, topology, target)
     for name, other in one_metric_name([topic.name for topic in topics], target.names):
         yield Notice(name, f"brokers cannot tell it from {other} in their metrics (. and _ are one), and may refuse it")
     for topic in topics:
@@ -72,9 +73,6 @@ def warnings(topics: Collection[DesiredTopic], alias: str, topology: Topology, o
             continue
         if found.partitions > topic.partitions:
             yield Notice(topic.name, f"has {found.partitions} partitions, the original {topic.partitions}: never fewer")
-        if factors[topic.flow] not in (None, found.replication_factor):
-            message = f"has replication {found.replication_factor}, asked for is {factors[topic.flow]}: left as it is"
-            yield Notice(topic.name, message)
         if kept_as_it_is(by_name[topic.flow], original, target) is not None:
             yield Notice(topic.name, why_kept(by_name[topic.flow], original))
             continue

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reconciler.model.config_rules import FIXED, ConfigRules
+from reconciler.model.config_rules import FIXED, THROTTLES, ConfigRules
 from reconciler.model.desired import Setting
 from reconciler.model.observed import EFFECTIVE_KEYS, NO_BOUND, ObservedCluster, ObservedTopic
 
 MIRROR_MAKER_EXCLUDES = frozenset(
     {
-        "follower.replication.throttled.replicas",
-        "leader.replication.throttled.replicas",
+        *THROTTLES,
         "message.timestamp.difference.max.ms",
         "message.timestamp.type",
         "unclean.leader.election.enable",
@@ -35,6 +34,9 @@ EXCLUDED = MIRROR_MAKER_EXCLUDES | {
     "remote.log.delete.on.disable",
     "remote.storage.enable",
 }
+
+OF_CLUSTERS = EXCLUDED - FIXED
+"""Settings that no copy gets from its original, and that do no harm to one: what tools set of them is no drift."""
 
 FLOORS = frozenset({"max.message.bytes", "min.insync.replicas"})
 """Settings of which more at the target is as good, and left alone."""

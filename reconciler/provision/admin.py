@@ -27,7 +27,8 @@ from reconciler.model.desired import DesiredTopic
 from reconciler.model.errors import Problem
 from reconciler.model.steps import ConfigChange
 from reconciler.provision.changes import failed
-from reconciler.state import calls, clients
+from reconciler.state import calls, clients, replicas
+from reconciler.state.faults import in_words
 
 ANSWER_SECONDS = 30.0
 VISIBLE_SECONDS = 30.0
@@ -154,6 +155,8 @@ class Admin:
         if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
             where = f"{self._cluster.where}, {resource}"
             return Problem("AB315", where, "was made by somebody else since the plan", "plan again")
+        if replicas.is_too_few(error):
+            return replicas.not_now(self._cluster, resource, in_words(error))
         return failed(self._cluster, error, operation, resource, resource)
 
     def _lacks(self, topic: str, operations: str) -> Problem:

@@ -26,7 +26,7 @@ from reconciler.replicator.wire import (
     Loop,
     Wire,
 )
-from reconciler.state import clients, faults
+from reconciler.state import clients, faults, replicas
 from reconciler.state.faults import unreachable
 from reconciler.state.home import journals
 from reconciler.state.probes import Probes
@@ -34,7 +34,6 @@ from reconciler.state.probes import Probes
 # Nobody reads what the trials leave behind.
 _SCRATCH_CONFIG = {"cleanup.policy": "delete", "retention.ms": "3600000"}
 _PARTITIONS = 8
-_REPLICATION = 3
 
 _TIMEOUT = 5.0
 _ATTEMPTS = 4
@@ -51,7 +50,8 @@ def check(target: Cluster, topology: str, flows: Sequence[Flow], warn: Callable[
 
     Raises:
         Unreachable: AB310, the cluster does not answer.
-        EnvironmentFault: AB317 it cannot, AB362 a flow demands markers and may not write them.
+        EnvironmentFault: AB317 it cannot, AB362 a flow demands markers and may not write them, AB450 too many of its
+            brokers are down.
     """
     # What repeats rests on nothing of this; copies that such a flow began with identical offsets were begun behind it.
     flows = [flow for flow in flows if not flow.repeats]
@@ -108,11 +108,17 @@ def _scratch_topic(target: Cluster, name: str) -> str:
     """Make the scratch topic if it is missing; return the cluster's id."""
     admin, metadata = clients.metadata(target, _TIMEOUT)
     if name not in metadata.topics:
-        replicas = min(_REPLICATION, len(metadata.brokers))
-        new = NewTopic(name, _PARTITIONS, replicas, config=_SCRATCH_CONFIG)
-        try:
+
+        def create(count: int) -> None:
+            """Raises KafkaException."""
+            new = NewTopic(name, _PARTITIONS, count, config=_SCRATCH_CONFIG)
             admin.create_topics([new], operation_timeout=_TIMEOUT, request_timeout=_TIMEOUT)[name].result()
+
+        try:
+            replicas.make(metadata, create, replicas.USUAL)
         except KafkaException as error:
+            if replicas.is_too_few(error.args[0]):
+                raise replicas.refused_now(target, f"topic {name}", error.args[0], metadata) from None
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
     return str(metadata.cluster_id)

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.state import calls, clients, unreadable
+from reconciler.state import calls, clients, replicas, unreadable
 from reconciler.state.encoding import encoded, read
 from reconciler.state.faults import in_words, is_refusal, no_connection, not_allowed, unreachable
 from reconciler.state.topics import LARGEST_WHOLE, JournalTopic, make
@@ -76,22 +76,22 @@ class Journal:
         return f"{self._cluster.where}, topic {self._topic.name}"
 
     def ensure(self) -> bool:
-        """Create the topic when it is missing, with three replicas or as many as there are brokers.
-
-        Returns:
-            True when it was created by this call.
+        """Create the topic when it is missing, with three replicas or one on each broker; return whether this call did.
 
         Raises:
             Unreachable: AB310, the cluster does not answer.
-            EnvironmentFault: AB311, creation was refused; or what `clients.ask` raises.
+            EnvironmentFault: AB311 it is refused, AB450 too many brokers are down, or what `clients.ask` raises.
         """
         admin, seen = clients.metadata(self._cluster, self._timeout)
         if self._topic.name in seen.topics:
             return False
         try:
-            return make(admin, self._topic, len(seen.brokers), self._timeout)
+            return make(admin, self._topic, seen, self._timeout)
         except calls.RAISED as error:
-            raise self._fault(calls.said(error), "CREATE") from None
+            said = calls.said(error)
+            if replicas.is_too_few(said):
+                raise replicas.refused_now(self._cluster, f"topic {self._topic.name}", said, seen) from None
+            raise self._fault(said, "CREATE") from None
 
     def write(self, key: str, value: Value | None) -> int:
         """Write one value, or a tombstone for None, and wait until it is stored; return the offset behind it.

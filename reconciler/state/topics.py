@@ -9,14 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.names import SHARED_NAMES, SHARED_PROBE_NAMES, StateNames, probe_names, state_names
-from reconciler.state import records
+from reconciler.state import records, replicas
 from reconciler.state.encoding import Fits
 
-_REPLICATION = 3
 _LARGEST_VALUE = 2**20
 LARGEST_WHOLE = 8 * 2**20
 """The most bytes of any value: the shares of a flow of 15,000 topics with the longest names, 50,000 with usual."""
@@ -51,9 +50,9 @@ class JournalTopic:
     largest: int = _LARGEST_VALUE
     fits: Fits | None = None
 
-    def full_config(self, replicas: int) -> dict[str, str]:
+    def full_config(self, count: int) -> dict[str, str]:
         """Return the topic-level configuration it is created with, with so many replicas."""
-        guards = {"min.insync.replicas": "2" if replicas >= _REPLICATION else "1", _UNCLEAN: "false"}
+        guards = {"min.insync.replicas": "2" if count >= replicas.USUAL else "1", _UNCLEAN: "false"}
         return _BASE_CONFIG | dict(self.config) | (guards if self.is_guarded else {})
 
     def at(self, _cluster: Cluster, _timeout: float) -> JournalTopic:
@@ -123,25 +122,37 @@ SHARED = _journals(SHARED_NAMES, SHARED_PROBE_NAMES, {"status": _SMALL, "control
 """The journals that a release before topics per topology made, as it made them."""
 
 
-def make(admin: AdminClient, topic: JournalTopic, brokers: int, timeout: float) -> bool:
-    """Make a journal's topic with three replicas, or as many as there are brokers; return whether this call made it.
+def make(admin: AdminClient, topic: JournalTopic, seen: ClusterMetadata, timeout: float) -> bool:
+    """Make a journal's topic with three replicas, or as many as the cluster has brokers; return whether this call did.
 
     Where the cluster refuses `unclean.leader.election.enable` it is made without.
 
+    Args:
+        admin: of the cluster.
+        topic: which one.
+        seen: the cluster's topics and brokers, as they are now.
+        timeout: seconds to wait for the cluster.
+
     Raises:
-        KafkaException: the cluster does not make it.
+        KafkaException: the cluster does not make it; INVALID_REPLICATION_FACTOR while too many brokers are down.
     """
-    replicas = min(_REPLICATION, brokers)
-    config = topic.full_config(replicas)
+
+    def create(count: int) -> None:
+        """Raises KafkaException."""
+        config = topic.full_config(count)
+        try:
+            _create(admin, NewTopic(topic.name, 1, count, config=config), timeout)
+        except KafkaException as error:
+            if error.args[0].code() not in _CONFIG_REFUSALS or config.pop(_UNCLEAN, None) is None:
+                raise
+            _create(admin, NewTopic(topic.name, 1, count, config=config), timeout)
+
     try:
-        _create(admin, NewTopic(topic.name, 1, replicas, config=config), timeout)
+        replicas.make(seen, create, replicas.USUAL)
     except KafkaException as error:
-        code = error.args[0].code()
-        if code == KafkaError.TOPIC_ALREADY_EXISTS:
-            return False
-        if code not in _CONFIG_REFUSALS or config.pop(_UNCLEAN, None) is None:
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise
-        _create(admin, NewTopic(topic.name, 1, replicas, config=config), timeout)
+        return False
     return True
 
 

@@ -108,6 +108,40 @@ def test_what_an_interrupted_apply_meant_is_left_to_the_next_one() -> None:
     assert found(replace(target, owned=owned)) == []
 
 
+OF_CLUSTERS = {
+    "follower.replication.throttled.replicas": "0:1,0:2",
+    "leader.replication.throttled.replicas": "*",
+    "remote.storage.enable": "true",
+    "local.retention.ms": "5",
+}
+
+
+def test_what_is_a_clusters_own_affair_is_drift_only_for_who_asks() -> None:
+    """Throttles come and go with each rebalance, and no plan looks at them."""
+    target = applied(lambda one: replace(one, configs={**one.configs, **OF_CLUSTERS, "flush.ms": "7"}))
+    assert found(target) == [("unmanaged", REMOTE, "flush.ms", None, "7")]
+    everything = drift_of(topology(), {WEST: target}, all_settings=True)
+    assert {one.field for one in everything} == {*OF_CLUSTERS, "flush.ms"}
+    remedies = {one.field: one.remedy for one in everything}
+    assert "set it on the original" in remedies["flush.ms"]
+    assert all("original" not in remedies[key] for key in OF_CLUSTERS), "no copy gets it from there"
+
+
+def test_what_a_flow_copies_all_the_same_is_drift() -> None:
+    target = applied(lambda one: replace(one, configs={**one.configs, **OF_CLUSTERS}))
+    including = topology(flow(configs=ConfigRules(include=("local.retention.ms",))))
+    assert found(target, including) == [("unmanaged", REMOTE, "local.retention.ms", None, "5")]
+    assert found(target, topology(flow(name="another"))) == [], "of a flow that is declared no more"
+
+
+def test_a_bound_for_timestamps_is_told_whoever_sets_it() -> None:
+    """No copy gets it from its original, as identical offsets need another: records would be refused."""
+    key = "message.timestamp.difference.max.ms"
+    assert found(applied(lambda one: replace(one, configs={**one.configs, key: "9"}))) == [
+        ("unmanaged", REMOTE, key, None, "9")
+    ]
+
+
 def test_a_topic_with_a_copys_name_that_nobody_made_is_told() -> None:
     target = applied(lambda one: one, topic("us-east.users"), topic("theirs"), topic("eu-west.us-east.users"))
     assert found(target) == [("unmanaged", "us-east.users", "topic", None, "there")]

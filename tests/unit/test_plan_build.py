@@ -147,12 +147,12 @@ def test_one_topic_that_grows_and_changes_counts_once() -> None:
 
 
 def test_another_replication_factor_is_said_and_left() -> None:
-    source = cluster(EAST, topic("orders", replication=2))
-    target = applied(topology(), source, replication_factor=1)
+    source = cluster(EAST, topic("orders", replication=1))
+    target = applied(topology(), source, replication_factor=2)
     assert not plan_of(topology(), source, target).clusters[0].warnings
-    plan = plan_of(topology(flow(replication_factor=2)), source, target)
+    plan = plan_of(topology(flow(replication_factor=1)), source, target)
     assert plan.is_empty
-    assert "has replication 1, asked for is 2" in plan.clusters[0].warnings[0].message
+    assert "has replication 2, asked for is 1" in plan.clusters[0].warnings[0].message
 
 
 def test_a_killed_apply_is_finished() -> None:

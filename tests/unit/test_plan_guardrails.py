@@ -63,6 +63,15 @@ def test_a_topic_that_only_has_the_name_that_an_interrupted_apply_meant_is_not_t
     assert (problem.code, "an interrupted apply was about to make it" in problem.message) == ("AB401", True)
 
 
+def test_throttles_of_a_rebalance_make_what_an_interrupted_apply_made_no_other_topic() -> None:
+    declared = topology()
+    there = owned_by(declared, None)
+    copy = there.topics[REMOTE.name]
+    throttled = {**copy.configs, "leader.replication.throttled.replicas": "0:1"}
+    there = replace(there, topics={REMOTE.name: replace(copy, configs=throttled)})
+    assert [type(step) for step in plan_of(declared, SOURCE, there).steps] == [RecordOwnership]
+
+
 def test_a_topic_of_somebody_else_is_told_with_what_stands_against_copying_into_it() -> None:
     settings = {"message.timestamp.type": "LogAppendTime", "compression.type": "zstd", "cleanup.policy": "delete"}
     bounds = {"message.timestamp.before.max.ms": "9223372036854775807", "message.timestamp.after.max.ms": "3600000"}

@@ -1,0 +1,55 @@
+"""How many brokers a cluster has, which of them are down, and how many replicas topics have there.
+
+A list of topics names the brokers that are up. Those that hold replicas belong to the cluster as well. Where that is
+too few for what is wanted there, or some are down, the cluster is asked for all that are registered (KIP-1073).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from confluent_kafka.admin import ClusterMetadata
+
+from reconciler.model.cluster import Cluster
+from reconciler.replicator.registered import registered_in
+from reconciler.state.replicas import known_brokers
+
+Registered = Callable[[Cluster], frozenset[int] | None]
+
+
+def brokers_of(
+    cluster: Cluster, seen: ClusterMetadata, wanted: int, registered: Registered = registered_in
+) -> tuple[int, tuple[int, ...]]:
+    """Return how many brokers a cluster has, and the ids of those that are down.
+
+    Args:
+        cluster: which one.
+        seen: its topics and brokers.
+        wanted: how many replicas some topic should have there; with as many brokers nothing more is asked.
+        registered: asks the cluster for all its brokers.
+    """
+    known = known_brokers(seen)
+    if len(known) < wanted or known > frozenset(seen.brokers):
+        # What is registered is what the controller puts replicas on; others are gone for good.
+        known = registered(cluster) or known
+    return max(len(known), len(seen.brokers)), tuple(sorted(known - frozenset(seen.brokers)))
+
+
+def fewest_replicas(seen: ClusterMetadata, names: Collection[str]) -> dict[str, int]:
+    """Return, for each of the topics that is there, how many replicas the partition with the fewest has."""
+    topics = {name: seen.topics[name] for name in names if name in seen.topics}
+    return {
+        name: min(len(one.replicas) for one in topic.partitions.values())
+        for name, topic in topics.items()
+        if topic.partitions
+    }
+
+
+def most_replicas(seen: ClusterMetadata, names: Collection[str]) -> int:
+    """Return how many replicas the partition of some topics has that has most; 0 without any."""
+    topics: Mapping[str, int] = {
+        name: max((len(one.replicas) for one in seen.topics[name].partitions.values()), default=0)
+        for name in names
+        if name in seen.topics
+    }
+    return max(topics.values(), default=0)
