@@ -224,5 +224,5 @@ def test_topics_of_our_own_state_are_looked_at_too() -> None:
 
 
 def test_the_json_form_comes_back_with_brokers_that_are_down() -> None:
-    there = replace(thin(topology()), down=(3,), state_replicas={INTERNAL[0]: 2})
+    there = replace(thin(topology()), down=(3,), state_replicas={INTERNAL[0]: 2}, declaration=None)
     assert ObservedCluster.from_json(there.to_json()) == there
