@@ -18,7 +18,11 @@ from reconciler.model.text import json_text
 from reconciler.model.topology import Topology
 
 if TYPE_CHECKING:
-    from reconciler.report.line import Terminal
+    from reconciler.cli.log import Log
+    from reconciler.report.line import Line, Terminal
+
+# The log that is open, if one is.
+_logs: list[Log] = []
 
 TextOrJson = Literal["text", "json"]
 
@@ -36,10 +40,34 @@ def stdout_console() -> Terminal:
 
 
 def stderr_console() -> Terminal:
-    """Return a console for progress, warnings and errors; the same rules."""
-    from reconciler.report.line import Terminal
+    """Return a console for progress, warnings and errors; the same rules.
 
-    return Terminal(stderr=True)
+    While lines are shown in place on the same terminal it is their console, which prints above them.
+    """
+    from reconciler.report.line import Terminal, live_terminal
+
+    console = Terminal(stderr=True)
+    return live_terminal() or console if console.is_terminal else console
+
+
+def log_to(log: Log | None) -> None:
+    """Have `say`, `print_problems` and `print_log` write into a log from now on; None ends that."""
+    _logs[:] = [] if log is None else [log]
+
+
+def say(text: str) -> None:
+    """Print to stderr what has happened."""
+    if _logs:
+        _logs[-1].say(text)
+    else:
+        stderr_console().print(text, style="dim")
+
+
+def dim(text: str) -> Line:
+    """Return a line that stands back."""
+    from reconciler.report.line import Line
+
+    return Line(text, style="dim")
 
 
 def ask(question: str) -> str | None:
@@ -73,6 +101,10 @@ def print_problems(problems: Iterable[Problem], severity: Literal["error", "warn
     """
     from reconciler.report.line import Line, Lines
 
+    if _logs:
+        for problem in problems:
+            _logs[-1].problem(problem, severity)
+        return
     console = stderr_console()
     colour = "red" if severity == "error" else "yellow"
     for problem in problems:
@@ -90,6 +122,9 @@ def print_problems(problems: Iterable[Problem], severity: Literal["error", "warn
 def print_log(lines: Iterable[str]) -> None:
     """Print lines of a log to stderr, below the problem that they belong to."""
     for line in lines:
+        if _logs:
+            _logs[-1].say(line.expandtabs())
+            continue
         stderr_console().print(f"    {line.expandtabs()}", style="dim")
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import typer
 
-from reconciler.cli.common import load_topology, print_problems, stderr_console
+from reconciler.cli.common import load_topology, print_problems, say
 from reconciler.cli.planning import chosen_targets
 from reconciler.cli.posts import Post, Repeating
 from reconciler.model.cluster import Cluster
@@ -147,13 +147,13 @@ class Gate:
             return False
         for alias in sorted(self._passed):
             if objection := objections.get(alias):
-                stderr_console().print(f"{alias}: {objection.message}: its flows are drained", style="dim")
+                say(f"{alias}: {objection.message}: its flows are drained")
         if moved:
-            stderr_console().print("the journals were moved to topics of their own: flows are drained", style="dim")
+            say("the journals were moved to topics of their own: flows are drained")
         for flow in sorted(news & resting.keys()):
-            stderr_console().print(f"flow {flow}: {why_resting(flow, resting[flow])}; it is drained", style="dim")
+            say(f"flow {flow}: {why_resting(flow, resting[flow])}; it is drained")
         for flow in sorted(news - resting.keys()):
-            stderr_console().print(f"flow {flow}: failed over no longer; it runs again", style="dim")
+            say(f"flow {flow}: failed over no longer; it runs again")
         return True
 
     def announce(self, flows: Sequence[Flow]) -> bool:
@@ -243,7 +243,7 @@ class Gate:
             except DeclaredInputError as error:
                 print_problems(error.problems, severity="warning")
             except typer.BadParameter as error:
-                stderr_console().print(error.message, style="yellow")
+                say(error.message)
             else:
                 # Files without a flow for this process are as good as none.
                 self._newest = newest if flows else self._newest
@@ -264,10 +264,9 @@ class Gate:
     def _tell_passed(self, alias: str) -> None:
         post, digest = self._post(self.topology, alias), digest_into(self.topology, alias)
         in_force = post.history().in_force or "nothing was ever put in force by `anabranch apply`"
-        console = stderr_console()
-        console.print(f"{alias}: {in_force}; what the files declare runs, digest {digest}", style="dim")
+        say(f"{alias}: {in_force}; what the files declare runs, digest {digest}")
         for holder in post.holders(self.topology.flows_into((alias,)), digest):
-            console.print(f"{alias}: {holder}; its partitions are taken over when it ends", style="dim")
+            say(f"{alias}: {holder}; its partitions are taken over when it ends")
 
     def _tell(self, objections: Mapping[str, Problem | None]) -> None:
         """Say which flows wait and why: in their status topics, and on stderr when it is news or was long ago."""

@@ -19,7 +19,7 @@ from typer.main import get_command
 from reconciler import __version__
 from reconciler.cli.adopt import adopt
 from reconciler.cli.apply import apply
-from reconciler.cli.common import print_log, print_problems
+from reconciler.cli.common import log_to, print_log, print_problems
 from reconciler.cli.demo import demo
 from reconciler.cli.destroy import destroy
 from reconciler.cli.doctor import doctor
@@ -31,6 +31,7 @@ from reconciler.cli.graph import graph
 from reconciler.cli.init import init
 from reconciler.cli.lag import lag
 from reconciler.cli.offsets import offsets
+from reconciler.cli.optional_values import with_values
 from reconciler.cli.pause import pause
 from reconciler.cli.plan import plan
 from reconciler.cli.reconcile import reconcile
@@ -41,7 +42,6 @@ from reconciler.cli.schema import schema
 from reconciler.cli.status import status
 from reconciler.cli.validate import validate
 from reconciler.cli.verify import verify
-from reconciler.cli.watching import with_seconds
 from reconciler.model.errors import AnabranchError, Problem
 from reconciler.model.text import kept_in_lines, shown
 from reconciler.state import strangers
@@ -104,8 +104,9 @@ def _options(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line, by default the process's own; return the exit code."""
     _open_standard_streams()
+    log_to(None)
     strangers.listen(lambda problem: print_problems((problem,), severity="warning"))
-    told = with_seconds(sys.argv[1:] if arguments is None else arguments)
+    told = with_values(sys.argv[1:] if arguments is None else arguments)
     try:
         get_command(app).main(told, prog_name="anabranch", standalone_mode=True)
     except SystemExit as end:

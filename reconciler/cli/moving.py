@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 
-from reconciler.cli.common import print_problems, stderr_console
+from reconciler.cli.common import print_problems, say
 from reconciler.model.errors import AnabranchError
 from reconciler.model.topology import Topology
 
@@ -45,7 +45,7 @@ def move_journals(topology: Topology, targets: Sequence[str], check: Callable[[s
                 else:
                     check(alias)
                 move(cluster, whose)
-            stderr_console().print(f"journals of {topology.name} moved to topics of their own at {alias}", style="dim")
+            say(f"journals of {topology.name} moved to topics of their own at {alias}")
         except AnabranchError as error:
             # How far it has come the cluster tells.
             home.forget(cluster, topology.name)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import Files, print_problems, stdout_console
+from reconciler.cli.common import Files, print_problems, stderr_console, stdout_console
+from reconciler.cli.log import LogFormat, opened
+from reconciler.cli.patience import Patience, Wait
 from reconciler.cli.planning import Clusters
 from reconciler.model.errors import AnabranchError
 from reconciler.model.flow import Flow
@@ -24,19 +26,26 @@ def reconcile(
     once: Annotated[
         bool, typer.Option("--once", help="Look once and end: with 1 where anything could not be done.")
     ] = False,
+    wait: Wait = None,
+    log_format: LogFormat = "text",
 ) -> None:
     """Follow originals as replicate does beside copying: new topics, partitions, settings, ACLs. Deletes no topics."""
     from reconciler.cli.following import growing
     from reconciler.cli.gate import Gate
 
     signal.signal(signal.SIGTERM, _end)
+    patience = Patience(wait)
+    # One look is for people, who read what was done where other commands print it.
+    tell = _print if once else opened(log_format).say
     gate = Gate(files, clusters, waits=not once)
     try:
         while True:
-            topology, _, flows = gate.passed()
-            followers = [_Follower(flow, growing(topology)) for flow in flows]
+            topology, _, flows = patience.until_answered(gate.passed)
+            followers = [_Follower(flow, growing(topology), tell) for flow in flows]
             if once:
-                if not all([follower.look() for follower in followers]):
+                is_done = all([follower.look() for follower in followers])
+                stderr_console().print(_summed_up(followers), style="dim")
+                if not is_done:
                     raise typer.Exit(1)
                 return
             while not gate.is_superseded():
@@ -49,12 +58,33 @@ def reconcile(
         gate.close()
 
 
-class _Follower:
-    """Looks after the copies of one flow, every `refresh-interval`, and says what is news."""
+def _print(text: str) -> None:
+    stdout_console().print(text)
 
-    def __init__(self, flow: Flow, follow: Callable[[str], Growth]) -> None:
+
+def _summed_up(followers: Sequence[_Follower]) -> str:
+    """Return in words what one look has come to."""
+    from reconciler.report.words import counted
+
+    flows, done, left = (sum(counts) for counts in zip(*[(1, one.done, one.left) for one in followers], strict=True))
+    made = f"{counted(done, 'change')} made" if done else "no change was needed"
+    undone = f", {counted(left, 'thing')} could not be done" if left else ""
+    return f"looked at {counted(flows, 'flow')}: {made}{undone}"
+
+
+class _Follower:
+    """Looks after the copies of one flow, every `refresh-interval`, and says what is news.
+
+    Attributes:
+        done: how many changes it has made.
+        left: how many things the last look could not do.
+    """
+
+    def __init__(self, flow: Flow, follow: Callable[[str], Growth], tell: Callable[[str], None]) -> None:
         self._flow = flow
         self._follow = follow
+        self._tell = tell
+        self.done = self.left = 0
         self._due = 0.0
         self._told: frozenset[str] = frozenset()
 
@@ -73,7 +103,7 @@ class _Follower:
         except AnabranchError as error:
             growth = Growth(problems=error.problems)
         for step in growth.outcome.done:
-            stdout_console().print(f"{step.cluster}: {task(step)}")
+            self._tell(f"{step.cluster}: {task(step)}")
         problems = [
             *growth.problems,
             *(one.problem for one in growth.beyond),
@@ -82,7 +112,9 @@ class _Follower:
         print_problems([problem for problem in problems if str(problem) not in self._told], severity="warning")
         said = {f"{topic}: {why}" for reasons in (growth.left_out, growth.hindered) for topic, why in reasons.items()}
         for one in sorted(said - self._told):
-            stdout_console().print(f"flow {self._flow.name}: {one}")
+            self._tell(f"flow {self._flow.name}: {one}")
+        self.done += len(growth.outcome.done)
+        self.left = len(problems) + len(said) + len(growth.outcome.skipped)
         self._told = frozenset(said | set(map(str, problems)))
         return not problems and not growth.outcome.skipped
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from reconciler.cli.common import Files, print_problems, stderr_console
+from reconciler.cli.common import Files, print_problems, say
+from reconciler.cli.log import FlowLog, LogFormat, opened
+from reconciler.cli.patience import Patience, Wait
 from reconciler.cli.planning import Clusters
 from reconciler.model.datacenter import Spark
 from reconciler.model.errors import Problem, together
@@ -28,11 +29,10 @@ if TYPE_CHECKING:
     from reconciler.cli.gate import Gate, Passed
     from reconciler.replicator.drive import Outcome
     from reconciler.replicator.session import LedgerFiles
-    from reconciler.report.line import Terminal
 
-_SPEAK_EVERY = 5.0
-_SHOWN_PARTITIONS = 20
-
+_StateDir = Annotated[
+    Path | None, typer.Option(help="Where a run keeps Spark's log and checkpoints; positions are never kept there.")
+]
 _LedgerFormat = Annotated[
     Literal["json", "parquet"] | None,
     typer.Option("--ledger-format", help="How these files are written; json by default."),
@@ -46,10 +46,7 @@ def replicate(
     until_caught_up: Annotated[
         bool, typer.Option("--until-caught-up", help="End when the sources' ends of now are reached: only then with 0.")
     ] = False,
-    state_dir: Annotated[
-        Path | None,
-        typer.Option(help="Where a run keeps Spark's log and checkpoints; positions are never kept there."),
-    ] = None,
+    state_dir: _StateDir = None,
     round_seconds: Annotated[
         float, typer.Option("--round", min=1.0, help="Seconds until a task reports its ledger and begins anew.")
     ] = DEFAULT_ROUND,
@@ -68,6 +65,8 @@ def replicate(
             "--reconcile/--no-reconcile", help="Make remote topics for new topics, and let them grow, as apply would."
         ),
     ] = True,
+    wait: Wait = None,
+    log_format: LogFormat = "text",
 ) -> None:
     """Copy records: all enabled flows into the named clusters, by default into all."""
     from reconciler.checkpoints.service import looking_after_groups
@@ -77,26 +76,45 @@ def replicate(
     from reconciler.replicator.drive import Drive, Ending, Outcome, Watcher, Wishes, new_run
 
     state, ledgers = made_state_dir(state_dir), _ledger_files(ledger, ledger_format)
+    patience, log = Patience(wait), opened(log_format)
     gate = Gate(files, clusters, waits=not until_caught_up)
-    _check_flows(gate)
-    move_journals(gate.topology, gate.targets)
-    spark_of(gate.topology, gate.targets)
-    say = partial(stderr_console().print, style="dim")
+
+    def begin() -> None:
+        _check_flows(gate)
+        move_journals(gate.topology, gate.targets)
+        spark_of(gate.topology, gate.targets)
 
     def drive(passed: Passed) -> Outcome:
         (topology, targets, flows), run = passed, new_run()
         if not gate.announce(flows):
             return Outcome(Ending.SUPERSEDED)
-        progress = _Progress(stderr_console(), flows, gate.heard)
-        watcher = Watcher(warn=warn, seen=progress.seen, phase=say, note=say)
-        wishes = Wishes(until_caught_up, ledgers, growing(topology, make=reconcile), spark_of(topology, targets))
-        with looking_after_groups(topology, flows, warn):
-            specs = _specs(topology, flows, run, round_seconds)
-            outcome = Drive(specs, state / topology.name / run, watcher, wishes).run(gate.is_superseded)
-        progress.show()
+        with FlowLog(log, flows) as progress:
+            watcher = Watcher(warn=warn, seen=_seen(progress, gate.heard), phase=say, note=say)
+            wishes = Wishes(until_caught_up, ledgers, growing(topology, make=reconcile), spark_of(topology, targets))
+            with looking_after_groups(topology, flows, warn):
+                specs = _specs(topology, flows, run, round_seconds)
+                outcome = Drive(specs, state / topology.name / run, watcher, wishes).run(gate.is_superseded)
+            progress.show(anew=True)
         return outcome
 
-    _tell_end(_drive_on(gate, drive), until_caught_up)
+    _tell_end(_drive_on(gate, drive, begin, patience), until_caught_up)
+
+
+def _seen(progress: FlowLog, heard: Callable[[Sequence[TaskStatus]], None]) -> Callable[[Sequence[TaskStatus]], None]:
+    """Return what takes the newest words of the tasks: `heard` each time, and a log now and then."""
+    due = 0.0
+
+    def seen(statuses: Sequence[TaskStatus]) -> None:
+        nonlocal due
+        heard(statuses)
+        now = time.monotonic()
+        if statuses and now >= due:
+            due = now + progress.every
+            progress.show(statuses)
+        else:
+            progress.newest = statuses
+
+    return seen
 
 
 def _specs(topology: Topology, flows: Sequence[Flow], run: str, round_seconds: float) -> list[FlowSpec]:
@@ -118,7 +136,7 @@ def _tell_end(outcome: Outcome, until_caught_up: bool) -> None:
     if outcome.parked:
         print_problems(dict.fromkeys(parked_problem(flow, partition) for flow, partition in outcome.parked))
         raise typer.Exit(1)
-    stderr_console().print(outcome.ending.value, style="dim")
+    say(outcome.ending.value)
     if until_caught_up and outcome.ending is Ending.STOPPED:
         raise typer.Exit(128 + outcome.signal)
 
@@ -164,14 +182,22 @@ def spark_of(topology: Topology, targets: Sequence[str]) -> Spark:
     return next(iter(found), Spark())
 
 
-def _drive_on(gate: Gate, drive: Callable[[Passed], Outcome]) -> Outcome:
-    """Drive what the gate lets pass, anew whenever another declaration is in force; return how the last run ended."""
+def _drive_on(gate: Gate, drive: Callable[[Passed], Outcome], begin: Callable[[], None], patience: Patience) -> Outcome:
+    """Drive what the gate lets pass, anew whenever another declaration is in force; return how the last run ended.
+
+    Args:
+        gate: what may run.
+        drive: runs it.
+        begin: what comes before.
+        patience: with clusters that do not answer.
+    """
     from reconciler.replicator.drive import Ending, Outcome
     from reconciler.replicator.signals import StopSignals
 
     with StopSignals() as signals:
         try:
-            while (outcome := drive(gate.passed())).ending is Ending.SUPERSEDED:
+            patience.until_answered(begin)
+            while (outcome := patience.until_answered(lambda: drive(gate.passed()))).ending is Ending.SUPERSEDED:
                 pass
         except BaseException as error:
             # Only what happens before a run is heard here: a run has ears of its own.
@@ -241,40 +267,3 @@ def parked_problem(flow: str, partition: PartitionStatus) -> Problem:
     if reason is not None and reason.code == "AB231":
         return Problem(reason.code, f"flow {flow}, topic {partition.topic}", f"not copied: {reason.text}", "")
     return Problem(reason.code if reason else "AB200", where, f"parked: {reason.text if reason else 'no reason'}", "")
-
-
-class _Progress:
-    """Says on stderr, every few seconds, what the tasks say: the same lines on a terminal and in a log.
-
-    Args:
-        console: where.
-        flows: whose tasks.
-        heard: told each time as well.
-    """
-
-    def __init__(self, console: Terminal, flows: Sequence[Flow], heard: Callable[[Sequence[TaskStatus]], None]) -> None:
-        self._console = console
-        self._heard = heard
-        self._flows = flows
-        self._newest: Sequence[TaskStatus] = ()
-        self._next = 0.0
-
-    def seen(self, statuses: Sequence[TaskStatus]) -> None:
-        """Take the newest words, and print them when it is time."""
-        self._newest = statuses
-        self._heard(statuses)
-        now = time.monotonic()
-        if statuses and now >= self._next:
-            self._next = now + _SPEAK_EVERY
-            self.show()
-
-    def show(self) -> None:
-        """Print the newest words."""
-        from reconciler.report.status import status_lines, summarise
-
-        if self._newest:
-            lines = status_lines(summarise(self._flows, self._newest, time.time()))
-            for line in lines[:_SHOWN_PARTITIONS]:
-                self._console.print(line)
-            if len(lines) > _SHOWN_PARTITIONS:
-                self._console.print(f"… and {len(lines) - _SHOWN_PARTITIONS} more", style="dim")

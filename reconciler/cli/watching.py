@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from reconciler.cli.common import TextOrJson, print_json, print_problems, stdout_console
+from reconciler.cli.optional_values import WATCH, WATCH_SECONDS
 from reconciler.model.declaration import MOVED
 from reconciler.model.errors import AnabranchError, together
 from reconciler.model.flow import Flow
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from reconciler.state.hearing import Hearing
     from reconciler.state.status import StatusReader
 
-_OPTION = "--watch"
-_DEFAULT_SECONDS = 2.0
 # How long a target that was there at the last look may take to say that it still is.
 _PATIENCE = 5.0
 
@@ -42,31 +40,13 @@ _LONGEST_SECONDS = 86_400.0
 Watch = Annotated[
     float | None,
     typer.Option(
-        _OPTION,
+        WATCH,
         metavar="[SECONDS]",
         min=0.1,
         max=_LONGEST_SECONDS,
-        help=f"Look again every so many seconds ({_DEFAULT_SECONDS:g} when none are given), until Ctrl-C.",
+        help=f"Look again every so many seconds ({WATCH_SECONDS:g} when none are given), until Ctrl-C.",
     ),
 ]
-
-
-def with_seconds(arguments: Sequence[str]) -> list[str]:
-    """Return a command line in which every `--watch` has its seconds: what follows it may be a file instead."""
-    told: list[str] = []
-    for number, argument in enumerate(arguments):
-        if argument == "--":
-            return [*told, *arguments[number:]]
-        alone = argument == _OPTION and not _is_number(arguments[number + 1 : number + 2])
-        told.append(f"{_OPTION}={_DEFAULT_SECONDS}" if alone else argument)
-    return told
-
-
-def _is_number(following: Sequence[str]) -> bool:
-    try:
-        return bool(following) and math.isfinite(float(following[0]))
-    except ValueError:
-        return False
 
 
 @dataclass(frozen=True)

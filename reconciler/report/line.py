@@ -5,7 +5,8 @@ All printers make their lines of `Line`, and the commands print on a `Terminal`;
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -55,6 +56,27 @@ class Lines(Text):
         super().__init__()
         for number, line in enumerate(lines):
             self.append("\n" if number else "").append_text(line)
+
+
+_live: list[Terminal] = []
+
+
+def live_terminal() -> Terminal | None:
+    """Return the terminal on which lines are shown in place just now, if any: what it prints stands above them."""
+    return _live[-1] if _live else None
+
+
+@contextmanager
+def shown_in_place(console: Console) -> Iterator[None]:
+    """Have `live_terminal` know a terminal for the length of a block."""
+    if not (isinstance(console, Terminal) and console.is_terminal):
+        yield
+        return
+    _live.append(console)
+    try:
+        yield
+    finally:
+        _live.remove(console)
 
 
 class Terminal(Console):

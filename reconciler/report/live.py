@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -14,7 +15,7 @@ from rich.table import Table
 
 from reconciler.model.flow import Flow
 from reconciler.model.status import PartitionStatus, TaskStatus
-from reconciler.report.line import Line
+from reconciler.report.line import Line, shown_in_place
 from reconciler.report.measures import UNKNOWN, milliseconds, seconds
 from reconciler.report.status import FlowSummary, status_lines, summarise
 
@@ -34,13 +35,16 @@ class Screen:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+        self._known = ExitStack()
 
     def __enter__(self) -> Screen:
         if self._live is not None:
             self._live.start()
+            self._known.enter_context(shown_in_place(self._console))
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._known.close()
         if self._live is not None:
             self._live.stop()
 
@@ -68,13 +72,16 @@ class LiveView:
         self._flows = [flow for flow in flows if flow.enabled]
         self._live = Live(console=console, auto_refresh=False, transient=False) if console.is_terminal else None
         self._next = 0.0
+        self._known = ExitStack()
 
     def __enter__(self) -> LiveView:
         if self._live is not None:
             self._live.start()
+            self._known.enter_context(shown_in_place(self._console))
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._known.close()
         if self._live is not None:
             self._live.stop()
 

@@ -330,6 +330,11 @@ def _flow_line(summary: FlowSummary, width: int) -> Line:
     return line
 
 
+def flow_words(summary: FlowSummary) -> str:
+    """Return what the line of a flow says behind its name, as plain words."""
+    return " ".join(_flow_line(summary, 0).plain.removeprefix(_route(summary)).split())
+
+
 def _groups_part(groups: GroupsSummary | None) -> tuple[str, str]:
     """Return how groups are looked after, and the style of that."""
     if groups is None:

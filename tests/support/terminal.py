@@ -78,7 +78,7 @@ class OnTerminal:
     @property
     def screen(self) -> list[str]:
         """The lines that stand on the terminal now."""
-        return [line.rstrip() for line in _screen(self.drawn) if line.strip()]
+        return [line.rstrip() for line in screen_of(self.drawn) if line.strip()]
 
     def wait_until(self, seen: Callable[[OnTerminal], bool], limit: float = LIMIT_SECONDS) -> None:
         """Wait until something was drawn; it must be while the command runs."""
@@ -113,7 +113,7 @@ class OnTerminal:
                 self._drawn.append(some)
 
 
-def _screen(drawn: str) -> list[str]:
+def screen_of(drawn: str) -> list[str]:
     """Return the lines of a terminal on which something was drawn, as far as bars draw: what else there is, fails."""
     lines, row, column, at = [""], 0, 0, 0
     while at < len(drawn):

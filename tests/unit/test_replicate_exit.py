@@ -12,6 +12,7 @@ import pytest
 from reconciler.cli import replicate
 from reconciler.cli.gate import Gate
 from reconciler.cli.main import main
+from reconciler.cli.patience import Patience
 from reconciler.replicator.drive import Ending, Outcome
 
 DECLARED = """\
@@ -38,7 +39,7 @@ def test_a_stop_is_not_taken_for_the_end(
     file = tmp_path / "both.yaml"
     file.write_text(DECLARED)
     monkeypatch.setattr(replicate, "_check_flows", lambda _gate: None)
-    monkeypatch.setattr(replicate, "_drive_on", lambda _gate, _drive: outcome)
+    monkeypatch.setattr(replicate, "_drive_on", lambda *_: outcome)
     assert main(["replicate", str(file), "--state-dir", str(tmp_path), *options]) == code
 
 
@@ -52,5 +53,7 @@ class Waiting:
 
 
 def test_a_stop_before_anything_runs_says_by_what() -> None:
-    outcome = replicate._drive_on(cast("Gate", Waiting()), lambda _passed: Outcome(Ending.CAUGHT_UP))
+    outcome = replicate._drive_on(
+        cast("Gate", Waiting()), lambda _passed: Outcome(Ending.CAUGHT_UP), lambda: None, Patience(None)
+    )
     assert outcome == Outcome(Ending.STOPPED, signal=signal.SIGTERM)

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from reconciler.cli.main import main
-from reconciler.cli.watching import with_seconds
+from reconciler.cli.optional_values import with_values
 from reconciler.model.cluster import Cluster
 from reconciler.model.declaration import History
 from reconciler.model.errors import AnabranchError
@@ -143,7 +143,7 @@ def file(tmp_path: Path) -> str:
     ],
 )
 def test_the_seconds_of_a_watch_may_be_left_out(given: list[str], told: list[str]) -> None:
-    assert with_seconds(given) == told
+    assert with_values(given) == told
 
 
 @pytest.mark.parametrize("command", ["status", "lag"])

@@ -1,0 +1,158 @@
+"""What commands that run on say on stderr: one line for each event, with time and level; on a terminal flows in place.
+
+`replicate` and `reconcile` open it; what `common` prints meanwhile goes through it.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from reconciler.cli import common
+from reconciler.model.errors import Problem
+from reconciler.model.flow import Flow
+from reconciler.model.status import TaskStatus
+
+if TYPE_CHECKING:
+    from reconciler.report.live import Screen
+    from reconciler.report.log import Event
+    from reconciler.report.status import FlowSummary
+
+LogFormatOf = Literal["text", "json"]
+LogFormat = Annotated[
+    LogFormatOf, typer.Option("--log-format", help="How each line on stderr is written: text, or a JSON object.")
+]
+
+_FLOWS_EVERY = 60.0
+_LOOK_EVERY = 5.0
+_SHOW_EVERY = 1.0
+_SHOWN_PARTITIONS = 20
+
+
+class Log:
+    """Writes events to stderr as they come.
+
+    Args:
+        output: how.
+    """
+
+    def __init__(self, output: LogFormatOf) -> None:
+        self._output = output
+
+    def write(self, event: Event) -> None:
+        """Write one event."""
+        from reconciler.report.log import json_line, text_line
+
+        if self._output == "json":
+            sys.stderr.write(f"{json_line(event, time.time())}\n")
+            sys.stderr.flush()
+        else:
+            common.stderr_console().print(text_line(event, time.time()))
+
+    def say(self, text: str) -> None:
+        """Write what has happened."""
+        from reconciler.report.log import Event
+
+        self.write(Event(text))
+
+    def problem(self, problem: Problem, severity: Literal["error", "warning"]) -> None:
+        """Write what is wrong."""
+        from reconciler.report.log import of_problem
+
+        self.write(of_problem(problem, "ERROR" if severity == "error" else "WARNING"))
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether how flows do is shown in place."""
+        return self._output == "text" and common.stderr_console().is_terminal
+
+
+def opened(output: LogFormatOf) -> Log:
+    """Have all that `common` prints go into a log from now on, also what `main` prints when the command has ended."""
+    log = Log(output)
+    common.log_to(log)
+    return log
+
+
+class FlowLog:
+    """Says how flows do: on a terminal all the time in place, in a log when that changes, and once a minute.
+
+    Use it as a context manager around the time in which they run.
+
+    Args:
+        log: where.
+        flows: which ones.
+
+    Attributes:
+        newest: the newest words of their tasks.
+    """
+
+    def __init__(self, log: Log, flows: Sequence[Flow]) -> None:
+        self._log = log
+        self._flows = flows
+        self.newest: Sequence[TaskStatus] = ()
+        self._said: dict[str, tuple[object, float]] = {}
+        self._troubled: dict[str, Mapping[tuple[str, int], object]] = {}
+        self._screen: Screen | None = None
+
+    def __enter__(self) -> FlowLog:
+        if self._log.is_in_place:
+            from reconciler.report.live import Screen
+
+            self._screen = Screen(common.stderr_console())
+            self._screen.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._screen is not None:
+            self._screen.__exit__()
+            self._screen = None
+
+    @property
+    def every(self) -> float:
+        """How many seconds may pass between two looks at how flows do."""
+        return _LOOK_EVERY if self._screen is None else _SHOW_EVERY
+
+    def show(self, statuses: Sequence[TaskStatus] | None = None, *, anew: bool = False) -> None:
+        """Say how flows do.
+
+        Args:
+            statuses: the newest words of their tasks; None for those of before.
+            anew: also where nothing has changed.
+        """
+        from reconciler.report.status import status_lines, summarise
+
+        self.newest = self.newest if statuses is None else statuses
+        if not self.newest:
+            return
+        summaries = summarise(self._flows, self.newest, time.time())
+        if self._screen is not None:
+            lines = status_lines(summaries)
+            more = len(lines) - _SHOWN_PARTITIONS
+            shown = lines[:_SHOWN_PARTITIONS]
+            self._screen.show([*shown, common.dim(f"… and {more} more")] if more > 0 else shown)
+            return
+        for summary in summaries:
+            self._log_flow(summary, anew=anew)
+
+    def _log_flow(self, summary: FlowSummary, *, anew: bool) -> None:
+        from reconciler.report.log import of_flow, of_partition
+
+        now = time.monotonic()
+        key = (summary.state, summary.failing, summary.waiting, summary.parked, summary.paused, summary.silent_tasks)
+        before, at = self._said.get(summary.name, (None, 0.0))
+        if anew or key != before or now >= at + _FLOWS_EVERY:
+            self._said[summary.name] = key, now
+            self._log.write(of_flow(summary))
+        told = self._troubled.get(summary.name, {})
+        troubled = {(one.remote, one.partition): (one.state, one.reason) for one in summary.troubled}
+        news = [one for one in summary.troubled if told.get(place := (one.remote, one.partition)) != troubled[place]]
+        self._troubled[summary.name] = troubled
+        for one in news[:_SHOWN_PARTITIONS]:
+            self._log.write(of_partition(summary.name, one))
+        if (more := len(news) - _SHOWN_PARTITIONS) > 0:
+            self._log.say(f"flow {summary.name}: and {more:,} more partitions; `anabranch status --partitions` has all")
