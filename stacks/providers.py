@@ -14,7 +14,7 @@ import pulumi_kafka as kafka
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.security import SecretRef
+from reconciler.model.references import Reference, settled
 
 TIMEOUT_SECONDS = 120
 PROTOCOL_VERSION = "2.7.0"
@@ -76,15 +76,17 @@ def provider_for(cluster: Cluster) -> kafka.Provider:
     check_login(cluster)
     security, oauth = cluster.security, cluster.security.oauth
     # An endpoint is asked with what stands for a user elsewhere.
-    user = oauth.client_id if oauth else security.username_at(cluster.where)
+    user = (
+        (oauth.client_id and settled(oauth.client_id, cluster.where)) if oauth else security.username_at(cluster.where)
+    )
     password = oauth.client_secret if oauth else security.password
 
-    def secret(reference: SecretRef | None) -> Any:
+    def secret(reference: Reference | None) -> Any:
         return pulumi.Output.secret(reference.resolve(cluster.where)) if reference else ""
 
     return kafka.Provider(
         cluster.alias,
-        bootstrap_servers=list(cluster.bootstrap),
+        bootstrap_servers=list(cluster.addresses),
         kafka_version=PROTOCOL_VERSION,
         timeout=math.ceil(cluster.clients.admin.patience(TIMEOUT_SECONDS)),
         tls_enabled=security.has_tls,
@@ -96,7 +98,7 @@ def provider_for(cluster: Cluster) -> kafka.Provider:
         sasl_mechanism=_MECHANISMS.get(security.mechanism or "", "plain"),
         sasl_username=user or "",
         sasl_password=secret(password),
-        sasl_token_url=(oauth.token_endpoint or "") if oauth else "",
-        sasl_oauth_scopes=(oauth.scope or "").split() if oauth else [],
+        sasl_token_url=next(iter(cluster.token_endpoints), ""),
+        sasl_oauth_scopes=settled(oauth.scope or "", cluster.where).split() if oauth else [],
         **_UNSET,
     )

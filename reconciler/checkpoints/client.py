@@ -19,7 +19,8 @@ from reconciler.checkpoints.topics import Names, hops
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.security import Protocol, SecretRef, Security
+from reconciler.model.references import Reference
+from reconciler.model.security import Protocol, Security
 
 DEFAULT_SECONDS = 30.0
 
@@ -67,7 +68,7 @@ class Given(Cluster):
 def _security(settings: Mapping[str, Any]) -> Security:
     """Return as much as messages need; what connections are made with are the settings themselves."""
     protocol: Protocol = str(settings.get("security.protocol", "PLAINTEXT")).upper()  # type: ignore[assignment]
-    files = {key: SecretRef("file", str(settings[key])) for key in _TLS_FILES if settings.get(key)}
+    files = {key: Reference("file", str(settings[key])) for key in _TLS_FILES if settings.get(key)}
     # A key with a password could not be loaded to find out what a broker says to its certificate.
     ca, certificate, key = (files.get(name) for name in _TLS_FILES)
     is_open = "ssl.key.password" not in settings

@@ -73,7 +73,7 @@ def _of_clusters(topology: Topology, targets: tuple[str, ...]) -> Iterator[Check
     flows = topology.flows_into(targets)
     for spark in dict.fromkeys(topology.spark(flow.target) for flow in flows):
         there = [flow for flow in flows if topology.spark(flow.target) == spark]
-        yield health.slots(there, _machine().cores, spark.master)
+        yield health.slots(there, _machine().cores, spark.address)
     sides = {alias for flow in flows for alias in (flow.source, flow.target)}
     aliases = [alias for alias in topology.aliases if alias in sides]
     with ThreadPoolExecutor(max(1, len(aliases))) as pool:
@@ -93,7 +93,7 @@ def _of_cluster(topology: Topology, targets: tuple[str, ...], alias: str) -> lis
     checks: list[Check] = []
     try:
         connection = Connection(cluster)
-        checks.append(Check(f"cluster {alias}: bootstrap", "ok", f"answers at {', '.join(cluster.bootstrap)}"))
+        checks.append(Check(f"cluster {alias}: bootstrap", "ok", f"answers at {', '.join(cluster.addresses)}"))
         brokers = brokers_of(connection)
         checks.append(health.brokers(cluster, brokers))
         checks.append(health.encryption(cluster, brokers))

@@ -16,9 +16,7 @@ from reconciler.model.topology import Topology
 def validate(
     files: Files,
     output: Annotated[TextOrJson, typer.Option("--format", help="How the result is written.")] = "text",
-    resolve: Annotated[
-        bool, typer.Option("--resolve", help="Also look every secret reference up on this machine.")
-    ] = False,
+    resolve: Annotated[bool, typer.Option("--resolve", help="Also look every reference up on this machine.")] = False,
 ) -> None:
     """Check topology files and show all problems.
 
@@ -27,7 +25,7 @@ def validate(
     try:
         topology = load_topology(files)
         if resolve:
-            _resolve_secrets(topology)
+            _resolve(topology)
     except AnabranchError as error:
         if output == "json":
             print_json({"valid": False, "problems": [asdict(problem) for problem in error.problems]})
@@ -38,11 +36,12 @@ def validate(
         typer.echo(f"{topology.name}: {_count(topology.clusters, 'cluster')}, {_count(topology.flows, 'flow')}: valid")
 
 
-def _resolve_secrets(topology: Topology) -> None:
-    """Look every secret up and forget it again, but for those of clusters that may not be connected to from here.
+def _resolve(topology: Topology) -> None:
+    """Look every reference up and forget it again, but for those of clusters that may not be connected to from here.
 
     Raises:
-        EnvironmentFault: AB309, with every such cluster; AB304, with every secret that is not there.
+        EnvironmentFault: AB309, with every such cluster; AB304, with every reference that leads to nothing, or to what
+            its field does not take.
     """
     problems: list[Problem] = []
     for cluster in topology.clusters.values():
@@ -51,17 +50,14 @@ def _resolve_secrets(topology: Topology) -> None:
         except EnvironmentFault as error:
             problems += error.problems
             continue
-        for reference in cluster.security.references:
-            try:
-                reference.check(cluster.where)
-            except EnvironmentFault as error:
-                problems += error.problems
+        problems += cluster.unresolved()
+    for datacenter in topology.datacenters.values():
         try:
-            cluster.client_rack()
+            _ = datacenter.spark.address
         except EnvironmentFault as error:
             problems += error.problems
     if problems:
-        raise EnvironmentFault(problems)
+        raise EnvironmentFault(list(dict.fromkeys(problems)))
 
 
 def _summary(topology: Topology) -> dict[str, object]:

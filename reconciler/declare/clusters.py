@@ -1,6 +1,6 @@
 """Declared clusters become values of the model, and what they have in common is looked at.
 
-The loader calls it. References to secrets are taken as they are: nothing is looked up here.
+The loader calls it. References are taken as they are: nothing is looked up here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from typing import Any, cast
 
 from reconciler.declare import clients, codes, security
 from reconciler.declare.located import Located, Place, Value
+from reconciler.declare.lookup import lookup
 from reconciler.model.cluster import DEFAULT_DATACENTER, Cluster, Replicator
+from reconciler.model.references import Reference
 
 _PORTS = range(1, 65536)
 
@@ -26,23 +28,26 @@ def build(alias: str, place: Place, general: Place | None = None) -> Cluster:
     fields = cast("dict[str, Value]", place.value)
     return Cluster(
         alias=alias,
-        bootstrap=tuple(address for address, _ in _addresses(place)),
+        bootstrap=tuple(lookup(where, address) for address, where in _addresses(place)),
         datacenter=str(fields.get("datacenter") or DEFAULT_DATACENTER),
-        security=security.build(cast("dict[str, Any]", fields.get("security") or {})),
-        rack=cast("str | None", fields.get("rack")),
-        cluster_id=cast("str | None", fields.get("cluster-id")),
-        replicator=_replicator(cast("dict[str, Any] | None", fields.get("replicator"))),
+        security=security.build(place / "security"),
+        rack=lookup(place / "rack") if "rack" in fields else None,
+        cluster_id=lookup(place / "cluster-id") if "cluster-id" in fields else None,
+        replicator=_replicator(place / "replicator"),
         clients=clients.build(clients.effective(general, place / "clients")),
     )
 
 
-def _replicator(fields: dict[str, Any] | None) -> Replicator | None:
-    return None if fields is None else Replicator(**fields)
+def _replicator(place: Place) -> Replicator | None:
+    fields = cast("dict[str, Any] | None", place.value)
+    return None if fields is None else Replicator(**fields | {"principal": lookup(place / "principal")})
 
 
 def check(place: Place) -> Iterator[Located]:
     """Yield what is wrong with a cluster that has passed the schema."""
     for address, where in _addresses(place):
+        if isinstance(lookup(where, address), Reference):
+            continue
         port = int(address.rpartition(":")[2])
         if port not in _PORTS:
             remedy = "correct the port: Kafka's own default is 9092"

@@ -33,6 +33,7 @@ ONE_NAME: Final = "AB122"
 TWO_PRINCIPALS: Final = "AB123"
 FIXED_CONFIG: Final = "AB124"
 NOT_LINEAR: Final = "AB125"
+NO_REFERENCE: Final = "AB129"
 NO_NAME: Final = "AB135"
 
 # Warnings: the topology is accepted.

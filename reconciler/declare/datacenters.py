@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from reconciler.declare import codes
 from reconciler.declare.located import Located, Place
+from reconciler.declare.lookup import lookup
 from reconciler.model.datacenter import DataCenter, Spark
 
 # What must be as it is, and why.
@@ -34,7 +35,8 @@ def build(name: str, place: Place) -> DataCenter:
     spark = fields.get("spark") or {}
     conf = tuple((key, _text(value)) for key, value in (spark.get("conf") or {}).items())
     wave = fields.get("wave")
-    return DataCenter(name, Spark(spark.get("master"), conf), None if wave is None else int(wave))
+    master = lookup(place / "spark" / "master") if "master" in spark else None
+    return DataCenter(name, Spark(master, conf), None if wave is None else int(wave))
 
 
 def check(place: Place) -> Iterator[Located]:

@@ -41,14 +41,14 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Reference:
+class Mention:
     """An alias that is named somewhere."""
 
     alias: str
     place: Place
 
 
-def references(declaration: Declaration) -> Iterator[Reference]:
+def mentions(declaration: Declaration) -> Iterator[Mention]:
     """Yield every alias that a pattern or an entry names."""
     for place in (*declaration.patterns, *declaration.entries):
         item = cast("dict[str, Value]", place.value)
@@ -135,16 +135,16 @@ def _repeated_in(place: Place) -> Iterator[Located]:
     """Yield each second mention of a cluster within one pattern; the schema has looked at single lists only."""
     kind = _kind(cast("dict[str, Value]", place.value))
     first: dict[str, Place] = {}
-    for reference in _aliases_at(place / kind) if kind else ():
-        if first.setdefault(reference.alias, reference.place) is not reference.place:
-            message = f"expected each cluster once in a pattern; found {reference.alias} again"
-            yield reference.place.problem(codes.DUPLICATE, message, "remove it, or write a further pattern")
+    for mention in _aliases_at(place / kind) if kind else ():
+        if first.setdefault(mention.alias, mention.place) is not mention.place:
+            message = f"expected each cluster once in a pattern; found {mention.alias} again"
+            yield mention.place.problem(codes.DUPLICATE, message, "remove it, or write a further pattern")
 
 
-def _aliases_at(place: Place) -> Iterator[Reference]:
+def _aliases_at(place: Place) -> Iterator[Mention]:
     value = place.value
     if isinstance(value, str):
-        yield Reference(value, place)
+        yield Mention(value, place)
     elif isinstance(value, list | dict):
         for step in value if isinstance(value, dict) else range(len(value)):
             yield from _aliases_at(place / step)

@@ -1,6 +1,6 @@
 """From files to a topology: the one way in.
 
-    read → shape → selections, renames → merge → expand → policies → crossings → model
+    read → shape, lookalikes → selections, renames → merge → expand → policies → crossings → model
 
 Every step adds to one list of problems and goes on with what is still sure, so that one run tells everything. Commands
 call `load`; nobody else in the house sees YAML.
@@ -17,6 +17,7 @@ from reconciler.declare import (
     codes,
     crossings,
     datacenters,
+    lookalikes,
     policies,
     renames,
     security,
@@ -24,7 +25,7 @@ from reconciler.declare import (
     shape,
     words,
 )
-from reconciler.declare.expand import expand, references
+from reconciler.declare.expand import expand, mentions
 from reconciler.declare.located import Document, Located, Mark, Place, Position
 from reconciler.declare.merge import Declaration, Source, merge
 from reconciler.declare.reader import display_name, read
@@ -96,7 +97,7 @@ def _source(path: Path, problems: list[Located]) -> Source | None:
     problems += reading.problems
     if reading.document is None:
         return None
-    findings = shape.check(reading.document)
+    findings = lookalikes.check(reading.document, shape.check(reading.document))
     # Two looks: the items of lists are only worth a second one where the schema found nothing wrong.
     findings += [
         found for look in (selections, renames, clients) for found in look.check(_without(reading.document, findings))
@@ -153,13 +154,13 @@ def _unknown_clusters(declaration: Declaration, sources: Sequence[Source]) -> It
     if not declaration.clusters or any(("clusters",) in source.broken for source in sources):
         # The clusters themselves are the problem, and told as such.
         return
-    for reference in references(declaration):
-        if reference.alias not in declaration.clusters:
+    for mention in mentions(declaration):
+        if mention.alias not in declaration.clusters:
             known = words.either(list(declaration.clusters), "and")
-            message = f"expected a declared cluster; found '{reference.alias}', declared are {known}"
-            meant = words.closest(reference.alias, declaration.clusters)
-            remedy = f"did you mean {meant}?" if meant else f"declare {reference.alias} under clusters, or correct it"
-            yield reference.place.problem(codes.UNKNOWN_CLUSTER, message, remedy)
+            message = f"expected a declared cluster; found '{mention.alias}', declared are {known}"
+            meant = words.closest(mention.alias, declaration.clusters)
+            remedy = f"did you mean {meant}?" if meant else f"declare {mention.alias} under clusters, or correct it"
+            yield mention.place.problem(codes.UNKNOWN_CLUSTER, message, remedy)
 
 
 def _in_order(located: Iterable[Located], paths: Sequence[Path]) -> list[Problem]:

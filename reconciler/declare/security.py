@@ -11,8 +11,9 @@ from typing import Any, cast
 
 from reconciler.declare import codes, words
 from reconciler.declare.located import Located, Place
+from reconciler.declare.lookup import lookup
 from reconciler.model import hosts
-from reconciler.model.security import BARE_MECHANISMS, INNER, PASSWORD_MECHANISMS, SecretRef, Security
+from reconciler.model.security import BARE_MECHANISMS, INNER, PASSWORD_MECHANISMS, Security
 
 Found = tuple[str, Located | None]
 """A field, and what is wrong with it; None where it is missing."""
@@ -108,15 +109,16 @@ def _principal(place: Place) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def build(fields: dict[str, Any]) -> Security:
-    """Return what the mapping declares; it has passed the schema and `check`."""
-    inner = {key: kind(**_values(fields[key])) for key, kind in INNER.items() if key in fields}
-    return Security(**_values(fields) | inner)
+def build(place: Place) -> Security:
+    """Return what the mapping at `place` declares, if there is one; it has passed the schema and `check`."""
+    fields = cast("dict[str, Any]", place.value or {})
+    inner = {key: kind(**_values(place / key, fields[key])) for key, kind in INNER.items() if key in fields}
+    return Security(**_values(place, fields) | inner)
 
 
-def _values(fields: dict[str, Any]) -> dict[str, Any]:
+def _values(place: Place, fields: dict[str, Any]) -> dict[str, Any]:
     return {
-        key.replace("-", "_"): SecretRef.parse(value) if words.is_reference(("security", key)) else value
+        key.replace("-", "_"): lookup(place / key) if words.takes_reference((place / key).path) else value
         for key, value in fields.items()
     }
 

@@ -50,6 +50,8 @@ _ELSEWHERE = {
 }
 
 _REFERENCES = frozenset(("password", "ca", "certificate", "key", "key-password", "client-secret", "token", "keytab"))
+# Fields of `security` that take a value or a reference.
+_LOOKED_UP = frozenset(("username", "token-endpoint", "client-id", "scope", "principal"))
 # What somebody writes who means `security` and does not know that it is a mapping of its own.
 _CREDENTIALS = _REFERENCES | {
     *("username", "protocol", "mechanism", "oauth", "kerberos"),
@@ -108,6 +110,29 @@ def is_of_clients(path: JsonPath) -> bool:
 def is_reference(path: JsonPath) -> bool:
     """Tell whether the value at `path` says where something is kept."""
     return holds_secrets(path) and path[-1] in _REFERENCES
+
+
+def takes_reference(path: JsonPath) -> bool:
+    """Tell whether the value at `path` may be a reference: what differs between environments may."""
+    match path:
+        case ("clusters", _, "bootstrap" | "cluster-id" | "rack") | ("clusters", _, "bootstrap", int()):
+            return True
+        case ("clusters", _, "replicator", "principal") | ("datacenters", _, "spark", "master"):
+            return True
+        case ("clusters", _, "security", *_, str(key)):
+            return key in _REFERENCES or key in _LOOKED_UP
+        case _:
+            return False
+
+
+def is_text_of_others(path: JsonPath) -> bool:
+    """Tell whether Spark or a policy says what a text at `path` means: they may have a form for references."""
+    return path[-2:-1] == ("options",) or (path[:1] == ("datacenters",) and path[-2:-1] == ("conf",))
+
+
+def is_of_groups(path: JsonPath) -> bool:
+    """Tell whether the value at `path` is a name of consumer groups, which may be any text."""
+    return path[-3:-2] == ("groups",)
 
 
 def holds_secrets(path: JsonPath) -> bool:

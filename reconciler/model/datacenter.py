@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from reconciler.model.references import MASTERS, Text, settled
+
 
 @dataclass(frozen=True)
 class Spark:
@@ -14,8 +16,17 @@ class Spark:
         conf: settings of Spark by name, which win over ours.
     """
 
-    master: str | None = None
+    master: Text | None = None
     conf: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def address(self) -> str | None:
+        """The URL of its masters; None for this machine alone.
+
+        Raises:
+            EnvironmentFault: AB304, it cannot be looked up, or is something else.
+        """
+        return None if self.master is None else settled(self.master, "datacenters: spark.master", MASTERS)
 
 
 @dataclass(frozen=True)

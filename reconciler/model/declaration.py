@@ -36,8 +36,8 @@ Json = Mapping[str, Any]
 class Declaration:
     """What a topology declares for one target, in one form: what its digest is made of.
 
-    Nothing in it is secret, and no reference is resolved. Fields with their defaults are left out, so that a field that
-    a later release knows changes nothing.
+    Nothing in it is secret, and no reference is resolved: machines where one leads elsewhere have one declaration.
+    Fields with their defaults are left out, so that a field that a later release knows changes nothing.
 
     Attributes:
         topology: its name.
@@ -115,7 +115,7 @@ def declaration_into(topology: Topology, target: str) -> Declaration:
         topology=topology.name,
         target=target,
         aliases=tuple(sorted(topology.aliases)),
-        clusters={alias: tuple(sorted(topology.clusters[alias].bootstrap)) for alias in used},
+        clusters={alias: tuple(sorted(topology.clusters[alias].declared_addresses)) for alias in used},
         flows={flow.name: _told(_ordered(flow)) for flow in flows},
         clients={name: values for name, values in clients.items() if values},
     )

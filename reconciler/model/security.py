@@ -1,4 +1,4 @@
-"""How a cluster is reached: references to secrets, and one table that maps `security:` to both Kafka clients.
+"""How a cluster is reached, and one table that maps `security:` to both Kafka clients.
 
 `declare` makes these values; whoever opens a connection asks for client settings here. A secret's value is looked up at
 that moment, lives in the returned mapping alone, and is never part of a `repr`, a specification or a message.
@@ -6,16 +6,11 @@ that moment, lives in the returned mapping alone, and is never part of a `repr`,
 
 from __future__ import annotations
 
-import codecs
-import os
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any, Literal, get_args
 
-from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.files import Unreadable, read_text
+from reconciler.model.references import PRINCIPAL, Reference, Text, read, said, settled
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"]
@@ -25,99 +20,6 @@ MECHANISMS: tuple[str, ...] = get_args(Mechanism)
 BARE_MECHANISMS = ("PLAIN", "OAUTHBEARER")
 # Those that a user name and a password belong to.
 PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-
-_ENV = "env:"
-# More than line breaks and marks before what a file holds.
-_BEGIN = 1024
-_LONGEST_SECRET = 2**20
-_REFERENCE = re.compile(r"env:(?P<env>[A-Za-z_][A-Za-z0-9_]*)|file:(?P<file>/\S+)")
-
-
-@dataclass(frozen=True)
-class SecretRef:
-    """A place where one secret value is kept: an environment variable or a file.
-
-    Attributes:
-        scheme: `env` or `file`.
-        name: the variable's name, or the file's absolute path.
-    """
-
-    scheme: Literal["env", "file"]
-    name: str
-
-    @classmethod
-    def parse(cls, text: str) -> SecretRef:
-        """Read `env:NAME` or `file:/absolute/path`.
-
-        Raises:
-            ValueError: the text is neither; it is not repeated in the message, as it may be the secret itself.
-        """
-        found = _REFERENCE.fullmatch(text)
-        if found is None:
-            message = "not a reference: expected env:NAME or file:/absolute/path"
-            raise ValueError(message)
-        if found["env"]:
-            return cls("env", found["env"])
-        return cls("file", found["file"])
-
-    def __str__(self) -> str:
-        return f"{self.scheme}:{self.name}"
-
-    def resolve(self, where: str) -> str:
-        """Return the secret's value.
-
-        Args:
-            where: whose secret it is, for the error.
-
-        Raises:
-            EnvironmentFault: AB304, the variable is unset, the file cannot be read, or either is empty.
-        """
-        if self.scheme == "env":
-            value = os.environ.get(self.name)
-            if value:
-                return value
-            # An empty one is that of a secret that CI does not have; what then follows would say something else.
-            found = "is not set" if value is None else "is empty"
-            raise EnvironmentFault(
-                Problem("AB304", where, f"environment variable {self.name} {found}", f"set {self.name}")
-            )
-        try:
-            # Editors of Windows put a mark before text, which is no part of a secret.
-            secret = read_text(Path(self.name), _LONGEST_SECRET).replace("\r\n", "\n").rstrip("\r\n")
-        except OSError as error:
-            raise self._unreadable(where, error.strerror) from None
-        except Unreadable as error:
-            raise self._unreadable(where, f"it {error}") from None
-        if not secret:
-            raise self._empty(where)
-        return secret
-
-    def check(self, where: str) -> None:
-        """Make sure that there is something; a file may hold anything but nothing.
-
-        Raises:
-            EnvironmentFault: AB304, the variable is unset, the file cannot be read, or either is empty.
-        """
-        if self.scheme == "env":
-            self.resolve(where)
-            return
-        try:
-            with Path(self.name).open("rb") as file:
-                begin = file.read(_BEGIN)
-        except OSError as error:
-            raise self._unreadable(where, error.strerror) from None
-        if not begin.removeprefix(codecs.BOM_UTF8).strip(b"\r\n"):
-            raise self._empty(where)
-
-    def _empty(self, where: str) -> EnvironmentFault:
-        return EnvironmentFault(
-            Problem("AB304", where, f"{self.name} is empty", "write there what it is to hold, or correct the path")
-        )
-
-    def _unreadable(self, where: str, reason: str | None) -> EnvironmentFault:
-        return EnvironmentFault(
-            Problem("AB304", where, f"cannot read {self.name}: {reason}", "create it or correct the path")
-        )
 
 
 @dataclass(frozen=True)
@@ -132,11 +34,11 @@ class OAuth:
         scope: what is asked for, if anything in particular.
     """
 
-    token: SecretRef | None = None
-    token_endpoint: str | None = None
-    client_id: str | None = None
-    client_secret: SecretRef | None = None
-    scope: str | None = None
+    token: Reference | None = None
+    token_endpoint: Text | None = None
+    client_id: Text | None = None
+    client_secret: Reference | None = None
+    scope: Text | None = None
 
 
 @dataclass(frozen=True)
@@ -149,14 +51,27 @@ class Kerberos:
         service: the first part of the brokers' principals.
     """
 
-    principal: str
-    keytab: SecretRef | None = None
+    principal: Text
+    keytab: Reference | None = None
     service: str = "kafka"
 
     @property
-    def short_name(self) -> str:
-        """What brokers call the principal, unless `sasl.kerberos.principal.to.local.rules` says otherwise."""
+    def short_name(self) -> str | None:
+        """What brokers call the principal, unless `sasl.kerberos.principal.to.local.rules` says otherwise.
+
+        None where the declaration does not tell.
+        """
+        if isinstance(self.principal, Reference):
+            return None
         return self.principal.partition("@")[0].partition("/")[0]
+
+    def principal_at(self, where: str) -> str:
+        """Return the principal; `where` says of which cluster, for the error.
+
+        Raises:
+            EnvironmentFault: AB304, it cannot be looked up, or is none.
+        """
+        return settled(self.principal, where, PRINCIPAL)
 
 
 @dataclass(frozen=True)
@@ -166,11 +81,11 @@ class Security:
     Attributes:
         protocol: Kafka's `security.protocol`.
         mechanism: the SASL mechanism, with protocols that have one.
-        username: whom clients log in as, with a password; or `env:NAME` of who says that.
+        username: whom clients log in as, with a password.
         password: where that is kept.
-        ca: PEM file of the authorities whose certificates are trusted; None for those of the system.
-        certificate: PEM file of the client's own certificate, for mutual TLS.
-        key: PEM file of the certificate's private key.
+        ca: where the certificates (PEM) of the authorities are that are trusted; None for those of the system.
+        certificate: where the client's own certificate (PEM) is, for mutual TLS.
+        key: where the certificate's private key (PEM) is.
         key_password: where the key's password is kept, if it has one.
         oauth: where tokens come from.
         kerberos: whom clients are, with GSSAPI.
@@ -178,12 +93,12 @@ class Security:
 
     protocol: Protocol = "PLAINTEXT"
     mechanism: Mechanism | None = None
-    username: str | None = None
-    password: SecretRef | None = None
-    ca: SecretRef | None = None
-    certificate: SecretRef | None = None
-    key: SecretRef | None = None
-    key_password: SecretRef | None = None
+    username: Text | None = None
+    password: Reference | None = None
+    ca: Reference | None = None
+    certificate: Reference | None = None
+    key: Reference | None = None
+    key_password: Reference | None = None
     oauth: OAuth | None = None
     kerberos: Kerberos | None = None
 
@@ -201,22 +116,23 @@ class Security:
     def principal(self) -> str:
         """How messages name whom clients log in as; never a secret."""
         if self.username:
-            said = os.environ.get(self.username.removeprefix(_ENV)) if self.username.startswith(_ENV) else None
-            return f"user {said or self.username}"
+            return f"user {said(self.username)}"
         if self.kerberos is not None:
-            return f"principal {self.kerberos.principal}"
+            return f"principal {said(self.kerberos.principal, PRINCIPAL)}"
         if self.oauth is not None:
             return (
-                f"client {self.oauth.client_id}" if self.oauth.client_id else f"the owner of token {self.oauth.token}"
+                f"client {said(self.oauth.client_id)}"
+                if self.oauth.client_id
+                else f"the owner of token {self.oauth.token}"
             )
-        return f"the owner of certificate {self.certificate.name}" if self.certificate else "an anonymous user"
+        return f"the owner of certificate {self.certificate.shown}" if self.certificate else "an anonymous user"
 
     @property
     def user(self) -> str | None:
         """What brokers call whom clients log in as, where the declaration tells."""
         if self.kerberos is not None:
             return self.kerberos.short_name
-        return None if self.username is None or self.username.startswith(_ENV) else self.username
+        return None if isinstance(self.username, Reference) else self.username
 
     def username_at(self, where: str) -> str | None:
         """Return whom this process logs in as, with a password.
@@ -225,33 +141,20 @@ class Security:
             where: of which cluster, for the error.
 
         Raises:
-            EnvironmentFault: AB304, the variable that says it is not set.
+            EnvironmentFault: AB304, it cannot be looked up.
         """
-        if self.username is None or not self.username.startswith(_ENV):
-            return self.username
-        return SecretRef.parse(self.username).resolve(where)
+        return None if self.username is None else settled(self.username, where)
 
     @property
-    def references(self) -> tuple[SecretRef, ...]:
+    def references(self) -> tuple[Reference, ...]:
         """Everything that is looked up when a connection is made."""
-        parts = [part for part in (self, *self._inner.values()) if part is not None]
-        values = [getattr(part, known.name) for part in parts for known in fields(part)]
-        if self.username is not None and self.username.startswith(_ENV):
-            values.append(SecretRef.parse(self.username))
-        return tuple(value for value in values if isinstance(value, SecretRef))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the declaration as JSON types, references as text; `from_json` is its inverse."""
-        inner = {name: None if part is None else _said(part) for name, part in self._inner.items()}
-        return _said(self) | inner
-
-    @property
-    def _inner(self) -> dict[str, OAuth | Kerberos | None]:
-        return {name: getattr(self, name) for name in INNER}
+        inner = [part for name in INNER if (part := getattr(self, name)) is not None]
+        values = [getattr(part, known.name) for part in (self, *inner) for known in fields(part)]
+        return tuple(value for value in values if isinstance(value, Reference))
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Security:
-        """Read what `to_json` returned.
+        """Read what `dataclasses.asdict` returned.
 
         Raises:
             KeyError, TypeError, ValueError: the value is of another shape.
@@ -263,56 +166,63 @@ class Security:
 INNER: dict[str, type[OAuth | Kerberos]] = {"oauth": OAuth, "kerberos": Kerberos}
 """The fields of `Security` that have fields of their own."""
 
-_REFERENCES = ("password", "ca", "certificate", "key", "key_password", "token", "client_secret", "keytab")
-
-
-def _said(part: Security | OAuth | Kerberos) -> dict[str, Any]:
-    values = {known.name: getattr(part, known.name) for known in fields(part)}
-    return {name: str(value) if isinstance(value, SecretRef) else value for name, value in values.items()}
-
 
 def _read(value: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: SecretRef.parse(one) if name in _REFERENCES and one is not None else one for name, one in value.items()
-    }
+    return {name: read(one) for name, one in value.items()}
 
 
-# One table for both clients: what each calls a field of `Security`. Host names are verified by both.
+# One table for both clients: what each calls a field of `Security`.
 _LIBRDKAFKA, _KAFKA_PYTHON = 0, 1
 _TABLE = {
     "protocol": ("security.protocol", "security_protocol"),
     "mechanism": ("sasl.mechanism", "sasl_mechanism"),
     "username": ("sasl.username", "sasl_plain_username"),
     "password": ("sasl.password", "sasl_plain_password"),
-    "ca": ("ssl.ca.location", "ssl_cafile"),
-    "certificate": ("ssl.certificate.location", "ssl_certfile"),
-    "key": ("ssl.key.location", "ssl_keyfile"),
-    "key_password": ("ssl.key.password", "ssl_password"),
 }
-_VERIFY: tuple[dict[str, Any], ...] = (
-    {"ssl.endpoint.identification.algorithm": "https"},
-    {"ssl_check_hostname": True},
-)
-_FILES = ("ca", "certificate", "key")
+# What librdkafka calls a PEM file, and the text of one. Connections of kafka-python get a context of `state/tls`.
+_PEM = {
+    "ca": ("ssl.ca.location", "ssl.ca.pem"),
+    "certificate": ("ssl.certificate.location", "ssl.certificate.pem"),
+    "key": ("ssl.key.location", "ssl.key.pem"),
+}
 
 
 def librdkafka_settings(security: Security, where: str) -> dict[str, Any]:
     """Return the settings that confluent-kafka needs for `security`, without those of OAUTHBEARER.
 
     Raises:
-        EnvironmentFault: AB304, a secret cannot be resolved.
+        EnvironmentFault: AB304, a reference cannot be resolved.
     """
-    settings = _settings(security, where, _LIBRDKAFKA)
+    settings = _settings(security, where, _LIBRDKAFKA) | dict(_tls(security, where))
     if security.kerberos is not None:
         settings |= _tickets(security.kerberos, where)
     return settings
 
 
+def _tls(security: Security, where: str) -> Iterator[tuple[str, Any]]:
+    if not security.has_tls:
+        return
+    yield "ssl.endpoint.identification.algorithm", "https"
+    for name, (location, text) in _PEM.items():
+        reference: Reference | None = getattr(security, name)
+        if reference is None:
+            continue
+        if reference.path is None:
+            yield text, reference.resolve(where)
+        else:
+            # It reads files by itself, and takes any comments in them.
+            reference.check(where)
+            yield location, reference.path
+    if security.key_password is not None:
+        yield "ssl.key.password", security.key_password.resolve(where)
+
+
 def _tickets(kerberos: Kerberos, where: str) -> dict[str, Any]:
     """Return where librdkafka takes its tickets; it has `kinit` fetch them, into the environment's cache."""
-    settings = {"sasl.kerberos.service.name": kerberos.service, "sasl.kerberos.principal": kerberos.principal}
+    principal = kerberos.principal_at(where)
+    settings = {"sasl.kerberos.service.name": kerberos.service, "sasl.kerberos.principal": principal}
     if kerberos.keytab is None:
-        # Somebody else keeps the tickets fresh: `kinit` is never run (CONFIGURATION.md of librdkafka).
+        # Others keep the tickets fresh: `kinit` is never run (CONFIGURATION.md of librdkafka).
         return settings | {"sasl.kerberos.min.time.before.relogin": 0}
     kerberos.keytab.check(where)
     return settings | {"sasl.kerberos.keytab": kerberos.keytab.name}
@@ -321,8 +231,10 @@ def _tickets(kerberos: Kerberos, where: str) -> dict[str, Any]:
 def kafka_python_settings(security: Security, where: str) -> dict[str, Any]:
     """Return the settings that kafka-python's connections need for `security`, without those of OAUTHBEARER and GSSAPI.
 
+    What TLS needs is no part of them: it is in the context that connections get.
+
     Raises:
-        EnvironmentFault: AB304, a secret cannot be resolved.
+        EnvironmentFault: AB304, a reference cannot be resolved.
     """
     settings = _settings(security, where, _KAFKA_PYTHON)
     user = settings.get("sasl_plain_username")
@@ -333,16 +245,10 @@ def kafka_python_settings(security: Security, where: str) -> dict[str, Any]:
 
 
 def _settings(security: Security, where: str, client: int) -> dict[str, Any]:
-    settings: dict[str, Any] = dict(_VERIFY[client]) if security.has_tls else {}
-    for name, names in _TABLE.items():
-        value = security.username_at(where) if name == "username" else getattr(security, name)
-        if isinstance(value, SecretRef):
-            if name in _FILES:
-                # The clients read files of certificates by themselves, and take any comments in them.
-                value.check(where)
-                value = value.name
-            else:
-                value = value.resolve(where)
-        if value is not None:
-            settings[names[client]] = value
-    return settings
+    values = {
+        "protocol": security.protocol,
+        "mechanism": security.mechanism,
+        "username": security.username_at(where),
+        "password": None if security.password is None else security.password.resolve(where),
+    }
+    return {_TABLE[name][client]: value for name, value in values.items() if value is not None}

@@ -10,13 +10,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from reconciler.model.clients import Clients
-from reconciler.model.cluster import Cluster
+from reconciler.model.cluster import Cluster, Replicator
 from reconciler.model.config_rules import ConfigRules
 from reconciler.model.declaration import digest_into
 from reconciler.model.flow import Flow
 from reconciler.model.groups import GroupRules
 from reconciler.model.limits import Limits
 from reconciler.model.policy import ReplicationPolicy
+from reconciler.model.references import read
 from reconciler.model.seal import Seal, new_key
 from reconciler.model.security import Security
 from reconciler.model.selection import Selection
@@ -74,8 +75,6 @@ class FlowSpec:
         """Return the specification as JSON text, without its key; `from_json` is its inverse."""
         value = asdict(self)
         del value["key"]
-        for side in ("source", "target"):
-            value[side]["security"] = getattr(self, side).security.to_json()
         return json.dumps(value)
 
     @classmethod
@@ -113,4 +112,8 @@ def _tuples(value: dict[str, Any], *names: str) -> dict[str, tuple[str, ...]]:
 
 def _cluster(value: dict[str, Any]) -> Cluster:
     security, clients = Security.from_json(value["security"]), Clients.from_json(value["clients"])
-    return Cluster(**{**value, "bootstrap": tuple(value["bootstrap"]), "security": security, "clients": clients})
+    made: dict[str, Any] = {name: read(one) for name, one in value.items()}
+    made |= {"bootstrap": tuple(map(read, value["bootstrap"])), "security": security, "clients": clients}
+    if value["replicator"] is not None:
+        made["replicator"] = Replicator(**value["replicator"])
+    return Cluster(**made)

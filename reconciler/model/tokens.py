@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.references import URL, Reference, settled
 from reconciler.model.security import OAuth, Security
 
 # A task's loop stands still meanwhile.
@@ -93,9 +94,9 @@ def _expiry(text: str) -> float | None:
 
 def _ask(security: Security, oauth: OAuth, where: str) -> Token:
     """Ask the endpoint for a token with the client's credentials (RFC 6749, 4.4)."""
-    endpoint, client = oauth.token_endpoint or "", oauth.client_id or ""
+    endpoint, client = settled(oauth.token_endpoint or "", where, URL), settled(oauth.client_id or "", where)
     secret = oauth.client_secret.resolve(where) if oauth.client_secret else ""
-    form = {"grant_type": "client_credentials"} | ({"scope": oauth.scope} if oauth.scope else {})
+    form = {"grant_type": "client_credentials"} | ({"scope": settled(oauth.scope, where)} if oauth.scope else {})
     basic = base64.b64encode(f"{client}:{secret}".encode()).decode()
     headers = {"Authorization": f"Basic {basic}", "Accept": "application/json"}
     now = time.time()
@@ -104,7 +105,7 @@ def _ask(security: Security, oauth: OAuth, where: str) -> Token:
     except ValueError as error:
         raise _no_address(where, endpoint, error) from None
     try:
-        answer = _answer(request, security)
+        answer = _answer(request, security, where)
         text = str(answer["access_token"])
         life = float(answer.get("expires_in") or (_expiry(text) or now + _UNKNOWN_LIFE) - now)
     except urllib.error.HTTPError as error:
@@ -124,7 +125,7 @@ def _ask(security: Security, oauth: OAuth, where: str) -> Token:
     else:
         return Token(text, now + life, now + _USED * life)
     remedy = "check security.oauth: token-endpoint, client-id, client-secret and scope"
-    raise _fault(where, f"{_shown(endpoint)} gives client {client} no token: {reason}", remedy) from None
+    raise _fault(where, f"{_shown(endpoint)} gives client {oauth.client_id} no token: {reason}", remedy) from None
 
 
 def _shown(endpoint: str) -> str:
@@ -139,17 +140,22 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def _answer(request: urllib.request.Request, security: Security) -> dict[str, Any]:
+def _answer(request: urllib.request.Request, security: Security, where: str) -> dict[str, Any]:
     handlers: list[type[urllib.request.BaseHandler] | urllib.request.BaseHandler] = [_NoRedirects]
     if request.type == "https":
         context = ssl.create_default_context()
         if security.ca is not None:
             # An endpoint may have a certificate of the same authority, or of a public one.
-            context.load_verify_locations(security.ca.name)
+            context.load_verify_locations(security.ca.path, cadata=_text_of(security.ca, where))
         handlers.append(urllib.request.HTTPSHandler(context=context))
     with urllib.request.build_opener(*handlers).open(request, timeout=_ENDPOINT_SECONDS) as answer:
         found: dict[str, Any] = json.loads(answer.read(_LARGEST_ANSWER))
         return found
+
+
+def _text_of(ca: Reference, where: str) -> str | None:
+    """Return the certificates themselves where they are not in a file of their own."""
+    return None if ca.path else ca.resolve(where)
 
 
 def _no_address(where: str, endpoint: str, error: Exception) -> EnvironmentFault:

@@ -13,6 +13,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.datacenter import DataCenter, Spark
 from reconciler.model.flow import Flow
 from reconciler.model.limits import Limits
+from reconciler.model.references import portable
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Topology:
 
     @property
     def digest(self) -> str:
-        """A short digest of everything declared; secrets are references and so never part of it."""
+        """A short digest of everything declared: of references as they are, wherever they lead."""
         declared = {
             "name": self.name,
             "clusters": {alias: _told(cluster) for alias, cluster in self.clusters.items()},
@@ -65,7 +66,7 @@ class Topology:
 def _told(cluster: Cluster) -> dict[str, Any]:
     """Return the cluster without what changes no plan: from which replica somebody reads, its id, places in files."""
     clients = replace(cluster.clients, places=())
-    told = asdict(replace(cluster, rack=None, clients=clients))
+    told: dict[str, Any] = portable(asdict(replace(cluster, rack=None, clients=clients)))
     del told["cluster_id"]
     if cluster.replicator is None:
         del told["replicator"]

@@ -78,7 +78,7 @@ def needed_acls(topology: Topology, flows: Collection[Flow], shared: Collection[
 def principal(cluster: Cluster) -> str:
     """Return whom ACLs on a cluster are for, as Kafka writes it; a placeholder where no user is declared."""
     if cluster.replicator is not None:
-        return cluster.replicator.principal
+        return cluster.replicator.name
     return f"User:{cluster.security.user or PLACEHOLDER}"
 
 

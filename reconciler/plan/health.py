@@ -85,7 +85,7 @@ def encryption(cluster: Cluster, seen: Collection[BrokerSeen]) -> Check:
     """
     what, security = f"cluster {cluster.alias}: encryption", cluster.security
     said: list[str] = []
-    addresses = dict.fromkeys((*cluster.bootstrap, *(broker.address for broker in seen)))
+    addresses = dict.fromkeys((*cluster.addresses, *(broker.address for broker in seen)))
     far = [address for address in addresses if not hosts.is_loopback(hosts.host_of(address))]
     if far and not security.has_tls:
         bare = {"PLAIN": "the password, ", "OAUTHBEARER": "tokens, "}.get(security.mechanism or "", "")

@@ -40,8 +40,7 @@ def own_bindings(topology: Topology, alias: str, shared: Collection[str] = ()) -
         and (replicator.optional or not acl.is_optional)
     ]
     return {
-        Binding(acl.kind, acl.pattern, replicator.principal, acl.operation): acl.flows[0]
-        for acl in without_surplus(needed)
+        Binding(acl.kind, acl.pattern, replicator.name, acl.operation): acl.flows[0] for acl in without_surplus(needed)
     }
 
 

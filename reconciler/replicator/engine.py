@@ -126,7 +126,7 @@ class Engine:
             found = int(context.maxNumConcurrentTasks(profile))
         if found >= self._slots:
             return None
-        return f"{self._cluster.master} gives {found} slots, and there are {self._slots} tasks, all at once"
+        return f"{self._cluster.address} gives {found} slots, and there are {self._slots} tasks, all at once"
 
     # --- what others make of it --------------------------------------------------------------------------------------
 
@@ -155,16 +155,17 @@ class Engine:
         os.environ["PYSPARK_PYTHON"] = settings.pop("spark.pyspark.python", sys.executable)
         config = self._folder / "log4j2.properties"
         write_private(config, _LOG_CONFIG.format(path=self.log))
-        if self._cluster.master is None:
+        address = self._cluster.address
+        if address is None:
             master = f"local[{self._slots},{_TASK_FAILURES}]"
             settings = self._local() | settings
         else:
-            master = self._cluster.master
+            master = address
             hosts.check(f"Spark cluster {master}", master.removeprefix("spark://").split(","))
             settings = {"spark.task.maxFailures": str(_TASK_FAILURES), "spark.cores.max": str(self._slots)} | settings
         named = {"spark.app.name": "anabranch", "spark.master": master}
         conf = SparkConf(loadDefaults=False).setAll(list((named | self._settings(config) | settings).items()))
-        if self._cluster.master is not None or _LOCAL_IP in os.environ:
+        if address is not None or _LOCAL_IP in os.environ:
             return self._started(conf)
         os.environ[_LOCAL_IP] = "127.0.0.1"
         try:

@@ -110,7 +110,7 @@ class Task:
         self._ends = Ends(connections.ask_source, self._channels)
         seen = remembered(spec.run, spec.flow.name)
         self._held_back = HeldBack(
-            connections.loop, connections.ask_source, spec.source.bootstrap, self._channels, seen
+            connections.loop, connections.ask_source, spec.source.addresses, self._channels, seen
         )
         self._ledger = Ledger(spec.flow.name)
         filler = Filler(connections.loop, connections.ask_target, identity, spec.flow.fill)

@@ -73,7 +73,7 @@ def granted(
     return [
         Granted(
             alias,
-            topology.clusters[alias].bootstrap,
+            topology.clusters[alias].declared_addresses,
             principals[alias],
             tuple(acl for acl in acls if acl.alias == alias),
             tuple(remarks.get(alias, ())),

@@ -23,7 +23,7 @@ def graph_text(topology: Topology) -> Lines:
     for datacenter, clusters in _by_datacenter(topology).items():
         lines += [Line(), Line(datacenter, style="bold cyan")]
         for cluster in clusters:
-            addresses = (f"  {', '.join(cluster.bootstrap)}", "dim")
+            addresses = (f"  {', '.join(cluster.declared_addresses)}", "dim")
             lines.append(Line.assemble((f"  {cluster.alias}", "bold"), addresses))
             lines += [
                 Line("    ").append(_line(flow, widths)) for flow in topology.flows if flow.source == cluster.alias

@@ -124,7 +124,8 @@ def printable(picture: Picture) -> Picture:
 def topology_picture(topology: Topology) -> Picture:
     """Return the picture of what topology files expand to."""
     boxes = tuple(
-        Box(cluster.alias, cluster.datacenter, _addresses(cluster.bootstrap)) for cluster in topology.clusters.values()
+        Box(cluster.alias, cluster.datacenter, _addresses(cluster.declared_addresses))
+        for cluster in topology.clusters.values()
     )
     arrows = tuple(
         Arrow(flow.name, flow.source, flow.target, _words(flow), dotted=bool(_resting(flow))) for flow in topology.flows

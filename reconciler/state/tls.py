@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import ssl
+import tempfile
 from collections.abc import Iterator
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem
+from reconciler.model.references import Reference
 
 _CONNECT_SECONDS = 1.0
 _ANSWER_SECONDS = 1.0
@@ -33,11 +36,14 @@ def examine(cluster: Cluster) -> EnvironmentFault | None:
     security = cluster.security
     for host, port in _addresses(cluster):
         try:
-            context = _context(cluster) if security.has_tls else _trusting()
+            made = context(cluster) if security.has_tls else _trusting()
+        except AnabranchError:
+            # What `security` refers to is not there: that is said where it is needed.
+            return None
         except (OSError, ValueError) as error:
             return EnvironmentFault(unusable(cluster, error))
         try:
-            _shake_hands(host, port, context)
+            _shake_hands(host, port, made)
         except ssl.SSLError as error:
             if security.has_tls:
                 return EnvironmentFault(problem(cluster, f"{host}:{port}", error))
@@ -62,7 +68,7 @@ def unusable(cluster: Cluster, error: Exception) -> Problem:
 
 def closed(cluster: Cluster, address: str) -> Problem:
     """Return what it means that a broker ends a connection between the TLS handshake and its first answer."""
-    shown = f"certificate {cluster.security.certificate.name}" if cluster.security.certificate else "no certificate"
+    shown = f"certificate {cluster.security.certificate.shown}" if cluster.security.certificate else "no certificate"
     message = f"{cluster.user} cannot connect to {address} with {shown}: it is closed after the TLS handshake"
     return Problem("AB318", cluster.where, message, _OTHER_CERTIFICATE)
 
@@ -82,7 +88,7 @@ def problem(cluster: Cluster, address: str, error: OSError) -> Problem:
             remedy = f"set security.ca to a PEM file with the authority that signed it: {trusted}"
         return Problem("AB318", cluster.where, message, remedy)
     if is_alert(error):
-        shown = f"certificate {security.certificate.name}" if security.certificate else "no certificate"
+        shown = f"certificate {security.certificate.shown}" if security.certificate else "no certificate"
         message = f"{who} with {shown}: it ends the TLS handshake with {_reason(error)}"
         return Problem("AB318", cluster.where, message, _OTHER_CERTIFICATE)
     message = f"{who} with TLS: it does not answer as a TLS server does ({_reason(error)})"
@@ -113,24 +119,56 @@ def _without_tls(cluster: Cluster) -> str:
 
 
 def _addresses(cluster: Cluster) -> Iterator[tuple[str, int]]:
-    for address in cluster.bootstrap[:_ADDRESSES]:
+    for address in cluster.addresses[:_ADDRESSES]:
         host, _, port = address.rpartition(":")
         yield host.strip("[]"), int(port)
 
 
-def _context(cluster: Cluster) -> ssl.SSLContext:
-    """Return what connections to a cluster are made with, as kafka-python does."""
-    security = cluster.security
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if security.ca is not None:
-        context.load_verify_locations(security.ca.name)
+def context(cluster: Cluster) -> ssl.SSLContext:
+    """Return what connections to a cluster are made with, its certificates and keys as they are by now.
+
+    Raises:
+        EnvironmentFault: AB304, a reference cannot be resolved.
+        OSError, ValueError: what it leads to cannot be used: see `unusable`.
+    """
+    security, where = cluster.security, cluster.where
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    if security.ca is None:
+        made.load_default_certs()
+    elif security.ca.path is not None:
+        security.ca.check(where)
+        made.load_verify_locations(security.ca.path)
     else:
-        context.load_default_certs()
+        made.load_verify_locations(cadata=security.ca.resolve(where))
     if security.certificate is not None:
-        password = None if security.key_password is None else security.key_password.resolve(cluster.where)
-        key = None if security.key is None else security.key.name
-        context.load_cert_chain(security.certificate.name, key, password)
-    return context
+        password = None if security.key_password is None else security.key_password.resolve(where)
+        with _as_file(security.certificate, where) as certificate, _as_file(security.key, where) as key:
+            made.load_cert_chain(certificate or "", key, password)
+    return made
+
+
+@contextlib.contextmanager
+def _as_file(reference: Reference | None, where: str) -> Iterator[str | None]:
+    """Yield a path that holds what a reference leads to, as Python reads certificates from files alone."""
+    if reference is None or reference.path is not None:
+        if reference is not None:
+            reference.check(where)
+        yield None if reference is None else reference.path
+        return
+    text = reference.resolve(where).encode()
+    with contextlib.ExitStack() as stack:
+        if hasattr(os, "memfd_create"):
+            # In memory alone: what is in no file of its own does not come into one.
+            descriptor = os.memfd_create("anabranch")
+            stack.callback(os.close, descriptor)
+            os.write(descriptor, text)
+            yield f"/proc/self/fd/{descriptor}"
+        else:
+            file = stack.enter_context(tempfile.NamedTemporaryFile())
+            file.write(text)
+            file.flush()
+            yield file.name
 
 
 def _trusting() -> ssl.SSLContext:

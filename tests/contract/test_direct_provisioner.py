@@ -16,7 +16,8 @@ from reconciler.model.errors import Refused
 from reconciler.model.flow import Flow
 from reconciler.model.names import state_names
 from reconciler.model.outcome import Outcome
-from reconciler.model.security import SecretRef, Security
+from reconciler.model.references import Reference
+from reconciler.model.security import Security
 from reconciler.model.selection import Selection
 from reconciler.model.steps import AddPartitions, AlterConfig, CreateTopic, Plan, RecordOwnership, Step
 from reconciler.model.topology import Topology
@@ -218,7 +219,7 @@ def test_a_refused_acl_fails_its_step_and_is_named(
     monkeypatch.setenv("ALICE_PASSWORD", users["alice"])
 
     def into_secured(user: str) -> Topology:
-        security = Security("SASL_PLAINTEXT", "PLAIN", user, SecretRef("env", f"{user.upper()}_PASSWORD"))
+        security = Security("SASL_PLAINTEXT", "PLAIN", user, Reference("env", f"{user.upper()}_PASSWORD"))
         target = Cluster(TARGET, tuple(secured.bootstrap.split(",")), security=security)
         one = topology(source_cluster, topic_name)
         return replace(one, clusters={**one.clusters, TARGET: target})

@@ -14,7 +14,8 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
 from reconciler.model.flow import Fill, Flow
 from reconciler.model.names import probe_prefix, state_names
-from reconciler.model.security import SecretRef, Security
+from reconciler.model.references import Reference
+from reconciler.model.security import Security
 from reconciler.model.selection import Selection
 from reconciler.replicator import probe
 from reconciler.replicator.fill import FillRefused
@@ -37,7 +38,7 @@ def secured() -> Iterator[EmbeddedCluster]:
 @pytest.fixture
 def as_filler(secured: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setenv("FILLER_PASSWORD", USERS["filler"])
-    security = Security("SASL_PLAINTEXT", "PLAIN", "filler", SecretRef("env", "FILLER_PASSWORD"))
+    security = Security("SASL_PLAINTEXT", "PLAIN", "filler", Reference("env", "FILLER_PASSWORD"))
     return Cluster("west", tuple(secured.bootstrap.split(",")), security=security)
 
 

@@ -13,7 +13,8 @@ from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Bounds
 from reconciler.model.errors import EnvironmentFault
-from reconciler.model.security import SecretRef, Security
+from reconciler.model.references import Reference
+from reconciler.model.security import Security
 from tests.contract.kafka import allow, create
 from tests.support.copying import fill
 
@@ -33,7 +34,7 @@ def test_a_password_may_be_changed(secured: EmbeddedCluster, topic_name: str, mo
     allow(secured, "mirror", [topic_name], AclOperation.READ, AclOperation.DESCRIBE)
     fill(secured, topic_name, 10)
     monkeypatch.setenv("MIRROR_PASSWORD", OLD)
-    security = Security("SASL_PLAINTEXT", "SCRAM-SHA-512", "mirror", SecretRef("env", "MIRROR_PASSWORD"))
+    security = Security("SASL_PLAINTEXT", "SCRAM-SHA-512", "mirror", Reference("env", "MIRROR_PASSWORD"))
     log = topic_name, 0
     groups = Groups(Cluster("secured", tuple(secured.bootstrap.split(",")), security=security))
     assert groups.bounds([log]) == {log: Bounds(0, 10, 10)}

@@ -19,7 +19,8 @@ from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
 from reconciler.embedded.settings import QUICK_JVM
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
-from reconciler.model.security import Kerberos, SecretRef, Security
+from reconciler.model.references import Reference
+from reconciler.model.security import Kerberos, Security
 from reconciler.observe.connection import Connection
 from reconciler.replicator.shares import Place
 from reconciler.replicator.wire import NotLetIn
@@ -212,6 +213,6 @@ def test_both_sides_of_a_flow_with_kerberos_alone(
 
 
 def test_a_missing_reference_is_told_before_anybody_is_asked(east: EmbeddedCluster, tmp_path: Path) -> None:
-    security = Security("SASL_PLAINTEXT", "GSSAPI", kerberos=Kerberos("mirror", SecretRef("file", f"{tmp_path}/none")))
+    security = Security("SASL_PLAINTEXT", "GSSAPI", kerberos=Kerberos("mirror", Reference("file", f"{tmp_path}/none")))
     with pytest.raises(EnvironmentFault, match=r"cannot read .*/none"):
         Connection(Cluster("east", (east.bootstrap,), security=security))

@@ -198,7 +198,7 @@ def test_settings_without_brokers_are_refused_and_those_of_nobody_end_in_time() 
 def test_a_consumers_own_settings_may_be_handed_on_as_they_are(target: Cluster, source: str) -> None:
     write_all(target, source)
     settings = {
-        "bootstrap.servers": ",".join(target.bootstrap),
+        "bootstrap.servers": ",".join(target.addresses),
         "group.id": GROUP,
         "on_commit": print,
         "key.deserializer": str,

@@ -21,7 +21,8 @@ from reconciler.model.observed import (
     TIMESTAMP_KEYS,
     ObservedCluster,
 )
-from reconciler.model.security import SecretRef, Security
+from reconciler.model.references import Reference
+from reconciler.model.security import Security
 from reconciler.model.selection import Selection
 from reconciler.model.topology import Topology
 from reconciler.observe.topology import observe
@@ -133,7 +134,7 @@ def secured() -> Iterator[EmbeddedCluster]:
 def as_user(secured: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     """The secured cluster as alice declares it."""
     monkeypatch.setenv("ALICE_PASSWORD", USERS["alice"])
-    security = Security("SASL_PLAINTEXT", "PLAIN", "alice", SecretRef("env", "ALICE_PASSWORD"))
+    security = Security("SASL_PLAINTEXT", "PLAIN", "alice", Reference("env", "ALICE_PASSWORD"))
     yield Cluster(SOURCE, tuple(secured.bootstrap.split(",")), security=security)
 
 

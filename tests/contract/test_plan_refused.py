@@ -16,7 +16,8 @@ from reconciler.model.errors import EnvironmentFault, Problem, Refused
 from reconciler.model.flow import Flow
 from reconciler.model.names import syncs_topic
 from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.security import SecretRef, Security
+from reconciler.model.references import Reference
+from reconciler.model.security import Security
 from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.model.steps import CreateTopic, Padding, Plan
@@ -64,7 +65,7 @@ def topology(source: EmbeddedCluster, target: Cluster, topic: str, **fields: obj
 
 
 def as_user(broker: EmbeddedCluster, user: str) -> Cluster:
-    security = Security("SASL_PLAINTEXT", "PLAIN", user, SecretRef("env", f"{user.upper()}_PASSWORD"))
+    security = Security("SASL_PLAINTEXT", "PLAIN", user, Reference("env", f"{user.upper()}_PASSWORD"))
     return Cluster(TARGET, tuple(broker.bootstrap.split(",")), security=security)
 
 

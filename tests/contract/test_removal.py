@@ -15,8 +15,9 @@ from reconciler.model.errors import EnvironmentFault, Locked, Problem
 from reconciler.model.flow import Flow
 from reconciler.model.outcome import Outcome
 from reconciler.model.ownership import OwnedTopic
+from reconciler.model.references import Reference
 from reconciler.model.removals import DeleteTopic, ForgetTopic
-from reconciler.model.security import SecretRef, Security
+from reconciler.model.security import Security
 from reconciler.model.selection import Selection
 from reconciler.model.status import TaskStatus
 from reconciler.model.steps import ClusterPlan, CreateTopic, Plan
@@ -163,7 +164,7 @@ def test_what_may_not_be_deleted_or_seen_stays_on_record(
     monkeypatch.setenv("ADMIN_PASSWORD", users["admin"])
 
     def seen_by(user: str) -> Topology:
-        security = Security("SASL_PLAINTEXT", "PLAIN", user, SecretRef("env", f"{user.upper()}_PASSWORD"))
+        security = Security("SASL_PLAINTEXT", "PLAIN", user, Reference("env", f"{user.upper()}_PASSWORD"))
         target = Cluster(SOUTH, tuple(secured.bootstrap.split(",")), security=security)
         one = topology(secured, topic_name)
         return replace(one, clusters={NORTH: target, SOUTH: target})

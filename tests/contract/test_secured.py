@@ -18,7 +18,8 @@ from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
 from reconciler.embedded.certificates import Authority
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, EnvironmentFault
-from reconciler.model.security import Mechanism, OAuth, SecretRef, Security
+from reconciler.model.references import Reference
+from reconciler.model.security import Mechanism, OAuth, Security
 from reconciler.observe.connection import Connection
 from reconciler.replicator import discover
 from reconciler.replicator.shares import Place
@@ -87,11 +88,11 @@ def by_password(
     variable: str = "MIRROR_PASSWORD",
     user: str = "mirror",
 ) -> Cluster:
-    return declared(east, Security("SASL_SSL", mechanism, user, SecretRef("env", variable), ca=reference(east.ca)))
+    return declared(east, Security("SASL_SSL", mechanism, user, Reference("env", variable), ca=reference(east.ca)))
 
 
 def by_token(east: EmbeddedCluster) -> Cluster:
-    oauth = OAuth(SecretRef("env", "MIRROR_TOKEN"))
+    oauth = OAuth(Reference("env", "MIRROR_TOKEN"))
     return declared(east, Security("SASL_SSL", "OAUTHBEARER", ca=reference(east.ca), oauth=oauth))
 
 
@@ -195,7 +196,7 @@ def plaintext_to_tls(east: EmbeddedCluster, _west: EmbeddedCluster, _folder: Pat
 
 
 def login_in_plaintext_to_tls(east: EmbeddedCluster, _west: EmbeddedCluster, _folder: Path) -> Cluster:
-    return declared(east, Security("SASL_PLAINTEXT", "PLAIN", "mirror", SecretRef("env", "MIRROR_PASSWORD")))
+    return declared(east, Security("SASL_PLAINTEXT", "PLAIN", "mirror", Reference("env", "MIRROR_PASSWORD")))
 
 
 Refused = Callable[[EmbeddedCluster, EmbeddedCluster, Path], Cluster]

@@ -8,7 +8,8 @@ import pytest
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, start_all, stop_all
 from reconciler.model.cluster import Cluster
-from reconciler.model.security import SecretRef, Security
+from reconciler.model.references import Reference
+from reconciler.model.security import Security
 from tests.support.copying import Running, assert_counted, identical, spec_of
 from tests.support.tls import reference
 from tests.support.trickles import Line, Trickle, make
@@ -18,7 +19,7 @@ OPTIONS = ClusterOptions(users={"admin": PASSWORD}, tls=True, overrides={"connec
 
 
 def declared(alias: str, cluster: EmbeddedCluster) -> Cluster:
-    security = Security("SASL_SSL", "PLAIN", "admin", SecretRef("env", "ADMIN_PASSWORD"), ca=reference(cluster.ca))
+    security = Security("SASL_SSL", "PLAIN", "admin", Reference("env", "ADMIN_PASSWORD"), ca=reference(cluster.ca))
     return Cluster(alias, tuple(cluster.bootstrap.split(",")), security=security)
 
 

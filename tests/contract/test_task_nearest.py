@@ -10,6 +10,7 @@ import pytest
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.cluster import Cluster
+from reconciler.model.references import Reference
 from reconciler.replicator import nearest
 from reconciler.replicator.wire import FetchAnswer, FetchSession, Wire
 from tests.conftest import MakeClusters
@@ -58,7 +59,7 @@ def test_a_replica_in_our_rack_is_read(
     create(target_cluster, f"east.{topic_name}", PARTITIONS, REMOTE)
     monkeypatch.setattr(nearest, "_SHUNNED", 1.0)
     monkeypatch.setenv("OUR_RACK", "b")
-    spec = spec_of(replace(declared("east", three), rack="env:OUR_RACK"), target, topic_name)
+    spec = spec_of(replace(declared("east", three), rack=Reference("env", "OUR_RACK")), target, topic_name)
     reads = Reads(monkeypatch)
     fill(three, topic_name, 3_000, PARTITIONS)
     with Running(spec) as copying:

@@ -17,8 +17,9 @@ from confluent_kafka.admin import (
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Unreachable
+from reconciler.model.references import Reference
 from reconciler.model.seal import Seal, new_key
-from reconciler.model.security import SecretRef, Security
+from reconciler.model.security import Security
 from reconciler.model.status import PartitionState, TaskStatus
 from reconciler.replicator import discover, task
 from reconciler.replicator.shares import Assignment
@@ -49,7 +50,7 @@ def passwords(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def as_user(alias: str, broker: EmbeddedCluster, user: str, password: str | None = None) -> Cluster:
-    security = Security("SASL_PLAINTEXT", "PLAIN", user, SecretRef("env", f"{password or user.upper()}_PASSWORD"))
+    security = Security("SASL_PLAINTEXT", "PLAIN", user, Reference("env", f"{password or user.upper()}_PASSWORD"))
     return Cluster(alias, tuple(broker.bootstrap.split(",")), security=security)
 
 

@@ -19,7 +19,8 @@ from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.acl import Acl
 from reconciler.model.cluster import Cluster
-from reconciler.model.security import SecretRef, Security
+from reconciler.model.references import Reference
+from reconciler.model.security import Security
 from reconciler.plan.acls import needed_acls
 from tests.contract.kafka import ANSWER_SECONDS, ANY_ACL, VISIBLE_SECONDS, admin, grant
 
@@ -33,7 +34,7 @@ _KINDS = {
 
 def as_user(alias: str, broker: EmbeddedCluster, user: str) -> Cluster:
     """Return a cluster as a user declares it, whose password is in a variable of its name."""
-    password = SecretRef("env", f"{user.upper().replace('-', '_')}_PASSWORD")
+    password = Reference("env", f"{user.upper().replace('-', '_')}_PASSWORD")
     security = Security("SASL_PLAINTEXT", "PLAIN", user, password)
     return Cluster(alias, tuple(broker.bootstrap.split(",")), security=security)
 

@@ -19,7 +19,8 @@ from bench.standalone import Standalone, standalone
 from reconciler.demo.compare import Isolation, compare
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, start_all, stop_all
 from reconciler.model.cluster import Cluster
-from reconciler.model.security import SecretRef, Security
+from reconciler.model.references import Reference
+from reconciler.model.security import Security
 from tests.contract.kafka import create
 from tests.integration.command import anabranch
 from tests.support.acls import give, needed_by
@@ -105,7 +106,7 @@ class Scene:
         source, target = clusters
         self.clusters = {"source": source, "target": target}
         # As the tests see them: who may do everything.
-        overseer = Security("SASL_PLAINTEXT", "PLAIN", "admin", SecretRef("env", "ADMIN_PASSWORD"))
+        overseer = Security("SASL_PLAINTEXT", "PLAIN", "admin", Reference("env", "ADMIN_PASSWORD"))
         self.source = Cluster("east", tuple(source.bootstrap.split(",")), security=overseer)
         self.target = Cluster("west", tuple(f"127.0.0.1:{port}" for port in relay.ports), security=overseer)
         ages = {"fresh": 0, "old": WEEK_MS}

@@ -11,13 +11,14 @@ from pathlib import Path
 
 from reconciler.embedded.certificates import Authority, Certificate
 from reconciler.model.cluster import Cluster
-from reconciler.model.security import Protocol, SecretRef, Security
+from reconciler.model.references import Reference
+from reconciler.model.security import Protocol, Security
 
 HOST = "127.0.0.1"
 
 
-def reference(path: Path) -> SecretRef:
-    return SecretRef("file", str(path))
+def reference(path: Path) -> Reference:
+    return Reference("file", str(path))
 
 
 def trusting(authority: Authority, folder: Path, address: str, protocol: Protocol = "SSL") -> Cluster:

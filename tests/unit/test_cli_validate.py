@@ -228,8 +228,8 @@ def test_resolve_looks_every_reference_up(
     result = run(here, "validate", "--resolve", str(path))
     assert (result.code, result.stdout) == (1, "")
     assert result.stderr == (
-        "cluster a: environment variable A_PW is not set (a:1) [AB304]\n    → set A_PW\n"
-        "cluster b: cannot read /no/pw: No such file or directory (b:1) [AB304]\n"
+        f"{path}:5:97: environment variable A_PW is not set (clusters.a.security.password) [AB304]\n    → set A_PW\n"
+        f"{path}:6:97: cannot read /no/pw: No such file or directory (clusters.b.security.password) [AB304]\n"
         "    → create it or correct the path\n"
     )
     password = tmp_path / "pw"

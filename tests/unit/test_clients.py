@@ -11,7 +11,8 @@ from confluent_kafka.admin import AdminClient
 from reconciler.embedded.certificates import Authority
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
-from reconciler.model.security import Kerberos, SecretRef, Security
+from reconciler.model.references import Reference
+from reconciler.model.security import Kerberos, Security
 from reconciler.state import clients
 from tests.support.tls import reference
 
@@ -55,7 +56,7 @@ def test_a_client_that_was_not_let_in_is_made_anew_with_what_is_there_by_then(
     monkeypatch.setattr(clients, "_RENEW_SECONDS", 0.0)
     password = tmp_path / "password"
     password.write_text("old")
-    security = Security("SASL_PLAINTEXT", "PLAIN", "mirror", SecretRef("file", str(password)))
+    security = Security("SASL_PLAINTEXT", "PLAIN", "mirror", Reference("file", str(password)))
     kept: clients.Renewed[Producer] = clients.Renewed(
         Producer, Cluster("east", ("127.0.0.1:1",), security=security), {}
     )
@@ -80,7 +81,7 @@ def test_an_answer_that_was_refused_is_asked_for_once_more_with_what_is_there_by
     monkeypatch.setattr(clients, "_RENEW_SECONDS", 0.0)
     password = tmp_path / "password"
     password.write_text("old")
-    security = Security("SASL_PLAINTEXT", "PLAIN", "mirror", SecretRef("file", str(password)))
+    security = Security("SASL_PLAINTEXT", "PLAIN", "mirror", Reference("file", str(password)))
     cluster = Cluster("east", ("127.0.0.1:1",), security=security)
     kept: clients.Renewed[AdminClient] = clients.Renewed(AdminClient, cluster, {})
     first = kept.get()

@@ -16,8 +16,9 @@ from reconciler.model.flow import Flow
 from reconciler.model.groups import GroupRules
 from reconciler.model.limits import Limits
 from reconciler.model.policy import ReplicationPolicy
+from reconciler.model.references import Reference
 from reconciler.model.renames import RenameRule
-from reconciler.model.security import SecretRef, Security
+from reconciler.model.security import Security
 from reconciler.model.selection import Selection
 from reconciler.model.start import Start
 from reconciler.model.topology import Topology
@@ -121,7 +122,7 @@ def test_what_changes_plans_files_counts_for_them(settings: AdminSettings) -> No
     assert somewhere.digest == TOPOLOGY.digest
 
 
-SECURED = Security("SASL_PLAINTEXT", "PLAIN", "mirror", SecretRef("env", "PASSWORD"))
+SECURED = Security("SASL_PLAINTEXT", "PLAIN", "mirror", Reference("env", "PASSWORD"))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pytest
 
 from reconciler import declare
 from reconciler.model.errors import Problem
-from reconciler.model.security import Kerberos, OAuth, SecretRef, Security
+from reconciler.model.references import Reference
+from reconciler.model.security import Kerberos, OAuth, Security
 from tests.unit.declaring import load, refused, write
 
 HEAD = "version: 1\nname: shop\nclusters:\n"
@@ -35,35 +36,35 @@ def security_of(folder: Path, security: str) -> Security:
     ("security", "expected"),
     [
         ("protocol: SSL", Security("SSL")),
-        ("protocol: SSL, ca: 'file:/ca'", Security("SSL", ca=SecretRef("file", "/ca"))),
+        ("protocol: SSL, ca: 'file:/ca'", Security("SSL", ca=Reference("file", "/ca"))),
         (
             "protocol: SSL, certificate: 'file:/c', key: 'file:/k', key-password: 'env:K'",
             Security(
                 "SSL",
-                certificate=SecretRef("file", "/c"),
-                key=SecretRef("file", "/k"),
-                key_password=SecretRef("env", "K"),
+                certificate=Reference("file", "/c"),
+                key=Reference("file", "/k"),
+                key_password=Reference("env", "K"),
             ),
         ),
         (
             "protocol: SASL_SSL, mechanism: SCRAM-SHA-512, username: u, password: 'env:P'",
-            Security("SASL_SSL", "SCRAM-SHA-512", "u", SecretRef("env", "P")),
+            Security("SASL_SSL", "SCRAM-SHA-512", "u", Reference("env", "P")),
         ),
         (
             f"protocol: SASL_SSL, mechanism: OAUTHBEARER, oauth: {{{ENDPOINT}, scope: kafka}}",
             Security(
                 "SASL_SSL",
                 "OAUTHBEARER",
-                oauth=OAuth(None, "https://login.example/token", "c", SecretRef("env", "S"), "kafka"),
+                oauth=OAuth(None, "https://login.example/token", "c", Reference("env", "S"), "kafka"),
             ),
         ),
         (
             "protocol: SASL_PLAINTEXT, mechanism: OAUTHBEARER, oauth: {token: 'file:/t'}",
-            Security("SASL_PLAINTEXT", "OAUTHBEARER", oauth=OAuth(SecretRef("file", "/t"))),
+            Security("SASL_PLAINTEXT", "OAUTHBEARER", oauth=OAuth(Reference("file", "/t"))),
         ),
         (
             "protocol: SASL_SSL, mechanism: GSSAPI, kerberos: {principal: 'm/h@A.B', keytab: 'file:/k', service: bus}",
-            Security("SASL_SSL", "GSSAPI", kerberos=Kerberos("m/h@A.B", SecretRef("file", "/k"), "bus")),
+            Security("SASL_SSL", "GSSAPI", kerberos=Kerberos("m/h@A.B", Reference("file", "/k"), "bus")),
         ),
         (
             "protocol: SASL_PLAINTEXT, mechanism: GSSAPI, kerberos: {principal: m}",
@@ -140,12 +141,12 @@ def test_what_goes_together_is_taken(tmp_path: Path, security: str, expected: Se
             ],
         ),
         (
-            "protocol: SASL_SSL, mechanism: PLAIN, password: hunter2, ca: 'env:CA', certificate: 'file:/c'",
+            "protocol: SASL_SSL, mechanism: PLAIN, password: hunter2, ca: /ca.pem, certificate: 'file:/c'",
             [
                 "AB114 security: username is missing",
                 "AB114 security: key is missing beside certificate",
-                "AB110 password: expected env:NAME or file:/absolute/path; found text",
-                "AB110 ca: expected file:/absolute/path of a PEM file; found text",
+                "AB110 password: expected env:NAME, file:/absolute/path or file:/absolute/path#key; found text",
+                "AB110 ca: expected a reference to PEM text: file:/absolute/path, or env:NAME; found text",
             ],
         ),
     ],

@@ -11,7 +11,8 @@ from reconciler.model.capabilities import Capabilities, Capability, Finding, Ver
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import Flow
 from reconciler.model.health import BrokerSeen, ClockSeen, Machine, Rights
-from reconciler.model.security import OAuth, SecretRef, Security
+from reconciler.model.references import Reference
+from reconciler.model.security import OAuth, Security
 from reconciler.model.selection import Selection
 from reconciler.plan import health
 
@@ -57,7 +58,7 @@ def test_a_broker_that_nobody_reaches_is_named() -> None:
     assert "advertised.listeners" in check.remedy
 
 
-TOKENS = OAuth(token_endpoint="http://login.example/token", client_id="c", client_secret=SecretRef("env", "S"))
+TOKENS = OAuth(token_endpoint="http://login.example/token", client_id="c", client_secret=Reference("env", "S"))
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,13 @@ from reconciler.model import hosts
 from reconciler.model.cluster import Cluster
 from reconciler.model.datacenter import Spark
 from reconciler.model.errors import EnvironmentFault
-from reconciler.model.security import OAuth, SecretRef, Security
+from reconciler.model.references import Reference
+from reconciler.model.security import OAuth, Security
 from reconciler.replicator.engine import Engine
 from stacks.providers import check_login, provider_for
 
 # Never set: whoever looks it up before the hosts are looked at ends with AB304.
-SECRET = SecretRef("env", "ANABRANCH_TEST_NEVER_SET")
+SECRET = Reference("env", "ANABRANCH_TEST_NEVER_SET")
 PASSWORD = Security("SASL_PLAINTEXT", "SCRAM-SHA-512", "u", SECRET)
 OAUTH = OAuth(token_endpoint="https://login.evil/token?x=hunter2", client_id="c", client_secret=SECRET)
 

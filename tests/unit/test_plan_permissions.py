@@ -11,7 +11,8 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Refused
 from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster
-from reconciler.model.security import SecretRef, Security
+from reconciler.model.references import Reference
+from reconciler.model.security import Security
 from reconciler.model.start import Start
 from reconciler.model.topology import Topology
 from reconciler.plan.desired import desired_topics
@@ -24,7 +25,7 @@ BEFORE_3_8 = replace(ALTER, marker_operation="CLUSTER_ACTION")
 
 def as_mirror(declared: Topology) -> Topology:
     """The same topology, logging in as a user on every cluster."""
-    security = Security("SASL_PLAINTEXT", "PLAIN", "mirror", SecretRef("env", "PASSWORD"))
+    security = Security("SASL_PLAINTEXT", "PLAIN", "mirror", Reference("env", "PASSWORD"))
     return replace(
         declared,
         clusters={alias: replace(one, security=security) for alias, one in declared.clusters.items()},

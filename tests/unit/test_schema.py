@@ -17,7 +17,8 @@ from reconciler.declare.settings import BUILT_IN, FIELDS, PATTERN_KINDS
 from reconciler.model.clients import ROLES, Clients
 from reconciler.model.flow import COMPRESSIONS, FILLS, OFFSETS_MODES, ON_DATA_LOSS, ON_RECREATE
 from reconciler.model.policy import POLICY_KINDS
-from reconciler.model.security import MECHANISMS, PROTOCOLS, SecretRef
+from reconciler.model.references import Reference
+from reconciler.model.security import MECHANISMS, PROTOCOLS
 from reconciler.replicator import codecs
 
 SCHEMA: dict[str, Any] = json.loads(resources.schema_text())
@@ -121,7 +122,7 @@ def test_it_has_the_settings_of_clients_that_the_model_has_and_their_defaults() 
 )
 def test_it_accepts_the_references_that_the_model_reads(text: str) -> None:
     try:
-        SecretRef.parse(text)
+        Reference.parse(text)
         readable = True
     except ValueError:
         readable = False

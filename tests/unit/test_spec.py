@@ -13,8 +13,9 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.flow import DELIVERIES, FILLS, OFFSETS_MODES, ON_DATA_LOSS, ON_RECREATE, Flow
 from reconciler.model.limits import Limits
 from reconciler.model.policy import OTHERWISE, POLICY_KINDS, ReplicationPolicy
+from reconciler.model.references import Reference
 from reconciler.model.renames import RenameRule
-from reconciler.model.security import MECHANISMS, PROTOCOLS, OAuth, SecretRef, Security
+from reconciler.model.security import MECHANISMS, PROTOCOLS, OAuth, Security
 from reconciler.model.selection import Selection
 from reconciler.model.spec import DEFAULT_ROUND, FlowSpec
 from reconciler.model.start import Start
@@ -22,8 +23,8 @@ from reconciler.model.topology import Topology
 
 names = st.text(min_size=1, max_size=12)
 items = st.lists(names, max_size=3).map(tuple)
-secrets = st.builds(SecretRef, st.just("env"), st.from_regex(r"[A-Z_][A-Z0-9_]{0,8}", fullmatch=True)) | st.builds(
-    SecretRef, st.just("file"), st.from_regex(r"/[a-z./-]{1,12}", fullmatch=True)
+secrets = st.builds(Reference, st.just("env"), st.from_regex(r"[A-Z_][A-Z0-9_]{0,8}", fullmatch=True)) | st.builds(
+    Reference, st.just("file"), st.from_regex(r"/[a-z./-]{1,12}", fullmatch=True)
 )
 securities = st.builds(
     Security,
@@ -96,7 +97,7 @@ def test_another_shape_is_refused(text: str) -> None:
 
 def test_a_secrets_value_is_nowhere_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EAST_PASSWORD", "hunter2-is-secret")
-    security = Security("SASL_PLAINTEXT", "PLAIN", "alice", SecretRef.parse("env:EAST_PASSWORD"))
+    security = Security("SASL_PLAINTEXT", "PLAIN", "alice", Reference.parse("env:EAST_PASSWORD"))
     east, west = Cluster("east", ("east:9092",), security=security), Cluster("west", ("west:9092",))
     flow = Flow("east-west", "east", "west", Selection((".*",)))
     spec = FlowSpec.compile(Topology("shop", {"east": east, "west": west}, (flow,)), flow, "run-1")
@@ -104,7 +105,7 @@ def test_a_secrets_value_is_nowhere_in_it(monkeypatch: pytest.MonkeyPatch) -> No
     for text in (spec.to_json(), repr(spec)):
         assert "hunter2" not in text
         assert "EAST_PASSWORD" in text
-    assert json.loads(spec.to_json())["source"]["security"]["password"] == "env:EAST_PASSWORD"
+    assert json.loads(spec.to_json())["source"]["security"]["password"]["name"] == "EAST_PASSWORD"
     assert FlowSpec.from_json(spec.to_json()).source.security.password == security.password
 
 

@@ -24,7 +24,8 @@ from reconciler.model.clients import AdminSettings, Clients
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
 from reconciler.model.observed import ObservedCluster
-from reconciler.model.security import Kerberos, OAuth, SecretRef, Security
+from reconciler.model.references import Reference
+from reconciler.model.security import Kerberos, OAuth, Security
 from reconciler.model.topology import Topology
 from reconciler.observe.record import read_observed, write_observed
 from reconciler.plan.desired import desired_topics
@@ -336,9 +337,9 @@ def test_a_provider_gets_what_the_cluster_declares(tmp_path: Path, monkeypatch: 
     names = ("ca", "certificate", "key")
     for name in names:
         (tmp_path / name).write_text(f"PEM of {name}")
-    ca, certificate, key = (SecretRef("file", str(tmp_path / name)) for name in names)
+    ca, certificate, key = (Reference("file", str(tmp_path / name)) for name in names)
     monkeypatch.setenv("CLIENT_SECRET", PASSWORD)
-    oauth = OAuth(None, "https://login.example/token", "mirror", SecretRef("env", "CLIENT_SECRET"), "kafka more")
+    oauth = OAuth(None, "https://login.example/token", "mirror", Reference("env", "CLIENT_SECRET"), "kafka more")
     security = Security("SASL_SSL", "OAUTHBEARER", ca=ca, certificate=certificate, key=key, oauth=oauth)
     patient = Clients(admin=AdminSettings(request_timeout_ms=240_500))
     (provider,) = run(lambda: provider_for(Cluster(WEST, ("b1:9092",), security=security, clients=patient)))[PROVIDER]
@@ -355,7 +356,7 @@ def test_a_key_that_a_provider_cannot_decrypt(tmp_path: Path, monkeypatch: pytes
     key = tmp_path / "key"
     monkeypatch.setenv("KEY_PASSWORD", PASSWORD)
     security = Security(
-        "SSL", key=SecretRef("file", str(key)), key_password=SecretRef("env", "KEY_PASSWORD"), certificate=None
+        "SSL", key=Reference("file", str(key)), key_password=Reference("env", "KEY_PASSWORD"), certificate=None
     )
     one = Cluster(WEST, ("b1:9092",), security=security)
     key.write_text("-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIHs\n-----END ENCRYPTED PRIVATE KEY-----\n")
@@ -369,7 +370,7 @@ def test_a_key_that_a_provider_cannot_decrypt(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(
     "security",
     [
-        Security("SASL_SSL", "OAUTHBEARER", oauth=OAuth(SecretRef("file", "/token"))),
+        Security("SASL_SSL", "OAUTHBEARER", oauth=OAuth(Reference("file", "/token"))),
         Security("SASL_SSL", "GSSAPI", kerberos=Kerberos("mirror")),
     ],
 )

@@ -11,7 +11,8 @@ import pytest
 from reconciler.embedded.certificates import Authority
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.security import SecretRef, Security
+from reconciler.model.references import Reference
+from reconciler.model.security import Security
 from reconciler.replicator.wire import NotLetIn
 from reconciler.state import tls
 from tests.support.tls import HOST, reference, serving, trusting
@@ -114,7 +115,7 @@ def test_a_key_may_have_a_password(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             plain.security,
             certificate=reference(certificate),
             key=reference(tmp_path / "encrypted.key"),
-            key_password=SecretRef("env", "KEY_PASSWORD"),
+            key_password=Reference("env", "KEY_PASSWORD"),
         )
         monkeypatch.setenv("KEY_PASSWORD", KEY_PASSWORD)
         assert tls.examine(replace(plain, security=own)) is None
@@ -124,6 +125,30 @@ def test_a_key_may_have_a_password(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert told(replace(plain, security=own)) == said(problem)
     assert problem.code == "AB306"
     assert "wrong" not in str(problem)
+
+
+def test_certificates_and_keys_may_stand_in_the_environment_and_in_properties(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate, key = OURS.issue("mirror").write(tmp_path, "mirror")
+    properties = tmp_path / "own.properties"
+    properties.write_text("key=" + key.read_text().strip().replace("\n", "\\n"))
+    with serving(OURS.issue("broker", (HOST,)), tmp_path, clients=OURS) as port:
+        plain = trusting(OURS, tmp_path, f"{HOST}:{port}")
+        assert plain.security.ca is not None
+        ca, own = Reference("env", "CA"), Reference("env", "CERTIFICATE")
+        monkeypatch.setenv("CA", plain.security.ca.resolve("east"))
+        monkeypatch.setenv("CERTIFICATE", certificate.read_text())
+        security = replace(plain.security, ca=ca, certificate=own, key=Reference("file", str(properties), "key"))
+        assert tls.examine(replace(plain, security=security)) is None
+        # The server closes whatever is said; the handshake was done.
+        assert "is closed after the TLS handshake" in told(replace(plain, security=security))
+        # A path, where the certificate itself was to be.
+        monkeypatch.setenv("CERTIFICATE", str(certificate))
+        problem = found(replace(plain, security=security))
+        assert problem is not None
+        assert told(replace(plain, security=security)) == said(problem)
+        assert (problem.code, "env:CERTIFICATE" in problem.message) == ("AB306", True)
 
 
 def test_a_port_without_tls_is_named(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from confluent_kafka.admin import AdminClient
 from reconciler.model import tokens
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
-from reconciler.model.security import OAuth, SecretRef, Security
+from reconciler.model.references import Reference
+from reconciler.model.security import OAuth, Security
 from reconciler.state import clients
 
 CLIENT_SECRET = "hunter2-Sq7"
@@ -74,12 +75,12 @@ def of_endpoint(server: Endpoint) -> Cluster:
 
 def at_port(port: int, more: str = "") -> Cluster:
     url = f"http://127.0.0.1:{port}/token{more}"
-    oauth = OAuth(None, url, "mirror", SecretRef("env", "CLIENT_SECRET"), "kafka")
+    oauth = OAuth(None, url, "mirror", Reference("env", "CLIENT_SECRET"), "kafka")
     return Cluster("east", ("b1:9092",), security=Security("SASL_SSL", "OAUTHBEARER", oauth=oauth))
 
 
 def kept_in(path: Path) -> Cluster:
-    oauth = OAuth(SecretRef("file", str(path)))
+    oauth = OAuth(Reference("file", str(path)))
     return Cluster("east", ("b1:9092",), security=Security("SASL_SSL", "OAUTHBEARER", oauth=oauth))
 
 
@@ -100,7 +101,7 @@ def test_the_secret_goes_nowhere_else(endpoint: Endpoint) -> None:
 @pytest.mark.parametrize("address", ["https://h:abc/t", "https://[::1/x", "http://127.0.0.1:abc/t"])
 def test_what_is_no_address_is_named(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     monkeypatch.setenv("CLIENT_SECRET", CLIENT_SECRET)
-    oauth = OAuth(None, address, "mirror", SecretRef("env", "CLIENT_SECRET"), "kafka")
+    oauth = OAuth(None, address, "mirror", Reference("env", "CLIENT_SECRET"), "kafka")
     cluster = Cluster("east", ("b1:9092",), security=Security("SASL_SSL", "OAUTHBEARER", oauth=oauth))
     with pytest.raises(EnvironmentFault, match=r"is no address") as told:
         cluster.token()

@@ -47,15 +47,15 @@ class KerberosLogin(SaslMechanismGSSAPI):
             message = f"{who} cannot log in with Kerberos: {_NO_LIBRARY}"
             raise NotLetInError(message) from None
         self._is_done = self._is_authenticated = False
-        # Whom to act as; nobody else than the one who logs in.
-        self.auth_id = kerberos.principal
         try:
+            # Whom to act as: the very principal that logs in.
+            self.auth_id = kerberos.principal_at(cluster.where)
             if kerberos.keytab is not None:
                 kerberos.keytab.check(cluster.where)
             broker = gssapi.Name(f"{kerberos.service}@{host}", gssapi.NameType.hostbased_service)
             self._client_ctx = gssapi.SecurityContext(
                 name=broker.canonicalize(gssapi.MechType.kerberos),
-                creds=_credentials(gssapi, kerberos),
+                creds=_credentials(gssapi, kerberos, self.auth_id),
                 mech=gssapi.MechType.kerberos,
                 usage="initiate",
             )
@@ -67,12 +67,12 @@ class KerberosLogin(SaslMechanismGSSAPI):
             raise NotLetInError(str(error)) from None
 
 
-def _credentials(gssapi: Any, kerberos: Kerberos) -> Any:
-    name = gssapi.Name(kerberos.principal, gssapi.NameType.kerberos_principal)
+def _credentials(gssapi: Any, kerberos: Kerberos, principal: str) -> Any:
+    name = gssapi.Name(principal, gssapi.NameType.kerberos_principal)
     store = {}
     if kerberos.keytab is not None:
         # The library fetches and renews tickets from a client's keytab by itself (MIT krb5, "credential store").
-        store = {"client_keytab": kerberos.keytab.name, "ccache": f"MEMORY:{kerberos.keytab.name}:{kerberos.principal}"}
+        store = {"client_keytab": kerberos.keytab.name, "ccache": f"MEMORY:{kerberos.keytab.name}:{principal}"}
     return gssapi.Credentials(name=name, usage="initiate", mechs=[gssapi.MechType.kerberos], store=store or None)
 
 

@@ -183,9 +183,12 @@ class BulkManager(KafkaConnectionManager):
         return BulkTransport(self._net, sock, host=host)
 
     async def _secured(self, sock: socket.socket, host: str, address: str) -> BulkTlsTransport:
-        options = {key: value for key, value in self.config.items() if key.startswith("ssl_")}
         try:
-            secured = BulkTlsTransport(self._net, sock, host=host, **options)
+            context = tls.context(self._declared)
+            secured = BulkTlsTransport(self._net, sock, host=host, ssl_context=context)
+        except AnabranchError as error:
+            sock.close()
+            raise NotLetInError(str(error)) from None
         except (OSError, ValueError) as error:
             sock.close()
             raise NotLetInError(_said(tls.unusable(self._declared, error))) from None
