@@ -167,14 +167,21 @@ class CopyRecord:
         """
         return cls(**fields(value, _RECORD, _UNUSUAL))
 
-    def without(self, offset: int) -> CopyRecord:
-        """Return this after the record at a source offset was put aside."""
+    def without(self, *offsets: int) -> CopyRecord:
+        """Return this after the records at source offsets were put aside; at least one.
+
+        What is too much is forgotten: first what stands behind all of these, of which nothing is written yet where
+        these are not; it will be put aside once more. Then the oldest.
+        """
         ranges: list[tuple[int, int]] = []
-        for first, behind in sorted((*self.aside, (offset, offset + 1))):
+        for first, behind in sorted((*self.aside, *((offset, offset + 1) for offset in offsets))):
             if ranges and first <= ranges[-1][1]:
                 ranges[-1] = ranges[-1][0], max(behind, ranges[-1][1])
             else:
                 ranges.append((first, behind))
+        newest = max(offsets)
+        while len(ranges) > _MOST_ASIDE and ranges[-1][0] > newest:
+            ranges.pop()
         ranges = ranges[-_MOST_ASIDE:]
         while (over := sum(behind - first for first, behind in ranges) - _MOST_OFFSETS_ASIDE) > 0:
             first, behind = ranges.pop(0)

@@ -11,7 +11,7 @@ opened anew from what the target's log says.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from reconciler.model.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator import reasons
@@ -21,6 +21,7 @@ from reconciler.replicator.openings import Openings
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.place import ReadUpto, Sides, Standing
 from reconciler.replicator.queued import Item
+from reconciler.replicator.refusals import Refused, are_few, much, refused_records, why_parked
 from reconciler.replicator.shares import Place
 from reconciler.replicator.singles import one_plain
 from reconciler.replicator.visible import Gap
@@ -47,8 +48,8 @@ class Channel(Openings):
         at_gap: called when nothing is in flight and a gap is next: somebody must fill it and call `filled`.
         batch_size: up to how many bytes small batches are merged into one; 0 merges none.
         codec: what batches are compressed with at the target; None leaves that as it is.
-        refused: called with the only record of a parcel that the target will never take, and why: somebody must call
-            `put_aside` or `not_put_aside`. Without it such a record parks the partition.
+        refused: called with a parcel and those of its records that the target will never take: somebody must call
+            `put_aside` or `not_put_aside`. Without it such records park the partition.
 
     Attributes:
         reads_committed: whether records of open and aborted transactions are left out.
@@ -66,7 +67,7 @@ class Channel(Openings):
         at_gap: Callable[[Channel], None] | None = None,
         batch_size: int = 0,
         codec: int | None = None,
-        refused: Callable[[Channel, Parcel, Reason], None] | None = None,
+        refused: Callable[[Channel, Parcel, Sequence[Refused]], None] | None = None,
     ) -> None:
         super().__init__(place)
         self._refused = refused
@@ -94,7 +95,8 @@ class Channel(Openings):
 
     def leave_out(self, aside: Iterable[int]) -> None:
         """Read past the records at these source offsets, which were put aside."""
-        self._form = self._form._replace(without=frozenset(aside))
+        without = frozenset(aside)
+        self._form = self._form._replace(without=without, cut=self._form.cut if without else 0)
 
     # --- from the source ---------------------------------------------------------------------------------------------
 
@@ -286,7 +288,7 @@ class Channel(Openings):
         verdict = self._verdict(parcel, answer)
         if verdict is not None:
             if parcel.opening == self.opening:
-                self._end_refused(parcel, answer.error, verdict, now)
+                self._end_refused(parcel, answer, verdict, now)
             return False
         if parcel.opening == self.opening:
             self._goes_on(parcel, now)
@@ -310,38 +312,50 @@ class Channel(Openings):
             if self._blocked is not None:
                 self._park_when_drained(now)
 
-    def _end_refused(self, parcel: Parcel, error: int, verdict: reasons.Verdict, now: float) -> None:
-        """End this opening: to go on with smaller batches, without a record that is put aside, or as a verdict says."""
+    def _end_refused(self, parcel: Parcel, answer: ProduceAnswer, verdict: reasons.Verdict, now: float) -> None:
+        """End this opening: to go on with smaller batches, without records that are put aside, or as a verdict says."""
         if not parcel.is_intact:
             # Whatever the target says of it. Reading it again tells whether the source's log is damaged.
             self._form = self._form._replace(checked=True)
             self.end_opening(*reasons.damaged_parcel(self.place.remote, parcel.landing), now)
             return
-        is_for_good = self._refused is not None and reasons.is_for_good(error)
-        if parcel.records > 1 and (is_for_good or error in reasons.TOO_LARGE):
-            self._form = self._form.smaller(parcel.size)
-            self.end_opening(*reasons.too_large_together(self.place.remote, parcel.size), now)
-            # Each time there is less in a batch: no reason to wait longer and longer.
-            self._pauses.forget()
-            return
-        if self._refused is not None and is_for_good:
+        is_for_good = reasons.is_for_good(answer.error)
+        refused = refused_records(self.place, parcel, answer) if is_for_good else ()
+        if self._refused is None and refused and answer.error not in reasons.TOO_LARGE:
+            verdict = why_parked(self.place, parcel, refused, answer)
+        elif self._refused is not None and refused:
+            if (size := much(parcel, refused)) is not None:
+                self._go_on_with_less(parcel, size, now)
+                return
             self.putting_aside = True
-            self.reopen(verdict[1], now)
-            self._refused(self, parcel, verdict[1])
-            if error not in reasons.TOO_LARGE:
-                # Batches were divided to find this one; the others may be whole again.
+            self.reopen(refused[0].reason, now)
+            # All others of its records pass together, whatever stands behind them.
+            self._form = self._form._replace(cut=parcel.next_offset)
+            self._refused(self, parcel, refused)
+            if answer.error not in reasons.TOO_LARGE and are_few(refused):
+                # Batches were divided to find these; the others may be whole again.
                 self._form = self._form._replace(merge=self._whole.merge, largest=self._whole.largest)
+            return
+        elif parcel.records > 1 and (answer.error in reasons.TOO_LARGE or (self._refused is not None and is_for_good)):
+            self._go_on_with_less(parcel, parcel.size, now)
             return
         self.end_opening(*verdict, now)
 
+    def _go_on_with_less(self, parcel: Parcel, size: int, now: float) -> None:
+        """Have what a parcel held sent again in batches of half as many bytes as `size`."""
+        self._form = self._form.smaller(min(size, parcel.size))
+        self.end_opening(*reasons.too_large_together(self.place.remote, parcel.size), now)
+        # Each time there is less in a batch: no reason to wait longer and longer.
+        self._pauses.forget()
+
     def put_aside(self) -> None:
-        """Go on without a record that stands elsewhere now: `leave_out` names it before the next opening."""
+        """Go on without records that stand elsewhere now: `leave_out` names them before the next opening."""
         self.putting_aside = False
         self._pauses.forget()
         self.retry_at = 0.0
 
     def not_put_aside(self, state: PartitionState, reason: Reason, now: float) -> None:
-        """Take note that a record could not be put aside: it will be tried again, or somebody is needed."""
+        """Take note that not all could be put aside: that will be tried again, or somebody is needed."""
         self.putting_aside = False
         self.end_opening(state, reason, now)
 

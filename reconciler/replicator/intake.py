@@ -29,6 +29,7 @@ class Form(NamedTuple):
         codec: what they are compressed with; None leaves that as it is.
         dense: whether batches may span offsets without records, as the copy has offsets of its own.
         without: offsets of records that were put aside.
+        cut: where a batch is divided that some of these are left out of: what stands before that was found to pass.
         checked: whether the checksum of each batch is looked at here; else, of large ones that pass as they are, the
             target looks at it, as it goes with them.
     """
@@ -38,6 +39,7 @@ class Form(NamedTuple):
     codec: int | None = None
     dense: bool = False
     without: frozenset[int] = frozenset()
+    cut: int = 0
     checked: bool = False
 
     def smaller(self, refused: int) -> Form:
@@ -137,10 +139,10 @@ def _passing(batch: Batch, first: int, form: Form) -> Iterator[Batch | Gap]:
             yield one
             return
     if not form.dense:
-        yield from rewritten(batch, first, form.largest, form.codec, without)
+        yield from rewritten(batch, first, form.largest, form.codec, without, form.cut)
         return
     end = first
-    for one in dense(batch, first, form.largest, form.codec, without):
+    for one in dense(batch, first, form.largest, form.codec, without, form.cut):
         yield one
         end = one.next_offset
     if end < batch.next_offset:

@@ -10,7 +10,7 @@ The layout of a record behind its deltas is Kafka's `DefaultRecord`: key, value,
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -24,11 +24,17 @@ from reconciler.replicator.channel import Channel
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.place import Sides
+from reconciler.replicator.reasons import Verdict
+from reconciler.replicator.refusals import Refused
 from reconciler.replicator.rewrite import Kept, kept, packed
 from reconciler.replicator.varint import read, signed
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, ProduceAnswer, ProduceAsk, TopicInfo, Wire
 
 _NO_PRODUCER = (-1, -1, -1)
+# What letters have together at most, uncompressed: half of what a topic takes where nobody says otherwise.
+_MOST_BYTES = 512 * 1024
+# What stands before key, value and headers of a record, at most: its size, attributes, time and offset.
+_FRONT = 21
 
 
 class DeadLetters:
@@ -45,20 +51,13 @@ class DeadLetters:
         self._flow = flow
         self._memory = memory
 
-    async def put_aside(self, channel: Channel, parcel: Parcel, reason: Reason) -> None:
-        """Write the only record of `parcel` as a dead letter, and let its channel go on behind it; or park that."""
-        topic, partition = self._flow.dlq or "", channel.place.partition
-        now = time.time()
+    async def put_aside(self, channel: Channel, parcel: Parcel, refused: Sequence[Refused]) -> None:
+        """Write records of `parcel` as dead letters, and let its channel go on without them; or park that."""
+        topic = self._flow.dlq or ""
         try:
-            letter = self._letter(channel, parcel, reason, int(now * 1000))
+            letters = self._letters(channel, parcel, refused, int(time.time() * 1000))
             info = (await self._wire.topics([topic]))[topic]
-            answer = await self._write(info, partition, letter)
-            verdict = reasons.why_no_letter(topic, reason, letter.size, answer)
-            if verdict is None:
-                # A marker will stand in its place, and a later owner must not take it for somebody else's.
-                sides = channel.sides
-                assert sides is not None, "a channel that has sent something was open"
-                await self._memory.change(channel.place, partial(_without, parcel.base_offset, sides))
+            verdict = await self._write_all(channel, info, refused, letters, CODEC_BITS & _attributes(parcel))
         except (ConnectionLost, AnabranchError) as error:
             reason = Reason("AB220", str(error)) if isinstance(error, AnabranchError) else reasons.no_answer(error)
             channel.not_put_aside(PartitionState.OPENING, reason, time.monotonic())
@@ -74,41 +73,89 @@ class DeadLetters:
             else:
                 channel.not_put_aside(*verdict, time.monotonic())
 
-    async def _write(self, info: TopicInfo, partition: int, letter: Batch) -> ProduceAnswer:
+    async def _write_all(
+        self, channel: Channel, info: TopicInfo, refused: Sequence[Refused], letters: Sequence[Kept], codec: int
+    ) -> Verdict | None:
+        """Write letters in their order, in batches that the topic takes; return why one of them is not taken.
+
+        What was written is remembered as put aside before the next ones are: who is stopped between repeats one batch.
+        """
+        sides = channel.sides
+        assert sides is not None, "a channel that has sent something was open"
+        most, at = _MOST_BYTES, 0
+        while at < len(letters):
+            together = packed(_some(letters[at:], most), codec)
+            answer = await self._write(info, channel.place.partition, together)
+            written = refused[at : at + together.record_count]
+            if answer.error in reasons.TOO_LARGE and len(written) > 1:
+                # Its bound is below that of batches at the source.
+                most = min(most, sum(map(_size, letters[at : at + len(written)]))) // 2
+                continue
+            verdict = reasons.why_no_letter(info.name, written[0].reason, together.size, answer)
+            if verdict is not None:
+                return verdict
+            # A marker will stand in its place, and a later owner must not take it for somebody else's.
+            offsets = [one.offset for one in written]
+            await self._memory.change(channel.place, partial(_without, offsets, sides))
+            at += len(written)
+        return None
+
+    async def _write(self, info: TopicInfo, partition: int, letters: Batch) -> ProduceAnswer:
         if info.error:
             raise ErrorCode(info.error)
         number = partition % len(info.partitions)
         leader = info.partitions[number]
         if leader.error:
             raise ErrorCode(leader.error)
-        ask = ProduceAsk(info.name, info.topic_id, number, letter.body, letter.header(*_NO_PRODUCER))
+        ask = ProduceAsk(info.name, info.topic_id, number, letters.body, letters.header(*_NO_PRODUCER))
         return await self._wire.write_one(leader.node, ask)
 
-    def _letter(self, channel: Channel, parcel: Parcel, reason: Reason, now: int) -> Batch:
-        """Return the dead letter of a parcel's only record."""
-        place = channel.place
+    def _letters(self, channel: Channel, parcel: Parcel, refused: Sequence[Refused], now: int) -> list[Kept]:
+        """Return the dead letters of some of a parcel's records, in their order.
+
+        Raises:
+            ValueError: its records are not laid out as its header says.
+        """
+        place, count = channel.place, parcel.records
         header = HEADER.unpack(parcel.head)
         attributes, base_time, newest = header[5], header[7], header[8]
         sent = Batch(
-            parcel.base_offset, 0, 1, attributes & CODEC_BITS, base_time, newest, *_NO_PRODUCER, NO_CRC, parcel.body
+            0, count - 1, count, attributes & CODEC_BITS, base_time, newest, *_NO_PRODUCER, NO_CRC, parcel.body
         )
-        (record,) = kept(sent, in_place=True)
-        rest = with_headers(
-            record.rest,
-            {
+        records = kept(sent, in_place=True)
+        letters: list[Kept] = []
+        for one in refused:
+            record = records[one.number]
+            headers = {
                 "anabranch.flow": self._flow.name,
                 "anabranch.source": self._flow.source,
                 "anabranch.topic": place.topic,
                 "anabranch.partition": str(place.partition),
-                "anabranch.offset": str(parcel.base_offset),
+                "anabranch.offset": str(one.offset),
                 "anabranch.timestamp": str(record.timestamp),
                 "anabranch.remote": place.remote,
-                "anabranch.reason": str(reason),
-            },
-        )
-        # A large one is not kept twice while it is compressed.
-        del record
-        return packed([Kept(0, now, rest)], attributes & CODEC_BITS)
+                "anabranch.reason": str(one.reason),
+            }
+            letters.append(Kept(len(letters), now, with_headers(record.rest, headers)))
+        return letters
+
+
+def _attributes(parcel: Parcel) -> int:
+    return int(HEADER.unpack(parcel.head)[5])
+
+
+def _size(letter: Kept) -> int:
+    return len(letter.rest) + _FRONT
+
+
+def _some(letters: Sequence[Kept], most: int) -> Sequence[Kept]:
+    """Return as many letters as have so many bytes together; at least one."""
+    size = 0
+    for count, letter in enumerate(letters):
+        size += _size(letter)
+        if count and size > most:
+            return letters[:count]
+    return letters
 
 
 def with_headers(rest: bytes | memoryview, headers: Mapping[str, str]) -> bytes:
@@ -133,6 +180,6 @@ def with_headers(rest: bytes | memoryview, headers: Mapping[str, str]) -> bytes:
     return b"".join(pieces)
 
 
-def _without(offset: int, sides: Sides, known: CopyRecord | None) -> CopyRecord:
-    """Return what is known of a copy after a record was put aside; that may come before any position."""
-    return replace(sides.copy_record(), is_begun=False).with_what_is_known(known).without(offset)
+def _without(offsets: Sequence[int], sides: Sides, known: CopyRecord | None) -> CopyRecord:
+    """Return what is known of a copy after records were put aside; that may come before any position."""
+    return replace(sides.copy_record(), is_begun=False).with_what_is_known(known).without(*offsets)

@@ -40,6 +40,20 @@ class Parcel(NamedTuple):
     body: Body
     parts: tuple[int, ...] = ()
 
+    def source_offset(self, index: int) -> int:
+        """Return the source offset of one of its records.
+
+        Args:
+            index: which record, from 0.
+        """
+        offset, left = self.base_offset, index
+        for count, missing in zip(self.parts[::2], self.parts[1::2], strict=True):
+            if left < count:
+                break
+            offset += count + missing
+            left -= count
+        return offset + left
+
     @property
     def is_intact(self) -> bool:
         """Whether its checksum fits, which it does where that of what was read did."""

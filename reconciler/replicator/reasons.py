@@ -120,12 +120,41 @@ def why_failed(remote: str, expected: int, size: int, answer: ProduceAnswer, any
     if code in AUTHORIZATION:
         return PartitionState.PARKED, not_allowed("WRITE", f"topic {remote}", error_name(code))
     if code in REFUSED_FOR_GOOD:
-        text = f"the target refuses the batch at offset {expected}: {error_name(code)}{detail}; check its settings"
-        return PartitionState.PARKED, Reason("AB217", text)
+        return refused(f"the batch at offset {expected} of {remote}", answer)
     if code in (_OUT_OF_ORDER_SEQUENCE_NUMBER, _INVALID_PRODUCER_EPOCH):
         text = f"another owner was first at offset {expected} of {remote} ({error_name(code)})"
         return PartitionState.OPENING, Reason("AB221", text)
     return PartitionState.OPENING, Reason("AB220", f"target answered {error_name(code)} at offset {expected}{detail}")
+
+
+def refused(what: str, answer: ProduceAnswer) -> Verdict:
+    """Return why a partition parks of which the target will never take something, and what helps.
+
+    Args:
+        what: is refused.
+        answer: what the target said.
+    """
+    said = said_of(answer)
+    remedy = "or change the setting of the copy that stands against it"
+    if answer.error == _INVALID_TIMESTAMP:
+        remedy = "or see with `anabranch plan` which bound for timestamps somebody has set on the copy"
+    elif "without key" in said:
+        # The words of Kafka's brokers, of a compacted topic.
+        remedy = "or let the copy keep records without a key (`configs.set: {cleanup.policy: delete}`)"
+    text = f"the target refuses {what} ({said}): have such records put aside (declare `dlq`), {remedy}"
+    return PartitionState.PARKED, Reason("AB217", text)
+
+
+def said_of(answer: ProduceAnswer, message: str | None = None) -> str:
+    """Return what the target says of what it refuses, in a few words.
+
+    Args:
+        answer: what it said.
+        message: of one record; by default of the first that is named, as that of the whole batch lists records.
+    """
+    name = error_name(answer.error)
+    message = message or next((one.message for one in answer.records if one.message), answer.message)
+    return f"{name}: {message.rstrip('. ')}" if message else name
 
 
 def is_for_good(error: int) -> bool:

@@ -9,7 +9,7 @@ The layout of a record is Kafka's `DefaultRecord`: length, attributes, timestamp
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple, cast
 
 from reconciler.replicator.batch import CODEC_BITS, MAGIC, NO_CRC, Batch, Body, UnreadableBatch
@@ -96,7 +96,7 @@ def _not_as_said(batch: Batch) -> ValueError:
 
 
 def rewritten(
-    batch: Batch, first: int, limit: int, codec: int | None = None, without: Collection[int] = ()
+    batch: Batch, first: int, limit: int, codec: int | None = None, without: Collection[int] = (), cut: int = 0
 ) -> Iterator[Batch | Gap]:
     """Yield the records of a batch from offset `first` on, as batches without holes, and gaps where there were holes.
 
@@ -108,6 +108,7 @@ def rewritten(
         limit: how many bytes a new batch should have at most; a single record may have more.
         codec: to compress with, where that makes a batch smaller; by default as it was.
         without: offsets of records to leave out.
+        cut: an offset at which a new batch begins.
 
     Raises:
         ValueError: it is not laid out as its header says; TooMuch is one.
@@ -115,7 +116,8 @@ def rewritten(
     expected = first
     codec = batch.attributes & CODEC_BITS if codec is None else codec
     records = [one for one in kept(batch, in_place=True) if one.offset >= first and one.offset not in without]
-    for one in batches_of(records, codec, limit):
+    behind = sum(record.offset < cut for record in records) if cut else 0
+    for one in chain(batches_of(records[:behind], codec, limit), batches_of(records[behind:], codec, limit)):
         if one.base_offset > expected:
             yield Gap(expected, one.base_offset)
         yield one
@@ -125,7 +127,7 @@ def rewritten(
 
 
 def dense(
-    batch: Batch, first: int, limit: int, codec: int | None = None, without: Collection[int] = ()
+    batch: Batch, first: int, limit: int, codec: int | None = None, without: Collection[int] = (), cut: int = 0
 ) -> Iterator[Batch]:
     """Yield the records of a batch from offset `first` on in batches that a copy with other offsets can take.
 
@@ -138,6 +140,7 @@ def dense(
         limit: how many bytes a new batch should have at most; a single record may have more.
         codec: to compress with, where that makes a batch smaller; by default as it was.
         without: offsets of records to leave out.
+        cut: an offset at which a new batch begins.
 
     Raises:
         ValueError: it is not laid out as its header says; TooMuch is one.
@@ -152,7 +155,8 @@ def dense(
     starts = [record.offset for record in records]
     # Counted from 0 they are in the order of the list.
     numbered = [record._replace(offset=number) for number, record in enumerate(records)]
-    for one in batches_of(numbered, codec, limit):
+    until = sum(offset < cut for offset in starts) if cut else 0
+    for one in chain(batches_of(numbered[:until], codec, limit), batches_of(numbered[until:], codec, limit)):
         begin, behind = one.base_offset, one.next_offset
         end = starts[behind] if behind < len(starts) else batch.next_offset
         parts = _parts([*starts[begin:behind], end])

@@ -14,7 +14,7 @@ from functools import partial
 
 from reconciler.model.names import syncs_topic
 from reconciler.model.spec import FlowSpec
-from reconciler.model.status import PartitionState, Reason, TaskStatus
+from reconciler.model.status import PartitionState, TaskStatus
 from reconciler.replicator import codecs, heap, reasons
 from reconciler.replicator.arrival import Arrival
 from reconciler.replicator.channel import Channel
@@ -36,6 +36,7 @@ from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.reader import Reader
 from reconciler.replicator.recall import Recall
 from reconciler.replicator.receipts import Receipts
+from reconciler.replicator.refusals import Refused
 from reconciler.replicator.seat import Boarded
 from reconciler.replicator.shares import Assignment, Place
 from reconciler.replicator.steering import Steering
@@ -279,8 +280,8 @@ class Task:
         await self._gaps.fill(channel)
         self._offer([channel])
 
-    def _put_aside(self, channel: Channel, parcel: Parcel, reason: Reason) -> None:
-        self._start(partial(self._letters.put_aside, channel, parcel, reason))
+    def _put_aside(self, channel: Channel, parcel: Parcel, refused: Sequence[Refused]) -> None:
+        self._start(partial(self._letters.put_aside, channel, parcel, refused))
 
     async def _drain(self) -> None:
         """Stop reading, forget what is queued, and wait for the answers to what is in flight."""

@@ -6,7 +6,7 @@ no gaps: a batch may span offsets without records, and what ends with a gap move
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from reconciler.model.status import PartitionState, PartitionStatus, Reason
@@ -17,6 +17,7 @@ from reconciler.replicator.note import Note
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.place import Sides, Standing
 from reconciler.replicator.queued import Item
+from reconciler.replicator.refusals import Refused
 from reconciler.replicator.shares import Place
 from reconciler.replicator.syncs import OffsetSync, syncs
 from reconciler.replicator.wire import ProduceAnswer
@@ -37,7 +38,7 @@ class TranslatedChannel(Channel):
         failed: called when it is not certain any more what the open transaction holds of this partition.
         batch_size: up to how many bytes small batches are merged into one; 0 merges none.
         codec: what batches are compressed with at the target; None leaves that as it is.
-        refused: called with a record that the target will never take.
+        refused: called with records that the target will never take.
         reads_committed: whether records of open and aborted transactions of the source are left out.
 
     Attributes:
@@ -58,7 +59,7 @@ class TranslatedChannel(Channel):
         failed: Callable[[Channel], None],
         batch_size: int = 0,
         codec: int | None = None,
-        refused: Callable[[Channel, Parcel, Reason], None] | None = None,
+        refused: Callable[[Channel, Parcel, Sequence[Refused]], None] | None = None,
         reads_committed: bool = True,
     ) -> None:
         super().__init__(place, None, batch_size, codec, refused)

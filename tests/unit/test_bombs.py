@@ -23,6 +23,7 @@ from reconciler.replicator.letters import DeadLetters
 from reconciler.replicator.old import read_old
 from reconciler.replicator.padding import _is_ours
 from reconciler.replicator.place import Standing
+from reconciler.replicator.refusals import Refused
 from reconciler.replicator.rewrite import first_at, kept
 from reconciler.replicator.samelog import first_difference, share_records
 from reconciler.replicator.split import split
@@ -76,7 +77,7 @@ def letter_of(batch: Batch) -> Callable[[], object]:
         channel.open(SIDES, Standing(0, PRODUCER_ID, EPOCH, 0, 0))
         parcel = channel._sent(batch, batch.size, 0.0)
         letters = DeadLetters(cast("Any", None), Flow("f", "a", "b", Selection((".*",))), cast("Any", None))
-        return letters._letter(channel, parcel, Reason("AB217", "refused"), 0)
+        return letters._letters(channel, parcel, [Refused(0, 0, Reason("AB217", "refused"))], 0)
 
     return put
 

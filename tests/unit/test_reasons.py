@@ -37,7 +37,7 @@ def test_what_cannot_be_read_is_named() -> None:
         (29, PARKED, "AB213", "WRITE on topic east.orders is refused (TOPIC_AUTHORIZATION_FAILED)"),
         (31, PARKED, "AB213", "CLUSTER_AUTHORIZATION_FAILED"),
         (53, PARKED, "AB213", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"),
-        (32, PARKED, "AB217", "the target refuses the batch at offset 40: INVALID_TIMESTAMP (why)"),
+        (32, PARKED, "AB217", "the target refuses the batch at offset 40 of east.orders (INVALID_TIMESTAMP: why)"),
         (44, PARKED, "AB217", "POLICY_VIOLATION"),
         (87, PARKED, "AB217", "INVALID_RECORD"),
         (45, OPENING, "AB221", "another owner was first at offset 40 of east.orders"),

@@ -33,6 +33,7 @@ from reconciler.replicator.wire.values import (
     ProduceAnswer,
     ProduceAsk,
     ProducerState,
+    RecordError,
     TopicInfo,
     error_name,
 )
@@ -63,6 +64,7 @@ __all__ = [
     "ProduceAnswer",
     "ProduceAsk",
     "ProducerState",
+    "RecordError",
     "TopicInfo",
     "Unreadable",
     "Wire",

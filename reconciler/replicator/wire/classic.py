@@ -12,7 +12,7 @@ from kafka.protocol.producer.produce import ProduceRequest
 from reconciler.replicator.wire import fetching, producing
 from reconciler.replicator.wire.fetching import Bounds, Fetched
 from reconciler.replicator.wire.producing import Produced
-from reconciler.replicator.wire.values import FetchAnswer, FetchAsk, ProduceAnswer, ProduceAsk
+from reconciler.replicator.wire.values import FetchAnswer, FetchAsk, ProduceAnswer, ProduceAsk, RecordError
 
 _ACKS_ALL = -1
 _NOBODY = -1
@@ -90,7 +90,14 @@ def produce_request(asks: Sequence[ProduceAsk], timeout_ms: int, transactional_i
 def produced(answer: Any) -> Produced:
     """Return what the library made of a produce answer."""
     answers = [
-        ProduceAnswer(topic.name, p.index, p.error_code, p.base_offset, p.error_message)
+        ProduceAnswer(
+            topic.name,
+            p.index,
+            p.error_code,
+            p.base_offset,
+            p.error_message,
+            tuple(RecordError(one.batch_index, one.batch_index_error_message) for one in p.record_errors or ()),
+        )
         for topic in answer.responses
         for p in topic.partition_responses
     ]

@@ -23,7 +23,7 @@ from reconciler.replicator.wire.compact import (
     uvarint,
 )
 from reconciler.replicator.wire.frames import RawHeader
-from reconciler.replicator.wire.values import ProduceAnswer, ProduceAsk
+from reconciler.replicator.wire.values import ProduceAnswer, ProduceAsk, RecordError
 
 API_KEY = 0
 FIRST_RAW, LAST_RAW = 9, 13
@@ -188,9 +188,12 @@ def _read_partition(data: memoryview, at: int, topic: str, answers: list[Produce
     index, error, base_offset, _append_time, _log_start = _PARTITION.unpack_from(data, at)
     at += _PARTITION.size
     errors, at = read_uvarint(data, at)
+    refused: list[RecordError] = []
     for _ in range(errors - 1):
-        _, at = read_string(data, at + _INDEX.size)
+        (number,) = _INDEX.unpack_from(data, at)
+        said, at = read_string(data, at + _INDEX.size)
         at = skip_tags(data, at)
+        refused.append(RecordError(number, said))
     message, at = read_string(data, at)
-    answers.append(ProduceAnswer(topic, index, error, base_offset, message))
+    answers.append(ProduceAnswer(topic, index, error, base_offset, message, tuple(refused)))
     return skip_tags(data, at)

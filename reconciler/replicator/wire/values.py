@@ -137,14 +137,31 @@ class ProduceAsk(NamedTuple):
     head: bytes = b""
 
 
+class RecordError(NamedTuple):
+    """Why a broker refuses a batch for one of its records: which of the batch it is, from 0, and what it says of it."""
+
+    number: int
+    message: str | None
+
+
 class ProduceAnswer(NamedTuple):
-    """What became of one batch."""
+    """What became of one batch.
+
+    Attributes:
+        topic: its name.
+        partition: its number.
+        error: Kafka's code; 0 where it stands.
+        base_offset: where its first record stands.
+        message: what the broker says of an error.
+        records: the records for which the batch was refused; empty where the broker names none, as before 2.4.
+    """
 
     topic: str
     partition: int
     error: int
     base_offset: int
     message: str | None
+    records: tuple[RecordError, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
