@@ -28,12 +28,13 @@ _ONE_WRITER = {
 }
 
 
-def check(drafts: Sequence[Draft], aliases: Sequence[str]) -> list[Located]:
+def check(drafts: Sequence[Draft], aliases: Sequence[str], are_all: bool = True) -> list[Located]:
     """Return what the enabled flows cannot do together.
 
     Args:
         drafts: flows between declared clusters.
         aliases: every declared cluster.
+        are_all: whether there are no others, so that what none of these does is done by none.
     """
     enabled = [draft for draft in drafts if draft.flow.enabled]
     return [
@@ -44,8 +45,8 @@ def check(drafts: Sequence[Draft], aliases: Sequence[str]) -> list[Located]:
         *_taken_back_twice(enabled),
         *_written_twice(enabled),
         *_never_begun(enabled),
-        *_begun_nowhere(enabled),
-        *_nobody_taken_along(enabled),
+        *(_begun_nowhere(enabled) if are_all else ()),
+        *(_nobody_taken_along(enabled) if are_all else ()),
         *_repeated_at_one_place(enabled),
     ]
 

@@ -25,7 +25,7 @@ from reconciler.declare import (
     shape,
     words,
 )
-from reconciler.declare.expand import expand, mentions
+from reconciler.declare.expand import Draft, expand, mentions
 from reconciler.declare.located import Document, Located, Mark, Place, Position
 from reconciler.declare.merge import Declaration, Source, merge
 from reconciler.declare.reader import display_name, read
@@ -61,10 +61,13 @@ def load(paths: Sequence[Path], warn: Callable[[Problem], None] = _ignore) -> To
         problems += clients.conflicts(_clients(declaration, sources))
     drafts, unexpanded = expand(declaration)
     problems += unexpanded
-    if all_read and declaration.all_flows:
-        known = [draft for draft in drafts if {draft.flow.source, draft.flow.target} <= declaration.clusters.keys()]
+    if all_read and declaration.all_flows and not any(source.is_shared_doubtful for source in sources):
+        certain = [draft for draft in drafts if _is_certain(draft, sources)]
+        known = [draft for draft in certain if {draft.flow.source, draft.flow.target} <= declaration.clusters.keys()]
         # Without names nothing can be said of flows together.
-        problems += policies.check(known) or crossings.check(known, tuple(declaration.clusters))
+        problems += policies.check(known) or crossings.check(
+            known, tuple(declaration.clusters), are_all=len(certain) == len(drafts)
+        )
     if problems:
         raise DeclaredInputError(_in_order(problems, paths))
     used = {alias for draft in drafts for alias in (draft.flow.source, draft.flow.target)}
@@ -82,6 +85,17 @@ def load(paths: Sequence[Path], warn: Callable[[Problem], None] = _ignore) -> To
     for warning in _in_order(suspect, paths):
         warn(warning)
     return topology
+
+
+def _is_certain(draft: Draft, sources: Sequence[Source]) -> bool:
+    """Tell whether every field of a flow is known."""
+    own = next(source for source in sources if source.document is draft.place.document)
+    # An entry that changes the flow of a pattern leaves what the pattern says.
+    is_entry_of_pattern = draft.place.path[:1] == ("flows",) and draft.flow.origin.startswith("replication")
+    patterns = [(source, place) for source in sources for place in source.items("replication")]
+    return own.certain(draft.place) and not (
+        is_entry_of_pattern and any(not source.certain(place) for source, place in patterns)
+    )
 
 
 def _named_twice(paths: Sequence[Path]) -> Iterable[Located]:
@@ -110,7 +124,11 @@ def _source(path: Path, problems: list[Located]) -> Source | None:
 
 
 def _without(document: Document, findings: Iterable[Finding]) -> Source:
-    return Source(document, [finding.broken for finding in findings if finding.broken is not None])
+    return Source(
+        document,
+        [finding.broken for finding in findings if finding.broken is not None],
+        [finding.doubtful for finding in findings if finding.doubtful is not None],
+    )
 
 
 def _bad_clusters(source: Source) -> Iterable[Located]:

@@ -16,15 +16,31 @@ from reconciler.declare.settings import BUILT_IN, Settings, policy_at, written_a
 
 @dataclass(frozen=True)
 class Source:
-    """One document, and the paths in it that nothing can rest on."""
+    """One document.
+
+    Attributes:
+        document: its content.
+        broken: the paths in it that nothing can rest on.
+        doubtful: the paths of values that are not known, beside what can be used.
+    """
 
     document: Document
     broken: Collection[JsonPath]
+    doubtful: Collection[JsonPath] = ()
 
     def usable(self, place: Place) -> bool:
         """Tell whether neither the value at `place`, nor what is in it or around it, is broken."""
         path = place.path
         return not any(path[: len(bad)] == bad or bad[: len(path)] == path for bad in self.broken)
+
+    @property
+    def is_shared_doubtful(self) -> bool:
+        """Whether something is not known that holds for all flows."""
+        return any(path[:1] in (("policy",), ("defaults",)) for path in self.doubtful)
+
+    def certain(self, place: Place) -> bool:
+        """Tell whether everything in the value at `place` is known."""
+        return not any(path[: len(place.path)] == place.path for path in self.doubtful)
 
     def items(self, key: str) -> list[Place]:
         """Return the places of the items of a list at the top."""

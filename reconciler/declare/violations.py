@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple, cast
 
-from reconciler.declare import codes, words
+from reconciler.declare import codes, mirrormaker, words
 from reconciler.declare.located import JsonPath, Located, Place, Value
 from reconciler.declare.resources import schema_text
 from reconciler.declare.settings import PATTERN_KINDS
@@ -23,6 +23,12 @@ _CONVERT = (
     "openssl pkcs12 -in store.p12 with -nokeys -cacerts -out ca.pem, -nokeys -clcerts -out certificate.pem, "
     "-nocerts -out key.pem"
 )
+# Called as fields of ours, which another remedy is for where they stand in the wrong place.
+_SAME_NAMES = frozenset(("clusters", "enabled", "groups", "topics"))
+_POLICIES = {"IdentityReplicationPolicy": "identity", "DefaultReplicationPolicy": "default"}
+NEEDED = frozenset((*PATTERN_KINDS, "from", "to", "name"))
+"""What says which flows there are."""
+
 _ALONE = {
     "name": "remove it: the flows of a pattern are called <from>-<to>",
     "failed-over": "write it into the entry of one flow, under flows",
@@ -36,10 +42,12 @@ class Finding(NamedTuple):
     Attributes:
         located: the problem and its position.
         broken: the path of the value that cannot be used because of it; None where all that is known can be.
+        doubtful: the path of a value that is not known because of it, and without which the rest is still right.
     """
 
     located: Located
     broken: JsonPath | None
+    doubtful: JsonPath | None = None
 
 
 class Violation(NamedTuple):
@@ -108,26 +116,66 @@ def _unknown_key(violation: Violation, key: str) -> Finding:
     if words.is_java_store(parent.path, key):
         message = f"expected PEM files under ca, certificate and key; found {key}, which only Java reads"
         return _at_key(place, codes.UNKNOWN_KEY, message, _CONVERT)
-    if (field := words.declared_elsewhere(parent.path, key)) is not None:
-        message = f"{key} is declared elsewhere: by {field}"
-        return _at_key(place, codes.UNKNOWN_KEY, message, f"remove it, and use {field}")
+    if (found := _known_elsewhere(place, key)) is not None:
+        return found
     meant = words.closest(key, known)
     if is_hidden:
         # In braces, an unquoted value with a comma ends as a key: it may be half of a password.
-        message = f"expected one of {words.either(known)}; found another key, not shown: it may be part of a secret"
+        message = "found another key, not shown: it may be part of a secret"
+        message = f"unknown field: {message}" if meant else f"expected one of {words.either(known)}; {message}"
         remedy = f"did you mean {meant}?" if meant else "remove it, or put quotes around a value with a comma"
         located = place.problem(codes.UNKNOWN_KEY, message, remedy, at_key=True, hide_key=True)
-        return Finding(located, (*parent.path, meant) if meant else None)
+        return _instead_of(located, parent, meant)
     # A pattern without its kind: the misspelt key is probably it.
     kindless = "fan-out" in known and not _kinds(violation.keys)
-    message = f"expected one of {_KINDS_SAID if kindless else words.either(known)}; found {key}"
+    expected = _KINDS_SAID if kindless else words.either(known)
+    message = f"unknown field {key}" if meant and not kindless else f"expected one of {expected}; found {key}"
     if meant is None and not parent.path and key in _fields_of_flows():
         remedy = f"{key} is a field of flows: put it under defaults, a pattern or an entry of flows"
     else:
         remedy = f"did you mean {meant}?" if meant else "remove it, or correct its name"
-    located = place.problem(codes.UNKNOWN_KEY, message, remedy, at_key=True)
-    # What was meant is as good as missing: nothing that rests on it can be checked.
-    return Finding(located, (*parent.path, meant) if meant else None)
+    return _instead_of(place.problem(codes.UNKNOWN_KEY, message, remedy, at_key=True), parent, meant)
+
+
+def _instead_of(located: Located, parent: Place, meant: str | None) -> Finding:
+    """Return the finding of a field that is written wrongly.
+
+    What was meant is as good as missing. Which clusters a flow joins must be known for anything else to be said of
+    it; without any other field the flow is there, and what rests on the field is in doubt.
+    """
+    path = (*parent.path, meant) if meant else None
+    is_needed = meant in NEEDED or not words.is_in_flow(parent.path)
+    return Finding(located, path if is_needed else None, None if is_needed else path)
+
+
+def _known_elsewhere(place: Place, key: str) -> Finding | None:
+    """Return what is to be said of a key that is known, and is called otherwise here or has no meaning."""
+    path = place.path[:-1]
+    if (field := words.declared_elsewhere(path, key)) is None or field.startswith("`security`"):
+        found = None if key in _SAME_NAMES else mirrormaker.answer(key)
+        if found is None and not words.is_of_clients(path) and (of_clients := _setting_of_clients(key)):
+            field = f"`{of_clients}` of the cluster"
+        elif found is not None and not found.fields:
+            message = f"{key} has no field here: {found.why}"
+            return _at_key(place, codes.UNKNOWN_KEY, message, "remove it")
+        elif found is not None:
+            field = mirrormaker.said(found.fields)
+            field += f" ({found.why})" if found.why else ""
+    if field is None:
+        return None
+    kind = _POLICIES.get(str(place.value).rpartition(".")[2]) if key.endswith("replication.policy.class") else None
+    remedy = f"write policy: {{type: {kind}}} in its place" if kind else f"remove it, and use {field}"
+    return _at_key(place, codes.UNKNOWN_KEY, f"{key} is declared elsewhere: by {field}", remedy)
+
+
+def _setting_of_clients(key: str) -> str | None:
+    """Return where a setting of clients stands that is written elsewhere: `clients.consumer.fetch.max.bytes`."""
+    definitions = json.loads(schema_text())["definitions"]
+    for role in ("consumer", "producer", "admin"):
+        before, inside, name = key.rpartition(f"{role}.")
+        if name in definitions[role]["properties"] and (inside or not before):
+            return f"clients.{role}.{name}"
+    return None
 
 
 def _may_be_secret(place: Place) -> bool:

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from reconciler.declare.located import JsonPath, Value
 
 _SHOWN_LENGTH = 60
+_ALIKE = 0.67
 _SYNONYMS = {
     "source": "from",
     "target": "to",
@@ -36,18 +37,7 @@ _PLANNED_KEYS: dict[str, frozenset[str]] = {
 
 _WITH_CLIENTS = ("topology", "cluster", "flow")
 _ROLES = ("consumer", "producer", "admin")
-# Settings of Kafka's clients that topologies have fields for, and others whose names begin so.
-_ELSEWHERE = {
-    "bootstrap": "`bootstrap` of the cluster",
-    "client.rack": "`rack` of the cluster",
-    **dict.fromkeys(("security", "sasl", "ssl"), "`security` of the cluster"),
-    "isolation.level": "`isolation-level` of flows",
-    "compression": "`compression` of flows",
-    **dict.fromkeys(("linger.ms", "fetch.min.bytes"), "`linger` of flows"),
-    "batch.size": "`batch-size` of flows",
-    **dict.fromkeys(("acks", "enable.idempotence", "transactional.id", "transaction"), "`delivery` of flows"),
-    **dict.fromkeys(("group", "auto.offset.reset"), "`start` of flows"),
-}
+_OF_SECURITY = ("security.", "sasl.", "ssl.")
 
 _REFERENCES = frozenset(("password", "ca", "certificate", "key", "key-password", "client-secret", "token", "keytab"))
 # Fields of `security` that take a value or a reference.
@@ -97,9 +87,12 @@ def declared_elsewhere(path: JsonPath, key: str) -> str | None:
         return "`clients` of a cluster, or of defaults"
     if kind(path) in _WITH_CLIENTS and key in _CREDENTIALS:
         return "`security` of a cluster"
-    if not is_of_clients(path):
-        return None
-    return next((field for start, field in _ELSEWHERE.items() if key == start or key.startswith(f"{start}.")), None)
+    return "`security` of the cluster" if is_of_clients(path) and key.startswith(_OF_SECURITY) else None
+
+
+def is_in_flow(path: JsonPath) -> bool:
+    """Tell whether the mapping at `path` has fields of flows, or is one of those."""
+    return path[:1] in (("policy",), ("defaults",), ("replication",), ("flows",))
 
 
 def is_of_clients(path: JsonPath) -> bool:
@@ -151,7 +144,7 @@ def closest(word: str, known: Iterable[str]) -> str | None:
     if _SYNONYMS.get(word) in candidates:
         return _SYNONYMS[word]
     plain = {candidate.lower(): candidate for candidate in candidates}
-    near = get_close_matches(word.lower().replace("_", "-").replace(".", "-"), plain, n=1)
+    near = get_close_matches(word.lower().replace("_", "-").replace(".", "-"), plain, n=1, cutoff=_ALIKE)
     return plain[near[0]] if near else None
 
 

@@ -89,10 +89,14 @@ def test_clusters_of_which_nothing_is_said_have_what_is_built_in(tmp_path: Path)
         ("fetch.min.bytes", "`linger` of flows"),
         ("batch.size", "`batch-size` of flows"),
         *((key, "`delivery` of flows") for key in ("acks", "enable.idempotence", "transactional.id")),
-        *((key, "`start` of flows") for key in ("group.id", "auto.offset.reset")),
+        ("auto.offset.reset", "`start` of flows"),
         ("client.rack", "`rack` of the cluster"),
         ("bootstrap.servers", "`bootstrap` of the cluster"),
-        *((key, "`security` of the cluster") for key in ("security.protocol", "sasl.mechanism", "ssl.key.location")),
+        ("security.protocol", "`security.protocol` of the cluster"),
+        ("sasl.mechanism", "`security.mechanism` of the cluster"),
+        ("ssl.keystore.location", "`security.certificate` or `security.key` of the cluster"),
+        ("ssl.truststore.password", "`security.ca` of the cluster"),
+        ("ssl.anything", "`security` of the cluster"),
     ],
 )
 def test_what_has_a_field_of_its_own_is_refused_with_its_name(tmp_path: Path, role: str, key: str, field: str) -> None:
@@ -104,7 +108,17 @@ def test_what_has_a_field_of_its_own_is_refused_with_its_name(tmp_path: Path, ro
     assert "secret" not in str(problem)
 
 
-@pytest.mark.parametrize("key", ["retries", "max.poll.records", "buffer.memory", "delivery.timeout.ms", "groups"])
+@pytest.mark.parametrize(
+    "key",
+    ["group.id", "retries", "retry.backoff.ms", "session.timeout.ms", "default.api.timeout.ms", "max.poll.records"],
+)
+def test_a_setting_that_has_no_meaning_here_says_why_and_names_no_other(tmp_path: Path, key: str) -> None:
+    (problem,) = refused(tmp_path, file("{}", f"{{consumer: {{{key}: 1}}}}"))
+    assert (problem.code, problem.remedy) == ("AB103", "remove it")
+    assert problem.message.startswith(f"{key} has no field here: ")
+
+
+@pytest.mark.parametrize("key", ["groups", "anything", "x.y.z"])
 def test_any_other_key_is_refused_with_those_that_are_honoured(tmp_path: Path, key: str) -> None:
     (problem,) = refused(tmp_path, file("{}", f"{{producer: {{{key}: 1}}}}"))
     assert problem.code == "AB103"
@@ -122,7 +136,7 @@ def test_a_misspelt_key_is_told_with_what_was_meant(tmp_path: Path) -> None:
 
 def test_what_may_be_half_of_a_password_is_not_shown(tmp_path: Path) -> None:
     login, rest = refused(tmp_path, file("{consumer: {sasl.jaas.config: password=hunter1, hunter2: }}"))
-    assert login.message == "sasl.jaas.config is declared elsewhere: by `security` of the cluster"
+    assert login.message.startswith("sasl.jaas.config is declared elsewhere: by `security.username`, ")
     assert "hunter" not in f"{login} {rest}"
     assert rest.message.endswith("found another key, not shown: it may be part of a secret")
 

@@ -54,7 +54,7 @@ def test_where_flows_run_changes_no_digest(tmp_path: Path) -> None:
         ("dc1: {spark: {}, serve: {}}", "datacenters.dc1.serve", "AB111", "serve is planned"),
         ("dc1: {spark: {master: local}}", "datacenters.dc1.spark.master", "AB104", "expected spark://host:port"),
         ("dc1: {spark: {master: yarn}}", "datacenters.dc1.spark.master", "AB104", "found 'yarn'"),
-        ("dc1: {spark: {mster: x}}", "datacenters.dc1.spark.mster", "AB103", "expected one of master or conf"),
+        ("dc1: {spark: {mster: x}}", "datacenters.dc1.spark.mster", "AB103", "unknown field mster"),
         (
             "dc1: {spark: {conf: {executor.cores: 1}}}",
             'datacenters.dc1.spark.conf["executor.cores"]',

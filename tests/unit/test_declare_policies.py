@@ -117,7 +117,7 @@ def test_rules_are_checked_wherever_they_stand(tmp_path: Path, layer: str) -> No
         ("{options: {a: b}}", "policy.options", "AB104", "options goes with policy type class; found type default"),
         ("{otherwise: identity}", "policy.otherwise", "AB104", "otherwise goes with policy type rename"),
         ("{type: rename, rules: [{from: a}]}", "policy.rules[0]", "AB114", "to is missing"),
-        ("{type: rename, rules: [{form: a, to: b}]}", "policy.rules[0].form", "AB103", "expected one of from or to"),
+        ("{type: rename, rules: [{form: a, to: b}]}", "policy.rules[0].form", "AB103", "unknown field form"),
         ("{type: class, class: x, options: {a: 3}}", "policy.options.a", "AB104", "expected text; found 3"),
         ("{type: renaming}", "policy.type", "AB104", "expected default, identity, rename or class; found 'renaming'"),
     ],
