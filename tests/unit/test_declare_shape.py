@@ -193,7 +193,7 @@ def test_what_is_planned_is_refused_as_not_yet(tmp_path: Path, body: str) -> Non
     ("kerberos", "expected"),
     [
         ("{}", "AB114 kerberos: principal is missing"),
-        ("{principal: 'a b'}", "AB104 principal: expected a Kerberos principal; found text"),
+        ("{principal: 'a b'}", "AB104 principal: expected a Kerberos principal, or a reference; found text"),
         ("{principal: m, keytab: 'env:K'}", "AB110 keytab: expected file:/absolute/path of a keytab; found text"),
         # A shell runs `kinit` with it.
         ("{principal: m, keytab: 'file:/k;x'}", "AB110 keytab: expected file:/absolute/path of a keytab; found text"),
