@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reconciler.cli.common import TextOrJson, print_json, print_problems, stdout_console
+from reconciler.cli.common import TextOrJson, print_json, print_problems, stderr_console, stdout_console
 from reconciler.cli.optional_values import WATCH, WATCH_SECONDS
 from reconciler.model.declaration import MOVED
 from reconciler.model.errors import AnabranchError, together
@@ -238,7 +238,9 @@ def tell(lookout: Lookout, show: Show, output: TextOrJson, every: float | None) 
     """
     try:
         if every is None:
-            _tell_once(lookout.look(), show, output)
+            with stderr_console().status("looking at the clusters"):
+                look = lookout.look()
+            _tell_once(look, show, output)
         else:
             _tell_again(lookout, show, output, every)
     except KeyboardInterrupt:

@@ -35,6 +35,7 @@ def build(alias: str, place: Place, general: Place | None = None) -> Cluster:
         cluster_id=lookup(place / "cluster-id") if "cluster-id" in fields else None,
         replicator=_replicator(place / "replicator"),
         clients=clients.build(clients.effective(general, place / "clients")),
+        place=(place / "bootstrap").line,
     )
 
 

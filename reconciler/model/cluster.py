@@ -55,6 +55,7 @@ class Cluster:
         cluster_id: Kafka's own id of it; None where any cluster at these addresses is the one that is meant.
         replicator: whom an apply allows what flows need here; None where nobody needs to be.
         clients: of those that read from it, write to it and administer it.
+        place: file and line of its addresses; empty where no file declares it.
     """
 
     alias: str
@@ -65,6 +66,7 @@ class Cluster:
     cluster_id: Text | None = None
     replicator: Replicator | None = None
     clients: Clients = field(default_factory=Clients)
+    place: str = field(default="", compare=False)
 
     def other_cluster(self, found: str | None) -> Problem | None:
         """Return the problem that another cluster answers than the declared one; None where it is the one.

@@ -67,7 +67,7 @@ def _told(cluster: Cluster) -> dict[str, Any]:
     """Return the cluster without what changes no plan: from which replica somebody reads, its id, places in files."""
     clients = replace(cluster.clients, places=())
     told: dict[str, Any] = portable(asdict(replace(cluster, rack=None, clients=clients)))
-    del told["cluster_id"]
+    del told["cluster_id"], told["place"]
     if cluster.replicator is None:
         del told["replicator"]
     if clients == Clients():

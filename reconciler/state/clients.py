@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata, TopicMetadata
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.state import tls
-from reconciler.state.faults import is_not_let_in, no_connection, wrong_protocol
+from reconciler.state.faults import is_not_let_in, no_connection, unresolved, wrong_protocol
 
 Client = TypeVar("Client")
 Answer = TypeVar("Answer")
@@ -127,6 +127,8 @@ def ask(
         left = start + (seconds if reports.errors else longest or seconds) - time.monotonic()
         if left <= 0 or reports.not_let_in:
             raise no_connection(cluster, failure, tuple(reports.errors))
+        if (unknown := unresolved(cluster, tuple(reports.errors))) is not None:
+            raise unknown
         if reports.errors and not has_looked and time.monotonic() - start > _LOOK_SECONDS:
             has_looked = True
             if (found := wrong_protocol(cluster, tuple(reports.errors))) is not None:

@@ -28,6 +28,11 @@ _CHECK_KERBEROS = (
 )
 # What librdkafka says of an answer that begins with a size that none has; these four bytes tell what answers.
 _SIZE = re.compile(r"(?P<address>[^\s/]+?)(?:/\w+)?: Receive failed: Invalid response size (?P<size>-?\d+)")
+# What it says of a name that the resolver does not know, in the words of C libraries for EAI_NONAME and EAI_NODATA.
+_UNKNOWN = re.compile(
+    r"Failed to resolve '(?P<address>[^']+)': (?:Name or service not known|No address associated with hostname|"
+    r"Name does not resolve|nodename nor servname provided|No such host is known)"
+)
 # A large answer may be beyond what it allows; none is so large.
 _NO_SIZE = 2**28
 _AUTHENTICATION = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
@@ -76,6 +81,26 @@ def unreachable(cluster: Cluster, reason: object) -> Unreachable:
     )
 
 
+def unresolved(cluster: Cluster, reported: Collection[KafkaError]) -> Unreachable | None:
+    """Return the error that no address of a cluster is one, as none of their names is known; None while one may be.
+
+    A resolver that fails for the moment says something else, and is asked again.
+    """
+    found: dict[str, None] = {}
+    for error in reported:
+        if error.code() == KafkaError._RESOLVE and (name := _UNKNOWN.search(error.str())):
+            found[name["address"]] = None
+    if not found or set(cluster.addresses) - found.keys():
+        return None
+    names = list(dict.fromkeys(address.rpartition(":")[0] for address in found))
+    told = f"the name {names[0]}" if len(names) == 1 else f"none of the names {', '.join(names)}"
+    what = f"{told} {'cannot' if len(names) == 1 else 'can'} be resolved"
+    where = f"cluster {cluster.alias} ({cluster.place})" if cluster.place else cluster.where
+    return Unreachable(
+        Problem("AB310", where, what, "correct bootstrap, or see whether this machine has the right DNS")
+    )
+
+
 def no_connection(cluster: Cluster, failure: KafkaError, reported: Collection[KafkaError] = ()) -> AnabranchError:
     """Return why there is no connection to a cluster.
 
@@ -99,6 +124,8 @@ def no_connection(cluster: Cluster, failure: KafkaError, reported: Collection[Ka
                     _CHECK_KERBEROS if cluster.security.kerberos else _CHECK_LOGIN,
                 )
             )
+    if (unknown := unresolved(cluster, reported)) is not None:
+        return unknown
     down = KafkaError._ALL_BROKERS_DOWN
     told = sorted({in_words(error) for error in reported if error.code() != down})
     if (found := wrong_protocol(cluster, reported)) is not None:

@@ -10,9 +10,10 @@ from confluent_kafka.admin import AdminClient
 
 from reconciler.embedded.certificates import Authority
 from reconciler.model.cluster import Cluster
-from reconciler.model.errors import EnvironmentFault
+from reconciler.model.errors import EnvironmentFault, Unreachable
 from reconciler.model.references import Reference
 from reconciler.model.security import Kerberos, Security
+from reconciler.model.topology import Topology
 from reconciler.state import clients
 from tests.support.tls import reference
 
@@ -125,3 +126,64 @@ def test_an_answer_that_was_refused_is_asked_for_once_more_with_what_is_there_by
     with pytest.raises(EnvironmentFault) as caught:
         fresh.ask(refused, 5.0)
     assert [problem.code for problem in caught.value.problems] == ["AB312"]
+
+
+class Names:
+    """Stands for a client that says of each address why its name has no number."""
+
+    def __init__(self, cluster: Cluster, why: str, *, first: int | None = None) -> None:
+        self.reports = clients.Reports()
+        self.asked = 0
+        self._errors = [
+            KafkaError(
+                KafkaError._RESOLVE, f"{one}/bootstrap: Failed to resolve '{one}': {why} (after 2ms in state CONNECT)"
+            )
+            for one in cluster.addresses[:first]
+        ]
+
+    def poll(self, _seconds: float) -> None:
+        return None
+
+    def ask(self, _seconds: float) -> None:
+        self.asked += 1
+        self.reports.errors.extend(self._errors)
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT, "broker transport failure"))
+
+
+NOT_KNOWN = "Name or service not known"
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "message"),
+    [
+        (("b1.use.example:9092",), "the name b1.use.example cannot be resolved"),
+        (("b1.x:9092", "b2.x:9093"), "none of the names b1.x, b2.x can be resolved"),
+        (("b1.x:9092", "b1.x:9093"), "the name b1.x cannot be resolved"),
+    ],
+)
+def test_names_that_are_not_known_are_told_at_once_with_their_place(bootstrap: tuple[str, ...], message: str) -> None:
+    cluster = Cluster("us-east", bootstrap, place="payments.yaml:5")
+    named = Names(cluster, NOT_KNOWN)
+    with pytest.raises(Unreachable) as caught:
+        clients.ask(cluster, named, named.reports, named.ask, 60.0)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.where, problem.message) == ("AB310", "cluster us-east (payments.yaml:5)", message)
+    assert named.asked == 1
+
+
+@pytest.mark.parametrize(
+    ("why", "first"), [("Temporary failure in name resolution", None), (NOT_KNOWN, 1)], ids=["for now", "one of two"]
+)
+def test_a_name_that_may_be_known_soon_or_beside_another_is_asked_for_again(why: str, first: int | None) -> None:
+    cluster = Cluster("us-east", ("b1.x:9092", "b2.x:9092"), place="payments.yaml:5")
+    named = Names(cluster, why, first=first)
+    with pytest.raises(Unreachable) as caught:
+        clients.ask(cluster, named, named.reports, named.ask, 0.3)
+    assert named.asked > 1
+    assert caught.value.problems[0].where == "cluster us-east (b1.x:9092,b2.x:9092)"
+
+
+def test_where_a_cluster_is_declared_is_no_part_of_what_it_is() -> None:
+    one, other = (Cluster("east", ("a:1",), place=place) for place in ("a.yaml:1", "b.yaml:9"))
+    assert one == other
+    assert Topology("t", {"east": one}, ()).digest == Topology("t", {"east": other}, ()).digest
