@@ -15,14 +15,14 @@ from reconciler.cli.common import Files, load_topology, print_problems
 from reconciler.cli.deleting import AllowDelete, allowances, confirm, refuse_while_copied
 from reconciler.cli.locking import Locks
 from reconciler.cli.moving import move_journals
-from reconciler.cli.planning import Clusters, PlanFormat, Scope, changed_clusters, observe_and_plan, show_plan
+from reconciler.cli.planning import Clusters, PlanFormat, Scope, observe_and_plan, planned_clusters, show_plan
 from reconciler.cli.provisioner import ChosenProvisioner, PulumiDir, provisioning
 from reconciler.cli.rollout import Gate
 from reconciler.cli.targeting import Topics
 from reconciler.model.errors import AnabranchError, DeclaredInputError, Problem, Refused
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.removals import DeletionKind
-from reconciler.model.steps import Plan
+from reconciler.model.steps import Notice, Plan
 from reconciler.model.topology import Topology
 
 if TYPE_CHECKING:
@@ -63,11 +63,11 @@ def apply(
     by = provisioning(provisioner, pulumi_dir, files)
     allowed = allowances(allow_delete) or {}
     reviewed = _read(topology, saved, clusters, target) if saved is not None else None
-    targets = reviewed.targets if reviewed is not None else changed_clusters(topology, clusters)
+    targets, notices = (reviewed.targets, ()) if reviewed is not None else planned_clusters(topology, clusters)
     if reviewed is None and not yes and not sys.stdin.isatty():
         message = "it is needed where there is no terminal to ask on; `anabranch plan` shows what would be done"
         raise typer.BadParameter(message, param_hint="--yes")
-    planning = _Planning(topology, targets, _scope(target, allowed, reviewed), allowed)
+    planning = _Planning(topology, targets, _scope(target, allowed, reviewed, notices), allowed)
     by.check_part(planning.scope.topics)
     with Locks(topology, targets, wait) as locks:
         plan = planning.shown(output, yes) if reviewed is None else planning.checked(reviewed)
@@ -97,10 +97,15 @@ def _keep_record(topology: Topology, plan: Plan, locks: Locks) -> None:
         print_problems(error.problems, severity="warning")
 
 
-def _scope(target: Sequence[str] | None, allowed: Collection[DeletionKind], reviewed: SavedPlan | None) -> Scope:
+def _scope(
+    target: Sequence[str] | None,
+    allowed: Collection[DeletionKind],
+    reviewed: SavedPlan | None,
+    notices: tuple[Notice, ...],
+) -> Scope:
     if reviewed is not None:
         return Scope(reviewed.topics, reviewed.deletes | frozenset(allowed))
-    return Scope(tuple(target or ()), frozenset(allowed))
+    return Scope(tuple(target or ()), frozenset(allowed), notices)
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from reconciler.cli.planning import (
     Clusters,
     PlanFormatOrPicture,
     Scope,
-    changed_clusters,
     observe_and_plan,
+    planned_clusters,
     print_picture,
     print_plan,
 )
@@ -50,8 +50,9 @@ def plan(
     from reconciler.plan.deletions import check_deletions
 
     topology = load_topology(files)
-    targets, allowed = changed_clusters(topology, clusters), allowances(allow_delete)
-    scope = Scope(tuple(target or ()), frozenset(allowed or ()))
+    allowed = allowances(allow_delete)
+    targets, notices = planned_clusters(topology, clusters)
+    scope = Scope(tuple(target or ()), frozenset(allowed or ()), notices)
     # The program declares data centres whole, so each is looked at whole where its record is asked for.
     whole = _data_centres_of(topology, targets) if observed_folder is not None else ()
     planned, observed = observe_and_plan(topology, targets, scope, whole)

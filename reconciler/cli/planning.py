@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import typer
@@ -13,7 +13,7 @@ from reconciler.cli.common import print_json, stderr_console, stdout_console
 from reconciler.cli.targeting import check_names
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.removals import DeletionKind
-from reconciler.model.steps import Plan
+from reconciler.model.steps import Notice, Plan
 from reconciler.model.topology import Topology
 
 PlanFormat = Literal["text", "json", "markdown"]
@@ -36,8 +36,7 @@ def chosen_targets(topology: Topology, clusters: Sequence[str] | None) -> tuple[
         typer.BadParameter: an alias is not declared, or none is named.
     """
     if not clusters:
-        targets = {flow.target for flow in topology.flows if flow.enabled}
-        return tuple(alias for alias in topology.aliases if alias in targets)
+        return topology.targets
     named = [alias.strip() for item in clusters for alias in item.split(",") if alias.strip()]
     for alias in named:
         if alias not in topology.clusters:
@@ -51,7 +50,7 @@ def chosen_targets(topology: Topology, clusters: Sequence[str] | None) -> tuple[
 
 
 def changed_clusters(topology: Topology, clusters: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the aliases of what an apply may change: targets, and sources that say whom tasks log in as.
+    """Return the aliases of what is declared to be changed: targets, and sources that say whom tasks log in as.
 
     Raises:
         typer.BadParameter: an alias is not declared.
@@ -64,6 +63,25 @@ def changed_clusters(topology: Topology, clusters: Sequence[str] | None) -> tupl
     return tuple(alias for alias in topology.aliases if alias in targets or alias in granted)
 
 
+def planned_clusters(topology: Topology, clusters: Sequence[str] | None) -> tuple[tuple[str, ...], tuple[Notice, ...]]:
+    """Return the aliases of what an apply may change, and what is to be said of those that could not be asked.
+
+    Without `--clusters` these are also the clusters that no enabled flow leads into any more, and where flows are in
+    force: there they end.
+
+    Raises:
+        typer.BadParameter: an alias is not declared.
+    """
+    declared = changed_clusters(topology, clusters)
+    if clusters or not topology.flows:
+        return declared, ()
+    from reconciler.observe.elsewhere import in_force_elsewhere
+
+    with stderr_console().status("looking where flows are in force"):
+        ending, notices = in_force_elsewhere(topology, chosen_targets(topology, None))
+    return tuple(alias for alias in topology.aliases if alias in declared or alias in ending), notices
+
+
 @dataclass(frozen=True)
 class Scope:
     """Of what a plan is.
@@ -72,10 +90,12 @@ class Scope:
         topics: remote topics; none means all.
         deletes: of which kinds things are deleted: copies that the declaration asks for no longer, and what others
             granted on copies.
+        notices: what is said of clusters that could not be asked whether it is for them.
     """
 
     topics: tuple[str, ...] = ()
     deletes: frozenset[DeletionKind] = frozenset()
+    notices: tuple[Notice, ...] = ()
 
 
 def observe_and_plan(
@@ -110,6 +130,7 @@ def observe_and_plan(
         part = narrowed(topology, observed, targets, scope.topics)
     there = answering(targets, observed)
     plan = build_plan_ahead(part, observed, there)
+    plan = replace(plan, notices=(*plan.notices, *scope.notices))
     if "topic" in scope.deletes:
         plan = pruned(plan, topology, observed)
     if "acl" in scope.deletes:

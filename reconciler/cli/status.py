@@ -30,5 +30,6 @@ def status(
         lines=lambda look: status_lines(summaries(look), whole=partitions),
         value=lambda look: status_json(summaries(look), look.now, sorted(look.failures)),
     )
-    lookout = Lookout(topology, chosen_targets(topology, clusters), with_in_force=True, with_groups=True)
+    targets = chosen_targets(topology, clusters) if clusters else tuple(dict.fromkeys(f.target for f in topology.flows))
+    lookout = Lookout(topology, targets, with_in_force=True, with_groups=True, with_disabled=True)
     tell(lookout, show, output, watch)

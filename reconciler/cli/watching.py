@@ -83,12 +83,19 @@ class Lookout:
         targets: aliases of the targets.
         with_in_force: whether it also asks which declaration is in force, and which flows are failed over.
         with_groups: whether it also asks when groups were last looked at, of flows that take some along.
+        with_disabled: whether flows count that are not enabled; their targets need not answer.
     """
 
     def __init__(
-        self, topology: Topology, targets: Sequence[str], with_in_force: bool = False, with_groups: bool = False
+        self,
+        topology: Topology,
+        targets: Sequence[str],
+        with_in_force: bool = False,
+        with_groups: bool = False,
+        with_disabled: bool = False,
     ) -> None:
         self._topology = topology
+        self._with_disabled = with_disabled
         self._targets = targets
         self._readers: dict[str, StatusReader] = {}
         self._hearings: dict[str, Hearing] = {}
@@ -111,12 +118,23 @@ class Lookout:
         failures = unreachable_among([clusters[alias] for alias in self._targets if alias not in self._readers])
         self._hear(failures)
         await_sure(self._is_in_doubt, lambda: self._hear(failures))
-        flows = tuple(flow for flow in self._topology.flows_into(self._targets) if flow.target not in failures)
+        if self._with_disabled:
+            needed = {flow.target for flow in self._topology.flows if flow.enabled}
+            failures = {alias: error for alias, error in failures.items() if alias in needed}
+        flows = tuple(flow for flow in self._flows if flow.target not in failures)
         in_force = self._in_force() if self._with_in_force else {}
         failed_over = self._failed_over() if self._with_in_force else {}
         last_looks, unheard = self._last_looks(flows) if self._with_groups else ({}, {})
         now = time.time()
         return Look(now, flows, self._shown(now), failures, in_force, failed_over, last_looks, unheard)
+
+    @property
+    def _flows(self) -> tuple[Flow, ...]:
+        return tuple(
+            flow
+            for flow in self._topology.flows
+            if flow.target in self._targets and (flow.enabled or self._with_disabled)
+        )
 
     def _hear(self, failures: dict[str, AnabranchError]) -> None:
         """Take in what is new at the targets that have not failed, and why others do."""
@@ -154,7 +172,7 @@ class Lookout:
 
         found: dict[str, LastLook | None] = {}
         unheard: dict[str, AnabranchError] = {}
-        taking = [flow for flow in flows if flow.groups.include]
+        taking = [flow for flow in flows if flow.groups.include and flow.target in self._readers]
         for alias in dict.fromkeys(flow.target for flow in taking):
             cluster, name = self._topology.clusters[alias], self._topology.name
             try:

@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+OUT_OF_REACH = "AB446"
+"""The code of what is said of a cluster where flows may be in force, and that nobody could ask."""
+
 Subject = Literal["flow", "cluster", "topology"]
 """Of what a declaration says something: of a flow, of how a cluster is reached, or of all together."""
 

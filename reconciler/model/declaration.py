@@ -17,7 +17,7 @@ from typing import Any
 
 from reconciler.model.errors import Problem
 from reconciler.model.flow import Flow
-from reconciler.model.shape import ID, TEXT, TIME, WORD, fields, fits, listed, mapped, whole
+from reconciler.model.shape import ID, TEXT, TIME, WORD, fields, fits, listed, mapped, maybe, whole
 from reconciler.model.topology import Topology
 
 # Raised when a release gives a field another default: what is left out then means something else.
@@ -167,11 +167,24 @@ class InForce:
         digest: of the declaration, for the target where this stands; or `DESTROYED`.
         since: seconds since 1970.
         by: whose `apply` it was, as `user@host`.
+        owner: whose files they were, as these say; None where they do not.
+        targets: aliases of all targets of the topology, as far as is recorded.
     """
 
     digest: str
     since: float
     by: str
+    owner: str | None = None
+    targets: tuple[str, ...] = ()
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether it is somebody's declaration, and not the end of one."""
+        return self.digest not in (DESTROYED, MOVED)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what reports tell of it."""
+        return {"digest": self.digest, "since": self.since, "by": self.by, "owner": self.owner}
 
     def __str__(self) -> str:
         when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.since))
@@ -179,11 +192,13 @@ class InForce:
             return f"nothing is in force: the copies were destroyed on {when} by {self.by}"
         if self.digest == MOVED:
             return f"nothing is in force here: the journals were moved to topics of their own on {when} by {self.by}"
-        return f"digest {self.digest} is in force since {when}, applied by {self.by}"
+        whose = "" if self.owner is None else f", owner {self.owner}"
+        return f"digest {self.digest} is in force since {when}, applied by {self.by}{whose}"
 
 
 def _in_force(value: Any) -> InForce:
-    return InForce(**fields(value, {"digest": ID, "since": TIME, "by": TEXT}))
+    optional = {"owner": maybe(WORD), "targets": listed(WORD)}
+    return InForce(**fields(value, {"digest": ID, "since": TIME, "by": TEXT}, optional))
 
 
 class Standing(Enum):
@@ -252,7 +267,10 @@ class History:
             why, remedy = "was in force before", "bring its files up to date; apply them to go back to them"
         else:
             why, remedy = "was never put in force", "put it in force with `anabranch apply`, or correct its files"
-        return Problem("AB411", where, f"{self.in_force}; this process has digest {digest}, which {why}", remedy)
+        now = f"{self.in_force}"
+        if self.declaration is not None and not self.declaration.flows:
+            now += ", by which no flow leads into it any more"
+        return Problem("AB411", where, f"{now}; this process has digest {digest}, which {why}", remedy)
 
     def followed_by(self, entry: InForce, declaration: Declaration | None = None) -> History:
         """Return the history in which `entry` is in force, and what it declares; the oldest are forgotten."""
@@ -273,20 +291,30 @@ class Declared:
         in_force: what is in force; None when nothing ever was.
         declaration: that was planned; None for `DESTROYED`.
         former: the declaration that is in force; None where that is not recorded, or nothing is.
+        owner: whose files they are, as these say.
+        targets: aliases of all targets of the topology.
     """
 
     digest: str
     in_force: InForce | None = None
     declaration: Declaration | None = None
     former: Declaration | None = None
+    owner: str | None = None
+    targets: tuple[str, ...] = ()
 
     @property
     def is_in_force(self) -> bool:
-        """Whether the two are one."""
-        return self.in_force is not None and self.in_force.digest == self.digest
+        """Whether the two are one, and of one owner."""
+        return self.in_force is not None and (self.in_force.digest, self.in_force.owner) == (self.digest, self.owner)
 
     @property
-    def replaces(self) -> bool:
-        """Whether it comes into force in place of another declaration."""
-        ends = self.in_force is not None and self.in_force.digest not in (DESTROYED, MOVED)
-        return ends and self.digest != DESTROYED and not self.is_in_force
+    def is_recorded(self) -> bool:
+        """Whether all that is in force is recorded as it would be now."""
+        return self.former is not None and self.in_force is not None and self.in_force.targets == self.targets
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether it comes into force in place of another declaration of which nothing but its digest is known."""
+        if self.in_force is None or self.former is not None or self.digest == DESTROYED:
+            return False
+        return self.in_force.is_declared and self.in_force.digest != self.digest

@@ -195,7 +195,7 @@ class ObservedCluster:
             timestamp_keys=tuple(data["timestamp_keys"]),
             owned={name: OwnedTopic(**record) for name, record in data["owned"].items()},
             access=Access.from_json(data["access"]),
-            in_force=InForce(**data["in_force"]) if data.get("in_force") else None,
+            in_force=_in_force(data["in_force"]) if data.get("in_force") else None,
             acls=ObservedBindings.from_json(data["acls"]),
             aliases=frozenset(data["aliases"]),
             failed_over={name: _failed_over(one) for name, one in data["failed_over"].items()},
@@ -204,6 +204,10 @@ class ObservedCluster:
             down=tuple(data["down"]),
             state_replicas=data["state_replicas"],
         )
+
+
+def _in_force(data: Mapping[str, Any]) -> InForce:
+    return InForce(**{**data, "targets": tuple(data["targets"])})
 
 
 def _failover_json(state: FailedOver) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from reconciler.model.binding import Binding, Role
 from reconciler.model.changes import Change, Fate
 from reconciler.model.declaration import Declared
 from reconciler.model.desired import DesiredTopic
+from reconciler.model.padding import Padding
 from reconciler.model.removals import DeleteTopic, DeletionKind, ForgetTopic, Removal
 
 ChangeReason = Literal["source-change", "target-change", "missing", "obsolete"]
@@ -225,36 +226,6 @@ class NotStarted:
 
 
 @dataclass(frozen=True)
-class Padding:
-    """Offsets that are filled before the first records of copies whose originals' logs begin above 0.
-
-    Attributes:
-        offsets: how many, in all partitions together.
-        partitions: how many have any.
-    """
-
-    offsets: int = 0
-    partitions: int = 0
-
-    @property
-    def seconds(self) -> float:
-        """About how long it takes."""
-        return self.offsets / PADDED_PER_SECOND
-
-    @property
-    def bytes(self) -> int:
-        """About how many bytes are written to the target for it, and deleted again."""
-        return round(self.offsets * PADDING_BYTES)
-
-
-PADDED_PER_SECOND = 5_000_000
-"""Offsets of padding that a target takes in a second, measured."""
-
-PADDING_BYTES = 0.8
-"""Of one empty record among 500,000 in a batch compressed with zstd, measured."""
-
-
-@dataclass(frozen=True)
 class PlannedFlow:
     """A flow that the plan is for.
 
@@ -315,7 +286,7 @@ class ClusterPlan:
     @property
     def is_unknown(self) -> bool:
         """Whether another declaration is in force, and what it says is not recorded."""
-        return self.declared is not None and self.declared.replaces and self.declared.former is None
+        return self.declared is not None and self.declared.is_unknown
 
 
 @dataclass(frozen=True)
@@ -326,11 +297,13 @@ class Plan:
         topology: name of the topology.
         digest: of its declaration.
         clusters: the targets, in the order of declaration.
+        notices: what the user should know of clusters that it is not for.
     """
 
     topology: str
     digest: str
     clusters: tuple[ClusterPlan, ...]
+    notices: tuple[Notice, ...] = ()
 
     @property
     def steps(self) -> tuple[Step, ...]:

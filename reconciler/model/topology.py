@@ -25,17 +25,25 @@ class Topology:
         clusters: by alias, in the order of declaration.
         flows: in the order of expansion; names are unique.
         datacenters: those that something is declared of, by name.
+        owner: whose files these are; None where they do not say.
     """
 
     name: str
     clusters: Mapping[str, Cluster]
     flows: tuple[Flow, ...]
     datacenters: Mapping[str, DataCenter] = field(default_factory=dict)
+    owner: str | None = None
 
     @property
     def aliases(self) -> tuple[str, ...]:
         """The clusters' aliases."""
         return tuple(self.clusters)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The aliases of the clusters that enabled flows lead into, in the order of declaration."""
+        found = {flow.target for flow in self.flows if flow.enabled}
+        return tuple(alias for alias in self.aliases if alias in found)
 
     def flows_into(self, aliases: Collection[str]) -> tuple[Flow, ...]:
         """Return the enabled flows whose target is one of `aliases`."""
@@ -54,12 +62,14 @@ class Topology:
     @property
     def digest(self) -> str:
         """A short digest of everything declared: of references as they are, wherever they lead."""
-        declared = {
+        declared: dict[str, Any] = {
             "name": self.name,
             "clusters": {alias: _told(cluster) for alias, cluster in self.clusters.items()},
             # Where a flow was declared does not change what it is.
             "flows": [_said(flow) for flow in self.flows],
         }
+        if self.owner is not None:
+            declared["owner"] = self.owner
         return hashlib.sha256(json.dumps(declared, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -26,7 +26,7 @@ from reconciler.model.steps import (
 )
 from reconciler.model.topology import Topology
 from reconciler.plan.bindings import acl_steps, open_copies, unfollowed
-from reconciler.plan.changes import changes
+from reconciler.plan.changes import changes, out_of_reach
 from reconciler.plan.desired import desired_of
 from reconciler.plan.differences import config_changes
 from reconciler.plan.failed_over import failover_notices, of_running, renamed_copies, resolved, running
@@ -66,7 +66,8 @@ def build_plan(topology: Topology, observed: Observed, targets: Collection[str])
         if not flows and alias not in targets:
             continue
         topics = tuple(topic for topic in desired if topic.cluster == alias)
-        coming = _declared(declared, observed[alias]) if flows or observed[alias].in_force else None
+        ends = observed[alias].in_force
+        coming = _declared(declared, observed[alias]) if flows or (ends and ends.is_declared) else None
         wanted = {choice.remote for choice in chosen if choice.flow.target == alias}
         clusters.append(
             ClusterPlan(
@@ -96,7 +97,7 @@ def build_plan(topology: Topology, observed: Observed, targets: Collection[str])
                 changes=tuple(changes(coming, declared, observed[alias], wanted)),
             )
         )
-    return Plan(declared.name, declared.digest, tuple(clusters))
+    return Plan(declared.name, declared.digest, tuple(clusters), tuple(out_of_reach(declared, observed)))
 
 
 def with_acls_of(plan: Plan, topology: Topology, observed: Observed) -> Plan:
@@ -138,7 +139,14 @@ def _ordered(topics: Sequence[Step], acls: Sequence[Step]) -> tuple[Step, ...]:
 
 def _declared(topology: Topology, target: ObservedCluster) -> Declared:
     declaration = declaration_into(topology, target.alias)
-    return Declared(declaration.digest, target.in_force, declaration, target.declaration)
+    return Declared(
+        declaration.digest,
+        target.in_force,
+        declaration,
+        target.declaration,
+        topology.owner,
+        tuple(sorted(topology.targets)),
+    )
 
 
 def _raise_problems(

@@ -12,14 +12,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from reconciler.model.changes import Change, FieldChange, StoppedTopic
+from reconciler.model.changes import OUT_OF_REACH, Change, FieldChange, StoppedTopic
 from reconciler.model.declaration import Declaration, Declared, Json
 from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.patterns import BadPattern, NotLinear
 from reconciler.model.selection import Selection
+from reconciler.model.steps import Notice
 from reconciler.model.topology import Topology
+from reconciler.plan.offsets import Observed
 
 Leaves = Mapping[str, "str | tuple[str, ...]"]
 """The fields of a flow by their paths, each as text; of lists the items."""
@@ -51,13 +53,18 @@ def changes(
         target: the cluster.
         wanted: remote topics that flows ask for there.
     """
-    if declared is None or declared.former is None or declared.declaration is None or declared.is_in_force:
+    if declared is None or declared.in_force is None or declared.declaration is None or declared.is_in_force:
         return
     former, now = declared.former, declared.declaration
-    if aliases := tuple(_items("clusters", former.aliases, now.aliases)):
-        yield Change("topology", topology.name, "changes", aliases)
-    for alias in sorted({*_sections(former), *_sections(now)}):
-        if told := tuple(_fields(_sections(former).get(alias, {}), _sections(now).get(alias, {}))):
+    told = tuple(_of_all(declared))
+    if told and declared.in_force.is_declared:
+        yield Change("topology", topology.name, "changes", told)
+    if former is None:
+        return
+    before_by, after_by = _sections(former), _sections(now)
+    # Of a source that comes or goes its flows tell.
+    for alias in sorted(before_by.keys() & after_by.keys()):
+        if told := tuple(_fields(before_by[alias], after_by[alias])):
             yield Change("cluster", alias, "changes", told)
     for name in sorted(former.flows.keys() | now.flows.keys()):
         before, after = former.flows.get(name), now.flows.get(name)
@@ -69,6 +76,30 @@ def changes(
             yield Change("flow", name, "ends", (), stops, _why_ended(topology, name, target.alias))
         elif told := tuple(_fields(_flow_leaves(before), _flow_leaves(after))):
             yield Change("flow", name, "changes", told, stops)
+
+
+def _of_all(declared: Declared) -> Iterator[FieldChange]:
+    """Yield what changes of the topology as a whole."""
+    before = declared.in_force.owner if declared.in_force else None
+    if before != declared.owner:
+        yield FieldChange("owner", before or _ABSENT, declared.owner or _ABSENT)
+    if declared.former is not None and declared.declaration is not None:
+        yield from _items("clusters", declared.former.aliases, declared.declaration.aliases)
+
+
+def out_of_reach(topology: Topology, observed: Observed) -> Iterator[Notice]:
+    """Yield the clusters that are on record as targets of the topology, and that its files declare no more.
+
+    What is in force there cannot be ended, as nothing says how the cluster is reached.
+    """
+    known = {alias for one in observed.values() if one.in_force for alias in one.in_force.targets}
+    for alias in sorted(known - topology.clusters.keys()):
+        why = (
+            f"flows of {topology.name} lead into it, and no file declares it any more: it cannot be reached, so they "
+            "go on where they run. Declare it with `enabled: false` for these flows and apply, then take it out; or "
+            f"end what runs [{OUT_OF_REACH}]"
+        )
+        yield Notice(f"cluster {alias}", why)
 
 
 def _why_ended(topology: Topology, name: str, alias: str) -> str:

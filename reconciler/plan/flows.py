@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterator
 
 from reconciler.model.access import Access
 from reconciler.model.flow import Flow
-from reconciler.model.steps import NotStarted, Padding, PlannedFlow
+from reconciler.model.padding import Padding
+from reconciler.model.steps import NotStarted, PlannedFlow
 from reconciler.plan.offsets import Choice
 
 _NONE = "none of its topics can be copied"

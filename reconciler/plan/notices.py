@@ -29,6 +29,9 @@ def left_alone(chosen: Collection[Choice], target: ObservedCluster, topology: To
     flows = {flow.name: flow for flow in topology.flows}
     resting = resting_flows(topology, target)
     may_go = {step.name: step for step in prunable(topology, target, wanted)}
+    by = "--allow-delete"
+    if not topology.flows_into((target.alias,)):
+        by = f"`anabranch destroy FILE... --clusters {target.alias}`"
     for name, record in sorted(target.owned.items()):
         if record.topology != topology.name or name in wanted or name not in target.names or record.flow in resting:
             continue
@@ -47,7 +50,7 @@ def left_alone(chosen: Collection[Choice], target: ObservedCluster, topology: To
             why = f"{why}; on record as ours, but {topology.name} would not have made it: {doubt}"
             yield Notice(name, f"{why}; only `--target {name}` and --allow-delete together delete it")
         else:
-            yield Notice(name, f"{why}; --allow-delete deletes it" if name in may_go else why)
+            yield Notice(name, f"{why}; {by} deletes it" if name in may_go else why)
 
 
 def warnings(topics: Collection[DesiredTopic], alias: str, topology: Topology, observed: Observed) -> Iterator[Notice]:

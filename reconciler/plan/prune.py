@@ -41,6 +41,9 @@ def pruned(plan: Plan, topology: Topology, observed: Observed) -> Plan:
     for cluster in plan.clusters:
         names = {remote for alias, remote in wanted if alias == cluster.alias}
         steps = tuple(prunable(topology, observed[cluster.alias], names))
+        if steps and not topology.flows_into((cluster.alias,)) and any(one.flows for one in plan.clusters):
+            # Flows into it end with this plan, and nobody spoke of its copies.
+            steps = ()
         if steps and not names:
             where = topology.clusters[cluster.alias].where
             problems.append(_emptied(topology, where, "no flow into it takes any topic now", cluster.alias))

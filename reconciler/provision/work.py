@@ -215,7 +215,7 @@ class Work:
 
 
 def record_in_force(topology: Topology, plan: Plan, targets: Collection[str], may_change: MayChange) -> None:
-    """Record what is declared where its digest alone is in force, as former releases left it: later plans compare.
+    """Record what is in force where not all of it is recorded, as former releases left a digest: later plans compare.
 
     Args:
         topology: the declaration.
@@ -228,18 +228,18 @@ def record_in_force(topology: Topology, plan: Plan, targets: Collection[str], ma
     """
     for cluster in plan.clusters:
         one = cluster.declared
-        if cluster.alias in targets and one is not None and one.is_in_force and one.former is None:
+        if cluster.alias in targets and one is not None and one.is_in_force and not one.is_recorded:
             may_change(cluster.alias)
-            Declarations(topology.clusters[cluster.alias], plan.topology).put_in_force(one.digest, one.declaration)
+            Declarations(topology.clusters[cluster.alias], plan.topology).put_in_force(one.digest, one)
 
 
 def put_in_force(topology: Topology, plan: Plan, may_change: MayChange, outcome: Outcome) -> None:
     """Say at each target that this declaration is in force: who replicates another one ends it."""
-    declarations = {cluster.alias: cluster.declared.declaration for cluster in plan.clusters if cluster.declared}
+    declared = {cluster.alias: cluster.declared for cluster in plan.clusters}
     for alias, digest in plan.to_put_in_force:
         try:
             may_change(alias)
-            Declarations(topology.clusters[alias], plan.topology).put_in_force(digest, declarations[alias])
+            Declarations(topology.clusters[alias], plan.topology).put_in_force(digest, declared[alias])
         except AnabranchError as error:
             outcome.not_in_force += error.problems
         else:

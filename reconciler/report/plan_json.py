@@ -30,16 +30,19 @@ FORMAT = 1
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
-    """Return the plan: `format`, `topology`, `digest`, `summary` (`add`, `change`, `delete`, `end`) and `clusters`.
+    """Return the plan: `format`, `topology`, `digest`, `summary`, `clusters` and `notices`.
+
+    `summary` has `add`, `change`, `delete` and `end`; `notices` are about clusters that the plan is not for.
 
     Each cluster has `alias`, `datacenter`, `wave`, `steps`, `flows`, `not_started`, `left_alone`, `warnings`, `changes`
     and `declared` (null, or the `digest` of this declaration for the cluster, what is `in_force` there: null, or
-    `digest`, `since` and `by`, and whether what that declares is `recorded`). `changes` are those against it: each has
-    its `subject`, `name` and `fate`, the `fields` that change (`field`, `old`, `new`; null for an item of a list that
-    comes or goes), the topics that a flow `stops` copying, and `why` it ends. Each step has an `action` and what
-    belongs to it: `create-internal-topic`, `create-topic`, `add-partitions`, `alter-config`, `record-ownership`,
-    `delete-topic` and `forget-topic` have a `topic`; `grant-acl` and `revoke-acl` have the `acl` in words, and its
-    parts.
+    `digest`, `since`, `by` and `owner`, and whether what that declares is `recorded`). `changes` are those against it:
+    each has its `subject`, `name` and `fate`, the `fields` that change (`field`, `old`, `new`; null for an item of a
+    list that comes or goes), the topics that a flow `stops` copying, and `why` it ends.
+
+    Each step has an `action` and what belongs to it:
+    `create-internal-topic`, `create-topic`, `add-partitions`, `alter-config`, `record-ownership`, `delete-topic` and
+    `forget-topic` have a `topic`; `grant-acl` and `revoke-acl` have the `acl` in words, and its parts.
     """
     return {
         "format": FORMAT,
@@ -47,6 +50,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "digest": plan.digest,
         "summary": {"add": plan.to_add, "change": plan.to_change, "delete": plan.to_delete, "end": plan.to_end},
         "clusters": [_cluster(cluster) for cluster in plan.clusters],
+        "notices": [asdict(notice) for notice in plan.notices],
     }
 
 
@@ -86,7 +90,7 @@ def _cluster(cluster: ClusterPlan) -> dict[str, Any]:
 def _declared(declared: Declared) -> dict[str, Any]:
     return {
         "digest": declared.digest,
-        "in_force": asdict(declared.in_force) if declared.in_force else None,
+        "in_force": declared.in_force.to_json() if declared.in_force else None,
         "recorded": declared.former is not None,
     }
 

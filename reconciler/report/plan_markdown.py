@@ -42,6 +42,8 @@ def plan_markdown(plan: Plan) -> str:
     lines = [f"### {plain(plan.topology)}: {plain(summary(plan))}"]
     for cluster in plan.clusters:
         lines += ["", *_cluster(cluster, place(plan, cluster))]
+    if plan.notices:
+        lines += ["", *(f"- ⚠ {code(notice.subject)}: {plain(notice.message)}" for notice in plan.notices)]
     return "\n".join(lines) + "\n"
 
 

@@ -59,6 +59,8 @@ def plan_text(plan: Plan) -> Group:
     lines = [Line.assemble((plan.topology, "bold"), f" · {counts} · observed just now")]
     for cluster in plan.clusters:
         lines += [Line(), *_cluster(cluster, place(plan, cluster))]
+    if plan.notices:
+        lines += [Line(), *(_notice("!", "yellow", "note", notice) for notice in plan.notices)]
     return Group(*lines, Line(), Line(summary(plan), style="bold"))
 
 

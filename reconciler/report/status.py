@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
-from reconciler.model.declaration import InForce
+from reconciler.model.declaration import DESTROYED, InForce
 from reconciler.model.failed_flows import failed_flows, why_resting
 from reconciler.model.failover import FailedOver
 from reconciler.model.flow import Flow
@@ -17,12 +16,10 @@ from reconciler.model.groups import LastLook
 from reconciler.model.latency import Latency, merged
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus, words
 from reconciler.report.columns import aligned
+from reconciler.report.flow_states import FlowState, state_of, unheard, waiting_for
 from reconciler.report.line import Line
 from reconciler.report.measures import bytes_per_second, count, milliseconds, seconds
 
-FlowState = Literal[
-    "running", "opening", "waiting", "degraded", "paused", "failed over", "stopped", "lost", "not running"
-]
 _STYLES: dict[FlowState, str] = {
     "running": "green",
     "opening": "cyan",
@@ -33,6 +30,8 @@ _STYLES: dict[FlowState, str] = {
     "stopped": "dim",
     "lost": "red",
     "not running": "dim",
+    "disabled": "dim",
+    "destroyed": "yellow",
 }
 _PARTITION_STYLES = {
     PartitionState.OPENING: "cyan",
@@ -41,8 +40,6 @@ _PARTITION_STYLES = {
     PartitionState.PAUSED: "yellow",
     PartitionState.WAITING: "cyan",
 }
-# Of a flow whose partitions are all in one of these nothing is copied.
-_STILL = frozenset({PartitionState.OPENING, PartitionState.PAUSED, PartitionState.WAITING})
 # Titles of what `standing` returns.
 STANDING = ("state", "position", "end", "lag", "behind", "p50", "p99")
 _TITLES = ("remote", *STANDING, "copied", "retries", "filled", "shifted", "reason")
@@ -97,6 +94,7 @@ class FlowSummary:
         is_failed_over: whether its file or a record at the target says that it is failed over.
         failed_over: that record; None where none is, or nobody asked.
         groups: how its groups are looked after; None where it takes none along, or nobody asked.
+        is_enabled: whether its file enables it.
     """
 
     name: str
@@ -125,6 +123,7 @@ class FlowSummary:
     is_failed_over: bool = False
     failed_over: FailedOver | None = None
     groups: GroupsSummary | None = None
+    is_enabled: bool = True
 
 
 def summarise(
@@ -152,8 +151,19 @@ def summarise(
         one = _summary(flow, [s for s in statuses if s.flow == flow.name], now, here.get(flow.target))
         if last_looks is not None and flow.groups.include:
             one = replace(one, groups=_groups(flow, last_looks, _ran_for(flow, statuses, now), now))
-        found.append(_resting(one, flow, records.get(flow.target, {})))
+        found.append(_at_rest(_resting(one, flow, records.get(flow.target, {})), flow))
     return found
+
+
+def _at_rest(summary: FlowSummary, flow: Flow) -> FlowSummary:
+    """Add to a summary whether the flow is enabled; where nothing runs it, that, or that its copies were destroyed."""
+    one = replace(summary, is_enabled=flow.enabled)
+    if one.tasks or one.failing or one.waiting or one.is_failed_over:
+        return one
+    if not flow.enabled:
+        return replace(one, state="disabled")
+    is_gone = one.in_force is not None and one.in_force.digest == DESTROYED
+    return replace(one, state="destroyed") if is_gone else one
 
 
 def _resting(summary: FlowSummary, flow: Flow, records: Mapping[str, FailedOver]) -> FlowSummary:
@@ -187,7 +197,7 @@ def _summary(flow: Flow, said: Sequence[TaskStatus], now: float, in_force: InFor
     partitions = tuple(partition for _, partition in words(tasks, now))
     lags = [partition.lag for partition in partitions if partition.lag is not None]
     live = [task for task in tasks if task.is_live(now)]
-    state = _state(held, tasks, partitions, now)
+    state = state_of(held, tasks, partitions, now)
     # What its process says is no word of a task.
     spoke = tasks if state == "lost" else [*held, *tasks]
     histogram = merged(task.latency for task in live)
@@ -206,12 +216,12 @@ def _summary(flow: Flow, said: Sequence[TaskStatus], now: float, in_force: InFor
         parked=sum(partition.state is PartitionState.PARKED for partition in partitions),
         paused=sum(partition.state is PartitionState.PAUSED for partition in partitions),
         troubled=_troubled(partitions),
-        waiting=_waiting(state, tasks if live else [*held, *tasks], partitions),
+        waiting=waiting_for(state, tasks if live else [*held, *tasks], partitions),
         failing=failing,
         silent_seconds=max(0.0, now - max(word.time for word in spoke)) if spoke else None,
         tasks=len(live),
         silent_tasks=sum(not task.stopped and not task.is_live(now) for task in tasks),
-        unheard_tasks=_unheard(tasks, now),
+        unheard_tasks=unheard(tasks, now),
         partitions=partitions,
         in_force=in_force,
         digests={word.run: word.digest for word in (*live, *held) if word.digest and not word.starting},
@@ -222,58 +232,6 @@ def _troubled(partitions: Sequence[PartitionStatus]) -> tuple[PartitionStatus, .
     # A flow that is paused as a whole says so in one line.
     names_paused = any(partition.state is not PartitionState.PAUSED for partition in partitions)
     return tuple(p for p in partitions if p.reason or (names_paused and p.state is PartitionState.PAUSED))
-
-
-def _state(
-    held: Sequence[TaskStatus], tasks: Sequence[TaskStatus], partitions: Sequence[PartitionStatus], now: float
-) -> FlowState:
-    """Return a flow's state.
-
-    Args:
-        held: the words of live processes that run no task of it.
-        tasks: the words of its tasks.
-        partitions: what they say of these.
-        now: seconds since 1970.
-    """
-    states = {partition.state for partition in partitions}
-    live = [task for task in tasks if task.is_live(now)]
-    silent = [task for task in tasks if not task.stopped and not task.is_live(now)]
-    if any(word.failing for word in held):
-        return "degraded"
-    if not live and not {word.run for word in held} & {task.run for task in silent}:
-        # Tasks of former runs are nobody's trouble any more.
-        return "waiting" if held else "not running" if not tasks else "lost" if silent else "stopped"
-    if not live:
-        return "lost"
-    if silent or PartitionState.PARKED in states:
-        return "degraded"
-    if _unheard(tasks, now):
-        return "opening"
-    if states == {PartitionState.PAUSED}:
-        return "paused"
-    if states <= _STILL:
-        return "opening" if PartitionState.OPENING in states else "waiting"
-    return "running"
-
-
-def _unheard(tasks: Sequence[TaskStatus], now: float) -> int:
-    """Return how many tasks of the runs that live have not said anything yet."""
-    # Counted, and not gone through: how many there are is what words say.
-    expected: dict[str, int] = {}
-    for task in tasks:
-        if task.is_live(now):
-            expected[task.run] = max(expected.get(task.run, 0), task.tasks)
-    heard = {(task.run, task.task) for task in tasks if 0 <= task.task < expected.get(task.run, 0)}
-    return sum(expected.values()) - len(heard)
-
-
-def _waiting(state: FlowState, spoke: Iterable[TaskStatus], partitions: Iterable[PartitionStatus]) -> str | None:
-    """Return what a flow waits for: as its tasks and processes say, or its partitions."""
-    said = next((word.waiting for word in spoke if word.waiting), None)
-    if said is not None or state != "waiting":
-        return said
-    reasons = (partition.reason for partition in partitions if partition.state is PartitionState.WAITING)
-    return next((str(reason) for reason in reasons if reason is not None), "until it may copy its partitions")
 
 
 def status_lines(summaries: Sequence[FlowSummary], whole: bool = False) -> list[Line]:
@@ -292,6 +250,8 @@ def status_lines(summaries: Sequence[FlowSummary], whole: bool = False) -> list[
         if summary.is_failed_over and summary.state != "failed over":
             why = why_resting(summary.name, summary.failed_over)
             lines.append(Line(f"  {why}; its tasks are drained", style="yellow"))
+        if not summary.is_enabled and summary.state != "disabled":
+            lines.append(Line("  enabled: false in these files; `anabranch apply` ends it", style="yellow"))
         lines += _digest_lines(summary)
         if whole:
             rows = [_cells(partition) for partition in summary.partitions]
@@ -324,6 +284,10 @@ def _flow_line(summary: FlowSummary, width: int) -> Line:
         line.append(f"   {why.removeprefix('failed over').lstrip(', ')}", style="none")
     elif summary.state == "waiting":
         line.append(f"   {summary.waiting}", style="none")
+    elif summary.state == "disabled":
+        line.append("   enabled: false", style="none")
+    elif summary.state == "destroyed":
+        line.append(f"   {summary.in_force}; `anabranch apply` makes the copies anew", style="none")
     elif summary.silent_seconds is not None:
         line.append(f"   last heard {seconds(summary.silent_seconds)} ago", style="none")
         line.append(f"; its process waits for {summary.waiting}" if is_waited_for else "", style="none")

@@ -99,7 +99,7 @@ def in_force(declared: Declared) -> str:
     now = declared.in_force or "none is in force"
     if declared.digest == DESTROYED:
         return f"{now}; destroy leaves nothing in force, so that no `replicate` makes anything anew"
-    if declared.replaces and declared.former is None:
+    if declared.is_unknown:
         now = f"{now}; what it declares is not recorded there, so what changes against it is not known"
     return f"{now}; apply puts this declaration in force, digest {declared.digest}"
 

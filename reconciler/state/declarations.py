@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import Declaration, History, InForce, Standing
+from reconciler.model.declaration import Declared, History, InForce
 from reconciler.model.errors import EnvironmentFault, Unreachable
 from reconciler.state.encoding import encoded
 from reconciler.state.home import Place
@@ -75,26 +75,29 @@ class Declarations:
             self.current()
         return self._others
 
-    def put_in_force(self, digest: str, declaration: Declaration | None = None) -> None:
+    def put_in_force(self, digest: str, declared: Declared | None = None) -> None:
         """Put a digest in force, now and in the name of this user, and record what it declares; wait for that.
 
-        Where the digest is in force, what it declares is recorded alone, unless that is there.
+        Where it is in force as it is declared, what lacks beside the digest is recorded alone.
 
         Args:
             digest: of the declaration, or one that is nobody's.
-            declaration: what it declares; of one that is larger than a record may be the digest alone is kept.
+            declared: what is declared; of a declaration that is larger than a record may be the digest alone is kept.
 
         Raises:
             EnvironmentFault: AB311, the cluster did not take it.
             Unreachable: AB310, the cluster does not answer.
         """
         history = _history(self._journal.read().get(self._key))
-        if history.standing(digest) is Standing.IN_FORCE:
-            if declaration is None or history.declaration is not None:
+        now = history.in_force
+        owner, targets = (None, ()) if declared is None else (declared.owner, declared.targets)
+        declaration = None if declared is None else declared.declaration
+        if now is not None and (now.digest, now.owner) == (digest, owner):
+            if declared is None or (now.targets == targets and history.declaration is not None):
                 return
-            history = replace(history, declaration=declaration)
+            history = History((*history.entries[:-1], replace(now, targets=targets)), declaration)
         else:
-            history = history.followed_by(InForce(digest, time.time(), user()), declaration)
+            history = history.followed_by(InForce(digest, time.time(), user(), owner, targets), declaration)
         self._journal.ensure()
         if _fits(history):
             # Brokers may take less than we do, and the digest alone still decides who runs.

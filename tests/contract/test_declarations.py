@@ -14,6 +14,8 @@ import pytest
 
 from reconciler.cli import gate as gates
 from reconciler.cli.gate import Gate
+from reconciler.cli.main import main
+from reconciler.cli.planning import DIFFERENT as CHANGES
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.changes import FieldChange
@@ -24,6 +26,7 @@ from reconciler.model.names import state_names
 from reconciler.model.status import TaskStatus
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
+from reconciler.observe.elsewhere import in_force_elsewhere
 from reconciler.observe.topology import observe
 from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner
@@ -166,7 +169,9 @@ def test_what_a_former_release_put_in_force_is_recorded_by_the_next_apply(files:
     recorded = files.plan().clusters[0].declared
     assert recorded is not None
     assert recorded.former == recorded.declaration
-    assert recorded.in_force == plan.clusters[0].declared.in_force, "nothing else was put in force"
+    before = plan.clusters[0].declared.in_force
+    assert before is not None
+    assert recorded.in_force == replace(before, targets=("west",)), "nothing else was put in force"
 
 
 def test_an_apply_that_fails_leaves_what_is_in_force(files: Files, target_cluster: EmbeddedCluster) -> None:
@@ -296,3 +301,36 @@ def test_the_gate_tells_who_runs_a_flow_with_another_digest(files: Files, capsys
     finally:
         gate.close()
     assert "run a-run copies flow east-west with digest another" in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_last_flow_into_a_target_ends_by_being_taken_out(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    files.write(1, north=1)
+    files.apply("west", "north")
+    gate = opened(files)
+    try:
+        assert gate.passed()[1] == ("west", "north")
+        files.write(1)
+        assert in_force_elsewhere(files.topology, ("west",)) == (("north",), ())
+        assert main(["plan", str(files.path), "--detailed-exitcode"]) == CHANGES
+        said = capsys.readouterr().out
+        assert "  - flow   east-north ends   no file declares it any more\n" in said
+        assert "records stay in east-to-" in said.replace("0 records", "records")
+        assert said.endswith("0 to add, 0 to change, 0 to delete. 1 flow ends.\n")
+        assert main(["apply", str(files.path), "--yes"]) == 0
+        assert "This declaration is now in force at north." in capsys.readouterr().out
+        eventually("what runs hears of it", lambda: looked_again(gate))
+        held = " ".join(capsys.readouterr().err.split())
+        assert "by which no flow leads into it any more" in held
+        assert "its flows are drained" in held
+        # It is over, and nothing is left to do.
+        assert main(["plan", str(files.path), "--detailed-exitcode"]) == 0
+        assert "1 target cluster" in capsys.readouterr().out
+        # The very last one, and by `enabled: false`.
+        files.path.write_text(files.path.read_text().replace("tasks: 1", "enabled: false"))
+        assert main(["plan", str(files.path), "--detailed-exitcode"]) == CHANGES
+        assert "  - flow   east-west ends   enabled: false\n" in capsys.readouterr().out
+        assert main(["apply", str(files.path), "--yes"]) == 0
+        assert main(["plan", str(files.path), "--detailed-exitcode"]) == 0
+        assert "0 target clusters" in capsys.readouterr().out
+    finally:
+        gate.close()

@@ -15,12 +15,13 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem, Refused
 from reconciler.model.flow import Flow
 from reconciler.model.names import syncs_topic
+from reconciler.model.padding import Padding
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.references import Reference
 from reconciler.model.security import Security
 from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
-from reconciler.model.steps import CreateTopic, Padding, Plan
+from reconciler.model.steps import CreateTopic, Plan
 from reconciler.model.topology import Topology
 from reconciler.observe.topology import observe
 from reconciler.plan.build import build_plan

@@ -52,6 +52,7 @@ HELPERS = {
     *(f"svg_parts.{name}" for name in ("text_width", "shortened", "box_width", "box_height", "label_width")),
     *("svg_parts.label_height", "svg_parts.fitted"),
     *(f"words.{name}" for name in ("acl_reason", "place", "counted", "padding", "in_force", "summary")),
+    *(f"flow_states.{name}" for name in ("state_of", "unheard", "waiting_for")),
     *(f"words.{name}" for name in ("fate", "field_change", "stopped")),
     "words.shared_settings",
 }

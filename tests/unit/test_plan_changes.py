@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from reconciler.model.changes import Change, FieldChange, StoppedTopic
 from reconciler.model.clients import Clients, ConsumerSettings, ProducerSettings
@@ -18,42 +15,21 @@ from reconciler.model.declaration import DESTROYED, Declaration, Declared, Histo
 from reconciler.model.flow import Flow
 from reconciler.model.groups import GroupRules
 from reconciler.model.limits import Limits
-from reconciler.model.observed import ObservedCluster
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.renames import RenameRule
 from reconciler.model.selection import Selection
 from reconciler.model.start import Start
-from reconciler.model.steps import Plan
-from reconciler.model.topology import Topology
 from reconciler.plan.changes import changes
 from reconciler.plan.moved import moved
 from reconciler.plan.prune import pruned
 from reconciler.report.plan_json import plan_json
 from reconciler.report.plan_markdown import plan_markdown
-from reconciler.report.plan_text import plan_text
 from reconciler.report.words import summary
 from reconciler.state.encoding import encoded
 from reconciler.state.topics import LARGEST_WHOLE
 from tests.support.reports import check
-from tests.unit.facts import EAST, WEST, carried_out, cluster, flow, plan_of, topic, topology
-
-ORDERS, PAYMENTS = topic("orders"), topic("payments")
-SOURCE = cluster(EAST, ORDERS, PAYMENTS)
-
-
-def in_force(declared: Topology, target: ObservedCluster, recorded: bool = True) -> ObservedCluster:
-    """Return a target where a declaration is in force."""
-    one = declaration_into(declared, target.alias)
-    entry = InForce(one.digest, 1_800_000_000.0, "ops@host")
-    return replace(target, in_force=entry, declaration=one if recorded else None)
-
-
-def applied(declared: Topology, recorded: bool = True, held: int = 0) -> ObservedCluster:
-    """Return the target after an apply of a declaration, with so many records in each copy."""
-    before = cluster(WEST, internal=False)
-    after = carried_out(plan_of(declared, SOURCE, before), before)
-    filled = {n: replace(t, starts=(0,) * t.partitions, ends=(held,) * t.partitions) for n, t in after.topics.items()}
-    return in_force(declared, replace(after, topics=filled), recorded)
+from tests.unit.facts import EAST, WEST, cluster, flow, plan_of, topology
+from tests.unit.inforce import PAYMENTS, SOURCE, applied, history, in_force, text
 
 
 def changed(was: Flow, now: Flow) -> dict[str, tuple[str | None, str | None]]:
@@ -61,12 +37,6 @@ def changed(was: Flow, now: Flow) -> dict[str, tuple[str | None, str | None]]:
     (one,) = plan_of(topology(now), SOURCE, applied(topology(was))).clusters[0].changes
     assert (one.subject, one.name, one.fate) == ("flow", was.name, "changes")
     return {field.field: (field.old, field.new) for field in one.fields}
-
-
-def text(plan: Plan) -> list[str]:
-    file = io.StringIO()
-    Console(file=file, soft_wrap=True, highlight=False).print(plan_text(plan))
-    return [line.rstrip() for line in file.getvalue().splitlines()]
 
 
 def test_each_field_is_told_with_both_values_and_counted() -> None:
@@ -320,11 +290,6 @@ def test_a_plan_file_holds_as_long_as_the_same_is_in_force() -> None:
 
 
 # --- what is kept for that -------------------------------------------------------------------------------------------
-
-
-def history(declared: Topology, entry: Sequence[InForce] = ()) -> History:
-    one = declaration_into(declared, WEST)
-    return History((*entry, InForce(one.digest, 1.0, "ops")), one)
 
 
 def test_a_declaration_is_kept_with_its_history() -> None:

@@ -10,9 +10,10 @@ import pytest
 from reconciler.model.errors import EnvironmentFault
 from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster, ObservedTopic
+from reconciler.model.padding import Padding
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.start import Start
-from reconciler.model.steps import CreateTopic, Padding, Plan
+from reconciler.model.steps import CreateTopic, Plan
 from reconciler.plan.desired import desired_topics
 from reconciler.plan.offsets import LARGEST_PADDING, choices
 from reconciler.plan.whole import whole_topics

@@ -18,8 +18,9 @@ from reconciler.model.desired import DesiredTopic
 from reconciler.model.errors import Problem
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.outcome import Failure, Outcome, Skipped
+from reconciler.model.padding import Padding
 from reconciler.model.policy import ReplicationPolicy
-from reconciler.model.steps import CreateTopic, GrantAcl, Padding, Plan, RecordOwnership, RevokeAcl, Step
+from reconciler.model.steps import CreateTopic, GrantAcl, Plan, RecordOwnership, RevokeAcl, Step
 from reconciler.plan.desired import desired_topics
 from reconciler.plan.destroy import destroy_plan
 from reconciler.report.outcome_text import outcome_lines
@@ -129,7 +130,7 @@ def test_which_declaration_is_in_force_is_shown_by_every_printer() -> None:
     same = nothing()
     assert f"  = force  digest {mine} {since}\n" in as_text(same)
     assert f"- declaration: digest {mine} {since.replace('@', '@&#8203;')}" in plan_markdown(same), "nobody is called"
-    told = {"digest": mine, "since": 1_800_000_000.0, "by": "ops@host"}
+    told = {"digest": mine, "since": 1_800_000_000.0, "by": "ops@host", "owner": None}
     assert plan_json(same)["clusters"][1]["declared"] == {"digest": mine, "in_force": told, "recorded": False}
 
     west = cluster(WEST, *(made(one) for one in west_now()), owned=[record(one, DECLARED) for one in west_now()])
@@ -160,7 +161,7 @@ def test_markup_in_names_is_printed_as_it_is() -> None:
 
 def test_json() -> None:
     value = json.loads(json.dumps(plan_json(example())))
-    assert list(value) == ["format", "topology", "digest", "summary", "clusters"]
+    assert list(value) == ["format", "topology", "digest", "summary", "clusters", "notices"]
     assert (value["format"], value["topology"], value["digest"]) == (1, "payments", DECLARED.digest)
     assert value["summary"] == {"add": 4, "change": 1, "delete": 0, "end": 0}
     west = value["clusters"][1]
@@ -280,7 +281,7 @@ def test_what_is_not_started_and_what_is_padded_is_shown_by_every_printer() -> N
     assert "offsets  identical   each copy has one original and only we write there" in text
     padded = "7,000,000 offsets   in 1 partition whose logs begin above 0: about 1 s and 6 MB, deleted again"
     assert f"padding  {padded}" in text
-    assert text.endswith("\n2 to add, 3 to change, 0 to delete. 1 topic not started.\n"), "a flow begins, too"
+    assert text.endswith("\n2 to add, 2 to change, 0 to delete. 1 topic not started.\n"), "a flow begins, too"
     assert f"- ✗ `orders`, ap-south's `orders`: {said}" in markdown
     assert f"padding: {padded.replace('   ', ' (')})" in markdown
     west = value["clusters"][-1]

@@ -265,7 +265,7 @@ def test_a_flow_whose_processes_all_wait_says_so() -> None:
     (value,) = status_json(summarise([flow()], [stopped, held("two")], NOW, {"west": IN_FORCE}), NOW)["flows"]
     assert (value["tasks"], value["silentTasks"], len(value["partitions"])) == (0, 0, 1)
     assert value["runs"] == [{"run": "run-of-two", "digest": "two"}]
-    assert value["inForce"] == {"digest": "one", "since": 1_800_000_000.0, "by": "ops@host"}
+    assert value["inForce"] == {"digest": "one", "since": 1_800_000_000.0, "by": "ops@host", "owner": None}
 
 
 OVER = FailedOver(flow().name, "over", 1_800_000_000.0, "ops@host", {})

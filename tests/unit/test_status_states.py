@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from reconciler.model.declaration import DESTROYED, InForce
 from reconciler.model.status import STALE_SECONDS, Reason, TaskStatus
 from reconciler.report.status import FlowSummary, status_lines, summarise
 from reconciler.report.status_json import status_json
@@ -88,3 +91,27 @@ def test_a_task_that_hangs_is_not_hidden_by_what_its_process_says() -> None:
 
 def test_a_clock_that_is_ahead_makes_no_silence_below_0() -> None:
     assert summary(said(partition(0, 1, 1), ago=-30)).silent_seconds == 0
+
+
+def in_rest(*statuses: TaskStatus, enabled: bool = True, digest: str = "abc") -> tuple[FlowSummary, list[str]]:
+    entry = {flow().target: InForce(digest, NOW - 60, "root@vm")}
+    (one,) = summarise([replace(flow(), enabled=enabled)], statuses, NOW, entry)
+    return one, [line.plain for line in status_lines([one])]
+
+
+def test_a_flow_that_is_not_enabled_says_so_and_one_that_runs_all_the_same_too() -> None:
+    one, (line,) = in_rest(enabled=False)
+    assert (one.state, line.split("   ", 1)[1].strip()) == ("disabled", "disabled    enabled: false")
+    assert status_json([one], NOW)["flows"][0]["enabled"] is False
+    one, (_, line) = in_rest(said(partition(0, 1, 1)), enabled=False)
+    assert (one.state, line) == ("running", "  enabled: false in these files; `anabranch apply` ends it")
+    assert in_rest(said(partition(0, 1, 1), stopped=True), enabled=False)[0].state == "disabled"
+
+
+def test_after_destroy_a_flow_is_not_lost_but_destroyed() -> None:
+    for statuses in ((), (said(partition(0, 1, 1), stopped=True),), (said(partition(0, 1, 1), ago=600),)):
+        one, (line,) = in_rest(*statuses, digest=DESTROYED)
+        assert one.state == "destroyed"
+        assert "the copies were destroyed on " in line
+        assert line.endswith("by root@vm; `anabranch apply` makes the copies anew")
+    assert in_rest(said(partition(0, 1, 1)), digest=DESTROYED)[0].state == "running", "it still drains"

@@ -1,0 +1,88 @@
+"""Where something of a topology is in force that its files lead no flow into any more: there it is to end.
+
+Asked by `plan` and `apply` before they decide which targets they are for. Each declared cluster that no enabled flow
+leads into is asked for the one record of what is in force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from reconciler.model.changes import OUT_OF_REACH
+from reconciler.model.declaration import History, declaration_into
+from reconciler.model.errors import AnabranchError
+from reconciler.model.steps import Notice
+from reconciler.model.topology import Topology
+from reconciler.observe.reach import unreachable_among
+from reconciler.state.declarations import Declarations
+
+
+class Elsewhere(NamedTuple):
+    """What was found beside the targets of enabled flows.
+
+    Attributes:
+        targets: aliases of clusters where flows of the topology are in force, in the order of declaration.
+        notices: the clusters of which nobody could tell, and why.
+    """
+
+    targets: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
+
+
+def in_force_elsewhere(topology: Topology, targets: Collection[str]) -> Elsewhere:
+    """Look at the declared clusters that are no targets.
+
+    A cluster that does not answer, or does not let us read, is a notice where no flow reads from it: else it is a
+    source, and whoever looks at the flows says so. One that is only read from and lets us read nothing of ours holds
+    nothing that this user could have put in force.
+
+    Args:
+        topology: what is declared.
+        targets: aliases of clusters that are looked at anyway.
+    """
+    aliases = [alias for alias in topology.aliases if alias not in targets]
+    if not aliases:
+        return Elsewhere()
+    with ThreadPoolExecutor(len(aliases)) as pool:
+        found = dict(zip(aliases, pool.map(lambda alias: _look(topology, alias), aliases), strict=True))
+    sources = {flow.source for flow in topology.flows if flow.enabled}
+    led_into = {flow.target for flow in topology.flows}
+    notices = [
+        Notice(f"cluster {alias}", _unknown(topology, error))
+        for alias, error in found.items()
+        if isinstance(error, AnabranchError) and (alias in led_into or alias not in sources)
+    ]
+    return Elsewhere(tuple(alias for alias in aliases if _lasts(topology, alias, found[alias])), tuple(notices))
+
+
+def _look(topology: Topology, alias: str) -> History | AnabranchError:
+    cluster = topology.clusters[alias]
+    if error := unreachable_among([cluster]).get(alias):
+        return error
+    declarations = Declarations(cluster, topology.name)
+    try:
+        return declarations.current()
+    except AnabranchError as error:
+        return error
+    finally:
+        declarations.close()
+
+
+def _lasts(topology: Topology, alias: str, found: History | AnabranchError) -> bool:
+    """Tell whether flows into a cluster are in force, as far as is known."""
+    if isinstance(found, AnabranchError) or found.in_force is None or not found.in_force.is_declared:
+        return False
+    if found.declaration is not None:
+        return bool(found.declaration.flows)
+    # Of a digest alone nobody knows more than that this one has no flows.
+    return found.in_force.digest != declaration_into(topology, alias).digest
+
+
+def _unknown(topology: Topology, error: AnabranchError) -> str:
+    problem = error.problems[0]
+    return (
+        f"whether flows of {topology.name} into it are in force is not known, as {problem.message} [{problem.code}]; "
+        f"if they are, they go on there [{OUT_OF_REACH}]"
+    )
