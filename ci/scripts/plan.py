@@ -1,8 +1,8 @@
 """`python ci/scripts/plan.py --name NAME --folder DIR FILE...`: check files and plan, and keep what was found.
 
-The folder then has `plan.json`, for `anabranch apply --plan`, `plan.md` and `errors.txt` for people, and `outcome.json`
-for `comment.py`. Exit codes: 0 when there is a plan, whatever is to do; else that of `anabranch`, or 1 where the files
-declare another topology.
+The folder then has `plan.json`, for `anabranch apply --plan`, `whole.md` and `errors.txt` for people, `plan.md`, which
+is no longer than a comment may be, and `outcome.json`, both for `comment.py`. Exit codes: 0 when there is a plan,
+whatever is to do; else that of `anabranch`, or 1 where the files declare another topology.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from gitops.command import Ended, anabranch
 from gitops.folder import write
-from gitops.text import Outcome, logged
+from gitops.text import ROOM, Outcome, logged
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,12 +38,15 @@ def _outcome(name: str, files: Sequence[str], folder: Path) -> Outcome:
     checked = _named(name, anabranch("validate", files, "--format", "json"))
     if checked.code:
         return Outcome(name, "validate", checked.code, "", checked.stderr)
-    plan = str(folder / "plan.json")
-    ended = anabranch("plan", files, "--format", "markdown", "--out", plan, "--detailed-exitcode")
+    plan, whole = folder / "plan.json", folder / "whole.md"
+    fits = ("--longest", str(ROOM), "--whole", str(whole))
+    ended = anabranch("plan", files, "--format", "markdown", *fits, "--out", str(plan), "--detailed-exitcode")
     planned = Outcome(name, "plan", ended.code, ended.stdout, ended.stderr)
     if not planned.is_planned:
-        Path(plan).unlink(missing_ok=True)
+        plan.unlink(missing_ok=True)
+        whole.unlink(missing_ok=True)
         return Outcome(name, "plan", ended.code, "", ended.stderr)
+    whole.write_text(ended.hide(whole.read_text(encoding="utf-8")), encoding="utf-8")
     return planned
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
@@ -21,7 +22,9 @@ from reconciler.cli.planning import (
     print_plan,
 )
 from reconciler.cli.targeting import Topics
+from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
+from reconciler.report.plan_markdown import SHORTEST
 
 
 def plan(
@@ -39,6 +42,18 @@ def plan(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Write the plan there, for `apply --plan`.")
     ] = None,
+    longest: Annotated[
+        int | None,
+        typer.Option(
+            "--longest",
+            metavar="CHARACTERS",
+            min=SHORTEST,
+            help="Leave out of Markdown what has no room, counted: names of new topics first.",
+        ),
+    ] = None,
+    whole: Annotated[
+        Path | None, typer.Option("--whole", metavar="FILE", help="Write all of the Markdown there as well.")
+    ] = None,
     observed_folder: Annotated[
         Path | None,
         typer.Option(
@@ -49,31 +64,47 @@ def plan(
     """Show what apply would do: the live clusters against the declaration. Changes nothing."""
     from reconciler.plan.deletions import check_deletions
 
+    _check_lengths(output, longest, whole)
     topology = load_topology(files)
     allowed = allowances(allow_delete)
     targets, notices = planned_clusters(topology, clusters)
     scope = Scope(tuple(target or ()), frozenset(allowed or ()), notices)
     # The program declares data centres whole, so each is looked at whole where its record is asked for.
-    whole = _data_centres_of(topology, targets) if observed_folder is not None else ()
-    planned, observed = observe_and_plan(topology, targets, scope, whole)
+    entire = _data_centres_of(topology, targets) if observed_folder is not None else ()
+    planned, observed = observe_and_plan(topology, targets, scope, entire)
     if observed_folder is not None:
         from reconciler.observe.record import write_observed
 
-        for path in write_observed(observed_folder, topology, observed, whole):
+        for path in write_observed(observed_folder, topology, observed, entire):
             stderr_console().print(f"wrote {path}", style="dim")
-    if out is not None:
-        from reconciler.report.plan_file import write_plan
-
-        write_plan(out, planned, targets, scope.topics)
-        stderr_console().print(f"wrote {out}", style="dim")
+    _write(planned, targets, scope, out, whole)
     match output:
         case "mermaid" | "svg":
             print_picture(topology, planned, output)
         case _:
-            print_plan(planned, output)
+            print_plan(planned, output, longest, shlex.join(["anabranch", "plan", *map(str, files)]))
     check_deletions(planned, observed, allowed or {}, scope.topics)
     if detailed_exitcode and not planned.changes_nothing:
         raise typer.Exit(DIFFERENT)
+
+
+def _write(planned: Plan, targets: Collection[str], scope: Scope, out: Path | None, whole: Path | None) -> None:
+    """Write the plan into the files that were asked for."""
+    from reconciler.report.plan_file import write_plan, write_text
+    from reconciler.report.plan_markdown import plan_markdown
+
+    if out is not None:
+        write_plan(out, planned, tuple(targets), scope.topics)
+        stderr_console().print(f"wrote {out}", style="dim")
+    if whole is not None:
+        write_text(whole, plan_markdown(planned))
+
+
+def _check_lengths(output: str, longest: int | None, whole: Path | None) -> None:
+    for option, value in (("--longest", longest), ("--whole", whole)):
+        if value is not None and output != "markdown":
+            message = "only Markdown has it: --format markdown"
+            raise typer.BadParameter(message, param_hint=option)
 
 
 def _data_centres_of(topology: Topology, targets: Collection[str]) -> tuple[str, ...]:

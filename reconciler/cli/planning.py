@@ -166,8 +166,15 @@ def show_plan(plan: Plan, output: PlanFormat, asks: bool) -> None:
         stderr_console().print(plan_text(plan))
 
 
-def print_plan(plan: Plan, output: PlanFormat) -> None:
-    """Print a plan to stdout."""
+def print_plan(plan: Plan, output: PlanFormat, longest: int | None = None, command: str = "") -> None:
+    """Print a plan to stdout.
+
+    Args:
+        plan: what would be done.
+        output: how.
+        longest: characters of Markdown; None where it may be of any length.
+        command: what prints the whole of it.
+    """
     if output == "json":
         from reconciler.report.plan_json import plan_json
 
@@ -175,7 +182,7 @@ def print_plan(plan: Plan, output: PlanFormat) -> None:
     elif output == "markdown":
         from reconciler.report.plan_markdown import plan_markdown
 
-        sys.stdout.write(plan_markdown(plan))
+        sys.stdout.write(plan_markdown(plan, longest, command))
     else:
         from reconciler.report.plan_text import plan_text
 

@@ -67,14 +67,22 @@ class Binding:
     host: str = "*"
 
     @property
+    def who(self) -> str:
+        """Whom it allows something, `User:alice`, or denies it, `DENY User:alice`."""
+        return self.principal if self.permission == "ALLOW" else f"DENY {self.principal}"
+
+    @property
     def what(self) -> str:
-        """What it allows or denies, without whom."""
-        denied = "" if self.permission == "ALLOW" else "no "
-        place = "" if self.host == "*" else f", from {self.host}"
-        return f"{denied}{self.operation} on {self.kind} {self.pattern}{place}"
+        """What it allows or denies, without whom and which of both."""
+        return f"{self.operation} on {self.kind} {self.pattern}{self.place}"
+
+    @property
+    def place(self) -> str:
+        """From where, in words behind the others; empty where it is everywhere."""
+        return "" if self.host == "*" else f", from {self.host}"
 
     def __str__(self) -> str:
-        return f"{self.principal} {self.what}"
+        return f"{self.who} {self.what}"
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Binding:

@@ -195,10 +195,23 @@ class Notice:
     Attributes:
         subject: the topic or flow it is about.
         message: what and why.
+        pattern: the message with `{}` for each word of it that is this subject's own; empty where it has none. Printers
+            say what has the same pattern once.
+        own: these words.
     """
 
     subject: str
     message: str
+    pattern: str = field(default="", compare=False)
+    own: tuple[str, ...] = field(default=(), compare=False)
+
+    @classmethod
+    def about(cls, subject: str, pattern: str, *own: object) -> Notice:
+        """Return the notice whose message is a pattern with the words that are the subject's own."""
+        words, pieces = tuple(map(str, own)), pattern.split("{}")
+        # Not by `format`: words may hold braces.
+        message = "".join(one for pair in zip(pieces, (*words, ""), strict=True) for one in pair)
+        return cls(subject, message, pattern, words)
 
 
 @dataclass(frozen=True)
@@ -333,9 +346,14 @@ class Plan:
 
     @property
     def to_add(self) -> int:
-        """How many topics are made, ACLs granted and flows begun beside those that are in force."""
-        made = sum(isinstance(step, CreateTopic | CreateInternalTopic | GrantAcl) for step in self.steps)
+        """How many copies are made, ACLs granted and flows begun beside those that are in force."""
+        made = sum(isinstance(step, CreateTopic | GrantAcl) for step in self.steps)
         return made + self._changing("begins")
+
+    @property
+    def own_to_add(self) -> int:
+        """How many topics of our own state are made."""
+        return sum(isinstance(step, CreateInternalTopic) for step in self.steps)
 
     @property
     def to_delete(self) -> int:

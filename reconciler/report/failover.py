@@ -168,7 +168,7 @@ def acls_lines(plan: Plan) -> Iterator[Line]:
         yield Line("")
     for step in steps:
         mark, style = ("+", "green") if isinstance(step, GrantAcl) else ("-", "red")
-        yield Line.assemble((f"  {mark} acl  ", style), f"{step.binding.principal}   {step.binding.what}")
+        yield Line.assemble((f"  {mark} acl  ", style), f"{step.binding.who}   {step.binding.what}")
     for notice in notices:
         yield Line(f"  ! {notice.subject}: {notice.message}", style="yellow")
 
@@ -184,7 +184,8 @@ def _acls_json(plan: Plan) -> dict[str, Any]:
 
 
 def _acl(step: AclChange) -> dict[str, str]:
-    return {"principal": step.binding.principal, "what": step.binding.what}
+    one = step.binding
+    return {"principal": one.principal, "permission": one.permission, "what": one.what}
 
 
 def outcome_json(

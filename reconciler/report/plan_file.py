@@ -64,8 +64,17 @@ def write_plan(path: Path, plan: Plan, targets: Sequence[str], topics: Sequence[
     """
     for_what = {"clusters": list(targets), "topics": list(topics)}
     value = {"kind": _KIND, "format": FORMAT, **for_what, "plan": plan_json(plan)}
+    write_text(path, f"{json_text(value, indent=2)}\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text that was printed, or is not, over what the file held.
+
+    Raises:
+        DeclaredInputError: AB180, the file cannot be written.
+    """
     try:
-        path.write_text(f"{json_text(value, indent=2)}\n", encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         problem = Problem("AB180", str(path), f"cannot be written: {error.strerror}", "name another file")
         raise DeclaredInputError(problem) from None

@@ -19,6 +19,7 @@ from reconciler.model.steps import (
     ClusterPlan,
     CreateInternalTopic,
     CreateTopic,
+    Notice,
     Plan,
     PlannedFlow,
     RevokeAcl,
@@ -32,7 +33,7 @@ FORMAT = 1
 def plan_json(plan: Plan) -> dict[str, Any]:
     """Return the plan: `format`, `topology`, `digest`, `summary`, `clusters` and `notices`.
 
-    `summary` has `add`, `change`, `delete` and `end`; `notices` are about clusters that the plan is not for.
+    `summary` has `add`, `own` (of these, topics of our own state), `change`, `delete` and `end`; `notices` are about clusters that the plan is not for.
 
     Each cluster has `alias`, `datacenter`, `wave`, `steps`, `flows`, `not_started`, `left_alone`, `warnings`, `changes`
     and `declared` (null, or the `digest` of this declaration for the cluster, what is `in_force` there: null, or
@@ -48,9 +49,15 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "format": FORMAT,
         "topology": plan.topology,
         "digest": plan.digest,
-        "summary": {"add": plan.to_add, "change": plan.to_change, "delete": plan.to_delete, "end": plan.to_end},
+        "summary": {
+            "add": plan.to_add + plan.own_to_add,
+            "own": plan.own_to_add,
+            "change": plan.to_change,
+            "delete": plan.to_delete,
+            "end": plan.to_end,
+        },
         "clusters": [_cluster(cluster) for cluster in plan.clusters],
-        "notices": [asdict(notice) for notice in plan.notices],
+        "notices": [_notice(notice) for notice in plan.notices],
     }
 
 
@@ -80,8 +87,8 @@ def _cluster(cluster: ClusterPlan) -> dict[str, Any]:
         "steps": [_step(step) for step in cluster.steps],
         "flows": [_flow(flow) for flow in cluster.flows],
         "not_started": [asdict(topic) for topic in cluster.not_started],
-        "left_alone": [asdict(notice) for notice in cluster.left_alone],
-        "warnings": [asdict(notice) for notice in cluster.warnings],
+        "left_alone": [_notice(notice) for notice in cluster.left_alone],
+        "warnings": [_notice(notice) for notice in cluster.warnings],
         "changes": [asdict(change) for change in cluster.changes],
         "declared": _declared(cluster.declared) if cluster.declared else None,
     }
@@ -93,6 +100,10 @@ def _declared(declared: Declared) -> dict[str, Any]:
         "in_force": declared.in_force.to_json() if declared.in_force else None,
         "recorded": declared.former is not None,
     }
+
+
+def _notice(notice: Notice) -> dict[str, str]:
+    return {"subject": notice.subject, "message": notice.message}
 
 
 def _flow(flow: PlannedFlow) -> dict[str, Any]:

@@ -137,7 +137,7 @@ def _counted(plan: Plan, cluster: ClusterPlan, steps: Iterable[Step], changes: t
     """Count some of a cluster's part as all of a plan is counted: no picture tells another number than the text."""
     alone = replace(plan, clusters=(replace(cluster, steps=tuple(steps), changes=changes),))
     told = plan_json(alone)["summary"]
-    return _Counts(told["add"], told["change"], told["delete"])
+    return _Counts(told["add"] - told["own"], told["change"], told["delete"])
 
 
 def _steps_of(flow: str, plan: Plan, cluster: ClusterPlan) -> list[Step]:

@@ -135,7 +135,7 @@ def _changes(change: Change) -> Iterator[Line]:
 
 
 def _acls(steps: Sequence[AclChange]) -> Iterator[Line]:
-    principals = [shown(step.binding.principal, WIDEST) for step in steps]
+    principals = [shown(step.binding.who, WIDEST) for step in steps]
     width = max(map(len, principals), default=0)
     for step, principal in zip(steps, principals, strict=True):
         mark, style = ("+", "green") if isinstance(step, GrantAcl) else ("-", "red")

@@ -81,8 +81,8 @@ def place(plan: Plan, cluster: ClusterPlan) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return `1 task`, `2 tasks`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    """Return `1 task`, `2,000 tasks`."""
+    return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def padding(flow: PlannedFlow) -> tuple[str, str]:
@@ -96,9 +96,12 @@ def in_force(declared: Declared) -> str:
     """Return which declaration is in force at a target, and which one apply would put in force."""
     if declared.is_in_force:
         return str(declared.in_force)
-    now = declared.in_force or "none is in force"
     if declared.digest == DESTROYED:
+        now = declared.in_force or "nothing is in force"
         return f"{now}; destroy leaves nothing in force, so that no `replicate` makes anything anew"
+    if declared.in_force is None:
+        return f"first apply, digest {declared.digest}"
+    now = str(declared.in_force)
     if declared.is_unknown:
         now = f"{now}; what it declares is not recorded there, so what changes against it is not known"
     return f"{now}; apply puts this declaration in force, digest {declared.digest}"
@@ -137,7 +140,8 @@ def _sized(size: int) -> str:
 
 def summary(plan: Plan) -> str:
     """Return the one line that sums a plan up."""
-    changes = f"{plan.to_add} to add, {plan.to_change} to change, {plan.to_delete} to delete."
+    own = f", and {counted(plan.own_to_add, 'topic')} of our own;" if plan.own_to_add else ","
+    changes = f"{plan.to_add:,} to add{own} {plan.to_change:,} to change, {plan.to_delete:,} to delete."
     if plan.to_end:
         changes += f" {counted(plan.to_end, 'flow')} {'ends' if plan.to_end == 1 else 'end'}."
     left_out = sum(len(cluster.not_started) for cluster in plan.clusters)

@@ -73,7 +73,7 @@ def test_markdown_is_printed_for_pull_requests(
     create(source_cluster, topic_name)
     printed = anabranch("plan", topology, "--format", "markdown").stdout
     assert printed.startswith("### ")
-    assert f"| + | `us-east.{topic_name}` |" in printed
+    assert f"- `+` eu-west: `us-east.{topic_name}`, by flow" in printed
 
 
 def test_what_was_observed_is_written_down_for_pulumi(

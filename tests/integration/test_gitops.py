@@ -32,7 +32,7 @@ def test_a_pull_request_becomes_a_change_and_drift_an_issue(
         assert job.run("plan", "--name", name, "--folder", "plan", file).code == 0
         assert job.run("comment", "--pull", PULL, "--commit", HEAD, "--folder", "plan").code == 0
         (comment,) = forge.notes[PULL]
-        assert f"| + | `us-east.{topic_name}` | 2 partitions" in comment.body
+        assert f"- `+` eu-west: `us-east.{topic_name}`, by flow" in comment.body
 
         forge.pulls.append(Pull(PULL, HEAD, MADE))
         forge.runs.append(Run(3, PULL, HEAD, "pull_request", {name: kept(tmp_path / "plan")}))

@@ -23,6 +23,8 @@ with (here / "lines.txt").open("a") as lines:
 said = json.loads((here / (sys.argv[1] + ".json")).read_text())
 if "--out" in sys.argv and said["file"] is not None:
     pathlib.Path(sys.argv[sys.argv.index("--out") + 1]).write_text(said["file"])
+if "--whole" in sys.argv:
+    pathlib.Path(sys.argv[sys.argv.index("--whole") + 1]).write_text(said["stdout"])
 sys.stdout.write(said["stdout"])
 sys.stderr.write(said["stderr"])
 sys.exit(said["code"])

@@ -11,7 +11,7 @@ from tests.support.gitops import Ended, Job
 
 PULL = 7
 MARK = "<!-- anabranch plan payments -->"
-PLAN = "### payments: 2 to add, 0 to change, 0 to delete\n\n#### eu-west (dc2)\n\n| | topic |\n|---|---|\n| + | `a` |\n"
+PLAN = "### payments: 2 to add, 0 to change, 0 to delete\n\n#### New: 2 topics\n\n- `+` eu-west: `a`\n"
 HEAD = "0123456789abcdef0123"
 
 
@@ -40,19 +40,19 @@ def bodies(forge: ForgeDouble) -> list[tuple[str, str]]:
     return [(one.author, one.body) for one in forge.notes.get(PULL, [])]
 
 
-def test_a_plan_is_kept_and_shown_folded_under_its_summary(forge: ForgeDouble, planned: Job) -> None:
+def test_a_plan_is_kept_and_shown_as_it_is(forge: ForgeDouble, planned: Job) -> None:
     assert (planned.folder / "plan/payments/plan.json").read_text() == '{"kind": "anabranch-plan"}'
     assert planned.pretended_lines() == [
         "validate payments.yaml --format json",
-        "plan payments.yaml --format markdown --out plan/payments/plan.json --detailed-exitcode",
+        "plan payments.yaml --format markdown --longest 64000 --whole plan/payments/whole.md "
+        "--out plan/payments/plan.json --detailed-exitcode",
     ]
     ended = comment(planned)
     assert (ended.code, ended.stderr) == (0, "a comment was written\n")
     ((author, body),) = bodies(forge)
     assert author == forge.bot
-    assert body.splitlines()[:4] == [MARK, PLAN.splitlines()[0], "", "<details><summary>The plan</summary>"]
-    assert body.count("<details>") == body.count("</details>") == 1
-    assert "| + | `a` |" in body
+    assert body.startswith(f"{MARK}\n{PLAN}")
+    assert (planned.folder / "plan/payments/whole.md").read_text() == PLAN
     assert "0123456789ab; whole: [the " in body
     assert "/77" in body
     assert (planned.folder / "plan/payments/comment.md").read_text() == body
@@ -158,7 +158,7 @@ def test_who_may_not_comment_shows_the_plan_elsewhere_and_does_not_fail(
     ended = comment(planned)
     assert ended.code == 0
     assert "not allowed to comment" in ended.stderr
-    assert "| + | `a` |" in planned.fallback(ended)
+    assert "- `+` eu-west: `a`" in planned.fallback(ended)
     assert bodies(forge) == []
 
 
@@ -169,7 +169,7 @@ def test_a_repository_that_cannot_be_seen_is_as_one_that_may_not_be_commented(fo
     ended = comment(planned)
     assert ended.code == 0
     assert ": 404 " in ended.stderr
-    assert "| + | `a` |" in planned.fallback(ended)
+    assert "- `+` eu-west: `a`" in planned.fallback(ended)
 
 
 def test_a_wrong_token_fails_and_the_plan_is_shown_all_the_same(forge: ForgeDouble, planned: Job) -> None:
@@ -178,7 +178,7 @@ def test_a_wrong_token_fails_and_the_plan_is_shown_all_the_same(forge: ForgeDoub
     assert ended.code == 1
     assert "401 Bad credentials" in ended.stderr
     assert forge.token not in ended.stderr
-    assert "| + | `a` |" in planned.fallback(ended)
+    assert "- `+` eu-west: `a`" in planned.fallback(ended)
 
 
 def test_a_comment_that_was_written_though_the_answer_failed_is_not_written_twice(

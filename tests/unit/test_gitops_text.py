@@ -27,10 +27,10 @@ def balanced(text: str) -> bool:
 
 
 def test_a_plan_that_just_fits_is_whole_and_one_character_more_is_cut() -> None:
-    room = LIMIT - 1 - len(commented(""))
-    row = "| + | `a` |\n"
-    rest = row * (room // len(row))
-    rest += "x" * (room - len(rest))
+    room = LIMIT - 1 - len(commented("#### New"))
+    row = "- `+` `a`\n"
+    rest = row * (room // len(row) - 1)
+    rest = f"#### New\n{rest}{'x' * (room - len(rest) - 1)}"
     whole = commented(rest)
     assert len(whole) == LIMIT - 1
     assert rest in whole
@@ -38,25 +38,34 @@ def test_a_plan_that_just_fits_is_whole_and_one_character_more_is_cut() -> None:
     cut = commented(rest + "y")
     assert len(cut) < LIMIT
     assert "left out" in cut
-    assert balanced(whole)
-    assert balanced(cut)
 
 
-def test_a_cut_plan_keeps_its_summary_says_where_the_whole_is_and_closes_what_was_open() -> None:
-    rows = [
-        f"| `us-east.topic-{number}` | `retention.ms` | `604800000` | as at the source |" for number in range(4_000)
+def test_a_plan_that_is_too_long_loses_sections_from_the_end_and_names_them() -> None:
+    """An older command knows no bound, and one that does keeps to it."""
+    sections = [
+        f"#### {title}\n\n" + "- `us-east.orders`\n" * 1_500 for title in ("Deleted: 1,500 topics", "b", "New: 3")
     ]
-    text = commented("\n".join(["#### eu-west", "", SETTINGS, "", *rows, "", "</details>", "", "- flow at the end"]))
-    assert LIMIT - 200 < len(text) < LIMIT
+    text = commented("\n".join(sections))
+    assert len(text) < LIMIT
     assert text.splitlines()[:2] == ["<!-- anabranch plan payments -->", SUMMARY]
-    assert text.count("<details>") == text.count("</details>") == 2
-    kept = text.count("\n| `us-east.topic-")
+    assert text.count("- `us-east.orders`\n") == 3_000
+    assert f"\n\n**Left out here: New: 3.** The whole plan: {WHERE}.\n\nPlanned for commit 0123456789ab" in text
+    four = commented("\n".join([*sections, "#### c\n"]))
+    assert "**Left out here: New: 3; c.**" in four
+
+
+def test_what_one_section_alone_has_too_much_is_cut_at_a_line_and_counted() -> None:
+    rows = [f"- `us-east.topic-{number}` deleted, with all records" for number in range(4_000)]
+    folded = ["<details><summary>the 4,000 topics</summary>", "", *rows, "", "</details>", "", "#### New", "- the end"]
+    text = commented("\n".join(["#### Deleted", "", *folded]))
+    assert LIMIT - 200 < len(text) < LIMIT
+    assert text.count("<details>") == text.count("</details>") == 1
+    kept = text.count("\n- `us-east.topic-")
     assert kept > 500
-    assert f"{4_000 - kept + 4} lines of the plan are left out here. The whole plan: {WHERE}." in text
-    # The note stands behind both closings, or it would be folded away.
+    assert f"{4_000 - kept + 5} lines are left out here. The whole plan: {WHERE}." in text
+    # The note stands behind the closing, or it would be folded away.
     assert text.index("are left out") > text.rindex("</details>")
-    assert "Planned for commit 0123456789ab" in text
-    assert "- flow at the end" not in text
+    assert "- the end" not in text
 
 
 def test_a_cut_right_before_a_closing_tag_leaves_room_for_it() -> None:

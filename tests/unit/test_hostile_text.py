@@ -54,7 +54,8 @@ HELPERS = {
     *(f"words.{name}" for name in ("acl_reason", "place", "counted", "padding", "in_force", "summary")),
     *(f"flow_states.{name}" for name in ("state_of", "unheard", "waiting_for")),
     *(f"words.{name}" for name in ("fate", "field_change", "stopped")),
-    "words.shared_settings",
+    *("words.shared_settings", "sections.within", "plan_file.write_text"),
+    *(f"plan_groups.{name}" for name in ("folded", "access_groups", "new_topics", "notice_groups", "becomes")),
 }
 # So much of a name stands there whole, also where a picture cuts it.
 BEGINNING = 20
@@ -163,7 +164,7 @@ def as_shell(text: str, name: str) -> None:
 
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 INLINE = {"text", "text_special", "code_inline", "strong_open", "strong_close", "html_inline", "softbreak"}
-FOLDED = {"<details><summary>Settings of 2 new topics</summary>\n", "</details>\n"}
+FOLDED = re.compile(r"<details><summary>the \d+ [a-z]+</summary>\n|</details>\n")
 
 
 def as_markdown(text: str, name: str) -> None:
@@ -171,7 +172,7 @@ def as_markdown(text: str, name: str) -> None:
     inline = [child for token in tokens for child in token.children or ()]
     assert {child.type for child in inline} <= INLINE
     assert {child.content for child in inline if child.type == "html_inline"} <= {"<code>", "</code>"}
-    assert {token.content for token in tokens if token.type == "html_block"} <= FOLDED
+    assert all(FOLDED.fullmatch(token.content) for token in tokens if token.type == "html_block")
     assert {token.type for token in tokens}.isdisjoint({"fence", "code_block", "blockquote_open", "hr"})
     for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1, "cells are forged"

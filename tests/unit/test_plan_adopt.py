@@ -50,7 +50,8 @@ def test_an_empty_topic_is_made_fit_and_recorded_last() -> None:
     record = plan.steps[-1]
     assert isinstance(record, RecordOwnership)
     assert (record.reason, record.topic.offsets, record.topic_id) == ("adopted", "identical", "id-of-us-east.orders")
-    assert (plan.to_add, plan.to_change, plan.to_delete, plan.to_put_in_force) == (len(INTERNAL), 1, 0, ())
+    assert (plan.to_add, plan.own_to_add, plan.to_change, plan.to_delete) == (0, len(INTERNAL), 1, 0)
+    assert plan.to_put_in_force == ()
     # The plan after it has nothing to do there.
     after = carried_out(plan, there)
     assert plan_of(topology(), SOURCE, after).is_empty

@@ -79,7 +79,7 @@ def test_topics_for_our_own_state_are_made_first() -> None:
     plan = plan_of(topology(), cluster(EAST, topic("orders")), cluster(WEST, internal=False))
     assert [type(step) for step in plan.steps] == [CreateInternalTopic, CreateInternalTopic, CreateTopic]
     assert tuple(step.name for step in plan.steps[:2]) == INTERNAL
-    assert plan.to_add == 3
+    assert (plan.to_add, plan.own_to_add) == (1, 2)
 
 
 def test_steps_come_by_kind_and_name_whatever_the_order_of_the_facts() -> None:

@@ -73,10 +73,13 @@ def notes(plan: Plan) -> list[str]:
         ([deny()], ["READ pay", "DESCRIBE pay.salaries"]),
         ([deny(operation="ALL")], ["READ pay"]),
         ([deny("*")], ["DESCRIBE pay", "DESCRIBE pay.salaries"]),
-        ([deny(who="User:alice")], ["no READ pay.salaries", "READ pay", "READ pay.salaries"]),
-        ([deny(who="Group:alice")], ["Group:alice no READ pay.salaries", "READ pay", "READ pay.salaries"]),
-        ([deny(host="10.1.2.3")], ["no READ pay.salaries, from 10.1.2.3", "READ pay", "READ pay.salaries"]),
-        ([deny(operation="DESCRIBE")], ["no DESCRIBE pay.salaries", "READ pay", "READ pay.salaries"]),
+        ([deny(who="User:alice")], ["DENY User:alice READ pay.salaries", "READ pay", "READ pay.salaries"]),
+        ([deny(who="Group:alice")], ["DENY Group:alice READ pay.salaries", "READ pay", "READ pay.salaries"]),
+        (
+            [deny(host="10.1.2.3")],
+            ["DENY User:alice READ pay.salaries, from 10.1.2.3", "READ pay", "READ pay.salaries"],
+        ),
+        ([deny(operation="DESCRIBE")], ["DENY User:alice DESCRIBE pay.salaries", "READ pay", "READ pay.salaries"]),
         ([deny(operation="WRITE")], ["READ pay", "READ pay.salaries"]),
         ([Binding("cluster", Pattern("kafka-cluster"), "User:*", "ALL", "DENY")], ["READ pay", "READ pay.salaries"]),
     ],
@@ -272,7 +275,7 @@ def test_what_is_not_followed_is_told_once_for_each_reason_whatever_their_number
         " and 998 more (READ, DESCRIBE and DESCRIBE_CONFIGS alone follow, also of ALL: only the "
         "replicator changes copies)"
     )
-    assert "User:* no READ on topic pay.salaries (User:* is denied, and so would be the replicator" in mine + denied
+    assert "DENY User:* READ on topic pay.salaries (User:* is denied, and so would be the replicator" in mine + denied
     assert (
         "User:mirror READ on topic * (all) (it is about the principal that replicates at the target)"
         in denied + refused

@@ -51,7 +51,7 @@ def test_what_is_added_is_green_and_starts() -> None:
     plan = first()
     assert tones(DECLARED, plan) == {EAST: "same", WEST: "add", FLOW: "add", BACK: "same"}
     drawn = Drawn(plan_svg(DECLARED, plan))
-    assert words(drawn.groups("cluster")[WEST]) == [WEST, "+5 ~0 -0", "declaration put in force"]
+    assert words(drawn.groups("cluster")[WEST]) == [WEST, "+3 ~0 -0", "declaration put in force"]
     assert words(drawn.groups("cluster")[EAST]) == [EAST, "+0 ~0 -0"]
     assert words(drawn.groups("flow")[FLOW]) == [
         "+3 ~0 -0  ▶ starts",
@@ -59,7 +59,7 @@ def test_what_is_added_is_green_and_starts() -> None:
         "3 topics, identical offsets",
     ]
     assert words(drawn.groups("flow")[BACK]) == ["+0 ~0 -0", "missing", "0 topics"]
-    counts = [one for one in drawn.groups("cluster")[WEST].iter(f"{SVG}tspan") if one.text in ("+5", "~0", "-0")]
+    counts = [one for one in drawn.groups("cluster")[WEST].iter(f"{SVG}tspan") if one.text in ("+3", "~0", "-0")]
     assert [one.attrib["class"] for one in counts] == ["add", "dim", "dim"]
 
 
@@ -68,7 +68,7 @@ def test_what_changes_is_amber_and_nothing_of_it_starts() -> None:
     assert found == {EAST: "change", WEST: "change", FLOW: "change", BACK: "same"}
     drawn = Drawn(plan_svg(DECLARED, example()))
     assert words(drawn.groups("flow")[FLOW])[0] == "+2 ~1 -0"
-    assert words(drawn.groups("cluster")[WEST])[1] == "+4 ~1 -0"
+    assert words(drawn.groups("cluster")[WEST])[1] == "+2 ~1 -0"
     # No topic changes there, but a declaration is put in force.
     assert words(drawn.groups("cluster")[EAST]) == [EAST, "+0 ~0 -0", "declaration put in force"]
 
@@ -83,7 +83,7 @@ def test_what_is_deleted_is_red(monkeypatch: pytest.MonkeyPatch) -> None:
     def counted(plan: Plan) -> dict[str, object]:
         told = plan_json.plan_json(plan)
         made = sum(isinstance(step, CreateTopic) for step in plan.steps)
-        return told | {"summary": {"add": 0, "change": 1, "delete": made}}
+        return told | {"summary": {"add": 0, "own": 0, "change": 1, "delete": made}}
 
     monkeypatch.setattr(plan_picture, "plan_json", counted)
     found = tones(DECLARED, first())
@@ -134,13 +134,14 @@ def test_what_the_plan_is_not_for_is_pale() -> None:
 @pytest.mark.parametrize("plan", [first(), example(), nothing()])
 def test_the_numbers_are_those_of_the_text(plan: Plan) -> None:
     drawn = Drawn(plan_svg(DECLARED, plan))
-    summary = as_text(plan).splitlines()[-1]
+    summary = next(line for line in as_text(plan).splitlines() if " to delete." in line)
     (subtitle,) = (one.text for one in drawn.root.iter(f"{SVG}text") if one.get("class") == "subtitle")
     assert subtitle == summary
     assert str(drawn.root[1].text).startswith(summary)
     counts = [re.findall(r"\d+", words(group)[1]) for group in drawn.groups("cluster").values()]
     add, change, delete = (sum(map(int, column)) for column in zip(*counts, strict=True))
-    assert f"{add} to add, {change} to change, {delete} to delete." in summary
+    assert summary.removeprefix("Nothing to do: ").startswith(f"{add} to add")
+    assert f" {change} to change, {delete} to delete." in summary
 
 
 def test_the_legend_tells_every_tone() -> None:
@@ -166,7 +167,7 @@ def test_mermaid_says_the_same_in_its_colours() -> None:
         '    c0["us-east<br/>+0 #126;0 -0"]',
         "  end",
         '  subgraph d1["dc-eu-west"]',
-        '    c1["eu-west<br/>+5 #126;0 -0<br/>declaration put in force"]',
+        '    c1["eu-west<br/>+3 #126;0 -0<br/>declaration put in force"]',
         "  end",
         '  c0 -->|"+3 #126;0 -0  #9654; starts<br/>orders, users, audit<br/>3 topics, identical offsets"| c1',
         '  c1 -->|"+0 #126;0 -0<br/>missing<br/>0 topics"| c0',

@@ -83,7 +83,7 @@ us-east (dc-us-east)
              fill     transactions   {TRANSACTIONS}; markers need ALTER on the cluster
   ! note   flow eu-west-us-east   no topic of eu-west matches; it waits for one
   ! note   flow eu-west-us-east   item missing of topics.include matches no topic of eu-west
-  ~ force  none is in force; apply puts this declaration in force, digest {digest_into(DECLARED, EAST)}
+  ~ force  first apply, digest {digest_into(DECLARED, EAST)}
 
 eu-west (dc-eu-west)
   + state  anabranch.payments.owned.internal, anabranch.payments.status.internal
@@ -109,9 +109,9 @@ eu-west (dc-eu-west)
              offsets  identical   each copy has one original and only we write there
              fill     markers   exact
   · left   us-east.former   flow us-east-eu-west no longer takes us-east's former; --allow-delete deletes it
-  ~ force  none is in force; apply puts this declaration in force, digest {digest_into(DECLARED, WEST)}
+  ~ force  first apply, digest {digest_into(DECLARED, WEST)}
 
-4 to add, 1 to change, 0 to delete.
+2 to add, and 2 topics of our own; 1 to change, 0 to delete.
 """
 
 
@@ -129,7 +129,8 @@ def test_which_declaration_is_in_force_is_shown_by_every_printer() -> None:
     mine, since = digest_into(DECLARED, WEST), "is in force since 2027-01-15 08:00:00 UTC, applied by ops@host"
     same = nothing()
     assert f"  = force  digest {mine} {since}\n" in as_text(same)
-    assert f"- declaration: digest {mine} {since.replace('@', '@&#8203;')}" in plan_markdown(same), "nobody is called"
+    quiet = f"- eu-west (dc-eu-west): no changes; digest {mine} {since.replace('@', '@&#8203;')}\n"
+    assert quiet in plan_markdown(same), "nobody is called"
     told = {"digest": mine, "since": 1_800_000_000.0, "by": "ops@host", "owner": None}
     assert plan_json(same)["clusters"][1]["declared"] == {"digest": mine, "in_force": told, "recorded": False}
 
@@ -139,7 +140,7 @@ def test_which_declaration_is_in_force_is_shown_by_every_printer() -> None:
     said = f"digest another {since}; {unknown}; apply puts this declaration in force, digest {mine}"
     assert (other.is_empty, other.changes_nothing, other.to_put_in_force) == (True, False, ((WEST, mine),))
     assert f"  ~ force  {said}\n" in as_text(other)
-    assert f"- declaration: {said.replace('@', '@&#8203;')}" in plan_markdown(other)
+    assert f"- eu-west: {said.replace('@', '@&#8203;')}\n" in plan_markdown(other)
     assert plan_json(other)["clusters"][1]["declared"] == {
         "digest": mine,
         "in_force": told | {"digest": "another"},
@@ -163,7 +164,7 @@ def test_json() -> None:
     value = json.loads(json.dumps(plan_json(example())))
     assert list(value) == ["format", "topology", "digest", "summary", "clusters", "notices"]
     assert (value["format"], value["topology"], value["digest"]) == (1, "payments", DECLARED.digest)
-    assert value["summary"] == {"add": 4, "change": 1, "delete": 0, "end": 0}
+    assert value["summary"] == {"add": 4, "own": 2, "change": 1, "delete": 0, "end": 0}
     west = value["clusters"][1]
     assert (west["alias"], west["datacenter"]) == (WEST, "dc-eu-west")
     assert [(step["action"], step["topic"]) for step in west["steps"]] == [
@@ -191,24 +192,32 @@ def test_json() -> None:
 
 def test_markdown() -> None:
     lines = plan_markdown(example()).splitlines()
-    assert lines[0] == "### payments: 4 to add, 1 to change, 0 to delete."
-    assert "#### eu-west (dc-eu-west)" in lines
-    assert "| + | `us-east.orders` | 6 partitions, replication 3, identical offsets | copy of `orders` |" in lines
-    assert "| ~ | `us-east.audit` | partitions 4 → 8 | as at the source |" in lines
-    assert "| ~ | `us-east.audit` | `retention.ms` `1` → `5` | changed at the target since the last apply |" in lines
-    assert "<details><summary>Settings of 2 new topics</summary>" in lines
-    assert "| `us-east.orders` | `retention.ms` | `86400000` | as at the source |" in lines
-    former = "`us-east.former`, flow us-east-eu-west no longer takes us-east's former; --allow-delete deletes it"
-    assert f"- left alone: {former}" in lines
-    # GitHub reads a table only after an empty line, and every row must have the same cells.
-    tables = [index for index, line in enumerate(lines) if line.startswith("|---")]
-    assert all(lines[index - 2] == "" for index in tables)
-    assert {line.count("|") for line in lines if line.startswith("|")} == {5}
+    assert lines[0] == "### payments: 2 to add, and 2 topics of our own; 1 to change, 0 to delete."
+    assert [line.removeprefix("#### ") for line in lines if line.startswith("#### ")] == [
+        *("Worth knowing: 2 notes", "Partitions that grow: 1 topic", "Settings that change: 1 topic"),
+        *("Put in force: 2 clusters", "Left alone: 1 note", "Targets: 2 clusters", "All flows: 2 flows"),
+        "New: 2 topics",
+    ]
+    assert "- eu-west (dc-eu-west): 2 to add, and 2 topics of our own; 1 to change, 0 to delete." in lines
+    new = "- `+` eu-west: `us-east.orders`, by flow `us-east-eu-west`: 6 partitions, replication 3, identical offsets"
+    (made,) = (line for line in lines if line.startswith(new))
+    assert made.removeprefix(new) == (
+        "; `max.message.bytes` `2000000` (as at the source); `retention.ms` `86400000` (as at the source)"
+    )
+    (alike,) = (line for line in lines if line.startswith("- each of the 2 copies below also gets `cleanup.policy`"))
+    assert "`min.insync.replicas` `2` (for identical offsets)" in alike
+    assert "- eu-west: `us-east.audit`: partitions 4 → 8, as at the source" in lines
+    changed = "`retention.ms` `1` → `5`, changed at the target since the last apply"
+    assert f"- eu-west: `us-east.audit`: {changed}" in lines
+    former = "`us-east.former`: flow us-east-eu-west no longer takes us-east's former; --allow-delete deletes it"
+    assert f"- eu-west: {former}" in lines
+    # No mark begins a list in the list.
+    assert not [line for line in lines if line.startswith(("- +", "- -", "- ~"))]
 
 
 def test_markdown_of_a_plan_with_nothing_to_do() -> None:
     assert plan_markdown(nothing()).splitlines()[0].endswith("Nothing to do: 0 to add, 0 to change, 0 to delete.")
-    assert "No changes." in plan_markdown(nothing())
+    assert "- eu-west (dc-eu-west): no changes; digest" in plan_markdown(nothing())
 
 
 def test_markdown_keeps_odd_text_inside_its_cell() -> None:
@@ -235,14 +244,16 @@ def test_acls_are_shown_by_every_printer() -> None:
     (part,) = plan_of(topology(), EAST_NOW, cluster(WEST)).clusters
     plan = Plan("payments", "digest", (replace(part, steps=ACLS),))
     text, markdown, value = as_text(plan), plan_markdown(plan), plan_json(plan)
-    assert "  + acl    User:alice   READ on topic us-east.pay* (prefixed)   as the originals of flow us-east-eu" in text
-    assert "  - acl    User:bo|b    no DESCRIBE on topic us-east.orders, from 10.0.0.1   the originals of flow" in text
+    assert (
+        "  + acl    User:alice       READ on topic us-east.pay* (prefixed)   as the originals of flow us-east" in text
+    )
+    assert "  - acl    DENY User:bo|b   DESCRIBE on topic us-east.orders, from 10.0.0.1   the originals of flow" in text
     assert "no longer have it; it stays, as another topology granted it too" in text
     assert "1 to add, 0 to change, 2 to delete." in text
-    denied = "<code>User:bo&#124;b</code>: no DESCRIBE on topic us-east.orders, from 10.0.0.1"
     why = "the originals of flow us-east-eu-west no longer have it"
-    assert f"| - | `us-east.orders` | {denied} | {why} |" in markdown.splitlines()
-    assert value["summary"] == {"add": 1, "change": 0, "delete": 2, "end": 0}
+    denied = f"<code>DENY User:bo&#124;b</code> DESCRIBE on topic `us-east.orders`, from 10.0.0.1; {why}"
+    assert f"- `-` eu-west: {denied}" in markdown.splitlines()
+    assert value["summary"] == {"add": 1, "own": 0, "change": 0, "delete": 2, "end": 0}
     grant, revoke, _ = value["clusters"][0]["steps"]
     assert (grant["action"], grant["acl"], "topic" in grant) == ("grant-acl", str(READING), False)
     assert (revoke["action"], revoke["binding"]["host"]) == ("revoke-acl", "10.0.0.1")
@@ -258,7 +269,9 @@ def test_a_record_that_is_written_alone_is_shown_by_every_printer() -> None:
     step = steps_of_every_kind()[-1]
     plan = Plan("payments", "digest", (replace(part, steps=(step,)),))
     assert "ownership  recorded   the apply that made it was interrupted" in as_text(plan)
-    assert "ownership recorded | the apply that made it was interrupted" in plan_markdown(plan)
+    assert "- eu-west: `us-east.orders`: ownership recorded, the apply that made it was interrupted" in plan_markdown(
+        plan
+    )
     assert plan_json(plan)["clusters"][0]["steps"][0]["reason"] == "interrupted"
 
 
@@ -282,7 +295,10 @@ def test_what_is_not_started_and_what_is_padded_is_shown_by_every_printer() -> N
     padded = "7,000,000 offsets   in 1 partition whose logs begin above 0: about 1 s and 6 MB, deleted again"
     assert f"padding  {padded}" in text
     assert text.endswith("\n2 to add, 2 to change, 0 to delete. 1 topic not started.\n"), "a flow begins, too"
-    assert f"- ✗ `orders`, ap-south's `orders`: {said}" in markdown
+    assert (
+        f"- ✗ eu-west: `orders` (ap-south's `orders`): **not started**: {said.removeprefix('not started: ')}"
+        in markdown
+    )
     assert f"padding: {padded.replace('   ', ' (')})" in markdown
     west = value["clusters"][-1]
     assert [one["flow"] for one in west["not_started"]] == ["ap-south-eu-west"]
@@ -342,15 +358,15 @@ def test_what_is_taken_away_is_printed_alike_by_all() -> None:
     assert there
     assert summed in text
     assert summed in markdown
-    assert value["summary"] == {"add": 0, "change": 1, "delete": len(there), "end": 0}
+    assert value["summary"] == {"add": 0, "own": 0, "change": 1, "delete": len(there), "end": 0}
     assert "destroy leaves nothing in force" in text
     for one in there:
         assert f"- topic  {one.name}" in text
-        assert (
-            f"| - | `{one.name}` | **deleted**, with all records; copy of us-east's `{one.source_topic}` |" in markdown
-        )
+    names = ", ".join(f"`{one.name}`" for one in there)
+    taken = "**deleted, with all records**; made by this topology (from us-east, by flow `us-east-eu-west`)"
+    assert f"- `-` eu-west: **2 topics** {taken}: {names}\n" in markdown
     assert f"~ topic  {gone.name}" in text
-    assert f"| ~ | `{gone.name}` | ownership forgotten | it is not there any more |" in markdown
+    assert f"- eu-west: `{gone.name}`: ownership forgotten, it is not there any more\n" in markdown
     (told,) = value["clusters"]
     assert told["declared"]["digest"] == "destroyed"
     steps = {step["topic"]: step for step in told["steps"]}

@@ -10,7 +10,11 @@ from typing import Any
 LIMIT = 65_000
 """Characters; every comment and issue has fewer. GitHub takes 65,536."""
 
+ROOM = 64_000
+"""Characters of a plan that `anabranch` may print; the rest is for what stands around it in a comment."""
+
 CLOSING = "\n\n</details>"
+_BORDER = "#### "
 _KINDS = ("missing", "changed", "unmanaged")
 # As `reconciler/report/markdown.py` has it; these scripts import nothing of it, as they outlive its versions.
 _SPECIAL = frozenset("\\`*_[]<>|#&~$")
@@ -81,10 +85,7 @@ def plan_comment(outcome: Outcome, where: str, commit: str) -> str:
     mark = marker("plan", outcome.name)
     foot = f"\n\nPlanned for commit {commit[:12]}; whole: {where}.\n"
     if outcome.is_planned:
-        title, _, rest = quiet(outcome.markdown.strip()).partition("\n")
-        folded = "<details><summary>The plan</summary>\n\n"
-        note = f"{{}} lines of the plan are left out here. The whole plan: {where}."
-        return fit(f"{mark}\n{title}\n\n{folded}", rest.strip(), CLOSING, foot, note)
+        return fit_sections(f"{mark}\n", quiet(outcome.markdown.strip()), foot, f"The whole plan: {where}.")
     what = "the declaration" if outcome.command == "validate" else "the plan"
     how = "has errors" if outcome.command == "validate" else _FAILURES.get(outcome.code, "could not be made")
     head = f"{mark}\n### {plain(outcome.name)}: {what} {how}\n\n`anabranch {outcome.command}` ended with exit code "
@@ -118,6 +119,31 @@ def drift_body(name: str, drift: Sequence[Mapping[str, Any]]) -> str:
         for one in drift
     ]
     return fit(head, "\n".join(rows), "", "\n", "{} lines are left out here: `anabranch drift` shows all of them.")
+
+
+def fit_sections(head: str, markdown: str, foot: str, whole: str) -> str:
+    """Return head, Markdown and foot as one text of fewer than `LIMIT` characters.
+
+    `anabranch` puts first what may do harm, and knows how long a plan may be. Only what is longer all the same is cut
+    here: sections from the end, and the first of all at the end of a line, each by its name.
+
+    Args:
+        head: what must stay, at the front.
+        markdown: with a section behind each line that begins with four `#`.
+        foot: what must stay, at the end.
+        whole: where all of it is, in words.
+    """
+    room = LIMIT - 1 - len(head) - len(foot)
+    if len(markdown) <= room:
+        return head + markdown + foot
+    first, *sections = re.split(rf"\n(?={_BORDER})", markdown)
+    titles = [section.partition("\n")[0].removeprefix(_BORDER) for section in sections]
+    for kept in range(len(sections) - 1, 0, -1):
+        told = f"\n\n**Left out here: {'; '.join(titles[kept:])}.** {whole}"
+        text = "\n".join([first, *sections[:kept]]).rstrip()
+        if len(text) + len(told) <= room:
+            return head + text + told + foot
+    return fit(f"{head}{first}\n\n", markdown[len(first) :].strip(), "", foot, f"{{}} lines are left out here. {whole}")
 
 
 def fit(head: str, middle: str, closing: str, foot: str, note: str) -> str:
