@@ -33,7 +33,8 @@ FORMAT = 1
 def plan_json(plan: Plan) -> dict[str, Any]:
     """Return the plan: `format`, `topology`, `digest`, `summary`, `clusters` and `notices`.
 
-    `summary` has `add`, `own` (of these, topics of our own state), `change`, `delete` and `end`; `notices` are about clusters that the plan is not for.
+    `summary` has `add`, `own` (of these, topics of our own state), `change`, `delete` and `end`; `notices` are about
+    clusters that the plan is not for.
 
     Each cluster has `alias`, `datacenter`, `wave`, `steps`, `flows`, `not_started`, `left_alone`, `warnings`, `changes`
     and `declared` (null, or the `digest` of this declaration for the cluster, what is `in_force` there: null, or
