@@ -36,12 +36,14 @@ class Document:
         value: the mapping at its root.
         values: where each value starts.
         keys: where the key of each value of a mapping starts.
+        texts: what stands there of each value that was read as something else than text: `007` of 7.
     """
 
     name: str
     value: dict[str, Value]
     values: Mapping[JsonPath, Mark]
     keys: Mapping[JsonPath, Mark]
+    texts: Mapping[JsonPath, str]
 
     def at(self, *path: str | int) -> Place:
         """Return the place of the value at `path`."""
@@ -70,6 +72,11 @@ class Place:
             else:
                 return None
         return value
+
+    @property
+    def text(self) -> str | None:
+        """What stands in the file, of a value that was read as something else than text; None of every other."""
+        return self.document.texts.get(self.path)
 
     @property
     def mark(self) -> Mark:

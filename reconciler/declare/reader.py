@@ -92,7 +92,7 @@ def parse(name: str, text: str) -> Reading:
         message = f"expected a mapping with version, name and clusters; found {found}"
         problem = Position(name, mark).problem(NOT_A_MAPPING, message, "start the file with version: 1")
         return Reading(None, [*builder.problems, problem])
-    return Reading(Document(name, builder.root, builder.values, builder.keys), builder.problems)
+    return Reading(Document(name, builder.root, builder.values, builder.keys, builder.texts), builder.problems)
 
 
 def _read_bytes(path: Path) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from reconciler.declare import codes, meant, words
+from reconciler.declare import codes, java, meant, words
 from reconciler.declare.located import Located, Place
 from reconciler.declare.merge import Source
 from reconciler.declare.violations import Finding
@@ -134,10 +134,11 @@ def unusable(place: Place, pattern: str, instead: str, what: str = "topic") -> L
         message = f"expected a regular expression of Python's re; found {words.found(pattern)}: {reason}"
         likely = meant.meant_by_glob(pattern)
         remedy = f"did you mean {likely}?" if likely else "correct the expression, or write a plain name"
+        remedy = java.explained(pattern) or remedy
         return place.problem(codes.BAD_REGEX, message, f"{remedy}{_as_it_stands(pattern, what)}")
     except NotLinear as reason:
         message = f"expected an expression that is matched in linear time; found {words.found(pattern)}: {reason}"
-        remedy = instead if reason.looks_around else reason.remedy
+        remedy = instead if reason.looks_around else java.explained(pattern) or reason.remedy
         return place.problem(codes.NOT_LINEAR, message, f"{remedy}{_as_it_stands(pattern, what)}")
     return None
 

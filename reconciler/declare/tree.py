@@ -65,6 +65,7 @@ class TreeBuilder:
         root: the document's value, once all events were taken.
         values: where each value starts.
         keys: where each mapping's keys start.
+        texts: what stands in the file of each value that was read as something else than text.
         problems: what is not accepted.
         sound: whether `root` says what the file says.
         stopped: whether the events that follow mean nothing any more.
@@ -74,6 +75,7 @@ class TreeBuilder:
         self.root: Value = None
         self.values: dict[JsonPath, Mark] = {(): Mark(1, 1)}
         self.keys: dict[JsonPath, Mark] = {}
+        self.texts: dict[JsonPath, str] = {}
         self.problems: list[Located] = []
         self.sound = True
         self.stopped = False
@@ -115,7 +117,10 @@ class TreeBuilder:
             if plain and not event.value:
                 # A value that is left out stands, to YAML, where the next thing begins.
                 self.values[path] = self.keys.get(path, mark)
-            self._attach(frame, plain_value(event.value) if plain else event.value)
+            value = plain_value(event.value) if plain else event.value
+            if not isinstance(value, str):
+                self.texts[path] = event.value
+            self._attach(frame, value)
         else:
             self._attach(frame, None)
 

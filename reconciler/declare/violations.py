@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple, cast
 
-from reconciler.declare import codes, mirrormaker, words
+from reconciler.declare import codes, mirrormaker, scalars, words
 from reconciler.declare.located import JsonPath, Located, Place, Value
 from reconciler.declare.resources import schema_text
 from reconciler.declare.settings import PATTERN_KINDS
@@ -192,7 +192,13 @@ def _found(place: Place) -> str:
     """Say what a value is; of what may be a secret only its kind, as of addresses with a user in them."""
     value = place.value
     is_address = "bootstrap" in place.path and isinstance(value, str) and "@" in value
-    return words.found(value, secret=is_address or _may_be_secret(place))
+    is_secret = is_address or _may_be_secret(place)
+    # As it stands there: 1e3 is no 1000.0 to who has written it.
+    return (
+        place.text
+        if place.text and isinstance(value, int | float) and not is_secret
+        else words.found(value, secret=is_secret)
+    )
 
 
 @cache
@@ -304,7 +310,14 @@ def _wrong_value(violation: Violation) -> Iterator[Finding]:
     if words.is_reference(path):
         code = codes.BAD_REFERENCE
     said = _found(violation.place)
-    yield _finding(violation.place, code, f"expected {expected}; found {said}", _example(violation))
+    yield _finding(violation.place, code, f"expected {expected}; found {said}", _remedy(violation))
+
+
+def _remedy(violation: Violation) -> str:
+    retyped = None
+    if violation.rule == "type":
+        retyped = scalars.retyped(violation.place, violation.schema, _may_be_secret(violation.place))
+    return retyped or _example(violation)
 
 
 def _example(violation: Violation) -> str:

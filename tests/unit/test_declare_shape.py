@@ -144,7 +144,7 @@ def cluster(fields: str) -> str:
             "21 (defaults.enabled)",
             "AB104",
             "expected true or false; found 'yes'",
-            "for example: enabled: false",
+            "write enabled: true",
         ),
         (
             "defaults: {offsets: identicl}",

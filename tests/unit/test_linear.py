@@ -215,7 +215,7 @@ def test_validate_ends_whatever_a_file_excludes(tmp_path: Path) -> None:
         ("topics: {exclude: [x, '(?!orders).*']}", "topics.exclude[1]", "what include does not take"),
         (r"groups: {include: ['(a)\1']}", "groups.include[0]", "write out what may stand there"),
         (r"groups: {include: ['\bpay.*']}", "groups.include[0]", "(?a) in front"),
-        ("configs: {include: ['a*+']}", "configs.include[0]", "without the last +"),
+        ("configs: {include: ['a*+']}", "configs.include[0]", "is Java's; write a*"),
         (
             "policy: {type: rename, rules: [{from: '(?!b)(.*)', to: 'x-\\1'}]}",
             "policy.rules[0].from",
