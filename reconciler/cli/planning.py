@@ -114,12 +114,14 @@ def observe_and_plan(
         Unreachable: AB310, some clusters do not answer.
         EnvironmentFault: AB304, AB311, AB312, AB313, a cluster cannot be read; AB360 to AB362, it does not allow what
             replication needs, or what a flow demands.
-        Refused: AB401 to AB409 and AB422, a guardrail stands in the way; AB423, another cluster answers.
+        Refused: AB401 to AB409, AB422, AB452 and AB453, a guardrail stands in the way; AB423, another cluster answers;
+            AB450 and AB451, a target would refuse what is planned.
     """
     from reconciler.observe.topology import observe
     from reconciler.plan.ahead import build_plan_ahead
     from reconciler.plan.part import known_names, narrowed, only
     from reconciler.plan.prune import cleared, pruned
+    from reconciler.provision.rehearsal import rehearsed
 
     with stderr_console().status("looking at the clusters"):
         observed = observe(topology, {*targets, *also}, resting_may_be_away=True)
@@ -135,7 +137,8 @@ def observe_and_plan(
         plan = pruned(plan, topology, observed)
     if "acl" in scope.deletes:
         plan = cleared(plan, topology, observed)
-    return only(plan, scope.topics, topology, observed) if scope.topics else plan, observed
+    plan = only(plan, scope.topics, topology, observed) if scope.topics else plan
+    return rehearsed(plan, topology), observed
 
 
 def answering(targets: Sequence[str], observed: Mapping[str, ObservedCluster]) -> tuple[str, ...]:

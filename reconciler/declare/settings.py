@@ -156,6 +156,7 @@ def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -
             include=tuple(cast("list[str]", value["configs.include"])),
             exclude=tuple(cast("list[str]", value["configs.exclude"])),
             set=_texts(cast("dict[str, Value]", value["configs.set"])),
+            places=_places(settings["configs.set"]),
         ),
         acls=cast("bool", value["acls"]),
         groups=GroupRules(
@@ -180,6 +181,14 @@ def _texts(values: Mapping[str, Value]) -> tuple[tuple[str, str], ...]:
         return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
     return tuple((key, text(one)) for key, one in sorted(values.items()))
+
+
+def _places(written: Setting) -> tuple[tuple[str, str], ...]:
+    """Return where a file says the values of a mapping, by key."""
+    place = written.place
+    if place is None:
+        return ()
+    return tuple((key, (place / key).where) for key in sorted(cast("dict[str, Value]", written.value)))
 
 
 def policy_place(settings: Settings, rule: int | None = None) -> Place | None:

@@ -325,9 +325,24 @@ def _example(violation: Violation) -> str:
         return "name topics, or leave include out to take all; enabled: false stops a flow"
     if violation.place.path[-1:] == ("quota",):
         return "for example: quota: 50MB/s; leave it out for no limit, enabled: false stops a flow"
+    if violation.place.path[-3:-1] == ("configs", "set"):
+        return _setting(str(violation.place.path[-1]), violation.place.value)
     if violation.rule == "const":
         return f"set version: {violation.schema['const']}, the one that this release reads"
     return f"for example: {words.example(violation.place.path, violation.schema['examples'][0])}"
+
+
+def _setting(key: str, value: Value) -> str:
+    """Return how a setting of topics would be written, of which Kafka takes one value and no list or mapping."""
+    if isinstance(value, list) and value and all(isinstance(item, str | int | float) for item in value):
+        return f"write {key}: {','.join(map(str, value))}"
+    if key.endswith((".ms", "bytes")):
+        return f"for example: {key}: {604800000 if key.endswith('.ms') else 1048576}"
+    return (
+        f"for example: {key}: compact,delete"
+        if key == "cleanup.policy"
+        else f"write one value of {key}, or leave it out"
+    )
 
 
 _TRANSLATORS: dict[str, Callable[[Violation], Iterator[Finding]]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from reconciler.model.selection import any_matches
@@ -34,12 +34,18 @@ class ConfigRules:
         include: names and regular expressions of settings that are copied although they usually are not.
         exclude: likewise, that are not copied; exclude wins.
         set: settings with values of their own, by name; they win over everything but `FIXED`.
+        places: where the files say these values, by name; no part of what is declared.
     """
 
     sync: bool = True
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     set: tuple[tuple[str, str], ...] = ()
+    places: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+
+    def place_of(self, key: str) -> str:
+        """Return where the value of a setting is declared; empty where no file says it."""
+        return dict(self.places).get(key, "")
 
     def copies(self, key: str, is_excluded: bool) -> bool:
         """Tell whether a setting of originals is copied.

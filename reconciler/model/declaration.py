@@ -136,7 +136,7 @@ def _ordered(flow: Flow) -> Flow:
         topics=replace(topics, include=_each_once(topics.include), exclude=_each_once(topics.exclude)),
         policy=replace(policy, rules=rules, options=tuple(sorted(policy.options)), place=""),
         start=replace(start, offsets=tuple(sorted(start.offsets))),
-        configs=replace(configs, include=_each_once(configs.include), exclude=_each_once(configs.exclude)),
+        configs=replace(configs, include=_each_once(configs.include), exclude=_each_once(configs.exclude), places=()),
         groups=replace(groups, include=_each_once(groups.include), exclude=_each_once(groups.exclude)),
     )
 

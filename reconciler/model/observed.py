@@ -104,6 +104,21 @@ class ObservedTopic:
 
 
 @dataclass(frozen=True)
+class RefusedValue:
+    """A value of a setting of topics that a flow declares, and that a cluster would not take.
+
+    Attributes:
+        key: the setting.
+        value: what is declared.
+        reason: what the cluster says.
+    """
+
+    key: str
+    value: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class ObservedCluster:
     """One cluster, as far as a topology's flows touch it.
 
@@ -126,6 +141,8 @@ class ObservedCluster:
         journals: names of the topics that hold the topology's state there, whether they exist or not, that of
             ownership first; of targets only.
         groups: names of its consumer groups that the user may see; None where they were not asked for, or not told.
+        refused_values: settings that flows into it declare, and that it would not take; of targets only.
+        unasked_values: why it could not be asked for them; empty where it was.
         state_replicas: how many replicas topics have that hold state of the topology there, by name; of targets only.
     """
 
@@ -146,6 +163,8 @@ class ObservedCluster:
     declaration: Declaration | None = None
     groups: frozenset[str] | None = None
     down: tuple[int, ...] = ()
+    refused_values: tuple[RefusedValue, ...] = ()
+    unasked_values: str = ""
     state_replicas: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
@@ -202,6 +221,8 @@ class ObservedCluster:
             journals=tuple(data["journals"]),
             groups=None if data["groups"] is None else frozenset(data["groups"]),
             down=tuple(data["down"]),
+            refused_values=tuple(RefusedValue(**one) for one in data["refused_values"]),
+            unasked_values=data["unasked_values"],
             state_replicas=data["state_replicas"],
         )
 

@@ -88,6 +88,7 @@ def _told(cluster: Cluster) -> dict[str, Any]:
 
 def _said(flow: Flow) -> dict[str, Any]:
     said = asdict(_nowhere(flow))
+    del said["configs"]["places"]
     if flow.limits == Limits():
         # As for a release that knew none.
         del said["limits"]
@@ -97,4 +98,5 @@ def _said(flow: Flow) -> dict[str, Any]:
 def _nowhere(flow: Flow) -> Flow:
     """Return the flow without the places that it was declared at."""
     rules = tuple(replace(rule, place="") for rule in flow.policy.rules)
-    return replace(flow, origin="", policy=replace(flow.policy, rules=rules, place=""))
+    policy, configs = replace(flow.policy, rules=rules, place=""), replace(flow.configs, places=())
+    return replace(flow, origin="", policy=policy, configs=configs)

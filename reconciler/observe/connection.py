@@ -1,6 +1,7 @@
 """One read-only connection to one cluster, and what its failures are called.
 
-Called by the rest of this room only. It asks and never changes anything: it has no method that writes. Every failure
+Called by the rest of this room only. It asks and never changes anything: it has no method that writes, and what would
+change something is sent to be validated only. Every failure
 becomes one of the house's errors, naming the cluster, its address, and who was refused what.
 """
 
@@ -13,8 +14,10 @@ from typing import Any, Literal
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
+    AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    NewTopic,
     OffsetSpec,
     TopicDescription,
 )
@@ -111,6 +114,20 @@ class Connection:
         wanted = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names]
         futures = self._client.describe_configs(wanted, request_timeout=self._patience)
         return self._collect({f"topic {place.name}": future for place, future in futures.items()}, "DESCRIBE_CONFIGS")
+
+    def validate_topic(self, new: NewTopic) -> Future[Any]:
+        """Ask whether a topic could be made; it is not. The future raises KafkaException where something is wrong."""
+        asked = self._client.create_topics([new], validate_only=True, request_timeout=self._patience)
+        future: Future[Any] = asked[new.topic]
+        return future
+
+    def validate_setting(self, topic: str, key: str, value: str) -> Future[Any]:
+        """Ask whether a topic would take a value of a setting; nothing is set. The future raises KafkaException."""
+        entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+        change = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+        asked = self._client.incremental_alter_configs([change], validate_only=True, request_timeout=self._patience)
+        future: Future[Any] = asked[change]
+        return future
 
     def config_keys(self, topic: str | None) -> frozenset[str]:
         """Return the names of a topic's settings, or of a broker's for None; empty when the user may not see them."""

@@ -34,6 +34,7 @@ from reconciler.model.topology import Topology
 from reconciler.observe.access import observe_access
 from reconciler.observe.brokers import brokers_of, fewest_replicas, most_replicas
 from reconciler.observe.connection import Configs, Connection, operations_of
+from reconciler.observe.values import refused_values
 from reconciler.state import faults, home
 from reconciler.state.declarations import Declarations
 from reconciler.state.failovers import failed_over
@@ -82,8 +83,9 @@ def observe(
         into = [flow for flow in flows if flow.target == alias]
         if not into:
             return replace(seen, access=Access(connections[alias].cluster_operations())) if is_granted else seen
-        access = observe_access(connections[alias], seen.topic_keys, topology.name, into)
-        return replace(seen, access=access)
+        refused, unasked = refused_values(connections[alias], into, touched[alias], ours)
+        seen = replace(seen, refused_values=refused, unasked_values=unasked)
+        return replace(seen, access=observe_access(connections[alias], seen.topic_keys, topology.name, into))
 
     observed = _of_each(clusters, look)
     originals: dict[str, set[str]] = {alias: set() for alias in aliases}

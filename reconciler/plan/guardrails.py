@@ -17,6 +17,7 @@ from reconciler.model.topology import Topology
 from reconciler.plan.identity import has_id
 from reconciler.plan.naming import misnamed
 from reconciler.plan.offsets import Observed, hindrances
+from reconciler.plan.values import refused_settings
 
 
 def refusals(
@@ -138,6 +139,7 @@ def impossible(
     yield from _missing_required(topology, observed, targets)
     yield from _no_such_start(topology, observed, targets)
     yield from _too_many_replicas(topology, observed, targets)
+    yield from refused_settings(topology, observed, targets)
     for _, group in groupby(desired, key=lambda topic: (topic.cluster, topic.name)):
         topics = tuple(group)
         yield from _ambiguous(topics, _where(topology, topics[0]))

@@ -65,6 +65,9 @@ def warnings(topics: Collection[DesiredTopic], alias: str, topology: Topology, o
         yield from (Notice(f"flow {flow.name}", said) for said in _of_flow(flow, topology, observed))
     yield from acl_notices(topology, observed, alias)
     yield from replica_notices(topics, topology, target)
+    if target.unasked_values:
+        said = f"whether it takes the settings that flows declare (configs.set) was not asked: {target.unasked_values}"
+        yield Notice(f"cluster {alias}", said)
     for name, other in one_metric_name([topic.name for topic in topics], target.names):
         yield Notice(name, f"brokers cannot tell it from {other} in their metrics (. and _ are one), and may refuse it")
     for topic in topics:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
@@ -46,21 +47,30 @@ class Admin:
     Args:
         cluster: which one.
 
+    Attributes:
+        validates_only: whether every change is only asked about.
+
     Raises:
         EnvironmentFault: AB304 a secret cannot be resolved, AB306 `security` cannot be used on this machine.
     """
+
+    validates_only = False
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._client = clients.make(AdminClient, cluster)
         self._patience = cluster.clients.admin.patience(ANSWER_SECONDS)
 
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {"request_timeout": self._patience, "validate_only": self.validates_only}
+
     def create_topics(self, topics: Mapping[str, DesiredTopic]) -> Problems:
         """Make topics; return what went wrong by topic name."""
         problems: Problems = {}
         for names in _batches({name: 1 + t.partitions + len(t.settings) for name, t in topics.items()}):
             new = [_new_topic(topics[name]) for name in names]
-            problems |= self._problems(self._client.create_topics(new, request_timeout=self._patience), "CREATE")
+            problems |= self._problems(self._client.create_topics(new, **self._options), "CREATE")
         return problems
 
     def await_topics(self, partitions: Mapping[str, int]) -> tuple[dict[str, str], Problems]:
@@ -127,16 +137,15 @@ class Admin:
         problems: Problems = {}
         for names in _batches(totals):
             new = [NewPartitions(name, totals[name]) for name in names]
-            problems |= self._problems(self._client.create_partitions(new, request_timeout=self._patience), "ALTER")
+            problems |= self._problems(self._client.create_partitions(new, **self._options), "ALTER")
         return problems
 
     def alter_configs(self, changes: Mapping[str, Sequence[ConfigChange]]) -> Problems:
         """Change the named settings of topics and no others; return what went wrong by topic name."""
         problems: Problems = {}
         for names in _batches({name: len(changed) for name, changed in changes.items()}):
-            futures = self._client.incremental_alter_configs(
-                [_resource(name, changes[name]) for name in names], request_timeout=self._patience
-            )
+            resources = [_resource(name, changes[name]) for name in names]
+            futures = self._client.incremental_alter_configs(resources, **self._options)
             problems |= self._problems({place.name: future for place, future in futures.items()}, "ALTER_CONFIGS")
         return problems
 
