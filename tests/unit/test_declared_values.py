@@ -186,8 +186,6 @@ def test_values_know_their_place(tmp_path: Path) -> None:
         ("retention.ms: [7]", "write retention.ms: 7"),
         ("cleanup.policy: {a: b}", "for example: cleanup.policy: compact,delete"),
         ("retention.bytes: {a: b}", "for example: retention.bytes: 1048576"),
-        ("retention.ms: null", "for example: retention.ms: 604800000"),
-        ("preallocate: null", "write one value of preallocate, or leave it out"),
     ],
 )
 def test_a_value_that_is_no_value_is_answered_with_one_of_that_setting(
