@@ -15,7 +15,7 @@ from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.topology import Topology
 from reconciler.plan.identity import has_id
-from reconciler.plan.naming import misnamed
+from reconciler.plan.naming import alike, misnamed
 from reconciler.plan.offsets import Observed, hindrances
 from reconciler.plan.values import refused_settings
 
@@ -120,6 +120,8 @@ def refused_topics(
             foreign = _not_ours(topic, existing, target, topology, where) if existing else ()
             for problem in (*_ambiguous(topics, where), *foreign):
                 found.setdefault((topic.flow, topic.source_topic), problem)
+    for topic, problem in alike(topology, desired, observed):
+        found.setdefault((topic.flow, topic.source_topic), problem)
     return found
 
 
@@ -140,6 +142,7 @@ def impossible(
     yield from _no_such_start(topology, observed, targets)
     yield from _too_many_replicas(topology, observed, targets)
     yield from refused_settings(topology, observed, targets)
+    yield from (problem for _, problem in alike(topology, desired, observed))
     for _, group in groupby(desired, key=lambda topic: (topic.cluster, topic.name)):
         topics = tuple(group)
         yield from _ambiguous(topics, _where(topology, topics[0]))

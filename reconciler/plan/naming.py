@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from reconciler.model.cycles import endless_way, way_said
+from reconciler.model.desired import DesiredTopic
 from reconciler.model.errors import Problem
 from reconciler.model.flow import Flow
 from reconciler.model.naming import metric_name
@@ -49,6 +50,30 @@ def misnamed(topology: Topology, flow: Flow, observed: Observed) -> Mapping[str,
             found |= _one_name(flow, remote, names, others, observed[flow.target])
     found |= _coming_back(topology, flow, [name for names in takers.values() for name in names])
     return found
+
+
+def alike(
+    topology: Topology, desired: Collection[DesiredTopic], observed: Observed
+) -> Iterator[tuple[DesiredTopic, Problem]]:
+    """Yield copies that are yet to be made and that brokers refuse for their name, as they have another one of it.
+
+    Args:
+        topology: what is declared.
+        desired: remote topics.
+        observed: their clusters.
+    """
+    for cluster in dict.fromkeys(topic.cluster for topic in desired):
+        topics = [topic for topic in desired if topic.cluster == cluster]
+        others = dict(one_metric_name([topic.name for topic in topics], observed[cluster].names))
+        for topic in topics:
+            if (other := others.get(topic.name)) is None:
+                continue
+            where = f"{topology.clusters[cluster].where}, topic {topic.name}"
+            found = (
+                f"differs from topic {other} in . and _ alone: brokers take these for one name, and refuse the second"
+            )
+            remedy = f"exclude {topic.source_topic} from flow {topic.flow}, have it named otherwise, or delete {other}"
+            yield topic, Problem("AB452", where, found, remedy)
 
 
 def one_metric_name(wanted: Collection[str], there: Collection[str]) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,6 @@ from reconciler.model.steps import Notice
 from reconciler.model.topology import Topology
 from reconciler.plan.bindings import acl_notices
 from reconciler.plan.failed_over import resting_flows
-from reconciler.plan.naming import one_metric_name
 from reconciler.plan.offsets import Choice, Observed, limited, taken_topics
 from reconciler.plan.prune import prunable
 from reconciler.plan.recreated import kept_as_it_is, made_anew_since, why_gone_on_with, why_kept
@@ -68,8 +67,6 @@ def warnings(topics: Collection[DesiredTopic], alias: str, topology: Topology, o
     if target.unasked_values:
         said = f"whether it takes the settings that flows declare (configs.set) was not asked: {target.unasked_values}"
         yield Notice(f"cluster {alias}", said)
-    for name, other in one_metric_name([topic.name for topic in topics], target.names):
-        yield Notice(name, f"brokers cannot tell it from {other} in their metrics (. and _ are one), and may refuse it")
     for topic in topics:
         original = observed[topic.source].topics[topic.source_topic]
         if left_out := unknown_keys(original, target, rules[topic.flow]):

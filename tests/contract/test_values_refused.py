@@ -112,3 +112,9 @@ def test_what_the_target_would_refuse_is_told_before_the_review(run: Cli) -> Non
     assert said.count("[AB451]") == 1, "what is said of both topics is said once"
     assert f"topics north.{run.topic}-1, north.{run.topic}-2: " in said
     assert "south would refuse it: " in said
+
+    # Another one is refused for its name, whatever it is made with.
+    create(run.clusters[1], f"north_{run.topic}-2")
+    code, said = run("plan")
+    assert (code, said.count("[AB452]"), said.count("[AB451]")) == (4, 1, 0), said
+    assert f"topic north.{run.topic}-2: differs from topic north_{run.topic}-2 in . and _ alone" in said

@@ -181,9 +181,33 @@ def test_rules_of_different_sources_contend_for_names() -> None:
     }
 
 
-def test_names_that_metrics_cannot_tell_apart_are_only_warned_of() -> None:
-    plan = plan_of(topology(), cluster(EAST, topic("a.b"), topic("a_b"), topic("c")), cluster(WEST, topic("us-east_c")))
-    warned = [notice.subject for notice in plan.clusters[0].warnings]
-    assert warned == ["us-east.a_b", "us-east.c"]
+def test_names_that_brokers_take_for_one_are_refused() -> None:
+    """The second one is never made: with another copy's name, or with that of a topic of others."""
+    source = cluster(EAST, topic("a.b"), topic("a_b"), topic("c"), topic("d"))
+    target = cluster(WEST, topic("us-east_c"))
+    with pytest.raises(Refused) as refused:
+        plan_of(topology(), source, target)
+    assert [(one.code, one.where.partition(", ")[2]) for one in refused.value.problems] == [
+        ("AB452", "topic us-east.a_b"),
+        ("AB452", "topic us-east.c"),
+    ]
+    assert "differs from topic us-east_c in . and _ alone" in refused.value.problems[1].message
+    assert "exclude c from flow us-east-eu-west" in refused.value.problems[1].remedy
+    # A running flow goes on with the others.
+    found = left_out(topology(), {EAST: source, WEST: target}, [WEST])
+    assert {name: list(reasons) for name, reasons in found.items()} == {"us-east-eu-west": ["a_b", "c"]}
+    # What is there already was made by a cluster that takes both.
+    (wanted,) = desired_topics(topology(), {EAST: cluster(EAST, topic("c")), WEST: cluster(WEST)}, [WEST])
+    both = cluster(WEST, topic("us-east_c"), made(wanted), owned=[record(wanted, topology())])
+    assert plan_of(topology(), cluster(EAST, topic("c")), both).is_empty
+
+
+def test_two_flows_of_one_plan_make_no_two_names_that_brokers_take_for_one() -> None:
+    identity = ReplicationPolicy("identity")
+    declared = topology(flow(policy=identity), flow("ap-south", policy=identity))
+    with pytest.raises(Refused, match=r"AB452") as refused:
+        plan_of(declared, cluster(EAST, topic("a.b")), cluster("ap-south", topic("a_b")), cluster(WEST))
+    assert len(refused.value.problems) == 1
+    assert list(one_metric_name([], ["a.b", "a_b"])) == []
     assert list(one_metric_name(["a.b", "x"], ["a_b", "c"])) == [("a.b", "a_b")]
     assert list(one_metric_name(["a.b"], ["a.b", "a_b"])) == []
