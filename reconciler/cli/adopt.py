@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.carrying import carry_out, go_on, print_outcome, refuse_when_moved_on, state_apart
-from reconciler.cli.common import Files, load_topology, stderr_console
+from reconciler.cli.common import FORMAT, Files, as_written, load_topology, stderr_console
 from reconciler.cli.locking import Locks
 from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets, show_plan, tell_away
 from reconciler.cli.targeting import Topics, check_names
@@ -21,7 +21,9 @@ def adopt(
     files: Files,
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    output: Annotated[PlanFormat, typer.Option("--format", help="How plan and outcome are written.")] = "text",
+    output: Annotated[
+        PlanFormat, typer.Option(*FORMAT, callback=as_written, help="How plan and outcome are written.")
+    ] = "text",
     clusters: Clusters = None,
     target: Topics = None,
     wait: Annotated[

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reconciler.cli.carrying import carry_out, go_on, print_outcome, refuse_when_moved_on, state_apart
-from reconciler.cli.common import Files, load_topology, print_problems
+from reconciler.cli.common import FORMAT, Files, as_written, load_topology, print_problems
 from reconciler.cli.deleting import AllowDelete, allowances, confirm, refuse_while_copied
 from reconciler.cli.locking import Locks
 from reconciler.cli.moving import move_journals
@@ -35,7 +35,9 @@ def apply(
     files: Files,
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    output: Annotated[PlanFormat, typer.Option("--format", help="How plan and outcome are written.")] = "text",
+    output: Annotated[
+        PlanFormat, typer.Option(*FORMAT, callback=as_written, help="How plan and outcome are written.")
+    ] = "text",
     clusters: Clusters = None,
     target: Topics = None,
     allow_delete: AllowDelete = None,

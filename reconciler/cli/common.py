@@ -6,6 +6,7 @@ where they are used.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,12 +24,41 @@ if TYPE_CHECKING:
 
 # The log that is open, if one is.
 _logs: list[Log] = []
+# Whether values are written as YAML.
+_is_yaml = [False]
 
-TextOrJson = Literal["text", "json"]
+TextOrJson = Literal["text", "json", "yaml"]
+
+FORMAT = ("--format", "-o", "--output")
+"""The names of the option that says how something is written; its callback is `as_written`."""
+
+DEFAULT_FILE = Path("anabranch.yaml")
+FILE_VARIABLE = "ANABRANCH_FILE"
+
+
+def default_files() -> list[Path]:
+    """Return the topology files of a command line that names none.
+
+    Raises:
+        typer.BadParameter: neither the variable nor the folder has any.
+    """
+    if named := [Path(one) for one in os.environ.get(FILE_VARIABLE, "").split(os.pathsep) if one]:
+        return named
+    if not DEFAULT_FILE.exists():
+        message = f"name topology files, or set {FILE_VARIABLE}: there is no {DEFAULT_FILE} here"
+        raise typer.BadParameter(message, param_hint="FILE")
+    return [DEFAULT_FILE]
+
 
 Files = Annotated[
     list[Path],
-    typer.Argument(metavar="FILE...", help="Topology files; several are one topology. - reads standard input."),
+    typer.Argument(
+        metavar="FILE...",
+        default_factory=default_files,
+        show_default=False,
+        help=f"Topology files; several are one topology. - reads standard input. Default: ${FILE_VARIABLE}, else "
+        f"{DEFAULT_FILE}.",
+    ),
 ]
 
 
@@ -77,9 +107,32 @@ def ask(question: str) -> str | None:
     return said.strip() if said else None
 
 
+def as_written(output: str) -> str:
+    """Return how something is written, where YAML is another way to write JSON's values."""
+    _is_yaml[0] = output == "yaml"
+    return "json" if _is_yaml[0] else output
+
+
+def write_as_json() -> None:
+    """Have values written as JSON from now on."""
+    _is_yaml[0] = False
+
+
 def print_json(value: object) -> None:
-    """Write `value` to stdout as indented JSON."""
-    sys.stdout.write(f"{json_text(value, indent=2)}\n")
+    """Write `value` to stdout as indented JSON, or as YAML where that is asked for."""
+    sys.stdout.write(_yaml(value) if _is_yaml[0] else f"{json_text(value, indent=2)}\n")
+
+
+def print_in_line(value: object) -> None:
+    """Write one value of many to stdout: as JSON in one line, or as a YAML document."""
+    sys.stdout.write(f"---\n{_yaml(value)}" if _is_yaml[0] else f"{json_text(value)}\n")
+    sys.stdout.flush()
+
+
+def _yaml(value: object) -> str:
+    from reconciler.declare.rewrite import yaml_text
+
+    return yaml_text(value)
 
 
 def load_topology(files: Iterable[Path]) -> Topology:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.carrying import carry_out, print_outcome, refuse_when_moved_on
-from reconciler.cli.common import Files, load_topology, stderr_console
+from reconciler.cli.common import FORMAT, Files, as_written, load_topology, stderr_console
 from reconciler.cli.deleting import AllowDelete, allowances, confirm, refuse_while_copied
 from reconciler.cli.locking import Locks
 from reconciler.cli.planning import Clusters, PlanFormat, answering, chosen_targets, show_plan, tell_away
@@ -28,7 +28,9 @@ def destroy(
     *,
     allow_delete: AllowDelete = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. It allows no deletion.")] = False,
-    output: Annotated[PlanFormat, typer.Option("--format", help="How plan and outcome are written.")] = "text",
+    output: Annotated[
+        PlanFormat, typer.Option(*FORMAT, callback=as_written, help="How plan and outcome are written.")
+    ] = "text",
     clusters: Clusters = None,
     target: Topics = None,
     wait: Annotated[

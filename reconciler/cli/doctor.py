@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reconciler.cli.common import TextOrJson, load_topology, print_json, stderr_console, stdout_console
+from reconciler.cli.common import (
+    FORMAT,
+    TextOrJson,
+    as_written,
+    load_topology,
+    print_json,
+    stderr_console,
+    stdout_console,
+)
 from reconciler.cli.planning import Clusters, chosen_targets
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, EnvironmentFault
@@ -28,7 +36,9 @@ def doctor(
         typer.Argument(metavar="[FILE...]", help="Topology files; without any, this machine alone is looked at."),
     ] = None,
     clusters: Clusters = None,
-    output: Annotated[TextOrJson, typer.Option("--format", help="How the result is written.")] = "text",
+    output: Annotated[
+        TextOrJson, typer.Option(*FORMAT, callback=as_written, help="How the result is written.")
+    ] = "text",
 ) -> None:
     """Look at this machine and the clusters, and say what stands against replicating. Changes nothing."""
     from reconciler.report.health import checks_json, checks_text

@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import Files, load_topology, print_json, print_problems, stderr_console, stdout_console
+from reconciler.cli.common import (
+    FORMAT,
+    Files,
+    as_written,
+    load_topology,
+    print_json,
+    print_problems,
+    stderr_console,
+    stdout_console,
+)
 from reconciler.cli.planning import DIFFERENT, Clusters, PlanFormat, changed_clusters, tell_away
 from reconciler.cli.targeting import Topics, check_names
 from reconciler.model.drift import Drift
@@ -16,7 +25,7 @@ from reconciler.model.errors import Unreachable
 
 def drift(
     files: Files,
-    output: Annotated[PlanFormat, typer.Option("--format", help="How drift is written.")] = "text",
+    output: Annotated[PlanFormat, typer.Option(*FORMAT, callback=as_written, help="How drift is written.")] = "text",
     clusters: Clusters = None,
     target: Topics = None,
     ignore: Annotated[

@@ -9,11 +9,17 @@ from typing import Annotated, Literal
 
 import typer
 
-from reconciler.cli.common import load_topology, print_json, stdout_console
+from reconciler.cli.common import FORMAT, as_written, default_files, load_topology, print_json, stdout_console
 from reconciler.model.flow import Flow
 from reconciler.model.topology import Topology
 
-_Format = Literal["text", "json", "commands"]
+_Format = Literal["text", "json", "yaml", "commands"]
+_Output = Annotated[
+    _Format,
+    typer.Option(
+        *FORMAT, callback=as_written, help="How the result is written; commands, of kafka-acls.sh, with --acls."
+    ),
+]
 
 
 def explain(
@@ -29,7 +35,7 @@ def explain(
         list[str] | None,
         typer.Option("--topic", metavar="NAME", help="What becomes of the topic of this name; may be repeated."),
     ] = None,
-    flow: Annotated[str | None, typer.Option("--flow", metavar="NAME", help="Only this flow.")] = None,
+    flow: Annotated[str | None, typer.Option("--flow", "-f", metavar="NAME", help="Only this flow.")] = None,
     acls: Annotated[
         bool, typer.Option("--acls", help="Which ACLs the flows need on each cluster, to replicate, apply and verify.")
     ] = False,
@@ -37,9 +43,7 @@ def explain(
         bool, typer.Option("--clients", help="Which settings clients have at each cluster, and which line says so.")
     ] = False,
     codes: Annotated[bool, typer.Option("--codes", help="Every error code, one line each.")] = False,
-    output: Annotated[
-        _Format, typer.Option("--format", help="How the result is written; commands, of kafka-acls.sh, with --acls.")
-    ] = "text",
+    output: _Output = "text",
 ) -> None:
     """Say how flows name copies, what becomes of topics, which ACLs and client settings count, or what a code means.
 
@@ -52,7 +56,7 @@ def explain(
             raise typer.BadParameter(message, param_hint="CODE")
         _print_codes(wanted, output)
         return
-    topology = load_topology(files or [])
+    topology = load_topology(files or default_files())
     names = [one.name for one in topology.flows]
     if flow is not None and flow not in names:
         message = f"no flow {flow} is declared; there are {', '.join(names)}"
@@ -122,9 +126,6 @@ def _codes(named: Sequence[Path], all_codes: bool) -> list[str] | None:
     if (all_codes and named) or (codes and len(codes) < len(named)):
         message = "either files, or codes, or --codes"
         raise typer.BadParameter(message, param_hint="FILE|CODE")
-    if not named and not all_codes:
-        message = "name topology files, or error codes such as AB407; --codes lists these"
-        raise typer.BadParameter(message, param_hint="FILE|CODE")
     return codes if codes or all_codes else None
 
 
@@ -135,12 +136,12 @@ def _print_codes(wanted: Sequence[str], output: _Format) -> None:
         typer.BadParameter: there is no such code.
     """
     from reconciler.declare.resources import errors_text
-    from reconciler.report.error_codes import codes_text, entries, entry_text, near
+    from reconciler.report.error_codes import codes_text, entries, entry_text
 
     known = entries(errors_text())
     for code in wanted:
         if code not in known:
-            message = f"there is no code {code}; near it are {', '.join(near(code, list(known)))}"
+            message = f"there is no code {code}; `anabranch explain --codes` lists all"
             raise typer.BadParameter(message, param_hint="CODE")
     chosen = [known[code] for code in wanted or known]
     console = stdout_console()

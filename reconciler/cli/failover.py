@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from reconciler.cli.common import (
+    FORMAT,
     Files,
     TextOrJson,
+    as_written,
     ask,
     load_topology,
     print_json,
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from reconciler.failover.leaving import Leaving
     from reconciler.model.failover import Carried, FailoverPlan
 
-FlowName = Annotated[str, typer.Option("--flow", metavar="NAME", help="Which flow.")]
+FlowName = Annotated[str, typer.Option("--flow", "-f", metavar="NAME", help="Which flow.")]
 GroupNames = Annotated[
     list[str] | None,
     typer.Option(
@@ -46,7 +48,7 @@ Patience = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-Output = Annotated[TextOrJson, typer.Option("--format", help="How plan and outcome are written.")]
+Output = Annotated[TextOrJson, typer.Option(*FORMAT, callback=as_written, help="How plan and outcome are written.")]
 
 LOCK_SECONDS = 60.0
 

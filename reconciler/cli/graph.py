@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 
 import typer
 
-from reconciler.cli.common import Files, load_topology, stdout_console
+from reconciler.cli.common import FORMAT, Files, load_topology, stdout_console
 
 
 def graph(
     files: Files,
-    output: Annotated[Literal["text", "mermaid", "svg"], typer.Option("--format", help="How it is drawn.")] = "text",
+    output: Annotated[Literal["text", "mermaid", "svg"], typer.Option(*FORMAT, help="How it is drawn.")] = "text",
 ) -> None:
     """Draw clusters and flows."""
     from reconciler.report.graph import graph_mermaid, graph_svg, graph_text

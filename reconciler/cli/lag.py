@@ -6,16 +6,18 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import Files, TextOrJson, load_topology
+from reconciler.cli.common import FORMAT, Files, TextOrJson, as_written, load_topology
 from reconciler.cli.planning import Clusters, chosen_targets
 from reconciler.cli.watching import Look, Lookout, Show, Watch, tell
 
 
 def lag(
     files: Files,
-    output: Annotated[TextOrJson, typer.Option("--format", help="How the result is written.")] = "text",
+    output: Annotated[
+        TextOrJson, typer.Option(*FORMAT, callback=as_written, help="How the result is written.")
+    ] = "text",
     clusters: Clusters = None,
-    flow: Annotated[str | None, typer.Option("--flow", metavar="NAME", help="Only this flow.")] = None,
+    flow: Annotated[str | None, typer.Option("--flow", "-f", metavar="NAME", help="Only this flow.")] = None,
     topic: Annotated[
         str | None, typer.Option("--topic", metavar="NAME", help="Only this topic, by its original or remote name.")
     ] = None,

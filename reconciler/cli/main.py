@@ -19,7 +19,7 @@ from typer.main import get_command
 from reconciler import __version__
 from reconciler.cli.adopt import adopt
 from reconciler.cli.apply import apply
-from reconciler.cli.common import log_to, print_log, print_problems
+from reconciler.cli.common import log_to, print_log, print_problems, write_as_json
 from reconciler.cli.demo import demo
 from reconciler.cli.destroy import destroy
 from reconciler.cli.doctor import doctor
@@ -28,6 +28,7 @@ from reconciler.cli.explain import explain
 from reconciler.cli.failback import failback
 from reconciler.cli.failover import failover
 from reconciler.cli.graph import graph
+from reconciler.cli.helping import GROUPS, Grouped, readable, settings
 from reconciler.cli.init import init
 from reconciler.cli.lag import lag
 from reconciler.cli.offsets import offsets
@@ -47,6 +48,12 @@ from reconciler.model.text import kept_in_lines, shown
 from reconciler.state import strangers
 
 DEBUG_VARIABLE = "ANABRANCH_DEBUG"
+
+
+def version() -> None:
+    """Print the version and end."""
+    typer.echo(f"anabranch {__version__}")
+
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "init": init,
@@ -71,6 +78,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "verify": verify,
     "schema": schema,
     "demo": demo,
+    "version": version,
 }
 
 app = typer.Typer(
@@ -79,7 +87,8 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=settings(),
+    cls=Grouped,
 )
 for _name, _command in COMMANDS.items():
     app.command(_name)(_command)
@@ -88,7 +97,7 @@ app.add_typer(offsets, name="offsets")
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"anabranch {__version__}")
+        version()
         raise typer.Exit
 
 
@@ -105,10 +114,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line, by default the process's own; return the exit code."""
     _open_standard_streams()
     log_to(None)
+    write_as_json()
     strangers.listen(lambda problem: print_problems((problem,), severity="warning"))
     told = with_values(sys.argv[1:] if arguments is None else arguments)
     try:
-        get_command(app).main(told, prog_name="anabranch", standalone_mode=True)
+        readable(get_command(app), {name: text for names in GROUPS.values() for name, text in names.items()}).main(
+            told, prog_name="anabranch", standalone_mode=True
+        )
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except AnabranchError as error:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import typer
 
+from reconciler.cli.helping import settings
 from reconciler.cli.offsets_read import export, read
 from reconciler.cli.offsets_translate import translate
 from reconciler.cli.offsets_write import import_, write
@@ -23,7 +24,7 @@ offsets = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=settings(),
 )
 for _name, _command in COMMANDS.items():
     offsets.command(_name)(_command)

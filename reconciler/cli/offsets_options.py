@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from reconciler.cli.common import TextOrJson, print_problems, stderr_console
+from reconciler.cli.common import FORMAT, TextOrJson, as_written, print_problems, stderr_console
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import Problem
 from reconciler.model.failover import FailedOver
@@ -18,7 +18,8 @@ ClusterAlias = Annotated[
     str | None, typer.Option("--cluster", metavar="ALIAS", help="Whose groups; goes with groups, not with --flow.")
 ]
 FlowName = Annotated[
-    str | None, typer.Option("--flow", metavar="NAME", help="The positions of this flow instead of groups' offsets.")
+    str | None,
+    typer.Option("--flow", "-f", metavar="NAME", help="The positions of this flow instead of groups' offsets."),
 ]
 GroupNames = Annotated[
     list[str] | None,
@@ -36,8 +37,11 @@ Clamp = Annotated[
 Create = Annotated[bool, typer.Option("--create", help="Make groups that are not there.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-Output = Annotated[TextOrJson, typer.Option("--format", help="How plan and outcome are written.")]
-TableFormat = Annotated[Literal["text", "csv", "json"], typer.Option("--format", help="How the result is written.")]
+Output = Annotated[TextOrJson, typer.Option(*FORMAT, callback=as_written, help="How plan and outcome are written.")]
+TableFormat = Annotated[
+    Literal["text", "csv", "json", "yaml"],
+    typer.Option(*FORMAT, callback=as_written, help="How the result is written."),
+]
 
 SourceLost = Annotated[
     bool,

@@ -25,7 +25,7 @@ _REMEDY = "write partition and offset as whole numbers from 0 on"
 def translate(
     files: Files,
     *,
-    flow: Annotated[str, typer.Option("--flow", metavar="NAME", help="Between which clusters.")],
+    flow: Annotated[str, typer.Option("--flow", "-f", metavar="NAME", help="Between which clusters.")],
     offset: Annotated[
         list[str] | None,
         typer.Option("--offset", metavar="TOPIC/PARTITION:OFFSET", help="An offset to translate; repeatable."),

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import Files, load_topology, stderr_console
+from reconciler.cli.common import FORMAT, Files, as_written, load_topology, stderr_console
 from reconciler.cli.deleting import AllowDelete, allowances
 from reconciler.cli.planning import (
     DIFFERENT,
@@ -31,7 +31,7 @@ def plan(
     files: Files,
     *,
     output: Annotated[
-        PlanFormatOrPicture, typer.Option("--format", help="How the plan is written, or drawn.")
+        PlanFormatOrPicture, typer.Option(*FORMAT, callback=as_written, help="How the plan is written, or drawn.")
     ] = "text",
     clusters: Clusters = None,
     target: Topics = None,

@@ -16,9 +16,9 @@ from reconciler.model.removals import DeletionKind
 from reconciler.model.steps import Notice, Plan
 from reconciler.model.topology import Topology
 
-PlanFormat = Literal["text", "json", "markdown"]
+PlanFormat = Literal["text", "json", "yaml", "markdown"]
 PlanPicture = Literal["mermaid", "svg"]
-PlanFormatOrPicture = Literal["text", "json", "markdown", "mermaid", "svg"]
+PlanFormatOrPicture = Literal["text", "json", "yaml", "markdown", "mermaid", "svg"]
 
 DIFFERENT = 3
 """The exit code for changes or drift, where `--detailed-exitcode` asks for it."""

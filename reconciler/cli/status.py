@@ -6,14 +6,16 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import Files, TextOrJson, load_topology
+from reconciler.cli.common import FORMAT, Files, TextOrJson, as_written, load_topology
 from reconciler.cli.planning import Clusters, chosen_targets
 from reconciler.cli.watching import Look, Lookout, Show, Watch, tell
 
 
 def status(
     files: Files,
-    output: Annotated[TextOrJson, typer.Option("--format", help="How the result is written.")] = "text",
+    output: Annotated[
+        TextOrJson, typer.Option(*FORMAT, callback=as_written, help="How the result is written.")
+    ] = "text",
     clusters: Clusters = None,
     partitions: Annotated[bool, typer.Option("--partitions", help="List every partition, with its figures.")] = False,
     watch: Watch = None,

@@ -19,7 +19,8 @@ from reconciler.model.text import shown
 from reconciler.model.topology import Topology
 
 FlowName = Annotated[
-    str | None, typer.Option("--flow", metavar="NAME", help="Only this flow; otherwise all that take what is named.")
+    str | None,
+    typer.Option("--flow", "-f", metavar="NAME", help="Only this flow; otherwise all that take what is named."),
 ]
 Topics = Annotated[
     list[str] | None,

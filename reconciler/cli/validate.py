@@ -8,19 +8,21 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.common import Files, TextOrJson, load_topology, print_json
+from reconciler.cli.common import FORMAT, Files, TextOrJson, as_written, load_topology, print_json
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem
 from reconciler.model.topology import Topology
 
 
 def validate(
     files: Files,
-    output: Annotated[TextOrJson, typer.Option("--format", help="How the result is written.")] = "text",
+    output: Annotated[
+        TextOrJson, typer.Option(*FORMAT, callback=as_written, help="How the result is written.")
+    ] = "text",
     resolve: Annotated[bool, typer.Option("--resolve", help="Also look every reference up on this machine.")] = False,
 ) -> None:
     """Check topology files and show all problems.
 
-    Nothing is connected to. As JSON, problems are on standard output as well.
+    Nothing is connected to. As JSON, problems are on standard output alone.
     """
     try:
         topology = load_topology(files)
@@ -29,6 +31,7 @@ def validate(
     except AnabranchError as error:
         if output == "json":
             print_json({"valid": False, "problems": [asdict(problem) for problem in error.problems]})
+            raise typer.Exit(error.exit_code) from None
         raise
     if output == "json":
         print_json(_summary(topology))

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reconciler.cli.common import Files, load_topology, print_json, print_problems, stderr_console, stdout_console
+from reconciler.cli.common import (
+    FORMAT,
+    Files,
+    as_written,
+    load_topology,
+    print_json,
+    print_problems,
+    stderr_console,
+    stdout_console,
+)
 from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets
 from reconciler.cli.replicate import made_state_dir, not_made, spark_of
 from reconciler.cli.targeting import Topics
@@ -31,10 +40,12 @@ _UNREACHABLE_CODE = "AB310"
 def verify(
     files: Files,
     *,
-    output: Annotated[PlanFormat, typer.Option("--format", help="How the result is written.")] = "text",
+    output: Annotated[
+        PlanFormat, typer.Option(*FORMAT, callback=as_written, help="How the result is written.")
+    ] = "text",
     clusters: Clusters = None,
     flow: Annotated[
-        list[str] | None, typer.Option("--flow", metavar="NAME", help="Only this flow; may be repeated.")
+        list[str] | None, typer.Option("--flow", "-f", metavar="NAME", help="Only this flow; may be repeated.")
     ] = None,
     topics: Annotated[
         list[str] | None,

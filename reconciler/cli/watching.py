@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reconciler.cli.common import TextOrJson, print_json, print_problems, stderr_console, stdout_console
-from reconciler.cli.optional_values import WATCH, WATCH_SECONDS
+from reconciler.cli.common import TextOrJson, print_in_line, print_json, print_problems, stderr_console, stdout_console
+from reconciler.cli.optional_values import WATCH, WATCH_SECONDS, WATCH_SHORT
 from reconciler.model.declaration import MOVED
 from reconciler.model.errors import AnabranchError, together
 from reconciler.model.flow import Flow
 from reconciler.model.status import TaskStatus
-from reconciler.model.text import json_text
 from reconciler.model.topology import Topology
 
 if TYPE_CHECKING:
@@ -41,6 +39,7 @@ Watch = Annotated[
     float | None,
     typer.Option(
         WATCH,
+        WATCH_SHORT,
         metavar="[SECONDS]",
         min=0.1,
         max=_LONGEST_SECONDS,
@@ -292,8 +291,7 @@ def _tell_again(lookout: Lookout, show: Show, output: TextOrJson, every: float) 
                 print_problems(look.failures[alias].problems)
             known = set(look.failures)
             if screen is None:
-                sys.stdout.write(f"{json_text(show.value(look))}\n")
-                sys.stdout.flush()
+                print_in_line(show.value(look))
             else:
                 screen.show([_heading(look), *show.lines(look)])
             time.sleep(every)

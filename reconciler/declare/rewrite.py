@@ -1,14 +1,28 @@
-"""Changes a topology file's text and keeps the rest of it: comments, order, quotes.
+"""Writes YAML: values that commands print, and a topology file's text with other addresses.
 
-The demo puts the addresses of its embedded clusters into an example with it.
+The rest of such a file is kept, comments, order and quotes: the demo puts its embedded clusters into an example so.
 """
 
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Mapping
 
 from ruamel.yaml import YAML
+
+
+def yaml_text(value: object) -> str:
+    """Return JSON's values as YAML in the block style, which reads as the same values."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.allow_unicode = False
+    yaml.width = 2**20
+    out = io.StringIO()
+    # What JSON does not have, as tuples, is written as JSON would.
+    yaml.dump(json.loads(json.dumps(value)), out)
+    return out.getvalue()
 
 
 def with_bootstraps(text: str, bootstraps: Mapping[str, str]) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from textwrap import wrap
 
 from reconciler.report.line import Line, Lines
@@ -20,7 +19,6 @@ _LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
 _STRONG = re.compile(r"\*\*([^*]+)\*\*")
 # A stop inside of backticks ends nothing.
 _FIRST_WORDS = re.compile(r"(?:`[^`]*`|[^`])*?[.:;](?=\s|$)")
-_NEAR = 3
 _WIDEST = 100
 
 
@@ -81,13 +79,6 @@ def entries(page: str) -> dict[str, Entry]:
             preface = " ".join(_paragraphs(words))
             preface = f"{preface.removesuffix(':')}." if fence else preface
     return found
-
-
-def near(code: str, known: Sequence[str]) -> list[str]:
-    """Return the known codes that are most like one that is not known: by its letters, else by its number."""
-    alike = get_close_matches(code.upper(), known, n=_NEAR, cutoff=0.75)
-    number = int(code[2:])
-    return alike or sorted(known, key=lambda one: (abs(int(one[2:]) - number), one))[:_NEAR]
 
 
 def entry_text(entry: Entry, width: int) -> Lines:

@@ -296,7 +296,7 @@ def _flow_line(summary: FlowSummary, width: int) -> Line:
 
 def flow_words(summary: FlowSummary) -> str:
     """Return what the line of a flow says behind its name, as plain words."""
-    return " ".join(_flow_line(summary, 0).plain.removeprefix(_route(summary)).split())
+    return " ".join(_flow_line(summary, 0).plain.removeprefix(Line(_route(summary)).plain).split())
 
 
 def _groups_part(groups: GroupsSummary | None) -> tuple[str, str]:

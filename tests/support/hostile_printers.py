@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -49,6 +50,7 @@ from reconciler.report import (
     health,
     lag,
     live,
+    log,
     offsets,
     outcome_text,
     plan_json,
@@ -164,6 +166,12 @@ def summaries(name: str, *told: TaskStatus) -> list[status.FlowSummary]:
     return status.summarise(flows, told, NOW, force, None, {f"2 {name}": {name: over(name)}})
 
 
+def events(name: str) -> list[log.Event]:
+    flows = summaries(name, *statuses(name))
+    troubled = [log.of_partition(flow.name, one) for flow in flows for one in flow.troubled]
+    return [*map(log.of_flow, flows), *troubled, log.of_problem(problem(name), "ERROR"), log.Event(name, flow=name)]
+
+
 def rows(name: str) -> list[lag.Row]:
     return lag.lag_rows(declared(name).flows, statuses(name), NOW)
 
@@ -273,6 +281,8 @@ PRINTERS = (
     Printer(health.checks_json, "json", lambda n: health.checks_json(checks(n))),
     Printer(lag.lag_lines, "text", lambda n: lag.lag_lines(rows(n))),
     Printer(live.flows_table, "text", lambda n: [live.flows_table(summaries(n, *statuses(n)))]),
+    Printer(log.text_line, "text", lambda n: [log.text_line(one, NOW) for one in events(n)]),
+    Printer(log.json_line, "json", lambda n: [json.loads(log.json_line(one, NOW)) for one in events(n)]),
     Printer(offsets.offsets_lines, "text", lambda n: _all(offsets.offsets_lines("group", committed(n)))),
     Printer(offsets.offsets_lines, "text", lambda n: offsets.offsets_lines("flow", positions(n))),
     Printer(offsets.offsets_csv, "csv", lambda n: offsets.offsets_csv("group", committed(n))),

@@ -156,7 +156,7 @@ def test_problems_of_invalid_files_are_json_too(here: pytest.CaptureFixture[str]
     assert problem["code"] == "AB105"
     assert problem["where"].endswith("unknown-cluster.yaml:9:44 (replication[0].fan-out.to[1])")
     assert set(problem) == {"code", "where", "message", "remedy"}
-    assert "[AB105]" in result.stderr
+    assert result.stderr == ""
     path = tmp_path / "secure.yaml"
     path.write_text(SECURE, encoding="utf-8")
     result = run(here, "validate", "--resolve", "--format", "json", str(path))

@@ -42,13 +42,14 @@ from tests.support.hostile_printers import PRINTERS, Printer, granted, plan, pro
 # What no printer is: helpers whose words all come out of one, and our own reference of codes.
 HELPERS = {
     *("acls.granted", "clients.clients_told", "columns.aligned", "explain.explained", "lag.lag_rows"),
-    *("error_codes.is_like_a_code", "error_codes.entries", "error_codes.near", "error_codes.entry_text"),
+    *("error_codes.is_like_a_code", "error_codes.entries", "error_codes.entry_text"),
     *("error_codes.codes_text", "drift.summary", "verify.summary", "offsets.moved_line", "outcome_text.task"),
     *("markdown.code", "markdown.plain", "mermaid.mermaid", "mermaid.plain_text", "svg.svg", "svg_style.stylesheet"),
+    *("log.of_flow", "log.of_partition", "log.of_problem", "line.live_terminal", "line.shown_in_place"),
     *("measures.count", "measures.seconds", "measures.milliseconds", "measures.bytes_per_second"),
     *("picture.printable", "picture.topology_picture", "picture.columns", "picture.taken"),
     *("plan_file.write_plan", "plan_file.read_plan", "plan_json.action", "plan_picture.plan_picture"),
-    *("status.summarise", "status.standing", "svg_columns.columns", "svg_layout.laid_out"),
+    *("status.summarise", "status.standing", "status.flow_words", "svg_columns.columns", "svg_layout.laid_out"),
     *(f"svg_parts.{name}" for name in ("text_width", "shortened", "box_width", "box_height", "label_width")),
     *("svg_parts.label_height", "svg_parts.fitted"),
     *(f"words.{name}" for name in ("acl_reason", "place", "counted", "padding", "in_force", "summary")),

@@ -1,0 +1,117 @@
+"""How `--help` reads: commands in groups with short summaries, the terminal's whole width, plain words for values.
+
+`main` calls it for the whole tree of commands; typer has no settings for this.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+from typer.core import TyperGroup
+
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    "Declare": {
+        "init": "Write a first topology file",
+        "validate": "Check topology files, show all problems",
+        "graph": "Draw clusters and flows",
+        "explain": "Say what counts, and what a code means",
+        "schema": "Print a JSON Schema for editors",
+    },
+    "Change": {
+        "plan": "Show what apply would do",
+        "apply": "Make clusters what the files declare",
+        "drift": "Show what others changed since the apply",
+        "adopt": "Take over topics that stand where copies go",
+        "destroy": "Delete the copies of this topology",
+    },
+    "Run": {
+        "replicate": "Copy records, until stopped",
+        "reconcile": "Let copies follow, without copying records",
+        "pause": "Pause flows, topics or partitions",
+        "resume": "Resume what was paused",
+        "restart": "Try parked partitions again at once",
+        "demo": "Show it all here, on real brokers",
+    },
+    "Look": {
+        "status": "Tell whether flows run, and how fast",
+        "lag": "List partitions, the worst first",
+        "verify": "Compare copies with originals",
+        "doctor": "Say what stands against replicating",
+        "version": "Print the version",
+    },
+    "Move people": {
+        "failover": "Move consumers to a flow's target",
+        "failback": "Take them back to its source",
+        "offsets": "Read, move and translate offsets",
+    },
+}
+"""By group and command the summary, of 45 letters at most."""
+
+OF_OFFSETS = {
+    "read": "Print committed offsets",
+    "write": "Move one group, or one flow's position",
+    "export": "Write offsets to a file",
+    "import": "Write the offsets of a file",
+    "translate": "Say where an offset stands elsewhere",
+}
+
+_PLAIN = {"<str>": "TEXT", "<path>": "PATH", "<float>": "NUMBER", "<int>": "NUMBER", "<float range>": "NUMBER"}
+_PLAIN |= {"<int range>": "NUMBER", "<list[Path]>": "PATH", "<list[str]>": "TEXT", "<list[int]>": "NUMBER"}
+
+
+class Grouped(TyperGroup):
+    """The group of all commands, listed in `GROUPS`."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a section for each group."""
+        width = max(len(name) for names in GROUPS.values() for name in names)
+        for group, names in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl([(f"{name:<{width}}", summary) for name, summary in names.items()])
+
+
+def settings() -> dict[str, Any]:
+    """Return typer's settings of the context: help for `-h` as well, as wide as the terminal."""
+    return {"help_option_names": ["-h", "--help"], "max_content_width": shutil.get_terminal_size().columns}
+
+
+def readable(command: Any, summaries: Mapping[str, str] | None = None) -> Any:
+    """Return a command whose help, and that of all below it, reads well.
+
+    Args:
+        command: as typer has made it.
+        summaries: of the commands below it, by name.
+    """
+    for name, below in getattr(command, "commands", {}).items():
+        below.short_help = (summaries or {}).get(name, below.short_help)
+        readable(below, OF_OFFSETS if name == "offsets" else None)
+    for parameter in command.params:
+        _say_plainly(parameter)
+    return command
+
+
+def _say_plainly(parameter: Any) -> None:
+    """Have a parameter show no types of Python and no algebra."""
+    if parameter.param_type_name == "argument":
+        name = parameter.display_name_raw.removesuffix("...").strip("[]")
+        many = "..." if parameter.nargs != 1 else ""
+        usage = f"{name}{many}" if parameter.required else f"[{name}]{many}"
+        parameter._usage_display_name = lambda: usage
+        parameter._rich_display_name = lambda: f"{name}{many}"
+        parameter.display_type_rich = lambda ctx: None
+        # Whether it must be there the usage says.
+        parameter._extract_default_help_str = lambda ctx: None
+    else:
+        told = parameter.display_type_rich
+        parameter.display_type_rich = lambda ctx: _PLAIN.get(found := told(ctx=ctx), found)
+    least, most = getattr(parameter, "min", None), getattr(parameter, "max", None)
+    parameter._get_number_range_help_str = lambda: _within(least, most)
+
+
+def _within(least: float | None, most: float | None) -> str | None:
+    """Return in words between which numbers one may be; None where nothing is to be said."""
+    if most is not None:
+        return f"{least or 0:g} to {most:g}"
+    return f"at least {least:g}" if least else None
