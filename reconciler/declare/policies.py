@@ -15,7 +15,7 @@ from reconciler.declare.settings import policy_place
 from reconciler.model import policy_class
 from reconciler.model.flow import Flow
 from reconciler.model.policy_class import PolicyFault
-from reconciler.model.selection import is_internal, is_literal
+from reconciler.model.selection import is_literal, is_reserved
 
 # What each type of policy needs, and what goes with it alone.
 _NEEDED = {"rename": "rules", "class": "class"}
@@ -82,7 +82,7 @@ def _never_taken(draft: Draft) -> Iterator[Located]:
     """Yield topics that are internal under the flow's separator; `selections` finds those that are under any."""
     written = draft.settings["topics.include"]
     for index, item in enumerate(draft.flow.topics.include):
-        if is_literal(item) and draft.flow.policy.never_copies(item) and not is_internal(item) and written.place:
+        if is_literal(item) and draft.flow.policy.never_copies(item) and not is_reserved(item) and written.place:
             message = f"internal topics are never replicated; found {item}, in which MirrorMaker 2 keeps its state"
             yield (written.place / index).problem(codes.NEVER_REPLICATED, message, "remove it")
 

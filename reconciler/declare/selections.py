@@ -18,7 +18,7 @@ from reconciler.model.config_rules import FIXED
 from reconciler.model.naming import name_fault
 from reconciler.model.patterns import BadPattern, NotLinear
 from reconciler.model.reachable import dead_end
-from reconciler.model.selection import ALWAYS_EXCLUDED, is_internal, is_literal
+from reconciler.model.selection import ALWAYS_EXCLUDED, is_literal, is_reserved
 
 # What lists are of, as messages call it. Groups may have any name.
 _NAMED = {"topics": "topic", "configs": "setting", "groups": "group"}
@@ -111,7 +111,7 @@ def _check_item(place: Place, field: str, key: str) -> Iterator[Finding]:
     elif (field, key) == ("configs", "include") and item in FIXED:
         message = f"{item} decides whether batches pass unchanged and stay: no copy gets its original's"
         yield Finding(place.problem(codes.FIXED_CONFIG, message, "remove it"), None)
-    elif (field, key) == ("topics", "include") and is_literal(item) and is_internal(item):
+    elif (field, key) == ("topics", "include") and is_literal(item) and is_reserved(item):
         message = f"internal topics are never replicated; found {item}, excluded always are {_SAID}"
         yield Finding(place.problem(codes.NEVER_REPLICATED, message, "remove it"), None)
 

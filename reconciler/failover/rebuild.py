@@ -11,7 +11,7 @@ import time
 from reconciler.failover.topics import Shape, Topics
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.selection import is_internal
+from reconciler.model.selection import is_reserved
 from reconciler.state import records
 from reconciler.state.home import Place
 from reconciler.state.journal import Journal, Value
@@ -41,7 +41,7 @@ def made_anew(cluster: Cluster, topology: str, topic: str, seconds: float = 60.0
             made it and wrote to it; AB728, it is an internal one.
     """
     where = f"{cluster.where}, topic {topic}"
-    if is_internal(topic):
+    if is_reserved(topic):
         raise EnvironmentFault(Problem("AB728", where, "is internal, and is never made anew", "name another topic"))
     topics = Topics(cluster, seconds)
     journal = Journal(cluster, Place(topology, "owned"))

@@ -9,7 +9,7 @@ from reconciler.checkpoints.groups import Groups
 from reconciler.model.failover import Cut
 from reconciler.model.flow import Flow
 from reconciler.model.naming import is_heartbeats
-from reconciler.model.selection import is_internal
+from reconciler.model.selection import is_reserved
 from reconciler.replicator.place import differ
 from reconciler.state.copies import Copies
 
@@ -108,7 +108,7 @@ def beside(flow: Flow, aliases: Collection[str], names: Iterable[str], ours: Col
 
 
 def _would_be_copy(flow: Flow, aliases: Collection[str], name: str) -> bool:
-    if is_internal(name) or is_heartbeats(name, flow.policy.separator) or name == flow.dlq:
+    if is_reserved(name) or is_heartbeats(name, flow.policy.separator) or name == flow.dlq:
         return False
     original = flow.policy.original(flow.source, name)
     return original is not None and flow.takes(original, aliases)

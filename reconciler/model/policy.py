@@ -11,7 +11,7 @@ from reconciler.model import policy_class
 from reconciler.model.naming import is_heartbeats, is_mirrors_own, name_fault
 from reconciler.model.policy_class import Options, PolicyFault
 from reconciler.model.renames import RenameRule
-from reconciler.model.selection import is_internal, is_literal
+from reconciler.model.selection import is_internal, is_literal, is_reserved
 
 PolicyKind = Literal["default", "identity", "rename", "class"]
 POLICY_KINDS: tuple[str, ...] = get_args(PolicyKind)
@@ -116,8 +116,9 @@ class ReplicationPolicy:
         wrong = name_fault(remote)
         if wrong:
             return f"{topic} of {source_alias} would be called {_shortened(remote)}: its name {wrong}"
-        # Under the other kinds only an internal topic has an internal copy, and none is taken.
-        if self.is_written_out and (self.never_copies(remote) or is_internal(remote)):
+        # Under the other kinds only a topic that is called like an internal one has such a copy.
+        looks_internal = is_reserved(remote) or (is_internal(remote) and not is_internal(topic))
+        if self.is_written_out and (self.never_copies(remote) or looks_internal):
             return f"{topic} of {source_alias} would be called {remote}: that is the name of an internal topic"
         return None
 

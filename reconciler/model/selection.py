@@ -1,13 +1,14 @@
 """Which topics a flow takes: include and exclude, as full matches against names on the source cluster.
 
-The rules are MirrorMaker 2's (`DefaultTopicFilter`): exclude wins, internal topics are never taken. One is ours: an
-item without regular-expression characters is a literal name, so that the dot in `payments.eu` means a dot.
+The rules are MirrorMaker 2's (`DefaultTopicFilter`): exclude wins, internal topics are not taken. Two are ours: an item
+without regular-expression characters is a literal name, so that the dot in `payments.eu` means a dot; and a topic of an
+application that is called like an internal one is taken where the list names it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -18,10 +19,22 @@ EVERYTHING = ".*"
 
 LITERAL_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
-ALWAYS_EXCLUDED = (r"__.*", r".*[.-]internal", r".*\.replica", r"anabranch-.*\.internal")
+ALWAYS_EXCLUDED = (
+    r"__.*",
+    r"(.*\.)?mm2[-.].*\.internal",
+    r"(.*\.)?checkpoints\.internal",
+    r"(.*\.)?anabranch[-.].*\.internal",
+)
+"""Kafka's own topics, MirrorMaker 2's and ours, and copies of them: no flow ever takes one."""
 
-# Ours, and linear under `re` as well: none has two wildcards.
-_INTERNAL = re.compile("|".join(ALWAYS_EXCLUDED))
+USUALLY_EXCLUDED = (r".*[.-]internal", r".*\.replica")
+"""Topics that are taken where the file names them: MirrorMaker 2 leaves out all of them, or some, by default."""
+
+# The same under `re`, searched from where it begins, so that no two wildcards are tried against each other.
+_RESERVED = re.compile(r"^__|(?:^|\.)(?:(?:mm2|anabranch)[-.].*\.internal|checkpoints\.internal)\Z", re.DOTALL)
+_INTERNAL = re.compile("|".join(USUALLY_EXCLUDED))
+# An expression that ends in such a word, perhaps in parentheses, means these topics.
+_SAYS_SO = re.compile(r"(internal|replica)[)?$]*\Z")
 
 
 def is_literal(item: str) -> bool:
@@ -29,9 +42,48 @@ def is_literal(item: str) -> bool:
     return LITERAL_NAME.fullmatch(item) is not None
 
 
-def is_internal(name: str) -> bool:
+def is_reserved(name: str) -> bool:
     """Tell whether a topic is one that no flow ever takes, for its name."""
-    return _INTERNAL.fullmatch(name) is not None
+    return _RESERVED.search(name) is not None
+
+
+def is_internal(name: str) -> bool:
+    """Tell whether a topic is one that no flow takes unless its file names it."""
+    return is_reserved(name) or _INTERNAL.fullmatch(name) is not None
+
+
+def means_internal(item: str) -> bool:
+    """Tell whether an item of an include list names topics that are usually left behind: each of its alternatives does.
+
+    A plain name means itself. An expression does where it ends in `internal` or `replica`: `.*` means none of them.
+    """
+    if is_literal(item):
+        return is_internal(item)
+    return all(_SAYS_SO.search(one) for one in alternatives(item))
+
+
+def alternatives(expression: str) -> Iterator[str]:
+    """Yield what stands between the bars of an expression outside of groups and sets."""
+    begin = depth = at = 0
+    in_set = False
+    while at < len(expression):
+        character = expression[at]
+        if character == "\\":
+            at += 1
+        elif in_set:
+            in_set = character != "]"
+        elif character == "[":
+            in_set = True
+            # A bracket that comes first is one of the set.
+            at += expression.startswith("^", at + 1)
+            at += expression.startswith("]", at + 1)
+        elif character in "()":
+            depth += 1 if character == "(" else -1
+        elif character == "|" and not depth:
+            yield expression[begin:at]
+            begin = at + 1
+        at += 1
+    yield expression[begin:]
 
 
 class Names:
@@ -122,9 +174,21 @@ class Selection:
     def _excluded(self) -> Names:
         return names(self.exclude)
 
+    @cached_property
+    def _meaning_internal(self) -> Names:
+        return names(tuple(filter(means_internal, self.include)))
+
     def matches(self, name: str) -> bool:
         """Tell whether the topic `name` is chosen."""
-        return name in self._included and name not in self._excluded and not is_internal(name)
+        if name not in self._included or name in self._excluded:
+            return False
+        return not is_internal(name) or (not is_reserved(name) and name in self._meaning_internal)
+
+    def leaves_behind(self, name: str) -> bool:
+        """Tell whether the topic `name` would be chosen, and is not as its name looks like that of an internal one."""
+        if not is_internal(name) or is_reserved(name) or name in self._meaning_internal:
+            return False
+        return name in self._included and name not in self._excluded
 
     def against(self, name: str) -> str | None:
         """Say which item stands against the topic `name`; None where it is chosen."""
@@ -132,6 +196,8 @@ class Selection:
             item = items.first(name)
             if item is not None:
                 return f"{kind}: {item}"
+        if self.leaves_behind(name):
+            return f"left behind: {names(USUALLY_EXCLUDED).first(name)}; name it in include to take it"
         return None if self.matches(name) else f"matches none of {', '.join(self.include)}"
 
     def literals(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from reconciler.model.acl import Acl, Pattern, ResourceKind
 from reconciler.model.health import BrokerSeen, Rights
-from reconciler.model.selection import is_internal
+from reconciler.model.selection import is_reserved
 from reconciler.observe.connection import Connection
 
 _REACH_SECONDS = 3.0
@@ -31,7 +31,7 @@ def rights(connection: Connection, acls: Collection[Acl]) -> Rights:
     Raises:
         Unreachable: AB310, the cluster does not answer.
     """
-    there = [name for name in connection.metadata.topics if not is_internal(name)]
+    there = [name for name in connection.metadata.topics if not is_reserved(name)]
     topics = {acl.pattern for acl in acls if acl.kind == "topic"}
     names = {pattern.name for pattern in topics if not (pattern.prefixed or pattern.is_everything)}
     names |= {name for name in there if any(pattern.covers(Pattern(name)) for pattern in topics)}

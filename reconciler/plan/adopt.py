@@ -13,7 +13,7 @@ from itertools import groupby
 from reconciler.model.desired import DesiredTopic
 from reconciler.model.errors import EnvironmentFault, Problem, Refused, together
 from reconciler.model.observed import ObservedCluster, ObservedTopic
-from reconciler.model.selection import is_internal
+from reconciler.model.selection import is_reserved
 from reconciler.model.steps import (
     AddPartitions,
     AlterConfig,
@@ -138,7 +138,7 @@ def _against(topology: Topology, found: _Found, target: ObservedCluster) -> Iter
     if record is not None and record.topology != topology.name:
         remedy = "let only one topology take its original (topics.exclude), or have that one destroy it"
         yield Problem("AB425", where, f"the topology {record.topology} owns it", remedy)
-    if is_internal(found.name):
+    if is_reserved(found.name):
         yield Problem("AB425", where, "is an internal topic", "give the copy another name (policy)")
     partitions = max(choice.original.partitions for choice in found.choices)
     if found.existing.partitions > partitions:

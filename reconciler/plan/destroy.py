@@ -11,7 +11,7 @@ from reconciler.model.declaration import DESTROYED, Declared
 from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.removals import DeleteTopic, ForgetTopic, Removal
-from reconciler.model.selection import is_internal
+from reconciler.model.selection import is_reserved
 from reconciler.model.steps import ClusterPlan, Notice, Plan
 from reconciler.model.topology import Topology
 from reconciler.plan.bindings import revoked_with
@@ -79,7 +79,7 @@ def _steps(topology: Topology, ours: dict[str, OwnedTopic], target: ObservedClus
 
 def against(name: str, record: OwnedTopic, existing: ObservedTopic) -> str | None:
     """Say why a topic that is on record as ours is not deleted all the same; None where it may be."""
-    if is_internal(name):
+    if is_reserved(name):
         return "its name is that of an internal topic, which is never deleted"
     if not record.is_confirmed:
         return "an interrupted apply was about to make it, and nobody knows whether it did: apply, and destroy it then"
@@ -118,7 +118,7 @@ def _left_alone(
 
 def _looks_like_a_copy(topology: Topology, alias: str, name: str) -> bool:
     for flow in topology.flows:
-        if flow.target == alias and flow.policy.prefixes and not is_internal(name):
+        if flow.target == alias and flow.policy.prefixes and not is_reserved(name):
             original = flow.policy.original(flow.source, name)
             if original is not None and flow.takes(original, topology.aliases):
                 return True

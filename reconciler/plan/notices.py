@@ -19,7 +19,9 @@ from reconciler.plan.prune import prunable
 from reconciler.plan.recreated import kept_as_it_is, made_anew_since, why_gone_on_with, why_kept
 from reconciler.plan.replicas import replica_notices
 from reconciler.plan.settings import unknown_keys
-from reconciler.plan.unmatched import unmatched, unmatched_groups
+from reconciler.plan.unmatched import left_behind, unmatched, unmatched_groups
+
+_SHOWN = 10
 
 
 def left_alone(chosen: Collection[Choice], target: ObservedCluster, topology: Topology) -> Iterator[Notice]:
@@ -93,6 +95,9 @@ def _of_flow(flow: Flow, topology: Topology, observed: Observed) -> Iterator[str
         if not taken_topics(flow, topology, observed):
             yield f"no topic of {flow.source} matches; it waits for one"
         yield from unmatched(flow, observed[flow.source].names)
+        if left := left_behind(flow, observed[flow.source].names, topology.aliases):
+            said = ", ".join(left[:_SHOWN]) + (f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else "")
+            yield f"left behind, as called like internal topics: {said}; name them in topics.include to take them"
         groups = observed[flow.source].groups
         if groups is not None:
             yield from unmatched_groups(flow, groups)

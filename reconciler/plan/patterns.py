@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from reconciler.model.acl import ALL, Pattern
 from reconciler.model.flow import Flow
 from reconciler.model.renames import GROUP
-from reconciler.model.selection import is_literal
+from reconciler.model.selection import alternatives, is_literal
 
 _OPTIONAL = frozenset("*?{")
 _SPECIAL = frozenset(".^$*+?{}[]\\|()")
@@ -21,7 +21,7 @@ def patterns_of(item: str) -> tuple[Pattern, ...]:
     """Return what covers an item of an include list: a plain name, or a regular expression (Python's `re`)."""
     if is_literal(item):
         return (Pattern(item),)
-    return narrowed(_pattern(alternative) for alternative in _alternatives(item))
+    return narrowed(_pattern(alternative) for alternative in alternatives(item))
 
 
 def originals(flow: Flow, aliases: Collection[str]) -> tuple[Pattern, ...]:
@@ -83,30 +83,6 @@ def _copies_of(flow: Flow, original: Pattern) -> Iterator[Pattern]:
                 yield Pattern(fixed, prefixed=bool(groups))
             else:
                 yield ALL
-
-
-def _alternatives(expression: str) -> Iterator[str]:
-    """Yield what stands between the bars outside of groups and sets."""
-    begin = depth = at = 0
-    in_set = False
-    while at < len(expression):
-        character = expression[at]
-        if character == "\\":
-            at += 1
-        elif in_set:
-            in_set = character != "]"
-        elif character == "[":
-            in_set = True
-            # A bracket that comes first is one of the set.
-            at += expression.startswith("^", at + 1)
-            at += expression.startswith("]", at + 1)
-        elif character in "()":
-            depth += 1 if character == "(" else -1
-        elif character == "|" and not depth:
-            yield expression[begin:at]
-            begin = at + 1
-        at += 1
-    yield expression[begin:]
 
 
 def _pattern(expression: str) -> Pattern:

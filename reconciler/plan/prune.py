@@ -13,7 +13,7 @@ from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.removals import DeleteTopic, RemovalReason
-from reconciler.model.selection import is_internal
+from reconciler.model.selection import is_reserved
 from reconciler.model.steps import ClusterPlan, Plan, RevokeAcl
 from reconciler.model.topology import Topology
 from reconciler.plan.bindings import revoked_with, strangers, wanted_bindings
@@ -91,7 +91,7 @@ def prunable(topology: Topology, target: ObservedCluster, wanted: Collection[str
     """
     for name, record in sorted(target.owned.items()):
         existing = target.topics.get(name)
-        if record.topology != topology.name or name in wanted or existing is None or is_internal(name):
+        if record.topology != topology.name or name in wanted or existing is None or is_reserved(name):
             continue
         if not has_id(existing.topic_id) or record.topic_id != existing.topic_id:
             continue

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from reconciler.model.flow import Flow
 from reconciler.model.near import did_you_mean
-from reconciler.model.selection import EVERYTHING, Names, is_internal, is_literal
+from reconciler.model.selection import EVERYTHING, Names, is_internal, is_literal, is_reserved, means_internal
 
 _SHOWN = 5
 
@@ -25,9 +25,30 @@ def unmatched(flow: Flow, there: Iterable[str]) -> Iterator[str]:
     names = frozenset(there)
     # Internal topics are not taken whatever matches them; excluding them again is no mistake.
     takeable = [name for name in sorted(names) if not is_internal(name)]
-    missed = [("include", item) for item in Names(flow.topics.include).idle(takeable) if item != EVERYTHING]
+    idle = [item for item in Names(flow.topics.include).idle(takeable) if item != EVERYTHING]
+    # What means topics that are usually left behind may find one of them.
+    left = [name for name in names if is_internal(name) and not is_reserved(name)]
+    none_left = set(Names(tuple(filter(means_internal, idle))).idle(left))
+    missed = [("include", item) for item in idle if not means_internal(item) or item in none_left]
     missed += [("exclude", item) for item in Names(flow.topics.exclude).idle(names)]
     yield from _said(missed, "topics", takeable, flow)
+
+
+def left_behind(flow: Flow, there: Iterable[str], aliases: Collection[str]) -> list[str]:
+    """Return the topics of the source that the flow leaves behind as they are called like internal ones.
+
+    Args:
+        flow: the flow.
+        there: names of the source's topics.
+        aliases: the clusters of the topology.
+    """
+
+    def is_left(name: str) -> bool:
+        if not flow.topics.leaves_behind(name) or flow.policy.never_copies(name):
+            return False
+        return flow.target not in flow.policy.hops(name, aliases)
+
+    return sorted(filter(is_left, there))
 
 
 def unmatched_groups(flow: Flow, there: Collection[str]) -> Iterator[str]:

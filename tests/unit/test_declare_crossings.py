@@ -314,7 +314,7 @@ def test_a_bad_expression_is_told_with_its_position(tmp_path: Path, item: str, r
     assert problem.message.endswith(reason)
 
 
-@pytest.mark.parametrize("name", ["__consumer_offsets", "mm2-offset-syncs.b.internal", "x-internal", "orders.replica"])
+@pytest.mark.parametrize("name", ["__consumer_offsets", "mm2-offset-syncs.b.internal", "b.checkpoints.internal"])
 def test_an_internal_topic_is_never_replicated(tmp_path: Path, name: str) -> None:
     (problem,) = refused(tmp_path, HEAD + f"flows: [{{from: a, to: b, topics: {{include: [{name}]}}}}]\n")
     assert problem.code == "AB118"

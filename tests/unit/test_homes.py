@@ -23,7 +23,7 @@ from reconciler.model.names import (
     transactional_prefix,
     turn_group,
 )
-from reconciler.model.selection import is_internal
+from reconciler.model.selection import is_reserved
 from reconciler.replicator.identity import Identity
 from reconciler.replicator.shares import Place
 from reconciler.state import home
@@ -42,7 +42,7 @@ def test_no_name_of_one_topology_is_one_of_another(one: str, other: str) -> None
     ours, theirs = state_names(one), state_names(other)
     assert bool({*ours} & {*theirs}) is (one == other)
     assert not {*ours} & {*SHARED_NAMES}
-    assert all(map(is_internal, (*ours, *SHARED_NAMES)))
+    assert all(map(is_reserved, (*ours, *SHARED_NAMES)))
     assert topology_of_owned(ours.owned) == one
     assert [topology_of_owned(name) for name in (*ours[1:], *SHARED_NAMES)] == [None] * 9
 

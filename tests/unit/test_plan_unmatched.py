@@ -34,6 +34,22 @@ def test_each_item_that_matches_nothing_is_told(item: str, meant: str | None) ->
     assert told(["orders", item, "users.*"]) == [expected + (f"; did you mean {meant}?" if meant else "")]
 
 
+def test_what_is_called_like_an_internal_topic_is_left_behind_and_said() -> None:
+    source = cluster(EAST, topic("orders"), topic("app-internal"), topic("eu-west.x.replica"), topic("__x"))
+    (notice,) = plan_of(topology(), source, cluster(WEST)).clusters[0].warnings
+    expected = "left behind, as called like internal topics: app-internal; name them in topics.include to take them"
+    assert (notice.subject, notice.message) == ("flow us-east-eu-west", expected)
+    named = plan_of(topology(flow(include=[".*", ".*-internal"])), source, cluster(WEST))
+    assert (named.clusters[0].warnings, [one.topics for one in named.clusters[0].flows]) == ((), [2])
+    assert [step.name for step in named.steps if step.name.startswith("us-")] == [
+        "us-east.app-internal",
+        "us-east.orders",
+    ]
+    assert told(["orders", "app.internal", "x-internal"]) == [
+        "item x-internal of topics.include matches no topic of us-east"
+    ]
+
+
 def test_items_of_exclude_too() -> None:
     assert told(exclude=["orders", "ordres", ".*-tmp", "__.*"]) == [
         "item ordres of topics.exclude matches no topic of us-east; did you mean orders?",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from reconciler.model.flow import Flow
 from reconciler.model.policy import PolicyKind, ReplicationPolicy
 from reconciler.model.renames import RenameRule
-from reconciler.model.selection import Selection, is_literal
+from reconciler.model.selection import ALWAYS_EXCLUDED, Selection, is_literal, is_reserved
 
 topic_names = st.from_regex(r"[A-Za-z0-9._-]{1,20}", fullmatch=True)
 
@@ -43,13 +45,35 @@ def test_an_item_must_match_fully(include: str, name: str, taken: bool) -> None:
         "anabranch-owned.internal",
         "anabranch.payments.owned.internal",
         "mm2-offset-syncs.west.internal",
-        "streams-app-internal",
-        "orders.replica",
+        *("mm2-configs.west.internal", "east.mm2-status.west.internal", "east.anabranch.shop.status.internal"),
+        *("checkpoints.internal", "west.checkpoints.internal"),
     ],
 )
 def test_internal_topics_are_never_taken(name: str) -> None:
-    assert not Selection((".*",)).matches(name)
-    assert not Selection((name,)).matches(name)
+    for item in (".*", name, ".*internal", re.escape(name)):
+        assert not Selection((item,)).matches(name)
+    assert not Selection((".*",)).leaves_behind(name)
+    assert str(Selection((".*",)).against(name)).startswith("never taken: ")
+
+
+@pytest.mark.parametrize("name", ["streams-app-internal", "orders.replica", "app.internal", "east.app.internal"])
+def test_topics_of_applications_that_are_called_like_internal_ones_are_taken_where_they_are_named(name: str) -> None:
+    for item in (".*", f"{name[:3]}.*", ".*l|.*a", f"{re.escape(name)}|.*", "[a-z.-]*"):
+        assert not Selection((item,)).matches(name)
+    assert Selection((".*",)).leaves_behind(name)
+    assert str(Selection((".*",)).against(name)).endswith("; name it in include to take it")
+    said = r".*[.-]internal|.*\.replica"
+    for item in (name, said, f"({said})$", f".*({'internal' if 'internal' in name else 'replica'})?"):
+        chosen = Selection((".*", item))
+        assert (chosen.matches(name), chosen.leaves_behind(name), chosen.against(name)) == (True, False, None)
+    assert not Selection((name,), (name,)).matches(name) and not Selection((".*",), (name,)).leaves_behind(name)
+
+
+@given(
+    st.from_regex(r"(east\.|x)?(__|mm2|anabranch|checkpoints)?[-.a]{0,2}(checkpoints)?[.-]?internal?", fullmatch=True)
+)
+def test_what_is_never_taken_is_what_is_said(name: str) -> None:
+    assert is_reserved(name) == any(re.fullmatch(item, name) for item in ALWAYS_EXCLUDED)
 
 
 @pytest.mark.parametrize("name", ["_schemas", "internal", "replica", "internal-orders", "ordersinternal"])
