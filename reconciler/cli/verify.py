@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from reconciler.model.verification import Verification
 
 _DIFFERENT = 1
+_INCOMPLETE = 3
 _UNREACHABLE_CODE = "AB310"
 
 
@@ -65,6 +66,9 @@ def verify(
         Path | None,
         typer.Option(metavar="FILE", dir_okay=False, help="Keep there how far it is, and go on from there."),
     ] = None,
+    copied_only: Annotated[
+        bool, typer.Option("--copied-only", help="Ask for what is copied alone: what is not copied yet does not count.")
+    ] = False,
     state_dir: Annotated[Path | None, typer.Option(help="Where Spark's log is kept.")] = None,
 ) -> None:
     """Compare copies with their originals: every record, its place, key, value, headers and timestamp."""
@@ -80,7 +84,7 @@ def verify(
     spark, rate = spark_of(topology, [one.target for one in chosen]), _rate(quota)
     flows, unseen = _answering(topology, chosen)
     folder = _folder(state_dir, topology)
-    options = Options(folder, wanted, tasks or os.cpu_count() or 1, rate, resume, spark)
+    options = Options(folder, wanted, tasks or os.cpu_count() or 1, rate, resume, spark, copied_only)
     with VerifyProgress(stderr_console()) as progress:
         # Whatever a cluster has that does not answer may have any name.
         looked = (lambda _: None) if unseen else partial(_check_names, named, tuple(target or ()))
@@ -142,8 +146,10 @@ def _end(found: Verification) -> None:
         print_problems(found.failures)
     if any(problem.code == _UNREACHABLE_CODE for problem in found.failures):
         raise typer.Exit(Unreachable.exit_code)
-    if found.is_equal is not True:
+    if found.different or found.failures:
         raise typer.Exit(_DIFFERENT)
+    if found.is_equal is not True:
+        raise typer.Exit(_INCOMPLETE)
 
 
 def _chosen_flows(topology: Topology, targets: Sequence[str], names: Sequence[str] | None) -> tuple[Flow, ...]:

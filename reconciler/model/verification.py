@@ -26,7 +26,7 @@ CODES: Mapping[Kind, str] = {
     "unrelated": "AB608",
 }
 
-State = Literal["equal", "different", "unfinished"]
+State = Literal["equal", "different", "incomplete", "unfinished"]
 
 NOWHERE = -1
 """An offset where there is none."""
@@ -146,6 +146,7 @@ class Compared:
         target_range: likewise at the target.
         findings: what was found.
         failure: why it could not be compared to its end; None where it was.
+        lacks: what of the original the copy does not have, so that it was not compared.
     """
 
     flow: str
@@ -159,13 +160,19 @@ class Compared:
     target_range: tuple[int, int]
     findings: Findings
     failure: Problem | None = None
+    lacks: tuple[Problem, ...] = ()
 
     @property
     def state(self) -> State:
-        """Whether it differs; unfinished where no difference was found, and not all was compared."""
+        """Whether it differs; where no difference was found: unfinished if not all that is copied was compared.
+
+        It is incomplete if all that is copied is the same, and the original holds more.
+        """
         if self.findings.by_kind:
             return "different"
-        return "unfinished" if self.failure else "equal"
+        if self.failure:
+            return "unfinished"
+        return "incomplete" if self.lacks else "equal"
 
     def where(self, difference: Difference) -> str:
         """Return the place of a difference on both sides."""
@@ -186,12 +193,14 @@ class Verification:
         partitions: in the order of flows, topics and numbers.
         unseen: why flows, or parts of them, could not be looked at.
         notices: what is to be known of flows: that they are failed over.
+        copied_only: whether only what is copied was asked for: what is not does not count then.
     """
 
     topology: str
     partitions: tuple[Compared, ...]
     unseen: tuple[Problem, ...] = ()
     notices: tuple[Problem, ...] = ()
+    copied_only: bool = False
 
     @property
     def counts(self) -> Counts:
@@ -210,11 +219,21 @@ class Verification:
         return tuple(dict.fromkeys((*self.unseen, *found)))
 
     @property
+    def lacks(self) -> tuple[Problem, ...]:
+        """What of originals their copies do not have."""
+        return tuple(problem for one in self.partitions for problem in one.lacks)
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether originals hold more than what is copied, and that was asked for as well."""
+        return bool(self.lacks) and not self.copied_only
+
+    @property
     def is_equal(self) -> bool | None:
-        """Whether all copies are their originals; None where nothing differs as far as could be seen."""
+        """Whether all copies are their originals; None where nothing differs as far as could be seen, or is copied."""
         if self.different:
             return False
-        return None if self.failures else True
+        return None if self.failures or self.is_incomplete else True
 
 
 @dataclass(frozen=True)

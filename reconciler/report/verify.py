@@ -27,14 +27,14 @@ _ASIDE = {
 
 
 def verification_json(found: Verification) -> dict[str, Any]:
-    """Return `format`, `topology`, `equal`, `counts`, `partitions`, `failures` and `notices`.
+    """Return `format`, `topology`, `equal`, `counts`, `partitions`, `failures`, `incomplete` and `notices`.
 
-    `equal` is null where nothing differs as far as was seen, and not all was. Each of `partitions` has `flow`,
-    `source`, `topic`, `target`, `remote`, `partition`, `offsets`, `state`, `source_range` and `target_range` (the first
-    offset and the one behind the last), `counts`, `differences` (by kind, in records), `first` and `failure` (a problem
-    or null). `first` has the first ten differences, each with `code`, `kind`, `source` and `target` (offsets; null for
-    none), `what` and `records`. Each of `failures` is a problem, and so is each
-    of `notices`: what is to be known of flows that are failed over.
+    `equal` is null where nothing differs as far as was seen, and not all was, or is copied. Each of `partitions` has
+    `flow`, `source`, `topic`, `target`, `remote`, `partition`, `offsets`, `state`, `source_range` and `target_range`
+    (the first offset and the one behind the last), `counts`, `differences` (by kind, in records), `first` and `failure`
+    (a problem or null). `first` has the first ten differences, each with `code`, `kind`, `source` and `target`
+    (offsets; null for none), `what` and `records`. Each of `failures` is a problem, and so is each of `incomplete`,
+    what of originals is not copied, and of `notices`: what is to be known of flows that are failed over.
     """
     return {
         "format": FORMAT,
@@ -43,6 +43,7 @@ def verification_json(found: Verification) -> dict[str, Any]:
         "counts": asdict(found.counts),
         "partitions": [_partition_json(one) for one in found.partitions],
         "failures": [asdict(problem) for problem in found.failures],
+        "incomplete": [asdict(problem) for problem in found.lacks],
         "notices": [asdict(problem) for problem in found.notices],
     }
 
@@ -81,7 +82,8 @@ def _topic_lines(partitions: list[Compared]) -> Iterator[Line]:
     different = [one for one in partitions if one.state == "different"]
     unfinished = [one for one in partitions if one.failure is not None]
     records = sum(one.findings.counts.records for one in partitions)
-    mark, style = ("≠", "red") if different else ("?", "yellow") if unfinished else ("=", "green")
+    lacking = [(one, problem) for one in partitions for problem in one.lacks]
+    mark, style = ("≠", "red") if different else ("?", "yellow") if unfinished or lacking else ("=", "green")
     where = f"{first.topic} ↔ {first.remote}"
     said = f"{counted(len(partitions), 'partition')}, {count(records)} records the same"
     yield Line.assemble("  ", (mark, style), f" {where}   {said}")
@@ -92,6 +94,9 @@ def _topic_lines(partitions: list[Compared]) -> Iterator[Line]:
             yield Line.assemble(f"        {one.where(told)}: {told.what}{more} ", (f"[{CODES[told.kind]}]", "red"))
     for one in unfinished:
         yield Line.assemble(f"      partition {one.partition}: ", ("not compared to its end", "yellow"))
+    for one, problem in lacking:
+        said = f"{problem.message} [{problem.code}]"
+        yield Line.assemble(f"      partition {one.partition}: ", (said, "yellow"))
 
 
 def _kinds(one: Compared) -> str:
@@ -107,9 +112,14 @@ def summary(found: Verification) -> str:
         records = sum(sum(one.findings.by_kind.values()) for one in found.different)
         said = f"{count(records)} differ in {counted(len(found.different), 'partition')}; {total}"
     else:
-        said = f"no difference: {total}" if found.partitions else "nothing to compare"
+        so_far = " in what is copied" if found.lacks else ""
+        said = f"no difference{so_far}: {total}" if found.partitions else "nothing to compare"
     missing = len([one for one in found.partitions if one.failure]) + len(found.unseen)
-    return f"{said}; incomplete: {counted(missing, 'part')} could not be compared" if missing else said
+    apart = [f"{counted(missing, 'part')} could not be compared"] if missing else []
+    if found.is_incomplete:
+        parts = len([one for one in found.partitions if one.lacks])
+        apart.append(f"{counted(parts, 'partition')} of originals hold{'s' if parts == 1 else ''} more than is copied")
+    return f"{said}; incomplete: {', '.join(apart)}" if apart else said
 
 
 def _apart(found: Verification) -> list[str]:
@@ -130,6 +140,8 @@ def verification_markdown(found: Verification) -> str:
         ]
     apart = [*(f"{one.where}: {one.message}" for one in found.notices), *_apart(found)]
     lines += ["", *(f"- {plain(line)}" for line in apart)] if apart else []
+    if found.lacks:
+        lines += ["", *(f"- {plain(one.message)} [{one.code}]" for one in found.lacks)]
     if found.failures:
         lines += ["", *(f"- not compared: {plain(one.where)}: {plain(one.message)}" for one in found.failures)]
     return "\n".join(lines) + "\n"

@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from reconciler.model.verification import NOWHERE, Compared, Counts, Difference,
 from reconciler.replicator.jobs import Jobs
 from reconciler.replicator.shares import Place
 from reconciler.verify import work
+from reconciler.verify.incomplete import lacking, reasons
 from reconciler.verify.origin import Origin, made_anew, objections, origin_of
 from reconciler.verify.resume import FlowState, Resume
 from reconciler.verify.slices import Bounds, Names, Progress
@@ -52,6 +53,7 @@ class Options:
         rate: bytes per second that are read at most, on both sides together; None means no limit.
         resume: the file that says how far it is; None for none.
         spark: where Spark runs.
+        copied_only: whether what is not copied does not count.
     """
 
     folder: Path
@@ -60,6 +62,7 @@ class Options:
     rate: float | None = None
     resume: Path | None = None
     spark: Spark = field(default_factory=Spark)
+    copied_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -303,12 +306,21 @@ class Verify:
         for name, spec in self._specs.items():
             names = Names(name, spec.flow.source, spec.flow.target)
             flow = self._flows.get(name, FlowState())
-            mine = [names.compared(bounds, progress) for bounds, progress in flow.partitions]
+            is_behind = any(progress.findings.counts.behind for _, progress in flow.partitions)
+            why = reasons(spec) if is_behind else {}
+            mine = [
+                replace(
+                    names.compared(*one),
+                    lacks=() if one[1].failure else lacking(spec, one, why, failed_over=bool(flow.notices)),
+                )
+                for one in flow.partitions
+            ]
             mine += [_without_copy(names, place) for place in flow.without]
             found += sorted(mine, key=lambda one: (one.topic, one.partition))
         unseen = [*self._unseen, *(problem for flow in self._flows.values() for problem in flow.unseen)]
         notices = tuple(problem for flow in self._flows.values() for problem in flow.notices)
-        return Verification(self._topology.name, tuple(found), tuple(dict.fromkeys(unseen)), notices)
+        unseen = list(dict.fromkeys(unseen))
+        return Verification(self._topology.name, tuple(found), tuple(unseen), notices, self._options.copied_only)
 
 
 def _without_copy(names: Names, place: Place) -> Compared:

@@ -28,6 +28,7 @@ class Ends:
         first: the first offset of each partition.
         end: the one behind the last that counts.
         since: the first one of the time that was asked for.
+        high: the one behind the last that there is, be its transaction open.
     """
 
     def __init__(self, loop: Loop, wire: Wire) -> None:
@@ -37,6 +38,7 @@ class Ends:
         self.first: dict[Number, int] = {}
         self.end: dict[Number, int] = {}
         self.since: dict[Number, int] = {}
+        self.high: dict[Number, int] = {}
 
     async def look(self, places: Collection[Number], uncommitted: Collection[Number], since: int | None) -> None:
         """Ask for all of them; what is missing, or has no leader for a while, is left out.
@@ -79,7 +81,9 @@ class Ends:
             elif not code and leader is not None:
                 by_node[leader.node].append((topic, number))
         for node, numbers in by_node.items():
+            # The other one behind it: what counts by then stands below.
             self.end |= await stable_ends(self._wire, node, numbers)
+            self.high |= await stable_ends(self._wire, node, numbers, committed=False)
             # Whoever asks at the same time is in one request.
             asks = [partial(self._note, self.first, node, one, EARLIEST, left) for one in numbers]
             asks += [partial(self._note, self.end, node, one, LATEST, left) for one in numbers if one in uncommitted]
@@ -104,6 +108,10 @@ class Ends:
         """Return a topic's id as text; None where the brokers have none."""
         found = self.topics[topic].topic_id
         return None if found is None else str(found)
+
+    def held(self, topic: str, number: int) -> int:
+        """Return how many offsets of a partition stand behind a transaction that is open, and do not count yet."""
+        return max(0, self.high.get((topic, number), 0) - self.end[topic, number])
 
     def knows(self, topic: str, number: int) -> bool:
         """Tell whether it was told where a partition begins and ends."""

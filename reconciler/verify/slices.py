@@ -34,6 +34,8 @@ class Bounds:
         source_compacts: whether the source is a compacted topic.
         target_compacts: whether the target is.
         is_shared: whether other flows have copied there, too; then its records are some of the target's, in order.
+        held: offsets of the source behind `source_end` that an open transaction held back.
+        held_by: whose transaction that was, in words.
     """
 
     topic: str
@@ -55,6 +57,8 @@ class Bounds:
     source_compacts: bool = False
     target_compacts: bool = False
     is_shared: bool = False
+    held: int = 0
+    held_by: str = ""
 
     @property
     def is_identical(self) -> bool:

@@ -19,6 +19,7 @@ from reconciler.model.names import lease_group, syncs_topic
 from reconciler.model.runs import CopyRecord
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator import discover
+from reconciler.replicator.holders import holders
 from reconciler.replicator.pace import Quota
 from reconciler.replicator.place import differ
 from reconciler.replicator.shares import Place
@@ -128,8 +129,17 @@ class Survey:
                 wire.close()
             loop.close()
         ends = {place: cuts.at(place, target.id_of(place.remote)) for place in places}
-        found = self._found(ends, (source, target), copied_to, syncs)
+        found = self._with_holders(self._found(ends, (source, target), copied_to, syncs))
         return replace(found, unreadable=(*hidden, *found.unreadable), notices=cuts.notices)
+
+    def _with_holders(self, found: Found) -> Found:
+        """Return it with whose transactions hold back what does not count yet."""
+        held = {(one.topic, one.partition): one.source_end for one in found.bounds if one.held}
+        whose = holders(self._spec.source, held)
+        ended = "a transaction that has just ended"
+        named = {log: str(whose.get(log, ended)) for log in held}
+        bounds = tuple(replace(one, held_by=named.get((one.topic, one.partition), "")) for one in found.bounds)
+        return replace(found, bounds=bounds)
 
     def _hidden(self, listed: Collection[str]) -> tuple[Problem, ...]:
         """Return the originals that the declaration names and our user may not see: nobody may take them for equal."""
@@ -245,6 +255,7 @@ class Survey:
             record=record,
             committed=self._commits(place),
             repeats=flow.repeats and place.offsets == "translated",
+            held=source.held(place.topic, number),
         )
         one = up_to(one, cut)
         if one.is_identical:

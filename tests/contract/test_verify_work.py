@@ -28,6 +28,7 @@ from tests.contract.test_task_letters import LARGE, flow_spec, send
 from tests.contract.test_task_repeating import repeating
 from tests.contract.test_task_translated import into, make, translated
 from tests.support.copying import REMOTE, copy, fill, spec_of, wait_until_ends_at
+from tests.support.failing_over import open_transaction
 
 MODES = ("identical", "translated")
 HOUR_MS = 3_600_000
@@ -76,6 +77,9 @@ def test_what_the_replicator_copied_is_equal_in_any_pieces(
     transact(source_cluster, topic_name, range(2), 6)
     spec = flow(source, target, mode, f"{topic_name}.*")
     copied = copy(spec)
+    # The end of a transaction alone is nothing that would be missing.
+    whole = [(one.held, compared(spec, one)[0].findings.counts.behind) for one in looked_at(spec)]
+    assert whole == [(0, 0), (0, 0)]
     fill(source_cluster, topic_name, 100, 2)
     bounds = looked_at(spec)
     found = [compared(spec, one) for one in bounds]
@@ -87,6 +91,10 @@ def test_what_the_replicator_copied_is_equal_in_any_pieces(
         told = [(one.copied_to, progress.source) for one, (progress, _) in zip(bounds, found, strict=True)]
         assert all(copied_to is not None and 0 <= copied_to - reached <= 1 for copied_to, reached in told), told
     assert {one.offsets for one in bounds} == {mode}
+    with open_transaction(source_cluster, topic_name, 1, 10) as name:
+        held = [(one.held, one.held_by) for one in looked_at(spec)]
+    assert held[0] == (0, "")
+    assert (held[1][0], held[1][1].endswith(f", transactional id {name}")) == (10, True), held
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -200,6 +201,20 @@ def write(cluster: EmbeddedCluster, topic: str, values: list[str], partition: in
     while log_end(place, topic, partition) < end + len(values) + 1:
         assert time.monotonic() < deadline, "the transaction does not end"
         time.sleep(0.05)
+
+
+@contextmanager
+def open_transaction(cluster: EmbeddedCluster, topic: str, partition: int, count: int) -> Iterator[str]:
+    """Hold a transaction open that has some records in a partition, and commit it; yields its transactional id."""
+    name = f"{topic}-open"
+    producer = Producer(cluster.client_config() | {"transactional.id": name, "log_level": "2"})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    for number in range(count):
+        producer.produce(topic, f"open-{number}".encode(), partition=partition)
+    assert producer.flush(60) == 0
+    yield name
+    producer.commit_transaction(60)
 
 
 def read_from(cluster: EmbeddedCluster, topic: str, offset: int, partition: int = 0) -> list[str]:

@@ -87,8 +87,10 @@ class FakeWire:
 
 @pytest.fixture
 def stable(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def stable_ends(_wire: object, _node: int, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        return dict.fromkeys(places, 100)
+    async def stable_ends(
+        _wire: object, _node: int, places: Sequence[tuple[str, int]], committed: bool = True
+    ) -> dict[tuple[str, int], int]:
+        return dict.fromkeys(places, 100 if committed else 107)
 
     monkeypatch.setattr(ends, "stable_ends", stable_ends)
 
@@ -108,6 +110,7 @@ def looked(away: int) -> Ends:
 def test_a_partition_whose_leader_moves_is_asked_for_again() -> None:
     side = looked(5)
     assert (side.first, side.since) == ({("orders", number): 10 + number for number in (0, 1)},) * 2
+    assert [side.held("orders", number) for number in (0, 1)] == [7, 7]
 
 
 @pytest.mark.usefixtures("stable")

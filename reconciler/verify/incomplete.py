@@ -1,0 +1,80 @@
+"""What of originals was not compared, as their copies do not have it: not copied yet, never, or held back.
+
+A copy of which half is missing may hold nothing that differs. Whoever takes the answer for a gate must hear of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from reconciler.model.errors import AnabranchError, Problem
+from reconciler.model.spec import FlowSpec
+from reconciler.model.status import PartitionState, PartitionStatus
+from reconciler.state.status import StatusReader, newest_runs
+from reconciler.verify.ends import Number
+from reconciler.verify.slices import Bounds, Progress
+
+_LATER = "run it again when they are copied; --copied-only asks for what is copied alone"
+
+
+def reasons(spec: FlowSpec) -> dict[Number, str]:
+    """Return why partitions of a flow are not copied on, as its tasks have said last; empty where nothing tells.
+
+    Args:
+        spec: the flow.
+    """
+    reader = StatusReader(spec.target, spec.topology)
+    try:
+        words = [word for word in reader.current() if word.flow == spec.flow.name]
+    except AnabranchError:
+        # Of what is missing it is told all the same.
+        return {}
+    finally:
+        reader.close()
+    partitions = (one for word in newest_runs(words, time.time()) for one in word.partitions)
+    return {(one.topic, one.partition): why for one in partitions if (why := _why(one))}
+
+
+def _why(one: PartitionStatus) -> str:
+    if one.state is PartitionState.PARKED:
+        return f"parked {one.reason.code}" if one.reason is not None else "parked"
+    return "paused" if one.state is PartitionState.PAUSED else ""
+
+
+def lacking(
+    spec: FlowSpec, one: tuple[Bounds, Progress], why: Mapping[Number, str], *, failed_over: bool
+) -> tuple[Problem, ...]:
+    """Return what of an original its copy does not have (AB651, AB652).
+
+    Args:
+        spec: the flow.
+        one: a partition, and what was found in it.
+        why: what `reasons` returned.
+        failed_over: whether the flow is failed over: what its source has behind the cuts never crossed.
+    """
+    bounds, progress = one
+    found, behind = [], progress.findings.counts.behind
+    log = f"{bounds.topic}/{bounds.partition}"
+    where = f"{spec.source.where}, {log}"
+    if behind:
+        reason = why.get((bounds.topic, bounds.partition), "not copied yet")
+        remedy = _LATER
+        if failed_over:
+            reason, remedy = "the flow is failed over", "`anabranch failback` ends that; --copied-only leaves them out"
+        elif reason != "not copied yet":
+            remedy = f"`anabranch status` tells what to do; {_LATER}"
+        message = f"{_offsets(behind)} of {log} {'is' if behind == 1 else 'are'} not copied: {reason}"
+        found.append(Problem("AB651", where, message, remedy))
+    if bounds.held:
+        held = f"{_offsets(bounds.held)} of {log} from {bounds.source_end:,} on"
+        message = (
+            f"{held} {'stands' if bounds.held == 1 else 'stand'} behind {bounds.held_by}: not copied, nor compared"
+        )
+        remedy = f"end its producer, or wait until the transaction has timed out; {_LATER}"
+        found.append(Problem("AB652", where, message, remedy))
+    return tuple(found)
+
+
+def _offsets(count: int) -> str:
+    return f"{count:,} offset{'' if count == 1 else 's'}"
