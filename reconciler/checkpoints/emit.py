@@ -11,6 +11,7 @@ from reconciler.checkpoints.formats import (
     BLANK,
     FLOW_HEADER,
     GROUPS_HEADER,
+    TOPOLOGY_HEADER,
     Checkpoint,
     CheckpointKey,
     checkpoint_key,
@@ -154,13 +155,20 @@ class HeartbeatWriter:
         source: alias of the flow's source.
         target: alias of its target.
         timeout: seconds to wait for the cluster in each call.
-        flow: its name, to tell it from other flows between the same clusters.
+        whose: names of its topology and of the flow, to tell it from others between the same clusters; several
+            topologies may have a flow of this name, as it is made of the aliases by default.
     """
 
     def __init__(
-        self, cluster: Cluster, source: str, target: str, timeout: float = _TIMEOUT, flow: str | None = None
+        self,
+        cluster: Cluster,
+        source: str,
+        target: str,
+        timeout: float = _TIMEOUT,
+        whose: tuple[str, str] | None = None,
     ) -> None:
-        self._flow = flow
+        said = () if whose is None else zip((TOPOLOGY_HEADER, FLOW_HEADER), whose, strict=True)
+        self._whose = [(name, value.encode()) for name, value in said]
         self._journal = Journal(cluster, JournalTopic(HEARTBEATS, _HEARTBEATS), timeout)
         self._key = heartbeat_key(source, target)
         self._is_there = False
@@ -179,9 +187,8 @@ class HeartbeatWriter:
         if not self._is_there:
             self._journal.ensure()
             self._is_there = True
-        said = {FLOW_HEADER: self._flow, GROUPS_HEADER: None if groups is None else str(groups)}
-        headers = [(name, value.encode()) for name, value in said.items() if value is not None]
-        self._journal.store([(self._key, heartbeat_value(now))], headers)
+        count = [] if groups is None else [(GROUPS_HEADER, str(groups).encode())]
+        self._journal.store([(self._key, heartbeat_value(now))], [*self._whose, *count])
 
 
 def _parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:

@@ -21,8 +21,9 @@ from typing import NamedTuple
 VERSION = 0
 """The one version of checkpoints and heartbeats."""
 
-FLOW_HEADER, GROUPS_HEADER = "anabranch-flow", "anabranch-groups"
-"""Headers of our heartbeats, which others ignore: whose it is, and how many groups were looked at, in decimal."""
+TOPOLOGY_HEADER, FLOW_HEADER, GROUPS_HEADER = "anabranch-topology", "anabranch-flow", "anabranch-groups"
+"""Headers of our heartbeats, which others ignore: of which topology and flow it is, and how many groups were looked at,
+in decimal. Former releases did not say the topology."""
 
 BLANK = b""
 """The value that takes a checkpoint back.

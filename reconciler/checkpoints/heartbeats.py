@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from confluent_kafka import Message
 
 from reconciler.checkpoints.bounds import Asker
-from reconciler.checkpoints.formats import FLOW_HEADER, GROUPS_HEADER, read_heartbeat
+from reconciler.checkpoints.formats import FLOW_HEADER, GROUPS_HEADER, TOPOLOGY_HEADER, read_heartbeat
 from reconciler.checkpoints.walk import Walker
 from reconciler.model.cluster import Cluster
 from reconciler.model.groups import LastLook
@@ -18,6 +18,7 @@ from reconciler.model.naming import HEARTBEATS
 from reconciler.model.shape import TIME, WORD, decimal
 from reconciler.state.encoding import headers
 from reconciler.state.home import journals
+from reconciler.state.ownership import Ownership
 from reconciler.state.status import StatusReader
 
 _SECONDS = 10.0
@@ -40,7 +41,9 @@ class LastLooks:
         self._reader: StatusReader | None = None
         self._asker = Asker(cluster, seconds)
         self._walker = Walker(cluster, committed=False, seconds=seconds, may_pass=True)
-        self._found: dict[str, LastLook] = {}
+        # By topology, None where a former release did not say it, and flow.
+        self._found: dict[tuple[str | None, str], LastLook] = {}
+        self._of_others: frozenset[str] | None = None
         self._at = 0
         self._topic_id: str | None = None
 
@@ -57,16 +60,34 @@ class LastLooks:
             self._reader = self._reader or StatusReader(self._cluster, self._topology)
             self._reader.current()
             return self._reader.last_looks()
-        return self._heartbeats()
+        self._hear()
+        return self._own()
 
-    def _heartbeats(self) -> Mapping[str, LastLook]:
+    def _own(self) -> dict[str, LastLook]:
+        """Return what is said of flows of this topology, or by a former release, of flows that no other topology has.
+
+        Raises:
+            AnabranchError: as `current` says.
+        """
+        ours = {flow: look for (topology, flow), look in self._found.items() if topology == self._topology}
+        former = {flow: look for (topology, flow), look in self._found.items() if topology is None}
+        if former.keys() <= ours.keys():
+            return ours
+        others = {flow for topology, flow in self._found if topology not in (None, self._topology)}
+        if self._of_others is None:
+            records = Ownership(self._cluster, self._topology).read().values()
+            self._of_others = frozenset(one.flow for one in records if one.topology != self._topology)
+        others |= self._of_others
+        return {flow: look for flow, look in former.items() if flow not in others} | ours
+
+    def _hear(self) -> None:
         seen = self._asker.topics([HEARTBEATS]).get(HEARTBEATS)
         bounds = None if seen is None else self._asker.bounds([_LOG]).get(_LOG)
         if seen is None or seen.topic_id != self._topic_id or (bounds is not None and self._at > bounds.end):
             self._found, self._at = {}, 0
             self._topic_id = None if seen is None else seen.topic_id
         if bounds is None:
-            return self._found
+            return
         self._at = max(self._at, bounds.start)
         if self._at < bounds.end:
             for message in self._walker.messages(*_LOG, self._at):
@@ -74,17 +95,17 @@ class LastLooks:
                     self._take(message)
                 # The last word is the place that is reached, and no record.
                 self._at = max(self._at, (message.offset() or 0) + (message.error() is None))
-        return self._found
 
     def _take(self, message: Message) -> None:
         try:
             said = headers(message)
-            flow, groups = (said.get(name) for name in (FLOW_HEADER, GROUPS_HEADER))
+            topology, flow, groups = (said.get(name) for name in (TOPOLOGY_HEADER, FLOW_HEADER, GROUPS_HEADER))
             if flow is None:
                 return
             beat = read_heartbeat(message.key() or b"", message.value() or b"")
             count = None if groups is None else _GROUPS(groups.decode())
-            self._found[WORD(flow.decode())] = LastLook(TIME(beat.timestamp / 1_000), count)
+            whose = None if topology is None else WORD(topology.decode()), WORD(flow.decode())
+            self._found[whose] = LastLook(TIME(beat.timestamp / 1_000), count)
         except ValueError:
             # Others may write what they like.
             return

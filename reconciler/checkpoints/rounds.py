@@ -73,7 +73,7 @@ class Rounds:
         self._aliases = aliases
         self._translator = Translator(source, target, flow, topology, one_by_one=True)
         self._writer = CheckpointWriter(target, flow.source, flow.checkpoints_separator)
-        self._heart = HeartbeatWriter(target, flow.source, flow.target, flow=flow.name)
+        self._heart = HeartbeatWriter(target, flow.source, flow.target, whose=(topology, flow.name))
         self._look = LookWriter(target, topology, flow.name)
         # By alias; made in the first round that needs them.
         self._groups: dict[str, Groups] = {}

@@ -10,14 +10,26 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, To
 
 from reconciler.checkpoints.client import MirrorClient
 from reconciler.checkpoints.emit import CheckpointWriter, HeartbeatWriter
-from reconciler.checkpoints.formats import Checkpoint, Heartbeat, checkpoint_key, checkpoint_value
+from reconciler.checkpoints.formats import (
+    Checkpoint,
+    Heartbeat,
+    checkpoint_key,
+    checkpoint_value,
+    heartbeat_key,
+    heartbeat_value,
+)
 from reconciler.checkpoints.heartbeats import LastLooks
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import Unreachable
 from reconciler.model.groups import LastLook
+from reconciler.model.naming import HEARTBEATS
+from reconciler.model.ownership import OwnedTopic
 from reconciler.state import home
+from reconciler.state.journal import Journal
+from reconciler.state.ownership import Ownership
 from reconciler.state.status import LookWriter
+from reconciler.state.topics import JournalTopic
 from tests.contract.kafka import partitions, topic_configs
 
 NOBODY = Cluster("gone", ("127.0.0.1:1",))
@@ -157,7 +169,7 @@ def test_the_newest_beat_of_each_flow_is_read(target: Cluster, source: str) -> N
 def test_heartbeats_are_not_asked_when_groups_were_looked_at(target: Cluster, source: str) -> None:
     """All topologies of a target write them: what is believed stands in a topic of the topology."""
     flow, looks, writer = f"one-{source}", LastLooks(target, "tests"), LookWriter(target, "tests", f"one-{source}")
-    HeartbeatWriter(target, source, "west", flow=flow).beat(9_000_000_000_000, 9)
+    HeartbeatWriter(target, source, "west", whose=("tests", flow)).beat(9_000_000_000_000, 9)
     assert flow not in looks.current()
     for look in (LastLook(1.0, 3), LastLook(2.5, None)):
         writer.write(look)
@@ -173,7 +185,7 @@ def test_beside_shared_journals_heartbeats_tell_when_groups_were_looked_at(targe
     home.hold(target, source, "shared")
     LookWriter(target, source, f"one-{source}").write(LastLook(9e9, 9))
     looks = LastLooks(target, source)
-    one, two = (HeartbeatWriter(target, source, "west", flow=f"{name}-{source}") for name in ("one", "two"))
+    one, two = (HeartbeatWriter(target, source, "west", whose=(source, f"{name}-{source}")) for name in ("one", "two"))
     HeartbeatWriter(target, source, "west").beat(9_000, 9)
     assert looks.current().keys().isdisjoint((f"one-{source}", f"two-{source}"))
     one.beat(1_000, 3)
@@ -183,9 +195,32 @@ def test_beside_shared_journals_heartbeats_tell_when_groups_were_looked_at(targe
     two.beat(4_000, 0)
     assert looks.current()[f"two-{source}"] == LastLook(4.0, 0)
     assert looks.current()[f"one-{source}"] == LastLook(1.0, 3)
+    # A flow of another topology has the same name by default, and its figures are not ours.
+    HeartbeatWriter(target, source, "west", whose=("others", f"two-{source}")).beat(9_000, 9)
+    assert looks.current()[f"two-{source}"] == LastLook(4.0, 0)
+    # Former releases do not say the topology: they count where no other topology has a flow of this name.
+    for name, at in (("three", 5_000), ("four", 6_000), ("five", 7_000)):
+        former(target, source, f"{name}-{source}", at)
+    HeartbeatWriter(target, source, "west", whose=("others", f"four-{source}")).beat(8_000, 9)
+    owned = OwnedTopic(f"{source}-x", None, "others", "", f"five-{source}", source, "x", "", 1, "identical", {})
+    Ownership(target, source).write([owned])
+    deadline = time.monotonic() + SECONDS
+    while f"three-{source}" not in looks.current():
+        assert time.monotonic() < deadline
+    found = looks.current()
+    assert found[f"three-{source}"] == LastLook(5.0, 3)
+    assert found.keys().isdisjoint((f"four-{source}", f"five-{source}"))
+    Ownership(target, source).forget([owned.name])
     looks.close()
     # Others see what they saw before.
     assert Heartbeat(source, "west", 4_000) in MirrorClient(target).heartbeats()
+
+
+def former(target: Cluster, source: str, flow: str, at: int) -> None:
+    """Write a heartbeat as releases do that do not say the topology."""
+    journal = Journal(target, JournalTopic(HEARTBEATS, {}))
+    said = [("anabranch-flow", flow.encode()), ("anabranch-groups", b"3")]
+    journal.store([(heartbeat_key(source, "west"), heartbeat_value(at))], said)
 
 
 def test_a_cluster_that_is_gone_is_unreachable() -> None:

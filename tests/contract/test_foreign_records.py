@@ -279,7 +279,7 @@ def test_topics_in_mirrormakers_formats_are_read_beside_them(
 ) -> None:
     alias = topic_name[-8:]
     checkpoints = CheckpointWriter(cluster, alias)
-    HeartbeatWriter(cluster, alias, "west", flow="first").beat(1_000, 5)
+    HeartbeatWriter(cluster, alias, "west", whose=(alias, "first")).beat(1_000, 5)
     written = [Checkpoint("group", "topic", number, 5, 7) for number in (0, 1)]
     checkpoints.emit(written[:1])
     Journal(cluster, JournalTopic(syncs_topic(alias), {})).ensure()
@@ -292,7 +292,7 @@ def test_topics_in_mirrormakers_formats_are_read_beside_them(
         producer.flush(SECONDS)
         packed(strange, topic, 5)
     producer.close()
-    HeartbeatWriter(cluster, alias, "west", flow="second").beat(2_000, 6)
+    HeartbeatWriter(cluster, alias, "west", whose=(alias, "second")).beat(2_000, 6)
     # Heartbeats are asked only where journals are shared still.
     home.hold(cluster, alias, "shared")
     looks, history = LastLooks(cluster, alias), History(cluster, alias, SECONDS)

@@ -271,11 +271,12 @@ def test_checkpoints_and_heartbeats(key: bytes, value: bytes) -> None:
 def test_what_heartbeats_say_of_groups(key: bytes, value: bytes, said: bytes) -> None:
     looks = LastLooks.__new__(LastLooks)
     looks._found = {}
-    names = (formats.FLOW_HEADER, formats.GROUPS_HEADER)
+    names = (formats.FLOW_HEADER, formats.GROUPS_HEADER, formats.TOPOLOGY_HEADER)
     stamps = (value, formats.heartbeat_value(2**63 - 1), formats.heartbeat_value(-1), formats.heartbeat_value(5_000))
     for stamp in stamps:
         for groups in (said, b"9" * 5_000, b"-1"):
             looks._take(message(formats.heartbeat_key("a", "b"), stamp, [(names[0], said), (names[1], groups)]))
+            looks._take(message(formats.heartbeat_key("a", "b"), stamp, [(names[0], b"x"), (names[2], said)]))
     assert all(0 <= look.time < 4e10 for look in looks._found.values())
 
 
