@@ -9,6 +9,7 @@ from reconciler.model.clients import LineSettings
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import Flow
 from reconciler.model.spec import FlowSpec
+from reconciler.model.status import TaskStatus
 from reconciler.replicator.lease import BEAT_TIMEOUT, ON_THE_WAY, Lease, group_of
 from reconciler.replicator.memory import Memory
 from reconciler.replicator.meter import Meters, Totals
@@ -41,6 +42,8 @@ class Connections:
         writes = spec.target.clients.producer
         self.listener = Listener(spec.target, spec.seal)
         self.status = StatusWriter(spec.target, spec.topology, spec.digest)
+        # The newest word of a round that had partitions open.
+        self.said: TaskStatus | None = None
         self.totals = Totals()
         self.since = time.time()
         self.meters = Meters()

@@ -131,7 +131,9 @@ class Lease:
 
     def begin(self) -> None:
         """Be a member from now on, until `leave`."""
-        self._ended = False
+        if self._ended:
+            # Why a former round has given it up is nothing that this one waits for.
+            self._ended, self._trouble = False, ""
         if self._job is None or self._job.is_done:
             self._job = self._loop.spawn(self._keep)
 

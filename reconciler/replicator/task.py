@@ -10,6 +10,7 @@ import gc
 import os
 import time
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import partial
 
 from reconciler.model.names import syncs_topic
@@ -161,14 +162,31 @@ class Task:
                 self._start(partial(self._held_back.look, now))
             if now >= speak_at:
                 speak_at = now + _SPEAK_EVERY
-                self._with.status.post(self._status(now, stopped=False))
+                self._speak(now)
             await loop.sleep(_TICK if self._is_busy else _CALM_TICK)
         await self._drain()
         self._count()
         self._with.read.update((channel.place, channel.read) for channel in self._channels if channel.read is not None)
         if self._steering.stopping:
             await self._with.lease.leave()
-            self._with.status.post_last(self._status(time.monotonic(), stopped=True))
+            self._with.status.post_last(self._last_word())
+
+    def _speak(self, now: float) -> None:
+        word = self._status(now, stopped=False)
+        if any(channel.sides is not None for channel in self._channels):
+            self._with.said = word
+        self._with.status.post(word)
+
+    def _last_word(self) -> TaskStatus:
+        """Return what stands of this task when its run has ended.
+
+        A round that begins when the run is asked to end opens nothing: where each partition stands, the round before
+        it has said, and that none is open now is what was asked for.
+        """
+        said = self._with.said
+        if said is not None and all(channel.sides is None for channel in self._channels):
+            return replace(said, time=time.time(), stopped=True)
+        return self._status(time.monotonic(), stopped=True)
 
     # --- beginning and ending ----------------------------------------------------------------------------------------
 

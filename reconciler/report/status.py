@@ -215,7 +215,7 @@ def _summary(flow: Flow, said: Sequence[TaskStatus], now: float, in_force: InFor
         latency=histogram.summary() if histogram else None,
         parked=sum(partition.state is PartitionState.PARKED for partition in partitions),
         paused=sum(partition.state is PartitionState.PAUSED for partition in partitions),
-        troubled=_troubled(partitions),
+        troubled=_troubled(partitions, state),
         waiting=waiting_for(state, tasks if live else [*held, *tasks], partitions),
         failing=failing,
         silent_seconds=max(0.0, now - max(word.time for word in spoke)) if spoke else None,
@@ -228,7 +228,10 @@ def _summary(flow: Flow, said: Sequence[TaskStatus], now: float, in_force: InFor
     )
 
 
-def _troubled(partitions: Sequence[PartitionStatus]) -> tuple[PartitionStatus, ...]:
+def _troubled(partitions: Sequence[PartitionStatus], state: FlowState) -> tuple[PartitionStatus, ...]:
+    if state == "stopped":
+        # Its run has ended as it was asked to: nothing waits any more.
+        partitions = [partition for partition in partitions if partition.state is not PartitionState.WAITING]
     # A flow that is paused as a whole says so in one line.
     names_paused = any(partition.state is not PartitionState.PAUSED for partition in partitions)
     return tuple(p for p in partitions if p.reason or (names_paused and p.state is PartitionState.PAUSED))

@@ -19,6 +19,7 @@ from reconciler.replicator.task import OrphanError
 from reconciler.replicator.wire import ProducerState
 from reconciler.state import control
 from reconciler.state.journal import Journal
+from reconciler.state.status import StatusReader
 from reconciler.state.topics import own
 from tests.contract.kafka import create
 from tests.support.copying import (
@@ -116,6 +117,14 @@ def test_rounds_follow_each_other_over_the_same_connections(
             assert time.monotonic() < deadline
             rows += task.run(spec, assignment)
             kept.update(connections for key, connections in task._KEPT.items() if key[0] == spec.run)
+    # A round that begins when the run is to end opens nothing, and the last word is what the one before has found.
+    control.send(target, [spec.seal], control.Command.STOP)
+    rows += task.run(spec, assignment)
+    reader = StatusReader(target, spec.topology)
+    (word,) = [word for word in reader.current() if word.run == spec.run]
+    reader.close()
+    assert word.stopped
+    assert [(one.state, one.position, one.reason) for one in word.partitions] == [(PartitionState.RUNNING, 100, None)]
     close(spec)
     assert len(kept) == 1
     assert [offset for row in rows for offset in range(row.first_offset, row.last_offset + 1)] == list(range(100))

@@ -15,7 +15,7 @@ from reconciler.model.failover import FailedOver
 from reconciler.model.flow import Flow
 from reconciler.model.groups import LastLook
 from reconciler.model.latency import Histogram, Latency, bucket_of
-from reconciler.model.status import Metrics, PartitionStatus, Reason, TaskStatus
+from reconciler.model.status import Metrics, PartitionState, PartitionStatus, Reason, TaskStatus
 from reconciler.report.status import FlowSummary, status_lines, summarise
 from reconciler.report.status_json import status_json
 from tests.support.words import (
@@ -57,6 +57,15 @@ def test_the_tasks_of_a_flow_are_added_up() -> None:
     assert (one.records_per_second, one.bytes_per_second) == (21.0, 1_050.0)
     assert [p.partition for p in one.partitions] == [0, 2, 1]
     assert one.troubled == ()
+
+
+def test_a_run_that_has_ended_waits_for_nothing() -> None:
+    waiting = partition(0, 5, 9, PartitionState.WAITING, Reason("AB224", "no lease of group g now: the run ends"))
+    parked = partition(1, 1, 9, PARKED, TOO_LARGE)
+    one = summary(said(waiting, parked))
+    assert [p.partition for p in one.troubled] == [0, 1]
+    one = summary(replace(said(waiting, parked), stopped=True))
+    assert (one.state, [p.partition for p in one.troubled]) == ("stopped", [1])
 
 
 def test_it_says_of_how_many_partitions_the_lag_is_not_known() -> None:
