@@ -34,6 +34,9 @@ TopicNames = Annotated[
 Clamp = Annotated[
     bool, typer.Option("--clamp", help="Write the nearest offset in the log instead of refusing one outside of it.")
 ]
+OnlyForward = Annotated[
+    bool, typer.Option("--only-forward", help="Take nothing back: what stands further already stays where it is.")
+]
 Create = Annotated[bool, typer.Option("--create", help="Make groups that are not there.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

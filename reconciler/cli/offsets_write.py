@@ -27,6 +27,7 @@ from reconciler.cli.offsets_options import (
     Create,
     DryRun,
     FlowName,
+    OnlyForward,
     Output,
     Yes,
     declared_cluster,
@@ -57,11 +58,17 @@ class _Manner:
         dry_run: whether it only shows what it would write.
         yes: whether it goes on without asking.
         output: how it tells that.
+        only_forward: whether what stands further already stays where it is.
     """
 
     dry_run: bool
     yes: bool
     output: TextOrJson
+    only_forward: bool
+
+    def takes(self, move: Move) -> bool:
+        """Tell whether a move is to be made."""
+        return not self.only_forward or move.before is None or move.before <= move.after
 
     def check(self) -> None:
         """Make sure that somebody can be asked, where somebody is to be.
@@ -87,6 +94,7 @@ def write(
     flow: FlowName = None,
     clamp: Clamp = False,
     create: Create = False,
+    only_forward: OnlyForward = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     output: Output = "text",
@@ -94,7 +102,7 @@ def write(
     """Move a group that has no members, or the position of a flow that does not run, in some partitions of a topic."""
     from reconciler.checkpoints.moves import Terms
 
-    manner = _Manner(dry_run, yes, output)
+    manner = _Manner(dry_run, yes, output, only_forward)
     manner.check()
     topology, place, terms = load_topology(files), _place(to), Terms(clamp, create)
     numbers = list(dict.fromkeys(partition or ()))
@@ -123,6 +131,7 @@ def import_(
     cluster: ClusterAlias = None,
     clamp: Clamp = False,
     create: Create = False,
+    only_forward: OnlyForward = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     output: Output = "text",
@@ -131,7 +140,7 @@ def import_(
     from reconciler.checkpoints.files import read_file
     from reconciler.checkpoints.moves import Terms
 
-    manner = _Manner(dry_run, yes, output)
+    manner = _Manner(dry_run, yes, output, only_forward)
     manner.check()
     topology, terms = load_topology(files), Terms(clamp, create)
     found = read_file(path)
@@ -321,15 +330,18 @@ def _carry_out(
         typer.Exit: 1, nobody agreed.
     """
     from reconciler.model.committed import Moved
-    from reconciler.report.offsets import moved_line, moves_json, moves_lines
+    from reconciler.report.offsets import kept_lines, moved_line, moves_json, moves_lines
 
     problems = [*found, *(problem for planned, _ in works for problem in planned.problems)]
     if problems:
         raise _error(sorted(problems, key=_line))
-    moves = [move for planned, _ in works for move in planned.moves]
+    planned_moves = [move for planned, _ in works for move in planned.moves]
+    moves = [move for move in planned_moves if manner.takes(move)]
     if manner.output == "text":
         for line in moves_lines(kind, moves):
             stdout_console().print(line)
+    for line in kept_lines(kind, [move for move in planned_moves if not manner.takes(move)]):
+        stderr_console().print(line)
     if manner.dry_run or not moves:
         if manner.output == "json":
             print_json(moves_json(kind, moves, None))
@@ -337,7 +349,7 @@ def _carry_out(
         return
     if not manner.yes:
         _confirm(topology, kind, moves)
-    became = [write(planned.moves) for planned, write in works]
+    became = [write([move for move in planned.moves if manner.takes(move)]) for planned, write in works]
     moved = Moved(
         tuple(move for one in became for move in one.done), tuple(problem for one in became for problem in one.problems)
     )

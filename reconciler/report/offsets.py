@@ -70,11 +70,20 @@ def _remark(kind: Kind, move: Move) -> str:
         said.append(f"clamped: {move.asked} is outside of the log")
     if move.before == move.after:
         said.append("as it is")
-    elif kind == "flow" and move.before is not None:
+    elif move.before is not None:
         by = abs(move.after - move.before)
-        what = "copied again" if move.after < move.before else "never copied"
-        said.append(f"{counted(by, 'offset')} {what}")
+        again, never = ("copied again", "never copied") if kind == "flow" else ("read again", "passed over")
+        what = f"{counted(by, 'offset')} {again if move.after < move.before else never}"
+        said.append(what)
     return "; ".join(said)
+
+
+def kept_lines(kind: Kind, kept: Sequence[Move]) -> list[Line]:
+    """Return which offsets are left as they are, as their owners stand further (`--only-forward`)."""
+    return [
+        Line(f"{kind} {one.owner}: {one.topic}/{one.partition} stays at {one.before}, and not at {one.after}", "yellow")
+        for one in kept
+    ]
 
 
 def moved_line(kind: Kind, moves: Sequence[Move], moved: Moved) -> str:

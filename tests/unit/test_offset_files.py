@@ -206,7 +206,9 @@ def test_moves_say_from_where_to_where_and_what_that_means() -> None:
         "east-west  orders          2  none    7",
         "east-west  orders          3     7    7  as it is",
     ]
-    assert "copied again" not in "".join(line.plain for line in moves_lines("group", moves))
+    remarks = [line.plain.split("  ")[-1] for line in moves_lines("group", moves)[1:]]
+    assert remarks[0] == "10 offsets read again"
+    assert remarks[1].endswith("60 offsets passed over")
     assert moved_line("flow", moves, Moved(tuple(moves[:1]))) == "wrote 1 offset of 1 flow; 3 not written"
     assert moved_line("flow", moves, Moved()) == "nothing was written"
     told = moves_json("flow", moves, Moved(tuple(moves[:1])))
