@@ -24,15 +24,18 @@ from reconciler.cli.failover import (
     FlowName,
     GroupNames,
     Output,
+    WithoutGroups,
     Yes,
+    allowance,
     check_can_ask,
     chosen_flow,
     confirm,
 )
 from reconciler.cli.failover_acls import acl_plan, carry_acls_out
 from reconciler.cli.locking import Locks
-from reconciler.cli.offsets_options import check_patterns
+from reconciler.cli.offsets_options import OnlyForward, check_patterns
 from reconciler.model.errors import AnabranchError, DeclaredInputError, EnvironmentFault, Problem
+from reconciler.model.failover import Allowance
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
 
@@ -71,6 +74,21 @@ class _Export:
     topic: str | None = None
 
 
+@dataclass(frozen=True)
+class _Manner:
+    """How it is done.
+
+    Attributes:
+        export: where records go that are about to be dropped.
+        allowed: which groups may be without a place.
+        output: how the outcome is told.
+    """
+
+    export: _Export
+    allowed: Allowance
+    output: TextOrJson
+
+
 def failback(
     files: Files,
     *,
@@ -86,6 +104,8 @@ def failback(
         str | None,
         typer.Option("--export-topic", metavar="NAME", help="Keep them in this new topic of the flow's target."),
     ] = None,
+    without_group: WithoutGroups = None,
+    only_forward: OnlyForward = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     output: Output = "text",
@@ -100,7 +120,9 @@ def failback(
     check_patterns(group, "--group", any_text=True)
     topology = load_topology(files)
     chosen = chosen_flow(topology, flow)
-    wishes = Wishes(None if group is None else tuple(group), frozenset(rebuild or ()), frozenset(leave_out or ()))
+    allowed = allowance(None, without_group)
+    names = None if group is None else tuple(group)
+    wishes = Wishes(names, frozenset(rebuild or ()), frozenset(leave_out or ()), only_forward)
     with stderr_console().status("looking at the clusters"):
         coming = Coming(topology, chosen, wishes)
         plan = coming.plan()
@@ -111,13 +133,14 @@ def failback(
         elif dry_run:
             print_json(_json(plan, acls, None, ()))
         coming.check_divergence(plan)
+        coming.check_places(plan, allowed)
         _check_export(flow, {one.topic: one.dropped for one in plan.topics}, _Export(export, export_topic))
         if dry_run:
             stderr_console().print("dry run: nothing was changed", style="dim")
             return
         if not yes:
             confirm(flow)
-        _carry_out(topology, coming, (plan, acls), _Export(export, export_topic), output)
+        _carry_out(topology, coming, (plan, acls), _Manner(_Export(export, export_topic), allowed, output))
     finally:
         coming.close()
 
@@ -146,13 +169,12 @@ def _check_export(flow: str, dropped: Mapping[str, int], export: _Export) -> Non
         raise DeclaredInputError(problems)
 
 
-def _carry_out(
-    topology: Topology, coming: Coming, plans: tuple[FailbackPlan, Plan], export: _Export, output: TextOrJson
-) -> None:
+def _carry_out(topology: Topology, coming: Coming, plans: tuple[FailbackPlan, Plan], manner: _Manner) -> None:
     from reconciler.failover.carry import untold
     from reconciler.failover.diverged import by_topic
 
     plan, acls = plans
+    export, output = manner.export, manner.output
     console = stderr_console()
     # Locks look at the sources of all flows into the target; those of others need not answer.
     with Locks(replace(topology, flows=()), (plan.target,), LOCK_SECONDS) as locks:
@@ -175,11 +197,11 @@ def _carry_out(
         problems += _uncrossed(coming, now)
         found = coming.carried(now)
         done, refused = coming.move(now, found)
-        problems += [*refused, *untold(found, plan.source)]
+        problems += [*refused, *untold(found, plan.source, manner.allowed)]
         coming.end()
     if output == "json":
         print_json(_json(plan, acls, done, problems))
-    console.print(f"flow {plan.flow} is back: {done} positions are committed at {plan.source}, and it goes on")
+    console.print(f"flow {plan.flow} is back: {done:,} positions are committed at {plan.source}, and it goes on")
     if any(flow.name == plan.flow and flow.failed_over for flow in topology.flows):
         hint = "the file still says `failed-over: true`: take it out and apply, or the flow stays as it is"
         console.print(hint, style="yellow")

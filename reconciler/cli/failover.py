@@ -23,8 +23,9 @@ from reconciler.cli.common import (
 )
 from reconciler.cli.failover_acls import acl_plan, carry_acls_out
 from reconciler.cli.locking import Locks
-from reconciler.cli.offsets_options import check_patterns
+from reconciler.cli.offsets_options import OnlyForward, check_patterns
 from reconciler.model.errors import Problem
+from reconciler.model.failover import Allowance
 from reconciler.model.flow import Flow
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
@@ -43,6 +44,23 @@ GroupNames = Annotated[
         "along, all that read its topics where it names none.",
     ),
 ]
+LeaveBehind = Annotated[
+    str | None,
+    typer.Option(
+        "--leave-behind",
+        metavar="N|unknown",
+        help="Go on though this many records stay behind, at most; unknown, where they cannot be counted.",
+    ),
+]
+WithoutGroups = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--without-group",
+        metavar="NAME",
+        help="Go on though this group does not get its place on the other side: by name or regular expression (full "
+        "match), or all; repeatable.",
+    ),
+]
 Patience = Annotated[
     float, typer.Option("--patience", metavar="SECONDS", min=1.0, help="How long to wait for the flow.")
 ]
@@ -51,6 +69,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Output = Annotated[TextOrJson, typer.Option(*FORMAT, callback=as_written, help="How plan and outcome are written.")]
 
 LOCK_SECONDS = 60.0
+_UNKNOWN = "unknown"
 
 
 def failover(
@@ -64,6 +83,9 @@ def failover(
     source_lost: Annotated[
         bool, typer.Option("--source-lost", help="Do not ask the source: it is gone, or too slow to wait for.")
     ] = False,
+    leave_behind: LeaveBehind = None,
+    without_group: WithoutGroups = None,
+    only_forward: OnlyForward = False,
     patience: Patience = 120.0,
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -77,10 +99,11 @@ def failover(
         raise typer.BadParameter(message, param_hint="--until-caught-up")
     check_can_ask(dry_run, yes)
     check_patterns(group, "--group", any_text=True)
+    allowed = allowance(leave_behind, without_group)
     topology = load_topology(files)
     chosen = chosen_flow(topology, flow)
     with stderr_console().status("looking at the clusters"):
-        leaving = Leaving(topology, chosen, Wishes(group, source_lost))
+        leaving = Leaving(topology, chosen, Wishes(group, source_lost, only_forward))
         plan = leaving.plan()
         acls = acl_plan(topology, chosen, failed_over=True, source_lost=source_lost)
     try:
@@ -90,10 +113,12 @@ def failover(
             if output == "json":
                 print_json(_json(plan, acls, None, ()))
             stderr_console().print("dry run: nothing was changed", style="dim")
+        leaving.check_allowed(plan, allowed, until_caught_up=until_caught_up)
+        if dry_run:
             return
         if not yes:
             confirm(flow)
-        _carry_out(topology, leaving, (plan, acls), _Manner(until_caught_up, patience, output))
+        _carry_out(topology, leaving, (plan, acls), _Manner(until_caught_up, patience, output, allowed))
     finally:
         leaving.close()
 
@@ -106,11 +131,13 @@ class _Manner:
         until_caught_up: whether everything is to be copied first.
         patience: seconds to wait for that, and for the flow's end.
         output: how the outcome is told.
+        allowed: what may be left behind.
     """
 
     until_caught_up: bool
     patience: float
     output: TextOrJson
+    allowed: Allowance
 
 
 def _carry_out(topology: Topology, leaving: Leaving, plans: tuple[FailoverPlan, Plan], manner: _Manner) -> None:
@@ -127,25 +154,25 @@ def _carry_out(topology: Topology, leaving: Leaving, plans: tuple[FailoverPlan, 
         leaving.check_same(plan)
         if manner.until_caught_up and plan.state is None:
             with stderr_console().status("waiting until everything is copied"):
-                leaving.wait_until_caught_up(manner.patience, beat)
+                leaving.wait_until_caught_up(manner.patience, beat, manner.allowed)
         beat()
         locks.interrupts.change()
         state = leaving.begin()
         with stderr_console().status("waiting until the flow has ended"):
             leaving.wait_until_ended(manner.patience, beat)
             leaving.wait_until_settled(state, manner.patience, beat)
-        if manner.until_caught_up:
+        if manner.until_caught_up or state.phase == "ending":
             # It may have been asked to end before all was copied, and somebody may have written meanwhile.
-            leaving.check_caught_up()
+            leaving.check_left(manner.allowed, until_caught_up=manner.until_caught_up)
         state = leaving.cut(state)
         found = leaving.carried(leaving.crossings())
         moved = leaving.move(state, found)
-        problems = [*moved.problems, *untold(found, plan.target)]
+        problems = [*moved.problems, *untold(found, plan.target, manner.allowed)]
         problems += carry_acls_out(topology, acls, locks.check)
     if manner.output == "json":
         print_json(_json(plan, acls, moved.count, problems, moved.further))
     console = stderr_console()
-    console.print(f"flow {plan.flow} is failed over: {moved.count} positions are committed at {plan.target}")
+    console.print(f"flow {plan.flow} is failed over: {moved.count:,} positions are committed at {plan.target}")
     for line in further_lines(moved.further, plan.target):
         console.print(line)
     console.print(
@@ -190,6 +217,24 @@ def chosen_flow(topology: Topology, name: str) -> Flow:
         message = f"flow {name} is not enabled: it copies nothing"
         raise typer.BadParameter(message, param_hint="--flow")
     return found
+
+
+def allowance(leave_behind: str | None, without_group: Sequence[str] | None) -> Allowance:
+    """Return what may be left behind, as options say it.
+
+    Raises:
+        typer.BadParameter: one of them says nothing that could be meant.
+    """
+    check_patterns(without_group, "--without-group", any_text=True)
+    groups = tuple(without_group or ())
+    if leave_behind is None or leave_behind == _UNKNOWN:
+        return Allowance(None if leave_behind else 0, groups)
+    # As the plan shows it, or without its commas.
+    number = leave_behind.replace(",", "")
+    if not (number.isascii() and number.isdecimal()):
+        message = f"expected a number of records, or {_UNKNOWN}; found {leave_behind}"
+        raise typer.BadParameter(message, param_hint="--leave-behind")
+    return Allowance(int(number), groups)
 
 
 def check_can_ask(dry_run: bool, yes: bool) -> None:

@@ -16,7 +16,7 @@ from reconciler.failover.handing import Bequest, Stand, hand_over, stands
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Log, Move
 from reconciler.model.errors import EnvironmentFault, Problem, Refused
-from reconciler.model.failover import Cut
+from reconciler.model.failover import Cut, FailbackPlan
 from reconciler.model.flow import Flow
 from reconciler.model.groups import GroupRules
 from reconciler.model.names import lease_group
@@ -127,6 +127,23 @@ def runs_back(topology: str, source: Groups, flow: Flow, cuts: Iterable[Cut]) ->
     # What is told of a topic that was made anew since tells nothing.
     return {
         log: one.runs for log, one in known.items() if one is not None and not differ(one.target_id, ids.get(log[0]))
+    }
+
+
+def expired(topology: str, flow: Flow, target: Groups, plan: FailbackPlan) -> dict[Log, tuple[int, Note]]:
+    """Return the positions that stood in the flow's group when its copies were cut, and are not there any more.
+
+    Where they are, they tell more than a cut does: a transaction may have ended behind it.
+
+    Raises:
+        AnabranchError: the target does not answer, or refuses.
+    """
+    there = {(one.topic, one.partition) for one in target.committed([lease_group(topology, flow.name)])}
+    return {
+        (cut.remote, number): (position, Note.parse(cut.note(number)))
+        for cut in (plan.state.cuts[one.topic] for one in plan.topics if not one.is_rebuilt)
+        for number, (position, _) in enumerate(cut.ends)
+        if cut.mode == TRANSLATED and position >= 0 and cut.note(number) and (cut.remote, number) not in there
     }
 
 

@@ -13,9 +13,9 @@ from reconciler.checkpoints.client import MirrorClient
 from reconciler.checkpoints.groups import Groups
 from reconciler.checkpoints.translate import Translator
 from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Bounds, Committed, Log, Move
+from reconciler.model.committed import Committed, Move
 from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem
-from reconciler.model.failover import Carried, Crossing
+from reconciler.model.failover import Allowance, Carried, Crossing, WithoutPlace
 from reconciler.model.flow import Flow
 from reconciler.model.groups import ALL, choosing
 from reconciler.model.ownership import copies_of
@@ -139,8 +139,10 @@ def groups_that_read(here: Groups, topics: Collection[str], chosen: Sequence[str
     return [name for name in names if name in reading]
 
 
-def not_moved(here: Groups, topics: Collection[str], chosen: Sequence[str] | None, flow: Flow) -> Iterator[str]:
-    """Yield in words which chosen groups nobody can move though they read some topics, or may.
+def not_moved(
+    here: Groups, topics: Collection[str], chosen: Sequence[str] | None, flow: Flow
+) -> Iterator[WithoutPlace]:
+    """Yield which chosen groups cannot be moved though they read some topics, or may.
 
     Errors are those of `groups_that_read`; what a group has committed that is hidden from us may be in these topics.
     """
@@ -154,21 +156,18 @@ def not_moved(here: Groups, topics: Collection[str], chosen: Sequence[str] | Non
         # What a share group reads is not committed: nobody tells that it does not read these.
         if not committed or any(one.topic in topics for one in committed):
             verb = "reads" if committed else "may read"
-            yield f"group {name} {verb} the flow's topics and is not moved: it {problem.message}; {problem.remedy}"
+            why = f"{verb} the flow's topics and is not moved: it {problem.message}; {problem.remedy}"
+            yield WithoutPlace(name, why)
 
 
-def left_behind(here: Groups, topics: Collection[str], chosen: Sequence[str] | None, flow: Flow) -> Iterator[str]:
-    """Yield in words which topics have no copy, and who reads them; errors are those of `groups_that_read`."""
-    if not topics:
-        return
-    groups = groups_that_read(here, topics, chosen, flow)
-    readers: dict[str, set[str]] = {topic: set() for topic in topics}
-    for one in here.committed(groups):
-        if one.topic in readers:
-            readers[one.topic].add(one.group)
-    for topic, names in sorted(readers.items()):
-        who = f": group{'s' if len(names) > 1 else ''} {', '.join(sorted(names))} cannot go on there" if names else ""
-        yield f"topic {topic} has no copy at {flow.target}, and stays behind{who}"
+def readers_of(here: Groups, topics: Collection[str], chosen: Sequence[str] | None, flow: Flow) -> dict[str, list[str]]:
+    """Return which chosen groups read each of some topics; errors are those of `groups_that_read`."""
+    readers: dict[str, set[str]] = {topic: set() for topic in sorted(topics)}
+    if topics:
+        for one in here.committed(groups_that_read(here, topics, chosen, flow)):
+            if one.topic in readers:
+                readers[one.topic].add(one.group)
+    return {topic: sorted(names) for topic, names in readers.items()}
 
 
 def carried(
@@ -196,19 +195,24 @@ def carried(
             translator.refresh({(path.original, one.partition) for _, one, path in these})
             for at, one, path in these:
                 ask = translator.downstream if path.way == "downstream" else translator.upstream
-                told = ask(path.original, one.partition, one.offset)
-                lag = _lag(bounds, one)
+                there_is = bounds.get((one.topic, one.partition))
+                # In front of the first record a consumer can stand nowhere: what was deleted there is no loss here.
+                first = max(one.offset, there_is.start) if there_is is not None else one.offset
+                told = ask(path.original, one.partition, first)
+                why = told.why
+                if first > one.offset and told.offset is not None:
+                    why = f"offset {one.offset} is deleted at {here.cluster.alias}: it goes on at the first record"
                 found[at] = Carried(
                     one.group,
                     one.topic,
                     one.partition,
                     one.offset,
-                    lag,
+                    None if there_is is None else replace(one, bounds=there_is).lag,
                     path.to_topic,
                     told.offset,
                     None,
                     one.metadata,
-                    told.why,
+                    why,
                 )
     return _with_what_is_there(there, [found[at] for at in sorted(found)])
 
@@ -275,15 +279,23 @@ def moves_of(found: Iterable[Carried], only_forward: bool = False) -> dict[str, 
 
 def further(found: Iterable[Carried]) -> list[Carried]:
     """Return the positions of groups that stand further on the other side than they would go on."""
-    return [one for one in found if _is_further(one) and one.moves]
+    return [one for one in found if _is_further(one) and one.to_offset != one.before]
 
 
 def _is_further(one: Carried) -> bool:
     return one.to_offset is not None and one.before is not None and one.before >= one.to_offset
 
 
-def untold(found: Iterable[Carried], alias: str) -> list[Problem]:
-    """Return the positions that cannot be told on the other side."""
+def without_place(found: Iterable[Carried], alias: str) -> Iterator[WithoutPlace]:
+    """Yield the groups of which a position cannot be told on the other side, each once for each position."""
+    for one in found:
+        if one.to_offset is None:
+            place = f"where offset {one.offset} of {one.topic}/{one.partition} is in {one.to_topic} on {alias}"
+            yield WithoutPlace(one.group, f"{place} cannot be told: {one.why}")
+
+
+def untold(found: Iterable[Carried], alias: str, allowed: Allowance) -> list[Problem]:
+    """Return the positions that cannot be told on the other side, of groups that are not allowed to go without."""
     remedy = "set it by hand with `offsets write` when everybody is there, or leave the group out with --group"
     return [
         Problem(
@@ -293,17 +305,12 @@ def untold(found: Iterable[Carried], alias: str) -> list[Problem]:
             remedy,
         )
         for one in found
-        if one.to_offset is None
+        if one.to_offset is None and not allowed.takes(one.group)
     ]
 
 
 def _path(ways: Paths, one: Committed) -> Path | None:
     return next((path for path in ways.get(one.topic, ()) if path.tells(one.partition, one.offset)), None)
-
-
-def _lag(bounds: Mapping[Log, Bounds], one: Committed) -> int | None:
-    known = bounds.get((one.topic, one.partition))
-    return None if known is None else known.end - one.offset
 
 
 def _is_chosen(group: str, chosen: Sequence[str] | None, flow: Flow) -> bool:

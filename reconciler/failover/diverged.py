@@ -80,6 +80,29 @@ def about(cluster: Cluster, parts: Collection[Part]) -> dict[Part, int]:
     return counted(cluster, parts) if sum(sizes.values()) <= _MOST_COUNTED else sizes
 
 
+def uncommitted(cluster: Cluster, parts: Collection[Part]) -> dict[Part, int]:
+    """Return how many records stand in each part, those of open and aborted transactions as well.
+
+    Of more than a million offsets the offsets are told, as `about` does.
+
+    Raises:
+        AnabranchError: as `Walker.messages` says.
+    """
+    sizes = {part: part.end - part.first for part in parts}
+    if sum(sizes.values()) > _MOST_COUNTED:
+        return sizes
+    walker = Walker(cluster, committed=False, seconds=SECONDS)
+    try:
+        return {
+            part: sum(
+                message.error() is None for message in walker.messages(part.topic, part.partition, part.first, part.end)
+            )
+            for part in parts
+        }
+    finally:
+        walker.close()
+
+
 def by_topic(counts: Mapping[Part, int]) -> dict[str, int]:
     """Return how many records parts hold together, by topic."""
     found = Counter[str]()

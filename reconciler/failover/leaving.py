@@ -10,22 +10,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.checkpoints.groups import Groups
-from reconciler.checkpoints.heartbeats import LastLooks
-from reconciler.failover import carry, cuts, placing, waiting
+from reconciler.failover import carry, cuts, objections, placing, waiting
 from reconciler.failover.ending import Ending
-from reconciler.failover.objections import is_returning
+from reconciler.failover.readers import Readers
 from reconciler.failover.settling import Settling
 from reconciler.failover.sharing import shared_copies
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem, Refused, Unreachable
-from reconciler.model.failover import Carried, Crossing, FailedOver, FailoverPlan
+from reconciler.model.failover import Allowance, Carried, Crossing, FailedOver, FailoverPlan, total
 from reconciler.model.flow import Flow
 from reconciler.model.topology import Topology
 from reconciler.state.failovers import Failovers
 from reconciler.state.user import user
 
 _TICK = 0.25
-_MOST_NAMED = 10
 
 Beat = Callable[[], None]
 """Called while something is waited for: raises where the lock is lost, or somebody asks us to end."""
@@ -38,10 +36,12 @@ class Wishes:
     Attributes:
         groups: names and regular expressions; None means those that the flow takes along, all where it names none.
         source_lost: whether the source is taken for gone.
+        only_forward: whether groups that stand further at the target stay where they are.
     """
 
     groups: Sequence[str] | None = None
     source_lost: bool = False
+    only_forward: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,8 @@ class Leaving:
         self._target = Groups(topology.clusters[flow.target])
         self._source = None if wishes.source_lost else _source(topology.clusters[flow.source])
         self._failovers = Failovers(self._target.cluster, topology.name)
-        self._has_checkpoints = True
         self._originals = waiting.Originals()
-        self._not_taken: set[str] = set()
+        self._readers = Readers(topology, flow, self._source, self._target, wishes.groups)
 
     def close(self) -> None:
         """Close the connections."""
@@ -90,6 +89,10 @@ class Leaving:
         self._target.close()
         if self._source is not None:
             self._source.close()
+
+    @property
+    def _where(self) -> str:
+        return f"{self._target.cluster.where}, flow {self._flow.name}"
 
     @property
     def state(self) -> FailedOver | None:
@@ -106,10 +109,11 @@ class Leaving:
         """
         state = self.state
         if state is not None and state.phase == "returning" and self._source is not None:
-            raise Refused(is_returning(self._flow.name, self._target.cluster))
+            raise Refused(objections.is_returning(self._flow.name, self._target.cluster))
         if state is None and (problems := shared_copies(self._topology, self._flow, self._target)):
             raise Refused(problems)
         found = self.crossings()
+        groups = self.carried(found)
         return FailoverPlan(
             self._flow.name,
             self._flow.source,
@@ -117,8 +121,9 @@ class Leaving:
             state,
             self._source is None,
             tuple(found),
-            tuple(self.carried(found)),
+            tuple(groups),
             tuple(self._notices(found)),
+            tuple(self._readers.without(found, groups)),
         )
 
     def crossings(self) -> list[Crossing]:
@@ -133,9 +138,10 @@ class Leaving:
         """
         found = cuts.crossings(self._topology, self._flow, self._target)
         if not found:
-            where = f"{self._target.cluster.where}, flow {self._flow.name}"
             remedy = "`anabranch apply` makes copies, `anabranch replicate` fills them"
-            raise DeclaredInputError(Problem("AB700", where, "the flow has no copies: nobody can be moved", remedy))
+            raise DeclaredInputError(
+                Problem("AB700", self._where, "the flow has no copies: nobody can be moved", remedy)
+            )
         state = self.state
         if state is not None and state.phase != "ending":
             found = [cuts.as_cut(one, state.cuts.get(one.topic)) for one in found]
@@ -146,7 +152,7 @@ class Leaving:
         missing = cuts.without_copy(self._flow, self._topology.aliases, found, self._source.partitions)
         found += [*cuts.not_begun(found, self._source.partitions), *missing]
         self._originals = waiting.Originals.of(self._source, found)
-        return waiting.counted(self._source, found, self._originals)
+        return waiting.counted(self._source, found, waiting.Sight(self._originals, self._flow))
 
     def carried(self, found: Iterable[Crossing]) -> list[Carried]:
         """Return where groups go on.
@@ -156,10 +162,13 @@ class Leaving:
         """
         states = self._states()
         known = [cut for state in states for cut in state.cuts.values()]
-        some = [cuts.before(one, known) for one in self._carried(found)]
+        some = [cuts.before(one, known) for one in self._readers.carried(found)]
         further = {(one.group, one.topic, one.partition) for one in carry.further(some) if self._stays(one, states)}
         why = f"left as it is: it stands further at {self._flow.target}"
-        return [replace(one, why=why) if (one.group, one.topic, one.partition) in further else one for one in some]
+        return [
+            replace(one, why=why, stays=True) if (one.group, one.topic, one.partition) in further else one
+            for one in some
+        ]
 
     def _states(self) -> list[FailedOver]:
         """Return the flows between the two clusters that are on record: groups read copies of several."""
@@ -169,73 +178,19 @@ class Leaving:
 
     def _stays(self, one: Carried, states: Iterable[FailedOver]) -> bool:
         """Tell whether a group is not to be taken back: it may have read on, or checkpoints alone tell of it."""
-        return self._source is None or any(placing.may_have_read_on(one, state.moved) for state in states)
-
-    def _carried(self, found: Iterable[Crossing]) -> list[Carried]:
-        if self._source is None:
-            try:
-                return carry.by_checkpoints(self._topology, self._flow, self._target, self._wishes.groups)
-            except EnvironmentFault as error:
-                # Producers may be all that moves.
-                self._has_checkpoints = not carry.without_checkpoints(error)
-                if carry.without_checkpoints(error) and not carry.demanded(self._wishes.groups):
-                    return []
-                raise
-        ways = self._ways(self._source)
-        topics = self._read(found, ways)
-        groups = carry.groups_that_read(self._source, topics, self._wishes.groups, self._flow)
-        return carry.carried(self._topology, self._source, self._target, self._source.committed(groups), ways)
-
-    def _ways(self, source: Groups) -> carry.Paths:
-        """Return the ways from the source; none leads into a copy of what its flow takes no longer."""
-        aliases, found = self._topology.aliases, dict[str, list[carry.Path]]()
-        for topic, some in carry.paths(self._topology, source, self._target).items():
-            kept = [one for one in some if one.way == "upstream" or one.flow.takes(one.original, aliases)]
-            if kept:
-                found[topic] = kept
-            self._not_taken.update(one.to_topic for one in some if one not in kept and one.flow == self._flow)
-        return found
-
-    def _read(self, found: Iterable[Crossing], ways: carry.Paths) -> set[str]:
-        """Return the topics of the source whose readers move."""
-        return carry.logical(self._flow, self._topology, ways, self._copied(found, ways))
-
-    def _copied(self, found: Iterable[Crossing], ways: carry.Paths) -> set[str]:
-        return carry.copied(self._flow, ways, found, self._target.partitions)
+        if self._source is None or self._wishes.only_forward:
+            return True
+        return any(placing.may_have_read_on(one, state.moved) for state in states)
 
     def _notices(self, found: Sequence[Crossing]) -> Iterable[str]:
-        source, target = self._flow.source, self._flow.target
         for one in found:
             if one.copied < 0 < one.remote_end:
                 log = f"{one.remote}/{one.partition}"
                 yield f"nobody tells how far {log} was copied: all of its original counts as not copied"
-        if self._source is not None:
-            yield from self._originals.said(self._flow)
-            yield f"stop the consumers at {source} first: what they commit later is not taken along"
-            ways = self._ways(self._source)
-            topics, groups = self._read(found, ways), self._wishes.groups
-            for remote in sorted(self._not_taken):
-                yield f"the flow takes the original of {remote} no longer: that copy stays as it is, as do its readers"
-            yield from carry.not_moved(self._source, topics, groups, self._flow)
-            without = {one.topic for one in found} - self._copied(found, ways)
-            yield from carry.left_behind(self._source, without, groups, self._flow)
-            return
-        yield f"{source} is taken for gone: what was not copied cannot be counted"
-        if not self._has_checkpoints:
-            yield f"there are no checkpoints at {target}, so no group is moved: `anabranch offsets write` does that"
-            return
-        yield f"groups go on where their last checkpoints tell: {self._looked()}; what they read since they read again"
-        if any((one.source, one.target) == (target, source) for one in self._topology.flows if one.enabled):
-            yield f"where they stood at {source} in copies of {target}'s topics nobody tells: see to these by hand"
-
-    def _looked(self) -> str:
-        """Say when groups were last looked at."""
-        looks = LastLooks(self._target.cluster, self._topology.name)
-        try:
-            last = looks.current().get(self._flow.name)
-        finally:
-            looks.close()
-        return "nobody knows of when" if last is None else f"{max(0, time.time() - last.time):.0f} s old"
+        if self._source is None:
+            yield f"{self._flow.source} is taken for gone: what was not copied cannot be counted"
+        yield from self._originals.said(self._flow)
+        yield from self._readers.notices(found)
 
     # --- doing it ----------------------------------------------------------------------------------------------------
 
@@ -273,17 +228,10 @@ class Leaving:
             while holders := ending.holders():
                 beat()
                 if time.monotonic() > deadline:
-                    raise EnvironmentFault(self._still_copied(holders, patience))
+                    raise EnvironmentFault(objections.still_copied(holders, self._where, patience))
                 time.sleep(_TICK)
         finally:
             ending.close()
-
-    def _still_copied(self, holders: Sequence[str], patience: float) -> Problem:
-        where = f"{self._target.cluster.where}, flow {self._flow.name}"
-        runs = ", ".join(holders)
-        message = f"it was asked to end, and is still copied by {runs} after {patience:g} s: nobody was moved"
-        remedy = "end that `replicate` (releases before this one do not hear of it), and run failover again"
-        return Problem("AB702", where, message, remedy)
 
     def wait_until_settled(self, state: FailedOver, patience: float, beat: Beat) -> None:
         """Wait until nothing changes any more of what the flow has written; what its dead tasks left open is aborted.
@@ -303,50 +251,60 @@ class Leaving:
             while left := settling.left(logs.keys(), translated):
                 beat()
                 if time.monotonic() > deadline:
-                    raise EnvironmentFault(self._unsettled(left, patience))
+                    raise EnvironmentFault(objections.unsettled(left, self._where, patience))
                 time.sleep(_TICK)
         finally:
             settling.close()
 
-    def _unsettled(self, left: Sequence[str], patience: float) -> Problem:
-        where = f"{self._target.cluster.where}, flow {self._flow.name}"
-        more = f", and {len(left) - _MOST_NAMED:,} more" if len(left) > _MOST_NAMED else ""
-        named = "; ".join(left[:_MOST_NAMED])
-        message = f"where its copies end is not settled after {patience:g} s: {named}{more}: nobody was moved"
-        remedy = "wait until brokers are up and transactions have timed out, and run failover again"
-        return Problem("AB718", where, message, remedy)
+    def check_allowed(self, plan: FailoverPlan, allowed: Allowance, *, until_caught_up: bool) -> None:
+        """Make sure that what would be left was said to be left.
 
-    def wait_until_caught_up(self, patience: float, beat: Beat) -> None:
-        """Wait until everything is copied that the source has.
+        Raises:
+            Refused: AB729, records would stay behind; AB730, a group would be without its place; AB731, records wait
+                for the end of a transaction.
+        """
+        is_cut = plan.state is not None and plan.state.phase == "over"
+        problems = list(objections.without_place(plan.without, self._where, plan.target, allowed))
+        if not is_cut and not until_caught_up:
+            problems[:0] = objections.left_behind(plan.crossings, self._where, plan.source, allowed)
+        if problems:
+            raise Refused(problems)
+
+    def wait_until_caught_up(self, patience: float, beat: Beat, allowed: Allowance) -> None:
+        """Wait until everything is copied that the source has, but what may be left.
 
         Raises:
             EnvironmentFault: AB707, it is not, or some of it could not be asked; nothing was changed.
         """
         deadline = time.monotonic() + patience
-        while left := waiting.left(self.crossings()):
+        while True:
+            found = self.crossings()
+            if allowed.covers(total(one.left for one in found)):
+                return
             beat()
             if time.monotonic() > deadline:
-                remedy = "stop who writes at the source, see that `replicate` runs, or go without --until-caught-up"
+                left = waiting.left(found)
                 raise EnvironmentFault(
-                    self._not_caught_up(left, f"after {patience:g} s", "nothing was changed", remedy)
+                    objections.not_caught_up(left, self._where, f"after {patience:g} s", ended=False)
                 )
             time.sleep(_TICK)
 
-    def check_caught_up(self) -> None:
-        """Make sure that nothing was left behind by a flow that has ended.
+    def check_left(self, allowed: Allowance, *, until_caught_up: bool) -> None:
+        """Make sure that a flow that has ended has left nothing behind but what may be left.
 
         Raises:
-            EnvironmentFault: AB707, something was, or some of it could not be asked; nobody was moved by this.
+            EnvironmentFault: AB707, it was to catch up before, and has not; this moves no group.
+            Refused: AB729 or AB731, as `check_allowed` says.
         """
-        if left := waiting.left(self.crossings()):
-            remedy = (
-                "go without --until-caught-up and leave that behind; `anabranch failback` calls it off or takes back"
-            )
-            raise EnvironmentFault(self._not_caught_up(left, "the flow has ended, and", "nobody was moved", remedy))
-
-    def _not_caught_up(self, left: Sequence[Crossing], when: str, then: str, remedy: str) -> Problem:
-        where = f"{self._target.cluster.where}, flow {self._flow.name}"
-        return Problem("AB707", where, f"{when} {waiting.named(left)}: {then}", remedy)
+        if self._source is None:
+            return
+        found = self.crossings()
+        if allowed.covers(total(one.left for one in found)):
+            return
+        if until_caught_up:
+            left = waiting.left(found)
+            raise EnvironmentFault(objections.not_caught_up(left, self._where, "the flow has ended, and", ended=True))
+        raise Refused(objections.left_behind(found, self._where, self._flow.source, allowed, ended=True))
 
     def cut(self, state: FailedOver) -> FailedOver:
         """Say where the copies stand now that the flow has ended, and that it is failed over.

@@ -13,6 +13,7 @@ from reconciler.model.committed import Bounds, Log
 from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem
 from reconciler.model.failover import Cut, Returning
 from reconciler.model.flow import Flow
+from reconciler.replicator.holders import Holder, holders
 from reconciler.replicator.note import Note
 from reconciler.replicator.place import differ
 
@@ -197,7 +198,8 @@ class Meanwhile:
         if missing := sorted(logs - found.keys()):
             raise EnvironmentFault([groups.without_leader(log) for log in missing])
         if is_open := sorted(log for log, one in found.items() if one.stable < one.end):
-            raise EnvironmentFault([_is_open(groups, log, found[log]) for log in is_open])
+            whose = holders(groups.cluster, {log: found[log].stable for log in is_open})
+            raise EnvironmentFault([_is_open(groups, log, found[log], whose.get(log)) for log in is_open])
         return found
 
 
@@ -239,7 +241,8 @@ def _made_anew(groups: Groups, cut: Cut, count: int) -> Problem:
     return Problem("AB714", f"{groups.cluster.where}, topic {cut.remote}", message, remedy)
 
 
-def _is_open(groups: Groups, log: Log, bounds: Bounds) -> Problem:
+def _is_open(groups: Groups, log: Log, bounds: Bounds, holder: Holder | None) -> Problem:
     where = f"{groups.cluster.where}, topic {log[0]}, partition {log[1]}"
-    message = f"a transaction is open from offset {bounds.stable} on: what it holds cannot be told apart yet"
-    return Problem("AB706", where, message, "end who writes there, or wait until the transaction has timed out")
+    held = f"{bounds.end - bounds.stable:,} offsets from {bounds.stable} on stand behind"
+    message = f"{held} {holder or 'a transaction that has just ended'}: what it holds cannot be told apart yet"
+    return Problem("AB706", where, message, "end its producer, or wait until the transaction has timed out")

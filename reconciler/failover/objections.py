@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from shlex import quote
 
+from reconciler.failover import waiting
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import Problem
-from reconciler.model.failover import FailbackPlan, Returning
+from reconciler.model.failover import EVERY, Allowance, Crossing, FailbackPlan, Returning, WithoutPlace, total
+
+_MOST_NAMED = 10
+_MOST_WHY = 3
 
 
 def against_wishes(plan: FailbackPlan, rebuild: Collection[str]) -> Iterator[Problem]:
@@ -83,3 +89,120 @@ def is_returning(flow: str, cluster: Cluster) -> Problem:
     message = "it is being failed back: everybody is on the way to the source"
     remedy = "end that first: run `anabranch failback`; if the source is lost again, --source-lost breaks it off"
     return Problem("AB701", f"{cluster.where}, flow {flow}", message, remedy)
+
+
+def left_behind(
+    found: Sequence[Crossing], where: str, source: str, allowed: Allowance, *, ended: bool = False
+) -> list[Problem]:
+    """Return why records may not be left behind (AB729, AB731); nothing where so many may be.
+
+    Args:
+        found: how far each partition was copied.
+        where: how messages name the flow.
+        source: alias of the side that is left.
+        allowed: what may be left.
+        ended: whether the flow has ended already.
+    """
+    count = total(one.left for one in found)
+    is_known = count is not None
+    if is_known and allowed.records is None and not ended:
+        # Who says that the number is unknown has not seen it.
+        allowed = replace(allowed, records=0)
+    if allowed.covers(count):
+        return []
+    then = "; the flow has ended, and nobody was moved: `anabranch failback` calls it off" if ended else ""
+    if count is None:
+        message = f"how many records of {source} would stay behind is not known"
+        away = [f"{one.topic}/{one.partition}" for one in found if one.left is None and one.source_end is None]
+        named = f" ({', '.join(away[:_MOST_NAMED])}{_more(away)})" if source and away else ""
+        problem = Problem(
+            "AB729", where, f"{message}{named}{then}", "`--leave-behind unknown` leaves them all the same"
+        )
+    else:
+        are = "record" if count == 1 else "records"
+        said = f"{count:,} {are} of {source} would stay behind: nobody sees them at the target"
+        limit = f", more than the {allowed.records:,} that may be left" if allowed.records else ""
+        remedy = f"`--leave-behind {count}` leaves them; `--until-caught-up` waits until they are copied"
+        problem = Problem("AB729", where, f"{said}{limit}{then}", remedy)
+    return [problem, *_held(found, where)]
+
+
+def _held(found: Iterable[Crossing], where: str) -> Iterator[Problem]:
+    """Yield what waits for the end of a transaction: no waiting for the flow copies that (AB731)."""
+    held = [one for one in found if one.held]
+    for one in held[:_MOST_NAMED]:
+        message = f"{one.held:,} of its records stand behind {one.held_by}: they are copied when that has ended"
+        remedy = "end its producer, or wait until it times out (transaction.timeout.ms); `--leave-behind` counts them"
+        yield Problem("AB731", f"{where}, topic {one.topic}, partition {one.partition}", message, remedy)
+    if more := held[_MOST_NAMED:]:
+        count = sum(one.held for one in more)
+        yield Problem(
+            "AB731", where, f"{count:,} records of {len(more):,} partitions more wait likewise", "see the plan"
+        )
+
+
+def without_place(found: Iterable[WithoutPlace], where: str, there: str, allowed: Allowance) -> Iterator[Problem]:
+    """Yield the groups that would be without their place and were not named (AB730).
+
+    Args:
+        found: groups without a place.
+        where: how messages name the flow.
+        there: alias of the side that they go to.
+        allowed: what may be left.
+    """
+    reasons: dict[str, list[str]] = {}
+    for one in found:
+        if not allowed.takes(one.group):
+            reasons.setdefault(one.group, []).append(one.why)
+    for group, why in sorted(reasons.items()):
+        more = f", and {len(why) - _MOST_WHY:,} more such places" if len(why) > _MOST_WHY else ""
+        message = f"it would be without its place at {there}: {'; '.join(why[:_MOST_WHY])}{more}"
+        if group == EVERY:
+            message = "; ".join(why)
+        remedy = f"`--without-group {quote(group)}` goes on without it; what of it can be told is committed"
+        yield Problem("AB730", f"{where}, group {group}", message, remedy)
+
+
+def not_caught_up(left: Collection[Crossing], where: str, when: str, *, ended: bool) -> Problem:
+    """Return the problem that not everything is copied (AB707).
+
+    Args:
+        left: what is not.
+        where: how messages name the flow.
+        when: after how long, in words that stand in front.
+        ended: whether the flow has ended already.
+    """
+    then = "nobody was moved" if ended else "nothing was changed"
+    count = total(one.left for one in left)
+    leaves = f"`--leave-behind {'unknown' if count is None else count}` leaves that"
+    if ended:
+        remedy = f"go without --until-caught-up: {leaves} behind; `anabranch failback` calls it off or takes back"
+    else:
+        remedy = f"stop who writes at the source, see that `replicate` runs; {leaves} behind"
+    return Problem("AB707", where, f"{when} {waiting.named(left)}: {then}", remedy)
+
+
+def still_copied(holders: Sequence[str], where: str, patience: float) -> Problem:
+    """Return the problem that a flow does not end (AB702).
+
+    Args:
+        holders: what copies it still.
+        where: how messages name the flow.
+        patience: for how many seconds it was waited for.
+    """
+    runs = ", ".join(holders)
+    message = f"it was asked to end, and is still copied by {runs} after {patience:g} s: nobody was moved"
+    remedy = "end that `replicate` (releases before this one do not hear of it), and run failover again"
+    return Problem("AB702", where, message, remedy)
+
+
+def unsettled(left: Sequence[str], where: str, patience: float) -> Problem:
+    """Return the problem that it is not settled where copies end (AB718); the arguments are those of `still_copied`."""
+    named = "; ".join(left[:_MOST_NAMED])
+    message = f"where its copies end is not settled after {patience:g} s: {named}{_more(left)}: nobody was moved"
+    remedy = "wait until brokers are up and transactions have timed out, and run failover again"
+    return Problem("AB718", where, message, remedy)
+
+
+def _more(named: Sequence[str]) -> str:
+    return f", and {len(named) - _MOST_NAMED:,} more" if len(named) > _MOST_NAMED else ""

@@ -6,6 +6,7 @@ Whoever dies in the middle runs the command once more, and may take nobody back 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from shlex import quote
 
 from reconciler.checkpoints.groups import Groups
 from reconciler.failover import carry
@@ -69,3 +70,15 @@ def _heard(begun: Placed, moves: Iterable[Move], wrong: Mapping[Move, Problem]) 
 
 def _new(before: Known, after: Known) -> Known:
     return {group: placed for group, placed in after.items() if before.get(group) != placed}
+
+
+def refused(alias: str, move: Move, problem: Problem) -> Problem:
+    """Return why a position was not committed, and which it is: after the failback nobody else tells."""
+    place = f", topic {move.topic}, partition {move.partition}"
+    where = problem.where if problem.where.endswith(place) else problem.where + place
+    message = f"{problem.message}: it was to go on at offset {move.after}"
+    command = (
+        f"anabranch offsets write FILE --cluster {alias} --group {quote(move.owner)} --topic {move.topic} "
+        f"--partition {move.partition} --to {move.after}"
+    )
+    return Problem(problem.code, where, message, f"{problem.remedy}; it is `{command}`")

@@ -5,9 +5,8 @@ Each step may be done again: whoever died in the middle runs the command once mo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from shlex import quote
 
 from reconciler.checkpoints.groups import Groups
 from reconciler.failover import backward, carry, objections, placing, told
@@ -20,12 +19,11 @@ from reconciler.failover.meanwhile import Meanwhile, exported_too_early
 from reconciler.failover.rebuild import made_anew
 from reconciler.failover.sameness import Sameness, beside
 from reconciler.failover.ways_back import ways_back
-from reconciler.model.committed import Log, Move
+from reconciler.model.committed import Log
 from reconciler.model.errors import DeclaredInputError, Problem, Refused
-from reconciler.model.failover import Carried, Cut, FailbackPlan, FailedOver
+from reconciler.model.failover import Allowance, Carried, Cut, FailbackPlan, FailedOver, WithoutPlace
 from reconciler.model.flow import Flow
 from reconciler.model.names import lease_group
-from reconciler.model.runs import Runs
 from reconciler.model.spec import FlowSpec
 from reconciler.model.topology import Topology
 from reconciler.replicator.note import Note
@@ -41,11 +39,13 @@ class Wishes:
         groups: names and regular expressions; None means those that the flow takes along, all where it names none.
         rebuild: originals that are made anew where they have diverged.
         leave_out: originals that are gone, and whose copies may keep what came to them.
+        only_forward: whether groups that stand further at the source stay where they are.
     """
 
     groups: tuple[str, ...] | None = None
     rebuild: frozenset[str] = field(default_factory=frozenset)
     leave_out: frozenset[str] = field(default_factory=frozenset)
+    only_forward: bool = False
 
 
 class Coming:
@@ -112,10 +112,12 @@ class Coming:
             return replace(plan, notices=())
         dropped = by_topic(self.dropped(plan))
         ours = Ownership(self._target.cluster, self._topology.name).read()
+        groups = tuple(self.carried(plan))
         return replace(
             plan,
             topics=tuple(replace(one, dropped=dropped.get(one.topic, 0)) for one in plan.topics),
-            groups=tuple(self.carried(plan)),
+            groups=groups,
+            without=tuple(self._without(plan, groups)),
             notices=(*plan.notices, *beside(self._flow, self._topology.aliases, self._target.partitions, ours)),
         )
 
@@ -142,6 +144,16 @@ class Coming:
             Refused: AB705, originals have diverged and nobody asked for them to be made anew.
         """
         if problems := list(objections.diverged(plan, self._source.cluster.where)):
+            raise Refused(problems)
+
+    def check_places(self, plan: FailbackPlan, allowed: Allowance) -> None:
+        """Make sure that the groups that would be without their place were named.
+
+        Raises:
+            Refused: AB730, one was not.
+        """
+        where = f"{self._source.cluster.where}, flow {plan.flow}"
+        if problems := list(objections.without_place(plan.without, where, plan.source, allowed)):
             raise Refused(problems)
 
     def check_same(self, plan: FailbackPlan) -> None:
@@ -269,9 +281,10 @@ class Coming:
             return left
         owned = Ownership(self._target.cluster, self._topology.name).read()
         bequests: dict[Log, Bequest] = {}
-        positions = self._expired(plan)
+        positions = backward.expired(self._topology.name, self._flow, self._target, plan)
         same = by_way(plan, [one for one in plan.topics if one.is_copied]).get("identical", [])
-        runs = self._runs_back(same) if same else {}
+        back = backward.backward(self._flow, "identical", same)
+        runs = backward.runs_back(self._topology.name, self._source, back, same) if same else {}
         for one in plan.topics:
             cut, record = plan.cuts[one.topic], owned[one.remote]
             if one.is_rebuilt and self._flow.offsets != TRANSLATED:
@@ -292,24 +305,6 @@ class Coming:
         hand_over(self._target.cluster, self._topology.name, self._flow.name, bequests)
         backward.commit(self._target, lease_group(self._topology.name, self._flow.name), positions)
         return []
-
-    def _runs_back(self, cuts: Sequence[Cut]) -> dict[Log, Runs]:
-        back = backward.backward(self._flow, "identical", cuts)
-        return backward.runs_back(self._topology.name, self._source, back, cuts)
-
-    def _expired(self, plan: FailbackPlan) -> dict[Log, tuple[int, Note]]:
-        """Return the positions that stood in the flow's group when its copies were cut, and are not there any more.
-
-        Where they are, they tell more than a cut does: a transaction may have ended behind it.
-        """
-        group = lease_group(self._topology.name, self._flow.name)
-        there = {(one.topic, one.partition) for one in self._target.committed([group])}
-        return {
-            (cut.remote, number): (position, Note.parse(cut.note(number)))
-            for cut in (plan.state.cuts[one.topic] for one in plan.topics if not one.is_rebuilt)
-            for number, (position, _) in enumerate(cut.ends)
-            if cut.mode == TRANSLATED and position >= 0 and cut.note(number) and (cut.remote, number) not in there
-        }
 
     def uncrossed(self, plan: FailbackPlan) -> list[Problem]:
         """Return what was written at the source while copies with offsets of their own came back: it never crosses.
@@ -339,7 +334,35 @@ class Coming:
         groups = carry.groups_that_read(self._target, read, self._wishes.groups, self._flow)
         if plan.state.phase == "returning":
             ways = ways_back(ways, plan, self._flow, self._target)
-        return carry.carried(self._topology, self._target, self._source, self._target.committed(groups), ways)
+        found = carry.carried(self._topology, self._target, self._source, self._target.committed(groups), ways)
+        anew = {one.remote for one in plan.topics if one.is_rebuilt and plan.cuts[one.topic].anew != "made"}
+        # What is committed in a topic goes with it.
+        found = [replace(one, before=None) if one.topic in anew else one for one in found]
+        is_new, why = self._new(plan), f"left as it is: it stands further at {self._flow.source}"
+        stays = {one for one in carry.further(found) if not is_new(one)}
+        return [replace(one, why=why, stays=True) if one in stays else one for one in found]
+
+    def _without(self, plan: FailbackPlan, found: Iterable[Carried]) -> Iterator[WithoutPlace]:
+        """Yield the groups that do not get their place, as far as that does not depend on what is still copied back."""
+        copied = {one.remote for one in plan.topics if one.is_copied}
+        yield from carry.without_place((one for one in found if one.topic not in copied), self._flow.source)
+        remotes = {cut.remote for cut in plan.cuts.values()}
+        ways = carry.paths(self._topology, self._target, self._source)
+        read = carry.logical(self._flow, self._topology, ways, remotes)
+        yield from carry.not_moved(self._target, read, self._wishes.groups, self._flow)
+
+    def _new(self, plan: FailbackPlan) -> Callable[[Carried], bool]:
+        """Return what tells whether a position is committed as it is, be that back; others are left further on."""
+        returned = self.state.returned
+        rebuilt = {one.remote for one in plan.topics if one.is_rebuilt}
+        ends = {(cut.remote, number): end for cut in plan.cuts.values() for number, (_, end) in enumerate(cut.ends)}
+
+        def is_new(one: Carried) -> bool:
+            log = one.topic, one.partition
+            is_behind = one.topic in rebuilt or (log in ends and one.offset > ends[log])
+            return is_behind and not self._wishes.only_forward and not placing.may_have_read_on(one, returned)
+
+        return is_new
 
     def move(self, plan: FailbackPlan, found: Iterable[Carried]) -> tuple[int, list[Problem]]:
         """Commit positions at the source; return how many, and why others were not.
@@ -347,22 +370,13 @@ class Coming:
         Who has read on at the source meanwhile, or stood further when the copy was cut, is not taken back; nor is who
         was put there by a failback that died, as it may have read on.
         """
-        state = self.state
-        rebuilt = {one.remote for one in plan.topics if one.is_rebuilt}
-        ends = {(cut.remote, number): end for cut in plan.cuts.values() for number, (_, end) in enumerate(cut.ends)}
-
-        def is_new(one: Carried) -> bool:
-            log = one.topic, one.partition
-            is_behind = one.topic in rebuilt or (log in ends and one.offset > ends[log])
-            return is_behind and not placing.may_have_read_on(one, state.returned)
-
-        some = list(found)
+        state, is_new, some = self.state, self._new(plan), list(found)
         exact = [one for one in some if is_new(one)]
         forward = [one for one in some if not is_new(one)]
         done, wrong = placing.commit(
             self._source, (exact, forward), state.returned, lambda known: self._failovers.put_returned(state, known)
         )
-        return done, [_refused(self._source.cluster.alias, move, problem) for move, problem in wrong.items()]
+        return done, [placing.refused(self._source.cluster.alias, move, problem) for move, problem in wrong.items()]
 
     def end(self) -> None:
         """Say that the flow is not failed over any more: it goes on.
@@ -379,15 +393,3 @@ def _logs_of_originals(cuts: Iterable[Cut]) -> list[Log]:
 
 def _logs_of_copies(cuts: Iterable[Cut]) -> list[Log]:
     return [(cut.remote, number) for cut in cuts for number in range(len(cut.ends))]
-
-
-def _refused(alias: str, move: Move, problem: Problem) -> Problem:
-    """Return why a position was not committed, and which it is: after the failback nobody else tells."""
-    place = f", topic {move.topic}, partition {move.partition}"
-    where = problem.where if problem.where.endswith(place) else problem.where + place
-    message = f"{problem.message}: it was to go on at offset {move.after}"
-    command = (
-        f"anabranch offsets write FILE --cluster {alias} --group {quote(move.owner)} --topic {move.topic} "
-        f"--partition {move.partition} --to {move.after}"
-    )
-    return Problem(problem.code, where, message, f"{problem.remedy}; it is `{command}`")

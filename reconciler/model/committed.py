@@ -73,8 +73,8 @@ class Committed:
 
     @property
     def lag(self) -> int | None:
-        """Offsets between it and the log's end; negative behind the end."""
-        return None if self.bounds is None else self.bounds.end - self.offset
+        """Offsets of the log between it and the log's end, without those that are deleted; negative behind the end."""
+        return None if self.bounds is None else self.bounds.end - max(self.offset, self.bounds.start)
 
     def cells(self) -> Cells:
         """Return it by columns."""
@@ -117,7 +117,9 @@ class Position:
     @property
     def lag(self) -> int | None:
         """Offsets still to be copied; negative behind the end."""
-        return None if self.bounds is None or self.offset is None else self.bounds.end - self.offset
+        if self.bounds is None or self.offset is None:
+            return None
+        return self.bounds.end - max(self.offset, self.bounds.start)
 
     def cells(self) -> Cells:
         """Return it by columns."""

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from reconciler.model.placed import Placed
+from reconciler.model.selection import any_matches
 from reconciler.model.shape import COUNT, MODE, OFFSET, TEXT, fields, flag, listed, one_of, row, topic_name
 
 Phase = Literal["ending", "over", "returning"]
@@ -21,6 +22,8 @@ Anew = Literal["", "wanted", "made"]
 
 PHASES = one_of(*get_args(Phase))
 """The check of a phase."""
+EVERY = "all"
+"""Names every group where groups may be left without a place."""
 _CUT = {
     "topic": topic_name,
     "remote": topic_name,
@@ -120,7 +123,9 @@ class Crossing:
         copied: the source offset that comes next; -1 where nothing was copied yet.
         remote_end: the end of the copy's log.
         source_end: the end of the original's log; None where the source cannot be asked.
-        waiting: how many records of the original were not copied; None where nobody knows.
+        waiting: how many records of the original were not copied, though they can be; None where nobody knows.
+        held: how many more stand behind an open transaction, and are not copied before it ends.
+        held_by: whose transaction that is, in words; empty where nothing is held.
         note: what `Cut.notes` keeps of it.
     """
 
@@ -132,7 +137,14 @@ class Crossing:
     remote_end: int
     source_end: int | None = None
     waiting: int | None = None
+    held: int = 0
+    held_by: str = ""
     note: str = ""
+
+    @property
+    def left(self) -> int | None:
+        """How many records of the original would be left behind; None where nobody knows."""
+        return None if self.waiting is None else self.waiting + self.held
 
 
 @dataclass(frozen=True)
@@ -150,6 +162,7 @@ class Carried:
         before: what it has committed there already; None where nothing.
         metadata: what was said with the position.
         why: what is to be known of it: why it cannot be told, or that the copy is not so far yet.
+        stays: whether it is left as it is there, as the group stands further.
     """
 
     group: str
@@ -162,11 +175,53 @@ class Carried:
     before: int | None = None
     metadata: str = ""
     why: str = ""
+    stays: bool = False
 
     @property
     def moves(self) -> bool:
         """Whether something is to be committed on the other side."""
-        return self.to_offset is not None and self.to_offset != self.before
+        return not self.stays and self.to_offset is not None and self.to_offset != self.before
+
+    @property
+    def back(self) -> int:
+        """By how many offsets the group is taken back on the other side: it reads these again."""
+        if not self.moves or self.before is None or self.to_offset is None:
+            return 0
+        return max(0, self.before - self.to_offset)
+
+
+@dataclass(frozen=True)
+class WithoutPlace:
+    """A group that does not get its place on the other side.
+
+    Attributes:
+        group: the group; `all` where nothing tells of any.
+        why: in words that follow its name.
+    """
+
+    group: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What a failover or failback may leave, as it is said on the command line.
+
+    Attributes:
+        records: how many records at most; None means that their number need not be known.
+        groups: which groups may be without a place: names and regular expressions, or `all`.
+    """
+
+    records: int | None = 0
+    groups: tuple[str, ...] = ()
+
+    def covers(self, left: int | None) -> bool:
+        """Tell whether so many records may be left; None for a number that is not known."""
+        return self.records is None or (left is not None and left <= self.records)
+
+    def takes(self, group: str) -> bool:
+        """Tell whether a group may be without a place."""
+        return group in self.groups or EVERY in self.groups or any_matches(self.groups, group)
 
 
 @dataclass(frozen=True)
@@ -182,6 +237,7 @@ class FailoverPlan:
         crossings: how far each partition was copied.
         groups: where positions of groups go on.
         notices: what else is to be known.
+        without: groups that do not get their place at the target, or not for all that they read.
     """
 
     flow: str
@@ -192,12 +248,28 @@ class FailoverPlan:
     crossings: tuple[Crossing, ...]
     groups: tuple[Carried, ...]
     notices: tuple[str, ...] = ()
+    without: tuple[WithoutPlace, ...] = ()
 
     @property
     def waiting(self) -> int | None:
-        """How many records of the originals were not copied; None where nobody knows."""
-        known = [one.waiting for one in self.crossings]
-        return None if any(one is None for one in known) else sum(one for one in known if one is not None)
+        """How many records of the originals were not copied, though they can be; None where nobody knows."""
+        return total(one.waiting for one in self.crossings)
+
+    @property
+    def held(self) -> int:
+        """How many records more stand behind open transactions of the source."""
+        return sum(one.held for one in self.crossings)
+
+    @property
+    def left(self) -> int | None:
+        """How many records would be left behind; None where nobody knows."""
+        return total(one.left for one in self.crossings)
+
+
+def total(counts: Iterable[int | None]) -> int | None:
+    """Return the sum of some counts; None where one of them is not known."""
+    known = list(counts)
+    return None if None in known else sum(one for one in known if one is not None)
 
 
 @dataclass(frozen=True)
@@ -248,6 +320,7 @@ class FailbackPlan:
         groups: where positions of groups go on at the source, as far as that is known before records are copied back.
         notices: what else is to be known.
         cuts: of these topics, by original, with the partitions of today.
+        without: groups that do not get their place at the source, or not for all that they read.
     """
 
     flow: str
@@ -258,3 +331,4 @@ class FailbackPlan:
     groups: tuple[Carried, ...]
     notices: tuple[str, ...] = ()
     cuts: Mapping[str, Cut] = field(default_factory=dict)
+    without: tuple[WithoutPlace, ...] = ()

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from reconciler.model.errors import Problem
-from reconciler.model.failover import Carried, Crossing, FailbackPlan, FailoverPlan, Returning
+from reconciler.model.failover import EVERY, Carried, Crossing, FailbackPlan, FailoverPlan, Returning, WithoutPlace
 from reconciler.model.steps import AclChange, GrantAcl, Plan
 from reconciler.report.columns import aligned
 from reconciler.report.line import Line
@@ -32,8 +32,16 @@ def failover_lines(plan: FailoverPlan) -> Iterator[Line]:
     yield from _crossings(plan)
     yield Line("")
     yield from groups_lines(plan.groups, plan.source, plan.target)
+    yield from _without_lines(plan.without)
     for notice in plan.notices:
         yield Line(f"  ! {notice}", style="yellow")
+
+
+def _without_lines(without: Iterable[WithoutPlace]) -> Iterator[Line]:
+    """Yield the groups that do not get their place."""
+    for one in without:
+        said = one.why if one.group == EVERY else f"group {one.group}: {one.why}"
+        yield Line(f"  ! {said}", style="red")
 
 
 def _crossings(plan: FailoverPlan) -> Iterator[Line]:
@@ -41,13 +49,17 @@ def _crossings(plan: FailoverPlan) -> Iterator[Line]:
     for one in plan.crossings:
         by_topic.setdefault(one.topic, []).append(one)
     rows = [
-        [topic, some[0].remote, str(len(some)), some[0].mode, _sum(one.waiting for one in some)]
+        [topic, some[0].remote, str(len(some)), some[0].mode, _sum(one.left for one in some)]
         for topic, some in sorted(by_topic.items())
     ]
     titles = ("topic", "copy", "partitions", "offsets", "records not copied")
     yield from aligned(titles, rows, right=("partitions", "records not copied"), indent=2)
-    if plan.waiting:
-        behind = counted(plan.waiting, "record")
+    for one in plan.crossings:
+        if one.held:
+            more = f"{counted(one.held, 'record')} of {one.topic}/{one.partition}"
+            yield Line(f"  ! {more} stand behind {one.held_by}: they are not copied before it ends", style="red")
+    if plan.left:
+        behind = counted(plan.left, "record")
         yield Line(f"  {behind} of {plan.source} would stay behind: nobody sees them at {plan.target}", style="red")
 
 
@@ -70,6 +82,7 @@ def failback_lines(plan: FailbackPlan) -> Iterator[Line]:
     yield from found or [Line(f"  {nothing if plan.topics else 'no original is there that could be copied back into'}")]
     yield Line("")
     yield from groups_lines(plan.groups, plan.target, plan.source)
+    yield from _without_lines(plan.without)
     for notice in plan.notices:
         yield Line(f"  ! {notice}", style="yellow")
 
@@ -93,24 +106,30 @@ def groups_lines(groups: Sequence[Carried], here: str, there: str) -> Iterator[L
         [
             one.group,
             f"{one.topic}/{one.partition}",
-            str(one.offset),
-            UNKNOWN if one.lag is None else str(one.lag),
+            f"{one.offset:,}",
+            UNKNOWN if one.lag is None else f"{one.lag:,}",
             f"{one.to_topic}/{one.partition}",
-            UNKNOWN if one.to_offset is None else str(one.to_offset),
-            one.why or ("as it is" if not one.moves else ""),
+            UNKNOWN if one.before is None else f"{one.before:,}",
+            UNKNOWN if one.to_offset is None else f"{one.to_offset:,}",
+            one.why or ("as it is" if not one.moves and one.to_offset is not None else ""),
         ]
         for one in groups
     ]
-    titles = ("group", f"at {here}", "offset", "lag", f"at {there}", "goes on at", "")
-    found = aligned(titles, rows, right=("offset", "lag", "goes on at"), indent=2)
+    titles = ("group", f"at {here}", "offset", "lag", f"at {there}", "now", "goes on at", "")
+    found = aligned(titles, rows, right=("offset", "lag", "now", "goes on at"), indent=2)
     yield from found or [Line("  no group has a position to be moved")]
+    for one in groups:
+        if one.back:
+            goes = f"group {one.group} goes back by {one.back:,} in {one.to_topic}/{one.partition}"
+            stands = f"it stands at {one.before:,} at {there}, and reads again from {one.to_offset:,} on"
+            yield Line(f"  ! {goes}: {stands}; --only-forward keeps it", style="yellow")
 
 
 def further_lines(left: Iterable[Carried], there: str) -> Iterator[Line]:
     """Yield which positions were left as they are on the other side, as their groups stand further there."""
     for one in left:
-        place = f"group {one.group}: {one.to_topic}/{one.partition} stays at {one.before} at {there}"
-        yield Line(f"{place}, it would go on at {one.to_offset}", style="yellow")
+        place = f"group {one.group}: {one.to_topic}/{one.partition} stays at {one.before:,} at {there}"
+        yield Line(f"{place}, it would go on at {one.to_offset:,}", style="yellow")
 
 
 def _sum(counts: Iterable[int | None]) -> str:
@@ -127,8 +146,10 @@ def failover_json(plan: FailoverPlan) -> dict[str, Any]:
         "phase": plan.state.phase if plan.state else None,
         "sourceLost": plan.is_source_lost,
         "recordsNotCopied": plan.waiting,
+        "recordsHeldBack": plan.held,
         "partitions": [_json(one) for one in plan.crossings],
         "groups": [_json(one) for one in plan.groups],
+        "withoutPlace": [{"group": one.group, "why": one.why} for one in plan.without],
         "notices": list(plan.notices),
     }
 
@@ -142,6 +163,7 @@ def failback_json(plan: FailbackPlan) -> dict[str, Any]:
         "phase": plan.state.phase,
         "topics": [_json(one) for one in plan.topics],
         "groups": [_json(one) for one in plan.groups],
+        "withoutPlace": [{"group": one.group, "why": one.why} for one in plan.without],
         "notices": list(plan.notices),
     }
 

@@ -66,9 +66,11 @@ def test_what_a_copy_has_lost_of_what_came_to_it_is_named(
     goes_on(pair, pair.topic)
     # And over again, in what came back.
     leave_behind(pair.east, fresh, {log: at_east + 5})
-    over = pair.over("--yes")
+    refused = pair.over("--yes")
     # Of what the other one reads next the copy has nothing.
-    assert (over.code, over.err.count("[AB710]"), offsets_of(pair.west, old)) == (1, 1, {log: 40}), over
+    assert (refused.code, refused.err.count("[AB730]"), f"group {old}" in refused.err) == (4, 1, True), refused
+    over = pair.over("--yes", "--without-group", old)
+    assert (over.code, over.err.count("[AB710]"), offsets_of(pair.west, old)) == (0, 0, {log: 40}), over
     at_west = offsets_of(pair.west, fresh)[log]
     assert read_from(pair.west, pair.topic, at_west) == [*named("new", 50)[35:], "more"]
 
@@ -103,7 +105,7 @@ def test_what_a_copy_has_lost_is_kept_and_what_its_original_has_deleted_is_in_no
         leave_behind(pair.east, group, {log: offset})
     for topic in (lossy, whole):
         write(pair.east, topic, named("left", 7))
-    assert pair.over("--yes").code == 0
+    assert pair.over("--yes", "--leave-behind", 14).code == 0
     for topic in (lossy, whole, half, none):
         write(pair.west, topic, named("new", 5))
     for group, offset in ((gone, 30), (read, 70)):

@@ -22,7 +22,7 @@ def test_partitions_that_were_added_meanwhile(make: MakePair, tmp_path: Path) ->
     topic, b, c, group = pair.topic, pair.other("b"), pair.other("c"), pair.group("a")
     leave_behind(pair.east, group, {(topic, 0): 40})
     write(pair.east, c, named("left", 7))
-    assert pair.over("--yes").code == 0
+    assert pair.over("--yes", "--leave-behind", 7).code == 0
 
     # At the copy: its original has nowhere to take it.
     grow(pair.west, topic, 3)

@@ -79,7 +79,7 @@ def test_who_stood_further_at_the_source_is_not_taken_back(make: MakePair) -> No
     group, log = pair.group("a"), (pair.topic, 0)
     write(pair.east, pair.topic, [f"late-{number}" for number in range(20)])
     leave_behind(pair.east, group, {log: 110})
-    over = pair.over("--yes")
+    over = pair.over("--yes", "--leave-behind", 20)
     assert (over.code, offsets_of(pair.west, group)) == (0, {log: 100}), over
     back = pair.back("--yes")
     assert (back.code, offsets_of(pair.east, group)) == (0, {log: 110}), back
@@ -93,7 +93,7 @@ def test_a_rebuild_that_breaks_off_is_finished(
     group, log = pair.group("a"), (pair.topic, 0)
     leave_behind(pair.east, group, {log: 40})
     write(pair.east, pair.topic, ["lost"])
-    assert pair.over("--yes").code == 0
+    assert pair.over("--yes", "--leave-behind", 1).code == 0
     write(pair.west, pair.topic, ["new"])
 
     def breaks_off(*_arguments: object) -> None:
@@ -181,7 +181,7 @@ def test_a_failback_whose_source_is_lost_again_is_broken_off(
     refused = pair.over("--yes")
     assert ("[AB701]" in refused.err, pair.phase) == (True, "returning")
     pair.write("127.0.0.1:1")
-    gone = pair.over("--yes", "--source-lost")
+    gone = pair.over("--yes", "--source-lost", "--leave-behind", "unknown", "--without-group", "all")
     assert gone.code == 0, gone
     assert "there are no checkpoints at west, so no group is moved" in gone.out
     write(pair.west, pair.topic, named("more", 10))
@@ -226,7 +226,7 @@ def test_what_diverged_is_counted_kept_and_made_anew(make: MakePair, offsets: st
     write(pair.east, pair.topic, [f"lost-{number}" for number in range(7)])
     shown = pair.over("--dry-run", "--format", "json")
     assert shown.json["plan"]["recordsNotCopied"] == 7
-    assert pair.over("--yes").code == 0
+    assert pair.over("--yes", "--leave-behind", "7").code == 0
     # Nothing has come to the copy yet: what never crossed would cross when the flow goes on.
     assert "7" in pair.back("--dry-run").out
     write(pair.west, pair.topic, [f"new-{number}" for number in range(5)])
@@ -273,7 +273,9 @@ def test_without_the_source_the_last_checkpoints_tell(make: MakePair) -> None:
     pair.write("127.0.0.1:1")
     unreachable = pair.over("--yes")
     assert (unreachable.code, "--source-lost" in unreachable.err, pair.phase) == (6, True, None), unreachable
-    lost = pair.over("--yes", "--source-lost", "--format", "json")
+    refused = pair.over("--yes", "--source-lost")
+    assert (refused.code, "[AB729]" in refused.err, pair.phase) == (4, True, None), refused
+    lost = pair.over("--yes", "--source-lost", "--leave-behind", "unknown", "--format", "json")
     assert (lost.code, lost.json["committed"], lost.json["plan"]["recordsNotCopied"]) == (0, 2, None), lost
     assert offsets_of(pair.west, group) == {(pair.topic, 0): 40, (pair.topic, 1): 77}
     assert pair.phase == "over"
@@ -282,7 +284,10 @@ def test_without_the_source_the_last_checkpoints_tell(make: MakePair) -> None:
 def test_without_the_source_and_checkpoints_nobody_is_moved_and_the_flow_is_over(make: MakePair) -> None:
     pair = make("auto")
     pair.write("127.0.0.1:1")
-    lost = pair.over("--yes", "--source-lost", "--format", "json")
+    refused = pair.over("--yes", "--source-lost", "--leave-behind", "unknown")
+    assert (refused.code, "[AB730]" in refused.err, pair.phase) == (4, True, None), refused
+    allowed = "--leave-behind", "unknown", "--without-group", "all"
+    lost = pair.over("--yes", "--source-lost", *allowed, "--format", "json")
     assert (lost.code, lost.json["committed"], pair.phase) == (0, 0, "over"), lost
 
 

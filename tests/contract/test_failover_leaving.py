@@ -59,8 +59,8 @@ def test_partitions_of_an_original_that_no_copy_has_are_not_copied(pair: Pair) -
         (1, 100, 0),
         (2, -1, 1),
     ]
-    # Without the option it stays behind, and no cut tells of a partition that the copy does not have.
-    assert pair.over("--yes").code == 0
+    # It stays behind where that is allowed, and no cut tells of a partition that the copy does not have.
+    assert pair.over("--yes", "--leave-behind", 1).code == 0
     assert ends_of(pair) == ((100, 100), (100, 100))
 
 
@@ -70,15 +70,17 @@ def test_a_topic_that_has_no_copy_yet_is_not_copied(pair: Pair) -> None:
     write(pair.east, late, ["in a new topic"])
     leave_behind(pair.east, group, {(pair.topic, 0): 40, (late, 0): 1})
     leave_behind(pair.east, only, {(late, 0): 0})
-    said = pair.over("--yes", "--until-caught-up", "--patience", 1)
+    said = pair.over("--yes", "--until-caught-up", "--patience", 1, "--without-group", "all")
     assert (said.code, "1 record is not copied" in said.err, pair.phase) == (1, True, None), said
     shown = pair.over("--dry-run", "--format", "json").json["plan"]
     found = {(one["topic"], one["partition"]): (one["copied"], one["waiting"]) for one in shown["partitions"]}
     assert found == {(pair.topic, 0): (100, 0), (pair.topic, 1): (100, 0), (late, 0): (-1, 1)}
-    notice = f"topic {late} has no copy at west, and stays behind: groups {group}, {only} cannot go on there"
-    assert notice in shown["notices"]
-    # Without the option it stays behind, and so does who reads it there.
-    assert pair.over("--yes").code == 0
+    assert f"topic {late} has no copy at west, and stays behind" in shown["notices"]
+    why = f"reads {late}, which has no copy at west"
+    assert shown["withoutPlace"] == [{"group": group, "why": why}, {"group": only, "why": why}]
+    # It stays behind where that is allowed, and so does who reads it there.
+    allowed = "--leave-behind", 1, "--without-group", group, "--without-group", only
+    assert pair.over("--yes", *allowed).code == 0
     assert (offsets_of(pair.west, group), offsets_of(pair.west, only)) == ({(pair.topic, 0): 40}, {})
 
 
@@ -125,7 +127,7 @@ def test_a_flow_that_was_asked_to_end_does_not_catch_up_any_more(pair: Pair) -> 
     assert (said.code, "[AB707]" in said.err, pair.phase) == (1, True, "ending"), said
     assert "1 record is not copied" in said.err
     assert "`anabranch failback` calls it off" in said.err
-    assert pair.over("--yes").code == 0
+    assert pair.over("--yes", "--leave-behind", 1).code == 0
     # The copy has as many records as the original by now, and still not the one that never crossed.
     write(pair.west, pair.topic, ["new"])
     again = pair.over("--yes", "--until-caught-up", "--format", "json")
@@ -227,9 +229,9 @@ def test_who_cannot_be_moved_is_named(pair: Pair) -> None:
     join_share_group(pair.east, share, pair.topic)
     leave_behind(pair.east, pair.group("a"), {(pair.topic, 0): 40})
     shown = pair.over("--dry-run", "--format", "json")
-    named = [notice for notice in shown.json["plan"]["notices"] if share in notice]
-    assert len(named) == 1, shown
-    assert "is not moved: it is no group of consumers: share groups keep their progress elsewhere" in named[0]
+    (named,) = shown.json["plan"]["withoutPlace"]
+    assert (shown.code, named["group"]) == (4, share), shown
+    assert "is not moved: it is no group of consumers: share groups keep their progress elsewhere" in named["why"]
     unknown = pair.over("--yes", "--source-lost", "--group", "nobody")
     assert (unknown.code, pair.phase) == (1, None), unknown
     assert "[AB640]" in unknown.err
@@ -248,7 +250,7 @@ def test_a_checkpoint_that_was_ahead_of_the_copy_counts_as_far_as_the_copy_is_no
     rounds.close()
     pair.copy()
     pair.write("127.0.0.1:1")
-    lost = pair.over("--yes", "--source-lost", "--format", "json")
+    lost = pair.over("--yes", "--source-lost", "--leave-behind", "unknown", "--format", "json")
     assert (lost.code, lost.json["committed"]) == (0, 1), lost
     at_west = offsets_of(pair.west, group)[log]
     assert read_from(pair.west, pair.topic, at_west) == [f"late-{number}" for number in range(5, 10)]

@@ -19,6 +19,7 @@ from tests.support.copying import log_end
 from tests.support.failing_over import MOSTLY_TRANSLATED, MakePair, Pair, Said, dies, named, read_from, write
 
 Patch = pytest.MonkeyPatch
+LEFT = "--yes", "--leave-behind", "10"
 
 
 def beside(patch: Patch, command: ModuleType, other: Callable[[], Said], mine: Callable[[], Said]) -> tuple[Said, Said]:
@@ -41,7 +42,7 @@ def test_of_two_at_the_same_time_one_is_told(make: MakePair, tmp_path: Path, mon
     group, log = pair.group("a"), (pair.topic, 0)
     leave_behind(pair.east, group, {log: 40})
     write(pair.east, pair.topic, ["left"])
-    told, first = beside(monkeypatch, failover, lambda: pair.over("--yes"), lambda: pair.over("--yes"))
+    told, first = beside(monkeypatch, failover, lambda: pair.over(*LEFT), lambda: pair.over(*LEFT))
     assert (first.code, told.code, "[AB407]" in told.err, pair.phase) == (0, 4, True, "over"), (first, told)
     assert offsets_of(pair.west, group) == {log: 40}
 
@@ -98,14 +99,14 @@ def test_a_failover_that_dies_is_finished_by_the_next(make: MakePair, offsets: s
         # One that has read what never crossed.
         leave_behind(pair.east, group, {log: 105, (pair.topic, 1): 40})
     for step, phase in (("begin", "ending"), ("cut", "over")):
-        dies(monkeypatch, Leaving, step, lambda: pair.over("--yes"), after=True)
+        dies(monkeypatch, Leaving, step, lambda: pair.over(*LEFT), after=True)
         assert (pair.phase, offsets_of(pair.west, head)) == (phase, {}), step
     # Who knows that it is over may write already; nobody who comes from the source has read that.
     end = log_end(declared("west", pair.west), pair.topic)
     write(pair.west, pair.topic, named("new", 50))
     with member_of(pair.west, busy, [pair.topic]):
-        dies(monkeypatch, Leaving, "move", lambda: pair.over("--yes"), after=True)
-    again = pair.over("--yes", "--format", "json")
+        dies(monkeypatch, Leaving, "move", lambda: pair.over(*LEFT), after=True)
+    again = pair.over(*LEFT, "--format", "json")
     assert (again.code, again.json["plan"]["recordsNotCopied"], pair.phase) == (0, 10, "over"), again
     for group in (head, busy):
         assert offsets_of(pair.west, group)[log] == end

@@ -43,7 +43,9 @@ class FakeGroups:
 
 def named(others: Mapping[str, str], committed: Mapping[str, str], chosen: Sequence[str] | None = None) -> list[str]:
     here = cast("Groups", FakeGroups(others, committed))
-    return [line.split(" the flow's")[0] for line in carry.not_moved(here, {"orders"}, chosen, FLOW)]
+    return [
+        f"group {one.group} {one.why.split(' the flow')[0]}" for one in carry.not_moved(here, {"orders"}, chosen, FLOW)
+    ]
 
 
 def test_groups_that_keep_state_elsewhere_are_named_where_they_may_read_the_flows_topics() -> None:
@@ -61,12 +63,12 @@ def test_readers_of_topics_without_a_copy_are_named() -> None:
 
     here = cast("Groups", Here({}, {"a": "orders-new", "b": "orders-new", "c": "orders", "d": "orders-late"}))
     topics = {"orders-new", "orders-late", "orders-idle"}
-    assert list(carry.left_behind(here, topics, None, FLOW)) == [
-        "topic orders-idle has no copy at west, and stays behind",
-        "topic orders-late has no copy at west, and stays behind: group d cannot go on there",
-        "topic orders-new has no copy at west, and stays behind: groups a, b cannot go on there",
-    ]
-    assert list(carry.left_behind(here, set(), None, FLOW)) == []
+    assert carry.readers_of(here, topics, None, FLOW) == {
+        "orders-idle": [],
+        "orders-late": ["d"],
+        "orders-new": ["a", "b"],
+    }
+    assert carry.readers_of(here, set(), None, FLOW) == {}
 
 
 class Told:
