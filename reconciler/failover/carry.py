@@ -196,12 +196,14 @@ def carried(
             for at, one, path in these:
                 ask = translator.downstream if path.way == "downstream" else translator.upstream
                 there_is = bounds.get((one.topic, one.partition))
-                # In front of the first record a consumer can stand nowhere: what was deleted there is no loss here.
-                first = max(one.offset, there_is.start) if there_is is not None else one.offset
-                told = ask(path.original, one.partition, first)
+                told = ask(path.original, one.partition, one.offset)
                 why = told.why
-                if first > one.offset and told.offset is not None:
-                    why = f"offset {one.offset} is deleted at {here.cluster.alias}: it goes on at the first record"
+                if there_is is not None and one.offset < there_is.start:
+                    # Deleted on this side: the other one may have it still, else nothing in front of the first is lost.
+                    first = ask(path.original, one.partition, there_is.start)
+                    if told.offset in (None, first.offset) and first.offset is not None:
+                        told = first
+                        why = f"offset {one.offset} is deleted at {here.cluster.alias}: it goes on at the first record"
                 found[at] = Carried(
                     one.group,
                     one.topic,

@@ -44,13 +44,16 @@ class Readers:
         """
         if self._source is None:
             try:
-                return carry.by_checkpoints(self._topology, self._flow, self._target, self._chosen)
+                told = carry.by_checkpoints(self._topology, self._flow, self._target, self._chosen)
             except EnvironmentFault as error:
                 # Producers may be all that moves.
                 self._has_checkpoints = not carry.without_checkpoints(error)
                 if carry.without_checkpoints(error) and not carry.demanded(self._chosen):
                     return []
                 raise
+            # Others may have left some there, of other topics.
+            self._has_checkpoints = bool(told)
+            return told
         ways = self._ways(self._source)
         groups = carry.groups_that_read(self._source, self._topics(found, ways), self._chosen, self._flow)
         return carry.carried(self._topology, self._source, self._target, self._source.committed(groups), ways)
@@ -69,7 +72,7 @@ class Readers:
         yield from carry.without_place(groups, target)
         if self._source is None:
             if not self._has_checkpoints:
-                why = f"there are no checkpoints at {target}, so no group is moved"
+                why = f"there are no checkpoints at {target} of the flow's topics, so no group is moved"
                 yield WithoutPlace(EVERY, f"{why}: `anabranch offsets write` does that")
             return
         ways = self._ways(self._source)

@@ -183,7 +183,7 @@ def test_a_failback_whose_source_is_lost_again_is_broken_off(
     pair.write("127.0.0.1:1")
     gone = pair.over("--yes", "--source-lost", "--leave-behind", "unknown", "--without-group", "all")
     assert gone.code == 0, gone
-    assert "there are no checkpoints at west, so no group is moved" in gone.out
+    assert "there are no checkpoints at west of the flow's topics, so no group is moved" in gone.out
     write(pair.west, pair.topic, named("more", 10))
     pair.write(pair.east.bootstrap)
     back = pair.back("--yes")

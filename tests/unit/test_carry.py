@@ -11,7 +11,7 @@ from reconciler.checkpoints.formats import Checkpoint
 from reconciler.checkpoints.groups import Groups
 from reconciler.failover import carry
 from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Committed, Log
+from reconciler.model.committed import Bounds, Committed, Log
 from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem
 from reconciler.model.flow import Flow
 from reconciler.model.ownership import OwnedTopic
@@ -136,3 +136,43 @@ def test_without_the_source_a_named_group_without_a_checkpoint_is_an_error(monke
         carry.by_checkpoints(TOPOLOGY, FLOW, there, ["known", "typo"])
     (problem,) = error.value.problems
     assert (problem.code, "group typo" in problem.where) == ("AB625", True)
+
+
+class Deleted:
+    """A log that begins at 55, and what is told of offsets in front of it and at its beginning."""
+
+    cluster = Cluster("east", ("localhost:1",))
+
+    def bounds(self, logs: Collection[Log]) -> dict[Log, Bounds]:
+        return {log: Bounds(55, 100, 100) for log in logs}
+
+    def committed(self, groups: Sequence[str]) -> list[Committed]:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("told", "at_first", "goes_on", "is_said"),
+    [
+        # The copy has deleted it as well, with identical offsets and with its own.
+        (None, 55, 55, True),
+        (46, 46, 46, True),
+        # It has it still: who has not read it reads it there.
+        (10, 55, 10, False),
+        # It has deleted more than the source: these are lost to the group.
+        (None, None, None, False),
+    ],
+)
+def test_a_position_in_front_of_the_first_record_goes_on_where_nothing_is_lost(
+    monkeypatch: pytest.MonkeyPatch, told: int | None, at_first: int | None, goes_on: int | None, is_said: bool
+) -> None:
+    class Answers(Translates):
+        def downstream(self, topic: str, partition: int, offset: int) -> Translated:
+            return {10: Translated(told, "expired", "told"), 55: Translated(at_first, "expired", "told")}[offset]
+
+    monkeypatch.setattr(carry, "Translator", lambda *_: Answers(Translated(None, "unknown")))
+    topology = Topology("topology", {"east": Deleted.cluster, "west": FakeGroups.cluster}, (FLOW,))
+    here = cast("Groups", Deleted())
+    ways = {"orders": [carry.Path(FLOW, "downstream", "orders", "orders")]}
+    (one,) = carry.carried(topology, here, here, [Committed("low", "orders", 0, 10)], ways)
+    assert (one.offset, one.lag, one.to_offset) == (10, 45, goes_on)
+    assert (one.why == "offset 10 is deleted at east: it goes on at the first record") is is_said
