@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from reconciler.model.placed import Placed
-from reconciler.model.selection import any_matches
+from reconciler.model.selection import names
 from reconciler.model.shape import COUNT, MODE, OFFSET, TEXT, fields, flag, listed, one_of, row, topic_name
 
 Phase = Literal["ending", "over", "returning"]
@@ -221,7 +221,7 @@ class Allowance:
 
     def takes(self, group: str) -> bool:
         """Tell whether a group may be without a place."""
-        return group in self.groups or EVERY in self.groups or any_matches(self.groups, group)
+        return EVERY in self.groups or group in names(self.groups, any_text=True)
 
 
 @dataclass(frozen=True)
