@@ -136,6 +136,7 @@ def _tell_end(outcome: Outcome, until_caught_up: bool) -> None:
     if outcome.parked:
         print_problems(dict.fromkeys(parked_problem(flow, partition) for flow, partition in outcome.parked))
         raise typer.Exit(1)
+    print_problems(outcome.held, severity="warning")
     say(outcome.ending.value)
     if until_caught_up and outcome.ending is Ending.STOPPED:
         raise typer.Exit(128 + outcome.signal)

@@ -58,11 +58,13 @@ class Outcome:
         ending: how.
         parked: flow and partition of what is parked or paused, when that is why.
         signal: number of the signal that stopped it; 0 where none did.
+        held: what stands behind open transactions of the sources, where it has caught up without that.
     """
 
     ending: Ending
     parked: tuple[tuple[str, PartitionStatus], ...] = ()
     signal: int = 0
+    held: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -290,7 +292,7 @@ class Drive:
                 }
                 progress = self._goals.progress(statuses, left_out)
                 if not progress.missing:
-                    return Outcome(Ending.CAUGHT_UP)
+                    return Outcome(Ending.CAUGHT_UP, held=tuple(self._goals.held()))
                 if progress.missing == len(progress.parked):
                     return Outcome(Ending.PARKED, progress.parked)
             time.sleep(_TICK)

@@ -15,6 +15,7 @@ from reconciler.model.committed import Log
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, PartitionStatus, Reason, TaskStatus, words
+from reconciler.replicator.holders import Holder, holders
 from reconciler.replicator.shares import Place
 from reconciler.state import clients
 from reconciler.state.faults import in_words, is_refusal, unreachable
@@ -48,6 +49,8 @@ class Goals:
     def __init__(self) -> None:
         self._ends: dict[_Key, int] = {}
         self._specs: dict[str, FlowSpec] = {}
+        # Those whose open transactions are copied once they have ended.
+        self._waits: set[_Key] = set()
         # Whose log was seen to end before its goal, and when first.
         self._short: dict[_Key, float] = {}
 
@@ -60,6 +63,11 @@ class Goals:
         """
         self._specs[spec.flow.name] = spec
         self._ends |= _ends(spec, [(place.topic, place.partition) for place in places])
+        self._waits |= {
+            (spec.flow.name, place.topic, place.partition)
+            for place in places
+            if place.offsets == "identical" or spec.flow.isolation_level == "read_committed"
+        }
 
     def progress(self, statuses: Iterable[TaskStatus], left_out: Mapping[tuple[str, str], str] = _NOTHING) -> Progress:
         """Compare the goals with what the tasks say.
@@ -82,6 +90,22 @@ class Goals:
                     parked.append((key[0], found))
         return Progress(missing, tuple(parked))
 
+    def held(self) -> list[Problem]:
+        """Return what stands behind open transactions of the sources: all goals may be reached without it (AB653).
+
+        A source that does not answer by now, or refuses, tells nothing.
+        """
+        found: list[Problem] = []
+        for flow, spec in self._specs.items():
+            logs = [key[1:] for key in sorted(self._waits) if key[0] == flow]
+            with contextlib.suppress(EnvironmentFault):
+                stable, ends = _ends(spec, logs), _ends(spec, logs, committed=False)
+                behind = {key: ends[key] - end for key, end in stable.items() if ends.get(key, 0) > end}
+                whose = holders(spec.source, {key[1:]: stable[key] for key in behind})
+                # Those whose transaction has ended meanwhile are copied like all that comes.
+                found += [_held(spec, key[1:], behind[key], whose[key[1:]]) for key in behind if key[1:] in whose]
+        return found
+
     def _lower(self, known: Mapping[_Key, PartitionStatus]) -> None:
         """Ask again for the ends of logs that tasks have seen end before their goals for some time."""
         now = time.monotonic()
@@ -100,15 +124,23 @@ class Goals:
                 self._ends |= {key: min(end, self._ends[key]) for key, end in ends.items()}
 
 
-def _ends(spec: FlowSpec, logs: Sequence[Log]) -> dict[_Key, int]:
-    """Return where logs end at a flow's source, for readers of committed records."""
+def _held(spec: FlowSpec, log: Log, count: int, holder: Holder) -> Problem:
+    offsets = "1 offset stands" if count == 1 else f"{count:,} offsets stand"
+    message = f"{offsets} behind {holder}: not copied before it has ended"
+    remedy = "end its producer before everybody leaves the source, or wait until the transaction has timed out"
+    return Problem("AB653", f"{spec.source.where}, topic {log[0]}, partition {log[1]}", message, remedy)
+
+
+def _ends(spec: FlowSpec, logs: Sequence[Log], *, committed: bool = True) -> dict[_Key, int]:
+    """Return where logs end at a flow's source, for readers of committed records, or of all."""
     if not logs:
         return {}
     found: dict[_Key, int] = {}
     admin, seconds = clients.make(AdminClient, spec.source), spec.source.clients.admin.patience(_TIMEOUT)
     asked = {TopicPartition(*log): OffsetSpec.latest() for log in logs}
     # What an open transaction holds back cannot be copied yet.
-    answers = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=seconds)
+    level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+    answers = admin.list_offsets(asked, isolation_level=level, request_timeout=seconds)
     for place, answer in answers.items():
         try:
             # No limit here: the request has one of its own.

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
+from reconciler.model.cluster import Cluster
+from reconciler.model.committed import Log
 from reconciler.model.errors import AnabranchError, Problem, Unreachable
+from reconciler.model.flow import Flow
+from reconciler.model.selection import Selection
+from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, PartitionStatus, Reason, TaskStatus
+from reconciler.model.topology import Topology
 from reconciler.replicator import goals as goals_module
 from reconciler.replicator.goals import Goals
+from reconciler.replicator.holders import Holder
+from reconciler.replicator.shares import Place
+from reconciler.replicator.wire import ProducerState
 
 RUNNING, PARKED, OPENING = PartitionState.RUNNING, PartitionState.PARKED, PartitionState.OPENING
 WHY = Reason("AB204", "gaps inside a batch")
@@ -160,3 +169,32 @@ def test_a_source_that_does_not_answer_is_asked_again_later(monkeypatch: pytest.
     source.error = None
     source.now += 5
     assert wanted.progress([short(0, 5, 5)]).missing == 0
+
+
+def test_what_open_transactions_hold_back_is_named_and_no_goal(monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = Flow("east-west", "east", "west", Selection((".*",)), offsets="translated")
+    topology = Topology("t", {alias: Cluster(alias, ("localhost:1",)) for alias in ("east", "west")}, (flow,))
+    spec = FlowSpec.compile(topology, flow, "run")
+    places = [Place("orders", number, "east.orders", "translated") for number in range(3)]
+
+    def ends(_spec: FlowSpec, logs: Sequence[Log], *, committed: bool = True) -> dict[tuple[str, str, int], int]:
+        # A transaction holds 10 offsets of partition 1 back; what held partition 2 back has just ended.
+        return {("east-west", *log): 5 if committed or not log[1] else 15 for log in logs}
+
+    monkeypatch.setattr(goals_module, "_ends", ends)
+    held = Holder(ProducerState(7, 3, 0, open_transaction=True, opened_at=5), "app-1")
+    monkeypatch.setattr(goals_module, "holders", lambda _, logs: {log: held for log in logs if log[1] == 1})
+    made = Goals()
+    made.add(spec, places)
+    assert made.progress([said([partition(number, 5) for number in range(3)])]).missing == 0
+    (problem,) = made.held()
+    assert (problem.code, problem.where) == ("AB653", "cluster east (localhost:1), topic orders, partition 1")
+    assert problem.message == (
+        "10 offsets stand behind an open transaction of producer 7, epoch 3, transactional id app-1: "
+        "not copied before it has ended"
+    )
+    # A flow that reads open transactions has copied them.
+    uncommitted = replace(spec, flow=replace(flow, isolation_level="read_uncommitted"))
+    made = Goals()
+    made.add(uncommitted, places)
+    assert made.held() == []
