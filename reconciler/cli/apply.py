@@ -15,6 +15,7 @@ from reconciler.cli.common import FORMAT, Files, as_written, load_topology, prin
 from reconciler.cli.deleting import AllowDelete, allowances, confirm, refuse_while_copied
 from reconciler.cli.locking import Locks
 from reconciler.cli.moving import move_journals
+from reconciler.cli.owning import TakeOver
 from reconciler.cli.planning import Clusters, PlanFormat, Scope, observe_and_plan, planned_clusters, show_plan
 from reconciler.cli.provisioner import ChosenProvisioner, PulumiDir, provisioning
 from reconciler.cli.rollout import Gate
@@ -41,6 +42,7 @@ def apply(
     clusters: Clusters = None,
     target: Topics = None,
     allow_delete: AllowDelete = None,
+    take_over: TakeOver = False,
     saved: Annotated[
         Path | None,
         typer.Option(
@@ -69,7 +71,7 @@ def apply(
     if reviewed is None and not yes and not sys.stdin.isatty():
         message = "it is needed where there is no terminal to ask on; `anabranch plan` shows what would be done"
         raise typer.BadParameter(message, param_hint="--yes")
-    planning = _Planning(topology, targets, _scope(target, allowed, reviewed, notices), allowed)
+    planning = _Planning(topology, targets, _scope(target, allowed, reviewed, notices), allowed, take_over)
     by.check_part(planning.scope.topics)
     with Locks(topology, targets, wait) as locks:
         plan = planning.shown(output, yes) if reviewed is None else planning.checked(reviewed)
@@ -119,18 +121,21 @@ class _Planning:
         targets: aliases of the targets.
         scope: of what the plan is.
         allowed: how many things of each kind may be deleted.
+        take_over: whether another owner's declaration may end by it.
     """
 
     topology: Topology
     targets: Sequence[str]
     scope: Scope
     allowed: Mapping[DeletionKind, int]
+    take_over: bool
 
     def made(self) -> Plan:
         """Return the plan as it is now.
 
         Raises:
-            Refused: AB420, it deletes more than is allowed; AB421, somebody copies into what it deletes.
+            Refused: AB420, it deletes more than is allowed; AB421, something copies into what it deletes; AB447, what
+                it ends is another owner's.
         """
         plan, observed = observe_and_plan(self.topology, self.targets, self.scope)
         self._guard(plan, observed)
@@ -140,7 +145,7 @@ class _Planning:
         """Make a plan, show it and ask.
 
         Raises:
-            Refused: AB407, the clusters have changed since the plan was shown; AB420 or AB421.
+            Refused: AB407, the clusters have changed since the plan was shown; AB420, AB421 or AB447.
         """
         plan, observed = observe_and_plan(self.topology, self.targets, self.scope)
         show_plan(plan, output, asks=not yes)
@@ -157,7 +162,7 @@ class _Planning:
         """Return the plan of a file, made anew.
 
         Raises:
-            Refused: AB407, it is not what would be done now; AB420 or AB421.
+            Refused: AB407, it is not what would be done now; AB420, AB421 or AB447.
         """
         from reconciler.plan.moved import moved
         from reconciler.report.plan_json import plan_json
@@ -170,7 +175,9 @@ class _Planning:
 
     def _guard(self, plan: Plan, observed: Mapping[str, ObservedCluster]) -> None:
         from reconciler.plan.deletions import check_deletions
+        from reconciler.plan.owners import check_owner
 
+        check_owner(self.topology, observed, self.targets, self.take_over)
         check_deletions(plan, observed, self.allowed, self.scope.topics)
         declared = {cluster.alias: cluster.declared.digest for cluster in plan.clusters if cluster.declared is not None}
         refuse_while_copied(self.topology, plan, declared)

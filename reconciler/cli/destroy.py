@@ -13,6 +13,7 @@ from reconciler.cli.carrying import carry_out, print_outcome, refuse_when_moved_
 from reconciler.cli.common import FORMAT, Files, as_written, load_topology, stderr_console
 from reconciler.cli.deleting import AllowDelete, allowances, confirm, refuse_while_copied
 from reconciler.cli.locking import Locks
+from reconciler.cli.owning import TakeOver
 from reconciler.cli.planning import Clusters, PlanFormat, answering, chosen_targets, show_plan, tell_away
 from reconciler.cli.targeting import Topics, check_names
 from reconciler.model.errors import Unreachable
@@ -27,6 +28,7 @@ def destroy(
     files: Files,
     *,
     allow_delete: AllowDelete = None,
+    take_over: TakeOver = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. It allows no deletion.")] = False,
     output: Annotated[
         PlanFormat, typer.Option(*FORMAT, callback=as_written, help="How plan and outcome are written.")
@@ -49,14 +51,14 @@ def destroy(
         plan, observed = _planned(topology, targets, only)
         tell_away(observed)
         show_plan(plan, output, asks=not yes)
-        _guard(topology, plan, observed, allowed, only)
+        _guard(topology, plan, observed, allowed, only, take_over)
         if not plan.changes_nothing and not yes:
             confirm(topology, plan.deletions("topic"))
         is_new = locks.take_rest(plan)
         if is_new or not (plan.changes_nothing or yes):
             now, observed = _planned(topology, targets, only)
             refuse_when_moved_on(plan, now)
-            _guard(topology, now, observed, allowed, only)
+            _guard(topology, now, observed, allowed, only, take_over)
         outcome = _destroyed(topology, plan, locks)
         outcome.is_part = bool(only)
     print_outcome(plan, outcome, output)
@@ -95,9 +97,12 @@ def _guard(
     observed: Mapping[str, ObservedCluster],
     allowed: Mapping[DeletionKind, int] | None,
     named: Sequence[str],
+    take_over: bool,
 ) -> None:
     from reconciler.plan.deletions import check_deletions
+    from reconciler.plan.owners import check_owner
 
+    check_owner(topology, observed, [cluster.alias for cluster in plan.clusters], take_over)
     check_deletions(plan, observed, allowed or {}, named)
     refuse_while_copied(topology, plan, {})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +11,7 @@ import typer
 
 from reconciler.cli.common import FORMAT, Files, as_written, load_topology, stderr_console
 from reconciler.cli.deleting import AllowDelete, allowances
+from reconciler.cli.owning import TakeOver
 from reconciler.cli.planning import (
     DIFFERENT,
     Clusters,
@@ -22,6 +23,7 @@ from reconciler.cli.planning import (
     print_plan,
 )
 from reconciler.cli.targeting import Topics
+from reconciler.model.observed import ObservedCluster
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
 from reconciler.report.plan_markdown import SHORTEST
@@ -36,6 +38,7 @@ def plan(
     clusters: Clusters = None,
     target: Topics = None,
     allow_delete: AllowDelete = None,
+    take_over: TakeOver = False,
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="End with 3 when there is something to do.")
     ] = False,
@@ -63,6 +66,7 @@ def plan(
 ) -> None:
     """Show what apply would do: the live clusters against the declaration. Changes nothing."""
     from reconciler.plan.deletions import check_deletions
+    from reconciler.plan.owners import check_owner
 
     _check_lengths(output, longest, whole)
     topology = load_topology(files)
@@ -73,19 +77,26 @@ def plan(
     entire = _data_centres_of(topology, targets) if observed_folder is not None else ()
     planned, observed = observe_and_plan(topology, targets, scope, entire)
     if observed_folder is not None:
-        from reconciler.observe.record import write_observed
-
-        for path in write_observed(observed_folder, topology, observed, entire):
-            stderr_console().print(f"wrote {path}", style="dim")
+        _write_observed(observed_folder, topology, observed, entire)
     _write(planned, targets, scope, out, whole)
     match output:
         case "mermaid" | "svg":
             print_picture(topology, planned, output)
         case _:
             print_plan(planned, output, longest, shlex.join(["anabranch", "plan", *map(str, files)]))
+    check_owner(topology, observed, targets, take_over)
     check_deletions(planned, observed, allowed or {}, scope.topics)
     if detailed_exitcode and not planned.changes_nothing:
         raise typer.Exit(DIFFERENT)
+
+
+def _write_observed(
+    folder: Path, topology: Topology, observed: Mapping[str, ObservedCluster], entire: Collection[str]
+) -> None:
+    from reconciler.observe.record import write_observed
+
+    for path in write_observed(folder, topology, observed, entire):
+        stderr_console().print(f"wrote {path}", style="dim")
 
 
 def _write(planned: Plan, targets: Collection[str], scope: Scope, out: Path | None, whole: Path | None) -> None:

@@ -78,6 +78,7 @@ def load(paths: Sequence[Path], warn: Callable[[Problem], None] = _ignore) -> To
         },
         flows=tuple(draft.flow for draft in drafts),
         datacenters={name: datacenters.build(name, place) for name, place in declaration.datacenters.items()},
+        owner=declaration.owner,
     )
     stands = {cluster.datacenter for cluster in topology.clusters.values()}
     suspect = [*clusters.warnings(declaration.clusters, used), *datacenters.warnings(declaration.datacenters, stands)]

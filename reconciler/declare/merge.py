@@ -54,6 +54,7 @@ class Declaration:
 
     Attributes:
         name: the topology's name; empty where it is missing.
+        owner: whose files these are; None where none says so.
         clusters: the place of each cluster by alias, usable or not.
         datacenters: likewise, by name.
         base: what holds for every flow: built-in, `policy`, `defaults`.
@@ -64,6 +65,7 @@ class Declaration:
     """
 
     name: str = ""
+    owner: str | None = None
     clusters: dict[str, Place] = field(default_factory=dict)
     datacenters: dict[str, Place] = field(default_factory=dict)
     base: Settings = field(default_factory=lambda: BUILT_IN)
@@ -77,6 +79,7 @@ def merge(sources: Sequence[Source]) -> tuple[Declaration, list[Located]]:
     """Merge the documents; return the declaration and what contradicts."""
     problems: list[Located] = []
     name = _only_one("name", sources, problems)
+    owner = _only_one("owner", sources, problems)
     policy = _only_one("policy", sources, problems)
     defaults = _only_one("defaults", sources, problems)
     inner = defaults / "policy" if defaults else None
@@ -92,6 +95,7 @@ def merge(sources: Sequence[Source]) -> tuple[Declaration, list[Located]]:
     shared = ("policy", "defaults", "replication", "flows")
     declaration = Declaration(
         name=str(name.value) if name else "",
+        owner=str(owner.value) if owner else None,
         clusters=_by_name("clusters", "cluster", sources, problems),
         datacenters=_by_name("datacenters", "data centre", sources, problems),
         base=base,

@@ -37,8 +37,8 @@ def _deeds(plan: Json) -> dict[str, Any]:
             deeds[f"{alias}: {step['action']} {step.get('topic') or step['acl']}"] = _by_key(step)
         for flow in cluster["flows"]:
             deeds[f"{alias}: flow {flow['name']}"] = {key: flow[key] for key in _OF_FLOWS}
-        in_force = (cluster["declared"] or {}).get("in_force")
-        deeds[f"{alias}: declaration in force"] = {"digest": in_force["digest"] if in_force else None}
+        told = (cluster["declared"] or {}).get("in_force") or {}
+        deeds[f"{alias}: declaration in force"] = {"digest": told.get("digest"), "owner": told.get("owner")}
     return deeds
 
 

@@ -334,3 +334,38 @@ def test_the_last_flow_into_a_target_ends_by_being_taken_out(files: Files, capsy
         assert "0 target clusters" in capsys.readouterr().out
     finally:
         gate.close()
+
+
+def test_another_owner_takes_over_only_where_that_is_allowed(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    path, whole = str(files.path), files.path.read_text()
+
+    def of(owner: str, tasks: int) -> None:
+        text = whole.replace("tasks: 1", f"tasks: {tasks}")
+        files.path.write_text(text.replace("version: 1", f"version: 1\nowner: {owner}"))
+
+    def ended(*arguments: str) -> tuple[int, str, str]:
+        code = main([*arguments])
+        said = capsys.readouterr()
+        return code, said.out, " ".join(said.err.split())
+
+    of("team-a", 1)
+    assert ended("apply", path, "--yes")[0] == 0
+    first = files.in_force()
+    of("team-b", 2)
+    for arguments in (
+        ("plan", path),
+        ("apply", path, "--yes"),
+        ("destroy", path, "--yes", "--allow-delete", "topic=1"),
+    ):
+        code, _, err = ended(*arguments)
+        assert (code, "[AB447]" in err, "owner team-a; these files are team-b's" in err) == (4, True, True), err
+    assert files.in_force() == first
+    code, out, _ = ended("plan", path, "--take-over", "--detailed-exitcode")
+    assert (code, ["owner", "team-a", "→", "team-b"] in [line.split() for line in out.splitlines()]) == (CHANGES, True)
+    assert ended("apply", path, "--yes", "--take-over")[0] == 0
+    assert files.in_force() != first
+    # The digest stays, and another owner's all the same.
+    of("team-a", 2)
+    assert ended("plan", path)[0] == 4
+    of("team-b", 2)
+    assert ended("plan", path, "--detailed-exitcode")[0] == 0

@@ -51,7 +51,8 @@ def cluster(fields: str) -> str:
             "tasks: 4",
             "1 (tasks)",
             "AB103",
-            "expected one of version, name, clusters, datacenters, policy, defaults, replication or flows; found tasks",
+            "expected one of version, name, owner, clusters, datacenters, policy, defaults, replication or flows; "
+            "found tasks",
             "tasks is a field of flows: put it under defaults, a pattern or an entry of flows",
         ),
         (

@@ -56,7 +56,7 @@ def test_a_target_that_was_taken_out_of_the_file_is_named_while_it_is_on_record(
     assert "[AB446]" in notice.message
     planned = plan_of(now, SOURCE, recorded)
     assert any("cluster north" in line for line in text(planned))
-    assert "- ⚠ `cluster north`: flows of payments lead into it" in plan_markdown(planned)
+    assert "`cluster north`: flows of payments lead into it" in plan_markdown(planned)
     report = json.loads(json.dumps(plan_json(planned)))
     check("plan", report)
     assert [one["subject"] for one in report["notices"]] == ["cluster north"]
