@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from reconciler.model.status import PartitionState, PartitionStatus, Reason
+from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.batch import HEADER_SIZE, Batch
 from reconciler.replicator.intake import AS_THEY_ARE, CannotPass, Form, items
@@ -363,16 +363,35 @@ class Channel(Openings):
         """Return why `parcel` does not stand where it must, None when it does."""
         return reasons.why_failed(self.place.remote, parcel.landing, parcel.size, answer)
 
-    def lost(self, parcel: Parcel, reason: Reason, now: float) -> None:
-        """Note that no answer for `parcel` will come: it may or may not be in the log."""
+    def keep_below(self, size: int, why: Callable[[], Reason], now: float) -> bool:
+        """Keep batches below a size on which a broker closes connections, as `why` says; tell whether the next is."""
+        if self._form.largest >= size:
+            self._form = self._form._replace(merge=min(self._form.merge, size // 2), largest=size - 1)
+        first = self.queue.first
+        if not isinstance(first, Batch) or first.size < size:
+            return True
+        if not self.in_flight:
+            # Read again it is divided, if it can be.
+            state = PartitionState.PARKED if first.record_count == 1 else PartitionState.OPENING
+            self.end_opening(state, why(), now)
+        return False
+
+    def lost(self, parcel: Parcel, reason: Reason, now: float, alone: bool = False) -> None:
+        """Note that no answer for `parcel` will come: it may or may not be in the log.
+
+        Args:
+            parcel: what was sent.
+            reason: why there is none.
+            now: monotonic seconds.
+            alone: whether nothing else was in the request: then it is the parcel that is larger than a broker takes.
+        """
         self.in_flight.remove(parcel)
         self.lost_at = now
-        if parcel.opening == self.opening:
-            self.reopen(reason, now)
-
-    def status(self) -> PartitionStatus:
-        """Return what to say of this partition."""
-        place = self.place
-        return PartitionStatus(
-            place.topic, place.partition, place.remote, self.state, self.position, self.end, self.reason
-        )
+        if parcel.opening != self.opening:
+            return
+        if alone and reason.code == reasons.LARGE_REQUESTS:
+            if parcel.records == 1:
+                self.park(reason, now)
+                return
+            self._form = self._form.smaller(parcel.size)
+        self.reopen(reason, now)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from reconciler.model.status import PartitionState, Reason
+from reconciler.model.status import PartitionState, PartitionStatus, Reason
 from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.pauses import Pauses
 from reconciler.replicator.place import Sides, Standing
@@ -118,6 +118,13 @@ class Openings:
         self.opening += 1
         self.queue.clear()
         self._blocked = None
+
+    def status(self) -> PartitionStatus:
+        """Return what to say of this partition."""
+        place = self.place
+        return PartitionStatus(
+            place.topic, place.partition, place.remote, self.state, self.position, self.end, self.reason
+        )
 
     # --- from people -------------------------------------------------------------------------------------------------
 

@@ -42,6 +42,9 @@ AUTHORIZATION = {
 }
 # No connection for want of other credentials, certificates or libraries.
 NOT_LET_IN = {"AB304", "AB306", "AB307", "AB312", "AB318", "AB319"}
+# A broker closes connections on large requests.
+LARGE_REQUESTS = "AB239"
+_LEAST_DECLARED = 64 * 1024
 TOO_LARGE = {_MESSAGE_TOO_LARGE, _RECORD_LIST_TOO_LARGE}
 REFUSED_FOR_GOOD = {_INVALID_TIMESTAMP, _POLICY_VIOLATION, _INVALID_RECORD}
 
@@ -245,6 +248,23 @@ def no_answer(error: ConnectionLost, what: str = "") -> Reason:
         what: what was asked of whom, where the error does not say it by itself.
     """
     return Reason(error.code, str(error) if isinstance(error, NotLetIn) or not what else f"{what}: {error}")
+
+
+def closes_on_large(where: str, refused: int, passed: int) -> Reason:
+    """Return what is said where a broker closes connections on large requests.
+
+    Args:
+        where: which one.
+        refused: bytes of batches in the smallest request on which it did.
+        passed: in the largest one that it took; 0 where it took none.
+    """
+    takes = f"and takes {passed:,}; requests are smaller now" if passed else "and has taken none yet"
+    bound = passed or refused // 2
+    # Less than that cannot be declared.
+    declare = f"declare `clients: {{producer: {{max.request.size: {bound}}}}}` for the cluster, or "
+    remedy = f"{declare if bound >= _LEAST_DECLARED else ''}raise socket.request.max.bytes of its brokers"
+    what = f"closes the connection on a request with {refused:,} bytes of batches, {takes}"
+    return Reason(LARGE_REQUESTS, f"{where}: {what}: {remedy}")
 
 
 def no_journal(error: AnabranchError) -> Verdict:

@@ -199,10 +199,10 @@ class TranslatedChannel(Channel):
             self._failed(self)
         return verdict
 
-    def lost(self, parcel: Parcel, reason: Reason, now: float) -> None:
+    def lost(self, parcel: Parcel, reason: Reason, now: float, alone: bool = False) -> None:
         """Note that no answer for `parcel` will come: the transaction may hold it or not."""
         self._failed(self)
-        super().lost(parcel, reason, now)
+        super().lost(parcel, reason, now, alone)
 
 
 class RepeatingChannel(TranslatedChannel):

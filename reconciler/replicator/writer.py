@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from reconciler.model.status import Reason
+from reconciler.model.status import PartitionState, Reason
 from reconciler.replicator import reasons
 from reconciler.replicator.channel import Channel
+from reconciler.replicator.closings import Closings
 from reconciler.replicator.intake import CannotPass
 from reconciler.replicator.outlanes import FIRST, SECOND, OutLanes, Way
 from reconciler.replicator.pace import Quota, RequestSize, RoundTrip
@@ -22,6 +23,7 @@ from reconciler.replicator.parcel import Parcel
 from reconciler.replicator.seat import Boarded
 from reconciler.replicator.wire import (
     Bell,
+    Closed,
     ConnectionLost,
     Direct,
     ErrorCode,
@@ -91,6 +93,9 @@ class Writer:
         self._sent_at = [0.0, 0.0]
         self._most = wire.cluster.clients.producer.max_request_size
         self._size = RequestSize(self._most or _REQUEST_BYTES)
+        self._closings = Closings()
+        # Of which partition that is said.
+        self._told: Channel | None = None
         self._trip = RoundTrip()
         self._failure: BaseException | None = None
         self.bell: Bell = loop.bell()
@@ -156,7 +161,8 @@ class Writer:
     def _collect(self, lane: int, now: float) -> Sent:
         """Take one parcel from each channel that may send, in turns, so that none waits for ever behind large ones."""
         sent: list[tuple[Channel, Parcel]] = []
-        size, most = 0, self._quota.request_bytes(self._size.bytes)
+        size, most = 0, self._quota.request_bytes(min(self._size.bytes, self._bound or self._size.bytes))
+        largest = self._closings.most(now)
         for channel in tuple(self._ready):
             # Whoever cannot send now is offered again when something arrives or is answered.
             del self._ready[channel]
@@ -165,6 +171,8 @@ class Writer:
             if (goes_over := self.lanes.lane(channel)) != lane:
                 if goes_over is not None:
                     self._ready[channel] = None
+                continue
+            if largest is not None and not channel.keep_below(largest, self._closes, now):
                 continue
             try:
                 parcel = channel.send(self._trip.small, now)
@@ -184,11 +192,19 @@ class Writer:
 
     def _within_bounds(self, sent: Sent) -> Sequence[Sent]:
         """Return the requests that parcels leave in: where a bound is declared, the last may go beyond only alone."""
-        if self._most is None or len(sent) == 1 or _size_of(sent) <= self._most:
+        most = self._bound
+        if most is None or len(sent) == 1 or _size_of(sent) <= most:
             return (sent,)
         return sent[:-1], sent[-1:]
 
+    @property
+    def _bound(self) -> int | None:
+        """What requests may carry: by declaration, or as the broker closes connections on larger ones."""
+        found = self._closings.bound
+        return self._most if found is None else found if self._most is None else min(found, self._most)
+
     def _send(self, wire: Wire, way: Way, sent: Sent, now: float) -> None:
+        self._closings.sent(way.size)
         asks = [
             ProduceAsk(channel.place.remote, channel.sides.target_id, channel.place.partition, parcel.body, parcel.head)
             for channel, parcel in sent
@@ -276,9 +292,13 @@ class Writer:
         now = time.monotonic()
         if way.lane == SECOND:
             self.lanes.failed(now)
-        reason = reasons.no_answer(error, f"writing to {self._wire.cluster.where}, node {self._node}")
+        size, where = _size_of(sent), f"{self._wire.cluster.where}, node {self._node}"
+        if self._closings.lost(size, isinstance(error, Closed), now):
+            reason = self._closes()
+        else:
+            reason = reasons.no_answer(error, f"writing to {where}")
         for channel, parcel in sent:
-            channel.lost(parcel, reason, now)
+            channel.lost(parcel, reason, now, alone=len(sent) == 1)
         self.bell.ring()
 
     def _answered(self, sent: Sent, way: Way, sent_at: float, answers: Sequence[ProduceAnswer]) -> None:
@@ -288,6 +308,9 @@ class Writer:
             now = time.monotonic()
             self._trip.took(now - sent_at, now)
             self._settle(sent, answers, now)
+            self._closings.answered(way.size)
+            if self._closings.is_known and (self._told is None or self._told.reason is None):
+                self._tell(sent)
             self.offer([channel for channel, _ in sent if channel.queue.items])
             self._made_room()
         except BaseException as failure:
@@ -302,6 +325,17 @@ class Writer:
                 channel.lost(parcel, Reason("AB220", "the target's answer leaves this partition out"), now)
             elif channel.answered(parcel, answer, now):
                 self._written(channel, parcel)
+
+    def _tell(self, sent: Sent) -> None:
+        """Say of one partition that runs, as long as it does, that requests are small and what helps."""
+        running = (one for one, _ in sent if one.state is PartitionState.RUNNING and one.reason is None)
+        if (channel := next(running, None)) is not None:
+            channel.reason = self._closes()
+            self._told = channel
+
+    def _closes(self) -> Reason:
+        where = f"{self._wire.cluster.where}, node {self._node}"
+        return reasons.closes_on_large(where, self._closings.refused, self._closings.passed)
 
 
 def _size_of(sent: Sent) -> int:

@@ -24,6 +24,7 @@ from reconciler.replicator.wire.sessions import FetchSession
 from reconciler.replicator.wire.trickle import Piece, Unreadable
 from reconciler.replicator.wire.values import (
     BrokenAnswer,
+    Closed,
     ConnectionLost,
     ErrorCode,
     FetchAnswer,
@@ -46,6 +47,7 @@ __all__ = [
     "Bell",
     "Bounds",
     "BrokenAnswer",
+    "Closed",
     "ConnectionLost",
     "Direct",
     "ErrorCode",

@@ -57,7 +57,9 @@ class _ClosedError(ConnectionError):
     """The other side has ended the connection."""
 
 
-_ENDED_THERE = (ssl.SSLError, _ClosedError, ConnectionResetError, BrokenPipeError)
+ENDED_THERE = (ssl.SSLError, _ClosedError, ConnectionResetError, BrokenPipeError)
+
+
 # What brokers answer to a login; the same to all who try.
 LOGIN_REFUSED = (
     kafka_errors.SaslAuthenticationFailedError,
@@ -168,7 +170,7 @@ class _Framing:
 
     def _ended(self, error: Exception) -> Exception:
         """Return the error that ends a connection; a broker that wants another certificate ends it so (TLS 1.3)."""
-        said = self.explain(error) if self.explain is not None and isinstance(error, _ENDED_THERE) else None
+        said = self.explain(error) if self.explain is not None and isinstance(error, ENDED_THERE) else None
         return NotLetInError(said) if said else cast("Exception", kafka_errors.KafkaConnectionError(error))
 
     def _read_some(self) -> bool:

@@ -13,6 +13,8 @@ from typing import Any
 import kafka.errors as kafka_errors
 from kafka.net.inet import KafkaNetSocket
 
+from reconciler.replicator.wire.values import said
+
 _UNKNOWN = "DNS Resolution failure"
 _TIMED_OUT = "Connection timed out"
 
@@ -48,7 +50,7 @@ async def connected(
                 raise kafka_errors.KafkaConnectionError(_TIMED_OUT) from None
             if not isinstance(error, OSError | kafka_errors.KafkaConnectionError):
                 raise
-            reason = f"unable to connect: {error}" if isinstance(error, OSError) else str(error.args[0])
+            reason = f"unable to connect: {said(error)}" if isinstance(error, OSError) else said(error)
         else:
             return sock
     raise kafka_errors.KafkaConnectionError(reason)

@@ -17,6 +17,7 @@ from kafka.protocol.parser import KafkaProtocol
 from reconciler.replicator.wire import decoding
 from reconciler.replicator.wire.compact import skip_tags
 from reconciler.replicator.wire.limits import USUAL_FETCH
+from reconciler.replicator.wire.values import said
 
 SIZE = struct.Struct(">i")
 _UNREADABLE = "the answer cannot be read"
@@ -34,8 +35,8 @@ class UnfitError(kafka_errors.KafkaProtocolError):
     @classmethod
     def of(cls, where: str, error: Exception) -> UnfitError:
         """Return what an error of a decoder means; `where` says whom the connection leads to."""
-        cause = f" ({error.__cause__})" if error.__cause__ is not None else ""
-        return cls(f"{where}: {error.args[0] if error.args else type(error).__name__}{cause}")
+        cause = f" ({said(error.__cause__)})" if error.__cause__ is not None else ""
+        return cls(f"{where}: {said(error)}{cause}")
 
 
 class Header:

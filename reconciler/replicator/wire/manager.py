@@ -29,6 +29,7 @@ from reconciler.replicator.wire.connection import (
     SilentError,
 )
 from reconciler.replicator.wire.dialing import connected
+from reconciler.replicator.wire.values import said
 from reconciler.state import peers, tls
 
 _SHORTEST_PAUSE = 0.001
@@ -200,7 +201,7 @@ class BulkManager(KafkaConnectionManager):
                 raise NotLetInError(_said(tls.problem(self._declared, address, error))) from None
             if not isinstance(error, Exception):
                 raise
-            message = f"handshake with {address} failed: {error}"
+            message = f"handshake with {address} failed: {said(error)}"
             raise kafka_errors.KafkaConnectionError(message) from error
         return secured
 

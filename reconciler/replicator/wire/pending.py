@@ -13,10 +13,10 @@ import kafka.errors as kafka_errors
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError
 from reconciler.replicator.wire import classic
-from reconciler.replicator.wire.connection import LOGIN_REFUSED, NotLetInError
+from reconciler.replicator.wire.connection import ENDED_THERE, LOGIN_REFUSED, NotLetInError
 from reconciler.replicator.wire.frames import UnfitError
 from reconciler.replicator.wire.producing import Produced
-from reconciler.replicator.wire.values import BrokenAnswer, ConnectionLost, NotLetIn, ProduceAnswer
+from reconciler.replicator.wire.values import BrokenAnswer, Closed, ConnectionLost, NotLetIn, ProduceAnswer, said
 
 
 class Answers:
@@ -46,11 +46,11 @@ def answers_of(answer: Any) -> list[ProduceAnswer]:
 
 def connection_lost(cluster: Cluster, error: BaseException) -> ConnectionLost:
     """Return what an error of the library, or of a connection, means to whoever waits for an answer."""
-    text = str(error) or type(error).__name__
+    text = said(error)
     if isinstance(error, NotLetInError | AnabranchError):
         return NotLetIn(text)
     if isinstance(error, LOGIN_REFUSED):
         return NotLetIn(f"{cluster.where} does not let {cluster.user} in: {text}; check security and what it refers to")
     if isinstance(error, kafka_errors.KafkaProtocolError):
         return BrokenAnswer(text if isinstance(error, UnfitError) else f"{cluster.where}: {text}")
-    return ConnectionLost(text)
+    return (Closed if error.args and isinstance(error.args[0], ENDED_THERE) else ConnectionLost)(text)

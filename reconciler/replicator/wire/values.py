@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable
@@ -19,6 +20,10 @@ class ConnectionLost(Exception):
     """
 
     code = "AB220"
+
+
+class Closed(ConnectionLost):
+    """No answer, as the broker has closed the connection over which the request was sent."""
 
 
 class NotLetIn(ConnectionLost):
@@ -48,6 +53,22 @@ class ErrorCode(Exception):
         self.code = code
         self.name = error_name(code)
         super().__init__(f"{self.name}" + (f": {detail}" if detail else ""))
+
+
+def said(error: BaseException) -> str:
+    """Return what an error of the library or of the system says, in words: none of its classes, numbers and quotes."""
+    if isinstance(error, kafka_errors.KafkaError):
+        cause = error.args[0] if error.args else None
+        if isinstance(cause, BaseException):
+            return said(cause)
+        if isinstance(cause, str) and cause:
+            return cause
+        return str(getattr(error, "message", "")) or _in_words(type(error))
+    return str(getattr(error, "strerror", None) or error) or _in_words(type(error))
+
+
+def _in_words(kind: type[BaseException]) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__.removesuffix("Error")).lower()
 
 
 def error_name(code: int) -> str:
