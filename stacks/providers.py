@@ -61,6 +61,10 @@ def check_login(cluster: Cluster) -> None:
         message = "the Pulumi provider cannot log in with a token that is kept in a file or variable"
         remedy = "declare token-endpoint, client-id and client-secret, or use --provisioner direct"
         raise EnvironmentFault(Problem("AB306", cluster.where, message, remedy))
+    security = cluster.security
+    if not security.verify_hostname or security.newest_tls_alone or security.ciphers:
+        message = "the Pulumi provider cannot choose ciphers and versions of TLS, nor leave host names alone out"
+        raise EnvironmentFault(Problem("AB306", cluster.where, message, "use --provisioner direct"))
     if cluster.security.kerberos is not None:
         message = "the Pulumi provider cannot log in with Kerberos"
         raise EnvironmentFault(Problem("AB306", cluster.where, message, "use --provisioner direct"))

@@ -67,7 +67,7 @@ def warnings(clusters: Mapping[str, Place], used: Collection[str]) -> Iterator[L
         if alias not in used:
             message = f"no flow names cluster {alias}"
             yield place.problem(codes.UNUSED_CLUSTER, message, "add a flow, or remove the cluster", at_key=True)
-        yield from security.in_clear(place / "security", [address for address, _ in _addresses(place)])
+        yield from security.warnings(place / "security", [address for address, _ in _addresses(place)])
         for address, where in _addresses(place):
             other = first.setdefault(address.lower(), alias)
             if other != alias:

@@ -13,7 +13,7 @@ from reconciler.declare import codes, words
 from reconciler.declare.located import Located, Place
 from reconciler.declare.lookup import lookup
 from reconciler.model import hosts
-from reconciler.model.security import BARE_MECHANISMS, INNER, PASSWORD_MECHANISMS, Security
+from reconciler.model.security import BARE_MECHANISMS, INNER, PASSWORD_MECHANISMS, TLS_PROTOCOLS, Security
 
 Found = tuple[str, Located | None]
 """A field, and what is wrong with it; None where it is missing."""
@@ -21,7 +21,7 @@ Found = tuple[str, Located | None]
 _SASL = ("SASL_PLAINTEXT", "SASL_SSL")
 _TLS = ("SSL", "SASL_SSL")
 _OF_SASL = ("mechanism", "username", "password", "oauth", "kerberos")
-_OF_TLS = ("ca", "certificate", "key", "key-password")
+_OF_TLS = ("ca", "certificate", "key", "key-password", "verify-hostname", "tls-protocols", "ciphers")
 _CREDENTIALS = ("username", "password")
 # What belongs to which mechanism; the others take user names and passwords.
 _SOURCES = {"OAUTHBEARER": "oauth", "GSSAPI": "kerberos"}
@@ -58,6 +58,22 @@ def _problems(place: Place, fields: dict[str, Any]) -> Iterator[Found]:
     for one, other in _PAIRS:
         if one in fields and other not in fields:
             yield other, _missing(place, [other], f" beside {one}")
+    yield from _versions(place, fields)
+
+
+def _versions(place: Place, fields: dict[str, Any]) -> Iterator[Found]:
+    """Yield what is wrong with versions of TLS, and with ciphers beside them."""
+    spoken, newest = fields.get("tls-protocols", list(TLS_PROTOCOLS)), TLS_PROTOCOLS[-1]
+    if isinstance(spoken, list) and spoken and newest not in spoken:
+        message = f"expected {newest} among the versions; found {words.either(list(map(str, spoken)), 'and')} alone"
+        remedy = (
+            "add it: clients take the newest version that a broker has; to speak another, let its listener offer that"
+        )
+        yield "tls-protocols", (place / "tls-protocols").problem(codes.WRONG_VALUE, message, remedy)
+    elif spoken == [newest] and "ciphers" in fields:
+        message = f"ciphers does not go with {newest} alone: they are suites of TLS 1.2"
+        remedy = f"remove it, or add {TLS_PROTOCOLS[0]} to tls-protocols"
+        yield "ciphers", (place / "ciphers").problem(codes.WRONG_VALUE, message, remedy, at_key=True)
 
 
 def two_principals(clusters: Mapping[str, Place]) -> Iterator[Located]:
@@ -81,8 +97,8 @@ def two_principals(clusters: Mapping[str, Place]) -> Iterator[Located]:
             yield (place / "security" / "kerberos" / "principal").problem(codes.TWO_PRINCIPALS, message, remedy)
 
 
-def in_clear(place: Place, addresses: Iterable[str]) -> Iterator[Located]:
-    """Yield the secrets of a cluster that others on the network may read.
+def warnings(place: Place, addresses: Iterable[str]) -> Iterator[Located]:
+    """Yield what others on the network may read of a cluster's secrets, or pass for.
 
     Args:
         place: of `security`, which has passed the schema and `check`, whether it is there or not.
@@ -96,6 +112,12 @@ def in_clear(place: Place, addresses: Iterable[str]) -> Iterator[Located]:
         message = f"SASL_PLAINTEXT with {mechanism} sends the {what} without encryption"
         remedy = "use protocol SASL_SSL; or, for a password, a mechanism that does not send it: SCRAM-SHA-512"
         yield (place / "protocol").problem(codes.LOGIN_IN_CLEAR, message, remedy)
+    if fields.get("verify-hostname") is False:
+        message = (
+            "certificates of brokers are taken whatever names they have: any that ca has signed passes for a broker"
+        )
+        remedy = "give brokers certificates with the names that clients use, and remove it"
+        yield (place / "verify-hostname").problem(codes.ANY_HOSTNAME, message, remedy)
     endpoint = str(oauth.get("token-endpoint") or "")
     if hosts.leaves_in_clear(endpoint):
         message = "the client's secret goes to this endpoint without encryption, and the token comes back so"
@@ -118,9 +140,13 @@ def build(place: Place) -> Security:
 
 def _values(place: Place, fields: dict[str, Any]) -> dict[str, Any]:
     return {
-        key.replace("-", "_"): lookup(place / key) if words.takes_reference((place / key).path) else value
+        key.replace("-", "_"): lookup(place / key) if words.takes_reference((place / key).path) else _frozen(value)
         for key, value in fields.items()
     }
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _login(place: Place, fields: dict[str, Any], mechanism: str | None) -> Iterator[Found]:

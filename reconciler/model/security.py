@@ -16,6 +16,7 @@ Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"]
 PROTOCOLS: tuple[str, ...] = get_args(Protocol)
 MECHANISMS: tuple[str, ...] = get_args(Mechanism)
+TLS_PROTOCOLS = ("TLSv1.2", "TLSv1.3")
 # Those that send what lets anybody in who has read it: a password (RFC 4616) or a token (RFC 7628).
 BARE_MECHANISMS = ("PLAIN", "OAUTHBEARER")
 # Those that a user name and a password belong to.
@@ -89,6 +90,9 @@ class Security:
         key_password: where the key's password is kept, if it has one.
         oauth: where tokens come from.
         kerberos: whom clients are, with GSSAPI.
+        verify_hostname: whether brokers' certificates must have the names that brokers are connected by.
+        tls_protocols: the versions of TLS that are spoken, of `TLS_PROTOCOLS`, the newest among them; empty for all.
+        ciphers: the cipher suites of TLS 1.2 that are offered, as OpenSSL calls them; empty for the libraries' own.
     """
 
     protocol: Protocol = "PLAINTEXT"
@@ -101,6 +105,14 @@ class Security:
     key_password: Reference | None = None
     oauth: OAuth | None = None
     kerberos: Kerberos | None = None
+    verify_hostname: bool = True
+    tls_protocols: tuple[str, ...] = ()
+    ciphers: tuple[str, ...] = ()
+
+    @property
+    def newest_tls_alone(self) -> bool:
+        """Whether TLS 1.3 alone is spoken."""
+        return self.tls_protocols == TLS_PROTOCOLS[-1:]
 
     @property
     def has_tls(self) -> bool:
@@ -159,8 +171,9 @@ class Security:
         Raises:
             KeyError, TypeError, ValueError: the value is of another shape.
         """
-        inner = {name: None if value[name] is None else kind(**_read(value[name])) for name, kind in INNER.items()}
-        return cls(**_read(value) | inner)
+        made = _read(value)
+        made |= {name: None if value[name] is None else kind(**_read(value[name])) for name, kind in INNER.items()}
+        return cls(**made | {name: tuple(value[name]) for name in ("tls_protocols", "ciphers")})
 
 
 INNER: dict[str, type[OAuth | Kerberos]] = {"oauth": OAuth, "kerberos": Kerberos}
@@ -185,6 +198,8 @@ _PEM = {
     "certificate": ("ssl.certificate.location", "ssl.certificate.pem"),
     "key": ("ssl.key.location", "ssl.key.pem"),
 }
+# Of those with keys that both sides share beforehand, which no client here has.
+_NO_SUITE = "PSK-AES256-GCM-SHA384"
 
 
 def librdkafka_settings(security: Security, where: str) -> dict[str, Any]:
@@ -202,7 +217,13 @@ def librdkafka_settings(security: Security, where: str) -> dict[str, Any]:
 def _tls(security: Security, where: str) -> Iterator[tuple[str, Any]]:
     if not security.has_tls:
         return
-    yield "ssl.endpoint.identification.algorithm", "https"
+    yield "ssl.endpoint.identification.algorithm", "https" if security.verify_hostname else "none"
+    if security.newest_tls_alone:
+        # It has no setting for versions. Without a suite of TLS 1.2 that could be had, TLS 1.3 is left, whose suites
+        # are another list.
+        yield "ssl.cipher.suites", _NO_SUITE
+    elif security.ciphers:
+        yield "ssl.cipher.suites", ":".join(security.ciphers)
     for name, (location, text) in _PEM.items():
         reference: Reference | None = getattr(security, name)
         if reference is None:

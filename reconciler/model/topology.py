@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from reconciler.model.clients import Clients
@@ -14,6 +14,8 @@ from reconciler.model.datacenter import DataCenter, Spark
 from reconciler.model.flow import Flow
 from reconciler.model.limits import Limits
 from reconciler.model.references import portable
+
+_LATER = frozenset(("verify_hostname", "tls_protocols", "ciphers"))
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,10 @@ def _told(cluster: Cluster) -> dict[str, Any]:
     clients = replace(cluster.clients, places=())
     told: dict[str, Any] = portable(asdict(replace(cluster, rack=None, clients=clients)))
     del told["cluster_id"], told["place"]
+    for field_ in fields(cluster.security):
+        # As for a release that knew none of them.
+        if field_.name in _LATER and getattr(cluster.security, field_.name) == field_.default:
+            del told["security"][field_.name]
     if cluster.replicator is None:
         del told["replicator"]
     if clients == Clients():

@@ -96,6 +96,9 @@ def encryption(cluster: Cluster, seen: Collection[BrokerSeen]) -> Check:
     if said:
         remedy = "let brokers offer SSL or SASL_SSL, and endpoints https; or keep all of it in a network that you trust"
         return Check(what, "warning", "; ".join(said), remedy)
+    if security.has_tls and not security.verify_hostname:
+        found = "TLS, without host names verified: any certificate that ca has signed passes for a broker"
+        return Check(what, "warning", found, "give brokers certificates with their names, and remove verify-hostname")
     return Check(what, "ok", "TLS, with host names verified" if security.has_tls else "none, and on this machine alone")
 
 

@@ -63,6 +63,8 @@ def unusable(cluster: Cluster, error: Exception) -> Problem:
     """Return the problem that certificates and keys cannot be used as they are declared."""
     message = f"{cluster.user} cannot connect with what `security` names: {_reason(error)}"
     remedy = "check that the files are PEM, that key and certificate belong together, and the key's password"
+    if cluster.security.ciphers:
+        remedy += "; and that ciphers are suites of TLS 1.2, as `openssl ciphers` calls them"
     return Problem("AB306", cluster.where, message, remedy)
 
 
@@ -82,7 +84,10 @@ def problem(cluster: Cluster, address: str, error: OSError) -> Problem:
         if error.verify_code in (_EXPIRED, _NOT_YET):
             remedy = "renew the broker's certificate, and see whether the clocks are right"
         elif error.verify_code in _OTHER_NAME:
-            remedy = "name brokers in bootstrap and advertised.listeners as their certificates do"
+            remedy = (
+                "name brokers in bootstrap and advertised.listeners as their certificates do, or know what it means to"
+            )
+            remedy += " set security.verify-hostname: false"
         else:
             trusted = f"{security.ca} does not have it" if security.ca else "it is none of the system's"
             remedy = f"set security.ca to a PEM file with the authority that signed it: {trusted}"
@@ -90,7 +95,9 @@ def problem(cluster: Cluster, address: str, error: OSError) -> Problem:
     if is_alert(error):
         shown = f"certificate {security.certificate.shown}" if security.certificate else "no certificate"
         message = f"{who} with {shown}: it ends the TLS handshake with {_reason(error)}"
-        return Problem("AB318", cluster.where, message, _OTHER_CERTIFICATE)
+        chosen = (security.newest_tls_alone or security.ciphers) and _is_of_versions(error)
+        remedy = "leave out security.tls-protocols and ciphers, or name what the broker's listener has"
+        return Problem("AB318", cluster.where, message, remedy if chosen else _OTHER_CERTIFICATE)
     message = f"{who} with TLS: it does not answer as a TLS server does ({_reason(error)})"
     remedy = f"name the port of a TLS listener, or set security.protocol to {_without_tls(cluster)}"
     return Problem("AB319", cluster.where, message, remedy)
@@ -133,7 +140,10 @@ def context(cluster: Cluster) -> ssl.SSLContext:
     """
     security, where = cluster.security, cluster.where
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    made.minimum_version = ssl.TLSVersion.TLSv1_3 if security.newest_tls_alone else ssl.TLSVersion.TLSv1_2
+    made.check_hostname = security.verify_hostname
+    if security.ciphers:
+        made.set_ciphers(":".join(security.ciphers))
     if security.ca is None:
         made.load_default_certs()
     elif security.ca.path is not None:
@@ -193,7 +203,13 @@ def is_alert(error: OSError | None) -> bool:
     return isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or "")
 
 
+def _is_of_versions(error: OSError) -> bool:
+    """Tell whether a peer says that it speaks no such version of TLS, or no such cipher."""
+    return any(word in (getattr(error, "reason", None) or "") for word in ("PROTOCOL_VERSION", "HANDSHAKE_FAILURE"))
+
+
 def _reason(error: Exception) -> str:
-    if isinstance(error, ssl.SSLError) and error.reason:
-        return error.reason.lower().replace("_", " ")
+    # What Python itself says of a context has no reason.
+    if isinstance(error, ssl.SSLError) and (reason := getattr(error, "reason", None)):
+        return str(reason).lower().replace("_", " ")
     return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -134,6 +134,25 @@ def test_both_clients_show_their_certificate(west: EmbeddedCluster, topic_name: 
     assert write_and_read(cluster, topic_name) == (0, 2)
 
 
+def test_both_clients_speak_tls_as_it_is_declared(
+    east: EmbeddedCluster, west: EmbeddedCluster, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(east, topic_name)
+    allow(east, "mirror", [topic_name], READ, WRITE, DESCRIBE)
+    elsewhere = other_host_name(east, west, tmp_path)
+    # Everything by reference, certificates as text.
+    monkeypatch.setenv("EAST_BROKERS", elsewhere.addresses[0])
+    monkeypatch.setenv("EAST_CA", east.ca.read_text())
+    secured = replace(elsewhere.security, ca=Reference("env", "EAST_CA"))
+    elsewhere = replace(elsewhere, bootstrap=(Reference("env", "EAST_BROKERS"),))
+    newest = replace(secured, verify_hostname=False, tls_protocols=("TLSv1.3",))
+    suites = replace(secured, verify_hostname=False, ciphers=("ECDHE-ECDSA-AES256-GCM-SHA384",))
+    for number, security in enumerate((newest, suites), 1):
+        cluster = replace(elsewhere, security=security)
+        assert topic_name in Connection(cluster).metadata.topics
+        assert write_and_read(cluster, topic_name) == (0, 2 * number)
+
+
 def test_a_flow_copies_between_secured_clusters_as_different_principals(
     east: EmbeddedCluster, west: EmbeddedCluster, topic_name: str
 ) -> None:

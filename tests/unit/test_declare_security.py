@@ -36,6 +36,10 @@ def security_of(folder: Path, security: str) -> Security:
     ("security", "expected"),
     [
         ("protocol: SSL", Security("SSL")),
+        (
+            "protocol: SSL, verify-hostname: false, tls-protocols: [TLSv1.2, TLSv1.3], ciphers: [A-B, C-D]",
+            Security("SSL", verify_hostname=False, tls_protocols=("TLSv1.2", "TLSv1.3"), ciphers=("A-B", "C-D")),
+        ),
         ("protocol: SSL, ca: 'file:/ca'", Security("SSL", ca=Reference("file", "/ca"))),
         (
             "protocol: SSL, certificate: 'file:/c', key: 'file:/k', key-password: 'env:K'",
@@ -115,6 +119,21 @@ def test_what_goes_together_is_taken(tmp_path: Path, security: str, expected: Se
         (
             f"protocol: SASL_SSL, {PASSWORD}, kerberos: {{principal: m}}",
             ["AB104 kerberos: kerberos does not go with mechanism PLAIN"],
+        ),
+        (
+            "protocol: PLAINTEXT, verify-hostname: false, tls-protocols: [TLSv1.3], ciphers: [A-B]",
+            [
+                f"AB104 {one}: {one} does not go with protocol PLAINTEXT"
+                for one in ("verify-hostname", "tls-protocols", "ciphers")
+            ],
+        ),
+        (
+            "protocol: SSL, tls-protocols: [TLSv1.2]",
+            ["AB104 tls-protocols: expected TLSv1.3 among the versions; found TLSv1.2 alone"],
+        ),
+        (
+            "protocol: SSL, tls-protocols: [TLSv1.3], ciphers: [A-B]",
+            ["AB104 ciphers: ciphers does not go with TLSv1.3 alone: they are suites of TLS 1.2"],
         ),
         ("protocol: SSL, kerberos: {principal: m}", ["AB104 kerberos: kerberos does not go with protocol SSL"]),
         ("protocol: SSL, certificate: 'file:/c'", ["AB114 security: key is missing beside certificate"]),
@@ -231,6 +250,8 @@ FAR, NEAR = "['localhost:1', 'b:1']", "['localhost:1', '127.0.0.1:2', '[::1]:3']
         (FAR, f"protocol: SASL_SSL, {TOKEN.format('http://login.example/t')}", ["AB127 token-endpoint: the client's"]),
         (NEAR, f"protocol: SASL_SSL, {TOKEN.format('http://login.example/t')}", ["AB127 token-endpoint: the client's"]),
         (FAR, f"protocol: SASL_SSL, {TOKEN.format('https://login.example/t')}", []),
+        (FAR, "protocol: SSL, verify-hostname: false", ["AB130 verify-hostname: certificates of brokers are taken"]),
+        (FAR, "protocol: SSL, verify-hostname: true", []),
         (FAR, f"protocol: SASL_SSL, {TOKEN.format('http://127.0.0.1:8080/t')}", []),
     ],
 )

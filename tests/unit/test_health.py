@@ -67,6 +67,7 @@ TOKENS = OAuth(token_endpoint="http://login.example/token", client_id="c", clien
         (Security("SSL"), "w:9092", "w:9092", ""),
         (Security("SASL_SSL", "PLAIN"), "w:9092", "w:9092", ""),
         (Security(), "127.0.0.1:9092", "localhost:9092", ""),
+        (Security("SSL", verify_hostname=False), "w:1", "w:1", "TLS, without host names verified"),
         (Security(), "w:9092", "w:9092", "PLAINTEXT: records, settings and ACLs go in clear to w:9092"),
         (Security(), "[::1]:1", "w:9092", "PLAINTEXT: records, settings and ACLs go in clear to w:9092"),
         (Security("SASL_PLAINTEXT", "SCRAM-SHA-512"), "w:1", "w:1", "SASL_PLAINTEXT: records, settings and ACLs go in"),

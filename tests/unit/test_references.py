@@ -20,6 +20,8 @@ from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.model.topology import Topology
 
+# Of `clusters: {w: {bootstrap: "w:9092"}}`, as the release before made it.
+FORMER = "9163151f050386f0"
 BROKERS = Reference("env", "EAST_BROKERS", place="0.yaml:4:6 (clusters.east.bootstrap[0])")
 
 
@@ -174,6 +176,22 @@ def test_machines_where_a_reference_leads_elsewhere_have_one_declaration(monkeyp
     assert of("a:9092").digest != of("b:9092").digest
     assert of(place_of("A")).digest != of(place_of("B")).digest
     assert digest_into(of(place_of("A")), "west") != digest_into(of(place_of("B")), "west")
+
+
+def test_what_a_former_release_did_not_know_of_security_changes_no_digest() -> None:
+    plain = of("a:9092")
+    before = plain.clusters["east"].security
+    digests = {plain.digest}
+    for security in (
+        replace(before, verify_hostname=False),
+        replace(before, tls_protocols=("TLSv1.3",)),
+        replace(before, ciphers=("A-B",)),
+    ):
+        clusters = {**plain.clusters, "east": replace(plain.clusters["east"], security=security)}
+        digests.add(replace(plain, clusters=clusters).digest)
+    assert len(digests) == 4
+    # As the former release made it.
+    assert Topology("shop", {"w": Cluster("w", ("w:9092",))}, ()).digest == FORMER
 
 
 def test_references_travel_to_tasks_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -372,6 +372,9 @@ def test_a_key_that_a_provider_cannot_decrypt(tmp_path: Path, monkeypatch: pytes
     [
         Security("SASL_SSL", "OAUTHBEARER", oauth=OAuth(Reference("file", "/token"))),
         Security("SASL_SSL", "GSSAPI", kerberos=Kerberos("mirror")),
+        Security("SSL", verify_hostname=False),
+        Security("SSL", tls_protocols=("TLSv1.3",)),
+        Security("SSL", ciphers=("ECDHE-RSA-AES256-GCM-SHA384",)),
     ],
 )
 def test_logins_that_a_provider_does_not_have(security: Security) -> None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import ssl
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 
 from reconciler.embedded.certificates import Authority
 from reconciler.model.cluster import Cluster
@@ -149,6 +156,69 @@ def test_certificates_and_keys_may_stand_in_the_environment_and_in_properties(
         assert problem is not None
         assert told(replace(plain, security=security)) == said(problem)
         assert (problem.code, "env:CERTIFICATE" in problem.message) == ("AB306", True)
+
+
+def librdkafka_shakes_hands(cluster: Cluster, handshakes: list[bool]) -> bool:
+    """Tell whether the other client comes to the end of a handshake, as the server sees it."""
+    handshakes.clear()
+    client = AdminClient(cluster.librdkafka() | {"log_level": "2", "error_cb": lambda _: None})
+    deadline = time.monotonic() + 30
+    while not handshakes:
+        assert time.monotonic() < deadline, "it does not connect"
+        with contextlib.suppress(KafkaException):
+            client.list_topics(timeout=0.2)
+    return handshakes[0]
+
+
+def oldest(context: ssl.SSLContext) -> None:
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+
+
+def one_suite(context: ssl.SSLContext) -> None:
+    oldest(context)
+    context.set_ciphers("ECDHE-ECDSA-AES128-GCM-SHA256")
+
+
+@pytest.mark.parametrize(
+    ("fields", "names", "prepare", "agree"),
+    [
+        ({}, ("elsewhere.example",), bool, False),
+        ({"verify_hostname": False}, ("elsewhere.example",), bool, True),
+        ({}, (HOST,), oldest, True),
+        ({"tls_protocols": ("TLSv1.3",)}, (HOST,), oldest, False),
+        ({"tls_protocols": ("TLSv1.3",)}, (HOST,), bool, True),
+        ({"tls_protocols": ("TLSv1.2", "TLSv1.3")}, (HOST,), oldest, True),
+        ({"ciphers": ("ECDHE-ECDSA-AES256-GCM-SHA384",)}, (HOST,), one_suite, False),
+        ({"ciphers": ("ECDHE-ECDSA-AES128-GCM-SHA256",)}, (HOST,), one_suite, True),
+    ],
+)
+def test_both_clients_speak_tls_as_it_is_declared(
+    tmp_path: Path,
+    fields: dict[str, Any],
+    names: tuple[str, ...],
+    prepare: Callable[[ssl.SSLContext], object],
+    agree: bool,
+) -> None:
+    handshakes: list[bool] = []
+    with serving(OURS.issue("broker", names), tmp_path, prepare=prepare, handshakes=handshakes) as port:
+        cluster = trusting(OURS, tmp_path, f"{HOST}:{port}")
+        cluster = replace(cluster, security=replace(cluster.security, **fields))
+        problem = found(cluster)
+        assert (problem is None) is agree
+        assert "tls_protocols" not in fields or problem is None or "leave out security.tls-protocols" in problem.remedy
+        # The server closes after each handshake.
+        assert ("is closed after the TLS handshake" in told(cluster)) is agree
+        assert librdkafka_shakes_hands(cluster, handshakes) is agree
+
+
+def test_a_suite_that_is_none_is_told(tmp_path: Path) -> None:
+    with serving(OURS.issue("broker", (HOST,)), tmp_path) as port:
+        cluster = trusting(OURS, tmp_path, f"{HOST}:{port}")
+        cluster = replace(cluster, security=replace(cluster.security, ciphers=("NO-SUCH-SUITE",)))
+        problem = found(cluster)
+        assert problem is not None
+        assert told(cluster) == said(problem)
+    assert (problem.code, "ciphers are suites of TLS 1.2" in problem.remedy) == ("AB306", True)
 
 
 def test_a_port_without_tls_is_named(tmp_path: Path) -> None:
