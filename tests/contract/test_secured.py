@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -11,7 +9,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AclOperation
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
@@ -23,14 +20,13 @@ from reconciler.model.security import Mechanism, OAuth, Security
 from reconciler.observe.connection import Connection
 from reconciler.replicator import discover
 from reconciler.replicator.shares import Place
-from reconciler.replicator.wire import EARLIEST, LATEST, Loop, NotLetIn, ProduceAsk, Wire
-from reconciler.state import clients
+from reconciler.replicator.wire import Loop, NotLetIn, Wire
 from reconciler.state.journal import Journal
 from reconciler.state.topics import own
 from tests.contract.kafka import allow, create
 from tests.integration.command import anabranch
-from tests.support.batches import build, some
 from tests.support.copying import REMOTE, Running, at, code, fill, identical, spec_of
+from tests.support.secured import token, write_and_read
 from tests.support.tls import reference
 from tests.support.wires import ask
 
@@ -71,13 +67,6 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MIRROR_TOKEN", token("mirror"))
 
 
-def token(user: str) -> str:
-    """Return a token that nobody has signed, as the broker takes them."""
-    now = time.time()
-    parts = ({"alg": "none"}, {"sub": user, "iat": now, "exp": now + 600})
-    return ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts) + "."
-
-
 def declared(broker: EmbeddedCluster, security: Security) -> Cluster:
     return Cluster(broker.name, tuple(broker.bootstrap.split(",")), security=security)
 
@@ -102,22 +91,6 @@ def by_certificate(west: EmbeddedCluster, name: str = "replicator", life: int = 
     return declared(west, security)
 
 
-def write_and_read(cluster: Cluster, topic: str) -> tuple[int, int]:
-    """Write a record with each client, then return where the partition begins and ends."""
-    producer = clients.make(Producer, cluster)
-    producer.produce(topic, value=b"one")
-    assert producer.flush(SECONDS) == 0
-
-    async def question(wire: Wire) -> tuple[int, int]:
-        info = (await wire.topics([topic]))[topic]
-        node = info.partitions[0].node
-        (answer,) = await wire.produce(node, [ProduceAsk(topic, info.topic_id, 0, build(some(1)))], None)
-        assert answer.error == 0
-        return await wire.offset(node, topic, 0, EARLIEST), await wire.offset(node, topic, 0, LATEST)
-
-    return ask(cluster, question)
-
-
 @pytest.mark.parametrize("mechanism", [*PASSWORDS, "OAUTHBEARER"])
 def test_both_clients_log_in_over_tls(east: EmbeddedCluster, topic_name: str, mechanism: Mechanism) -> None:
     create(east, topic_name)
@@ -132,25 +105,6 @@ def test_both_clients_show_their_certificate(west: EmbeddedCluster, topic_name: 
     cluster = by_certificate(west)
     assert topic_name in Connection(cluster).metadata.topics
     assert write_and_read(cluster, topic_name) == (0, 2)
-
-
-def test_both_clients_speak_tls_as_it_is_declared(
-    east: EmbeddedCluster, west: EmbeddedCluster, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    create(east, topic_name)
-    allow(east, "mirror", [topic_name], READ, WRITE, DESCRIBE)
-    elsewhere = other_host_name(east, west, tmp_path)
-    # Everything by reference, certificates as text.
-    monkeypatch.setenv("EAST_BROKERS", elsewhere.addresses[0])
-    monkeypatch.setenv("EAST_CA", east.ca.read_text())
-    secured = replace(elsewhere.security, ca=Reference("env", "EAST_CA"))
-    elsewhere = replace(elsewhere, bootstrap=(Reference("env", "EAST_BROKERS"),))
-    newest = replace(secured, verify_hostname=False, tls_protocols=("TLSv1.3",))
-    suites = replace(secured, verify_hostname=False, ciphers=("ECDHE-ECDSA-AES256-GCM-SHA384",))
-    for number, security in enumerate((newest, suites), 1):
-        cluster = replace(elsewhere, security=security)
-        assert topic_name in Connection(cluster).metadata.topics
-        assert write_and_read(cluster, topic_name) == (0, 2 * number)
 
 
 def test_a_flow_copies_between_secured_clusters_as_different_principals(

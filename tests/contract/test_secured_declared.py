@@ -1,0 +1,55 @@
+"""Secured clusters as files declare them: references of every kind, versions of TLS, and token providers of users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from confluent_kafka.admin import AclOperation
+
+from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import EnvironmentFault
+from reconciler.model.references import Reference
+from reconciler.model.security import Security
+from reconciler.observe.connection import Connection
+from tests.contract.kafka import allow, create
+from tests.support.secured import write_and_read
+
+USERS = {"admin": "admin-secret", "mirror": "mirror-secret"}
+READ, WRITE, DESCRIBE = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
+
+
+@pytest.fixture(scope="module")
+def east() -> Iterator[EmbeddedCluster]:
+    logins = ClusterOptions(users=USERS, tls=True, mechanisms=("PLAIN", "OAUTHBEARER"))
+    with running(EmbeddedCluster("east", logins)) as (cluster,):
+        yield cluster
+
+
+@pytest.fixture(autouse=True)
+def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MIRROR_PASSWORD", USERS["mirror"])
+
+
+def test_both_clients_speak_tls_as_it_is_declared(
+    east: EmbeddedCluster, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(east, topic_name)
+    allow(east, "mirror", [topic_name], READ, WRITE, DESCRIBE)
+    # Everything by reference, certificates as text; the certificate of the broker has another name.
+    monkeypatch.setenv("EAST_BROKERS", f"localhost:{east.bootstrap.rpartition(':')[2]}")
+    monkeypatch.setenv("EAST_CA", east.ca.read_text())
+    monkeypatch.setenv("MIRROR", "mirror")
+    ca, password = Reference("env", "EAST_CA"), Reference("env", "MIRROR_PASSWORD")
+    secured = Security("SASL_SSL", "PLAIN", Reference("env", "MIRROR"), password, ca)
+    elsewhere = Cluster("east", (Reference("env", "EAST_BROKERS"),), security=secured)
+    with pytest.raises(EnvironmentFault, match="not accepted"):
+        Connection(elsewhere)
+    newest = replace(secured, verify_hostname=False, tls_protocols=("TLSv1.3",))
+    suites = replace(secured, verify_hostname=False, ciphers=("ECDHE-ECDSA-AES256-GCM-SHA384",))
+    for number, security in enumerate((newest, suites), 1):
+        cluster = replace(elsewhere, security=security)
+        assert topic_name in Connection(cluster).metadata.topics
+        assert write_and_read(cluster, topic_name) == (0, 2 * number)
