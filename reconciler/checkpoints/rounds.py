@@ -23,6 +23,7 @@ from reconciler.model.errors import Problem
 from reconciler.model.flow import Flow
 from reconciler.model.groups import LastLook
 from reconciler.model.translation import Translated
+from reconciler.state.ownership import Ownership
 from reconciler.state.status import LookWriter
 
 HAS_MEMBERS = "AB626"
@@ -70,6 +71,7 @@ class Rounds:
         self._source = source
         self._target = target
         self._flow = flow
+        self._topology = topology
         self._aliases = aliases
         self._translator = Translator(source, target, flow, topology, one_by_one=True)
         self._writer = CheckpointWriter(target, flow.source, flow.checkpoints_separator)
@@ -211,7 +213,21 @@ class Rounds:
             is_taken = key not in now and key.group not in unlisted and self._flow.groups.takes(key.group)
             return is_taken and (key.topic in remotes or key.group in missing)
 
-        return self._writer.take_back(is_gone), unseen.values()
+        others = self._of_others({key.topic for key in self._writer.standing() if is_gone(key)})
+        return self._writer.take_back(lambda key: is_gone(key) and key.topic not in others), unseen.values()
+
+    def _of_others(self, remotes: Collection[str]) -> set[str]:
+        """Return which remote topics are on record as copies of other flows, of this topology or another.
+
+        The topic of checkpoints is called after the source's alias, which another topology may have for a cluster of
+        its own: the groups of that one are not ours to miss.
+        """
+        if not remotes:
+            return set()
+        names = self._groups_of(self._target).partitions
+        records = Ownership(self._target, self._topology).read_everywhere(names).topics
+        mine = self._topology, self._flow.name
+        return {name for name in remotes if name in records and (records[name].topology, records[name].flow) != mine}
 
     # --- committing at the target ------------------------------------------------------------------------------------
 

@@ -23,12 +23,14 @@ from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
 from reconciler.model.flow import Flow, OffsetsMode
 from reconciler.model.groups import GroupRules
 from reconciler.model.names import syncs_topic
+from reconciler.model.ownership import OwnedTopic
 from reconciler.model.spec import FlowSpec
 from reconciler.model.topology import Topology
 from reconciler.replicator.fill import Filler
 from reconciler.replicator.shares import Place
 from reconciler.replicator.wire import TopicInfo
 from reconciler.state.journal import Journal
+from reconciler.state.ownership import Ownership
 from reconciler.state.topics import own
 from tests.contract.kafka import ANSWER_SECONDS, admin, create, declared
 from tests.support.consumers import Committed, join_share_group, leave_behind, member_of, offsets_of, places_of
@@ -193,6 +195,29 @@ def test_what_others_wrote_or_took_back_is_written_again(
     client.delete_topics([other.topic])[other.topic].result(ANSWER_SECONDS)
     until(lambda: moved(rounds.round()) == (2, 0, 0))
     assert (moved(rounds.round()), set(pair.checkpoints())) == ((0, 0, 0), expected)
+    rounds.close()
+
+
+def test_groups_of_another_topology_are_not_gone_where_it_has_the_same_alias(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster
+) -> None:
+    pair = Pair(source_cluster, target_cluster, "identical")
+    pair.commit(30, 40)
+    rounds = pair.rounds(sync_offsets=False)
+    assert moved(rounds.round()) == (2, 0, 0)
+    owner = f"groups-{pair.id}"
+    Journal(pair.spec.target, own(owner).owned).ensure()
+    record = OwnedTopic(pair.remote, None, owner, "", pair.flow.name, pair.alias, pair.topic, "", 2, "identical", {})
+    Ownership(pair.spec.target, owner).write([record])
+    # By this alias another topology knows another cluster, which has no such group.
+    there = declared(pair.alias, target_cluster)
+    others = Rounds(there, pair.spec.target, pair.flow, f"others-{pair.id}", (pair.alias, "west"))
+    assert moved(others.round()) == (0, 0, 0)
+    assert len(pair.checkpoints()) == 2
+    # What nobody has on record it takes for its own flow's of former days.
+    Ownership(pair.spec.target, owner).forget([pair.remote])
+    assert moved(others.round()) == (0, 0, 2)
+    others.close()
     rounds.close()
 
 

@@ -111,6 +111,8 @@ def rounds_of(source: Cluster, target: Cluster, writer: Writer, words: Words, fl
     made._settled, made._committed_at, made._renew_after = Settled(), {}, 1e9
     made._heart = SimpleNamespace(beat=lambda *_: None)
     made._look = SimpleNamespace(write=lambda _: None)
+    # Nothing there is on record of others.
+    made._of_others = lambda _: set()
     return made
 
 
