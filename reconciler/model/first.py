@@ -8,6 +8,12 @@ from typing import Literal, get_args
 
 Shape = Literal["flow", "fan-out", "aggregation", "active-active"]
 SHAPES: tuple[Shape, ...] = get_args(Shape)
+MEANING: Mapping[Shape, str] = {
+    "flow": "first to second",
+    "fan-out": "first to all others",
+    "aggregation": "all others to the first",
+    "active-active": "each to each",
+}
 
 
 @dataclass(frozen=True)
@@ -20,9 +26,11 @@ class Answers:
             `fan-out`, and the target of an `aggregation`.
         shape: what the clusters form.
         topics: names and regular expressions of the topics to copy.
+        is_secured: whether clients log in with SCRAM over TLS; else how they would is left as a comment.
     """
 
     name: str
     clusters: Mapping[str, Sequence[str]]
     shape: Shape
     topics: Sequence[str]
+    is_secured: bool = False

@@ -40,15 +40,14 @@ def test_two_clusters_are_a_flow(folder: Path, capsys: pytest.CaptureFixture[str
     assert flows(path) == ["us-east→eu-west"]
     assert capsys.readouterr() == (
         "",
-        "wrote anabranch.yaml: 2 clusters, 1 flow; next: anabranch plan anabranch.yaml\n",
+        "wrote anabranch.yaml: 2 clusters, 1 flow; next: anabranch plan\n",
     )
-    assert path.read_text().startswith(
-        "# Validate, then look at what it would do:\n#   anabranch validate anabranch.yaml\n"
-    )
+    assert path.read_text().startswith("# yaml-language-server: $schema=anabranch.schema.json\n")
+    assert "# Validate, then look at what it would do:\n#   anabranch validate anabranch.yaml\n" in path.read_text()
     # How to go on with security is said where it belongs, and what is said would be accepted.
-    lines = [line.replace("# ", "") for line in path.read_text().splitlines() if "validate" not in line]
+    lines = [line.replace("# ", "") for line in path.read_text().splitlines() if "anabranch" not in line]
     secured = folder / "secured.yaml"
-    secured.write_text("\n".join(line for line in lines if not line.startswith(("Validate", "  anabranch", "#"))))
+    secured.write_text("\n".join(line for line in lines if not line.startswith(("Validate", "The line", "#"))))
     assert declare.load((secured,)).clusters["us-east"].security.username == "mirror"
 
 
@@ -79,7 +78,8 @@ def test_more_clusters_form_a_pattern(folder: Path, shape: str, expected: list[s
         ((*TWO, "--name", "No Name"), 1, "[AB104]"),
         ((*TWO, "--topics", "a("), 1, "[AB109]"),
         (("--cluster", "a b=x:1", *TWO[2:]), 1, "[AB104]"),
-        (("--cluster", "a=x", *TWO[2:]), 1, "[AB104]"),
+        (("--cluster", "a=x:y", *TWO[2:]), 1, "[AB104]"),
+        (("--cluster", "a b=x:1", *TWO[2:]), 1, 'clusters["a b"]: expected a name of letters, digits, _ and -'),
     ],
 )
 def test_what_cannot_be_is_told_and_leaves_nothing(
@@ -110,11 +110,37 @@ def test_on_a_terminal_it_asks(folder: Path) -> None:
         with subprocess.Popen(
             command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder
         ) as process:
-            os.write(ours, b"a=h1:1\nnonsense\nb=h2:2\n\nactive-active\n")
+            answers = ("a=h1", "nonsense", "eu west=h2", "b=h2:x", "a=h2", "b=h2:2", "", "ring", "active-active")
+            os.write(ours, "\n".join([*answers, "orders(", "orders, users.*", "y", ""]).encode())
             stdout, stderr = process.communicate(timeout=60)
     finally:
         os.close(ours)
         os.close(theirs)
     assert (process.returncode, stdout) == (0, ""), stderr
     assert "expected ALIAS=HOST:PORT,...; found 'nonsense'" in stderr
+    for told in (
+        "expected a name of letters, digits, _ and -",
+        "expected host:port",
+        "a is told already",
+        "fan-out (first to all others)",
+        "expected flow, fan-out, aggregation, active-active; found ring",
+        "orders(",
+    ):
+        assert told in stderr
+    assert "anabranch.yaml:" not in stderr.replace("wrote anabranch.yaml:", "")
     assert flows(folder / "anabranch.yaml") == ["a→b", "b→a"]
+    topology = declare.load((folder / "anabranch.yaml",))
+    assert topology.clusters["a"].addresses == ("h1:9092",)
+    assert topology.flows[0].topics.include == ("orders", "users.*")
+    assert topology.clusters["b"].security.password is not None
+
+
+@pytest.mark.parametrize(
+    ("said", "address"),
+    [("b1", "b1:9092"), ("b1:9093", "b1:9093"), ("[::1]", "[::1]:9092"), ("[::1]:9", "[::1]:9"), ("env:B", "env:B")],
+)
+def test_kafkas_own_port_is_taken_where_none_is_said(folder: Path, said: str, address: str) -> None:
+    assert main(["init", "--cluster", f"a={said}", *TWO[2:], "--secured"]) == 0
+    text = (folder / "anabranch.yaml").read_text()
+    assert f'bootstrap: ["{address}"]' in text.replace("'", '"').replace(f"[{address}]", f'["{address}"]')
+    assert "password: env:A_PASSWORD" in text
