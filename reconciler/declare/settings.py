@@ -26,6 +26,7 @@ FIELDS = (
     *("topics", "policy", "offsets", "delivery", "start", "isolation-level", "fill", "on-data-loss", "on-recreate"),
     *("quota", "batch-size", "largest-batch", "compression", "linger", "commit-interval", "dlq", "tasks", "partitions"),
     *("replication-factor", "refresh-interval", "limits", "configs", "acls", "groups", "enabled", "failed-over"),
+    "create",
 )
 
 
@@ -80,6 +81,7 @@ _BUILT_IN_VALUES: dict[str, Value] = {
     "groups.interval": "60s",
     "enabled": True,
     "failed-over": False,
+    "create": True,
 }
 BUILT_IN: Settings = {key: Setting(value, None) for key, value in _BUILT_IN_VALUES.items()}
 
@@ -121,6 +123,7 @@ def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -
     factor = cast("int | None", value["replication-factor"])
     partitions = cast("int | None", value["partitions"])
     quota = cast("str | None", value["quota"])
+    create = cast("bool", value["create"])
     return Flow(
         name=name,
         source=ends[0],
@@ -158,7 +161,8 @@ def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -
             set=_texts(cast("dict[str, Value]", value["configs.set"])),
             places=_places(settings["configs.set"]),
         ),
-        acls=cast("bool", value["acls"]),
+        # What another tool declares has ACLs of that tool, unless a file says otherwise.
+        acls=cast("bool", value["acls"]) and (create or settings["acls"].place is not None),
         groups=GroupRules(
             include=tuple(cast("list[str]", value["groups.include"])),
             exclude=tuple(cast("list[str]", value["groups.exclude"])),
@@ -167,6 +171,7 @@ def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -
         ),
         enabled=cast("bool", value["enabled"]),
         failed_over=cast("bool", value["failed-over"]),
+        create=create,
         origin=origin,
     )
 

@@ -64,6 +64,7 @@ class DesiredTopic:
         replication_factor: for its creation; an existing topic keeps its own.
         offsets: how the copy's offsets relate to the original's.
         settings: by key, in the order of their names.
+        is_made: whether applies make and change it; otherwise another tool declares it.
         padding: offsets that are filled before its first record, by partition. Logs are trimmed all the time, so two
             topics that differ in nothing else are equal.
     """
@@ -79,6 +80,7 @@ class DesiredTopic:
     offsets: str
     settings: tuple[Setting, ...]
     padding: Mapping[int, int] = field(default_factory=dict, compare=False)
+    is_made: bool = True
 
     @property
     def operations(self) -> tuple[str, ...]:

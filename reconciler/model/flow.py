@@ -74,6 +74,7 @@ class Flow:
         refresh_interval: seconds between two looks for new topics and partitions, and for what changed on originals.
         limits: the most that it has at the target.
         configs: which settings copies get.
+        create: whether its copies are made and changed; otherwise another tool declares them.
         acls: whether copies get the originals' ACLs, as far as they are about reading.
         groups: which consumer groups it takes along.
         enabled: whether it runs.
@@ -110,6 +111,7 @@ class Flow:
     groups: GroupRules = field(default_factory=GroupRules)
     enabled: bool = True
     failed_over: bool = False
+    create: bool = True
     origin: str = ""
 
     @property

@@ -95,6 +95,8 @@ def _told(cluster: Cluster) -> dict[str, Any]:
 def _said(flow: Flow) -> dict[str, Any]:
     said = asdict(_nowhere(flow))
     del said["configs"]["places"]
+    if flow.create:
+        del said["create"]
     if flow.limits == Limits():
         # As for a release that knew none.
         del said["limits"]

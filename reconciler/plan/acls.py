@@ -176,9 +176,10 @@ def _of_copies(flow: Flow, aliases: Collection[str]) -> Iterator[_Need]:
         if flow.failed_over:
             # People write there now: nobody of ours may change what they have.
             continue
-        yield _Need("topic", pattern, ["CREATE"], "making them", ["apply"])
-        yield _Need("topic", pattern, ["ALTER"], "letting them grow", ["apply"])
-        yield _Need("topic", pattern, ["ALTER_CONFIGS"], "their settings", ["apply"])
+        if flow.create:
+            yield _Need("topic", pattern, ["CREATE"], "making them", ["apply"])
+            yield _Need("topic", pattern, ["ALTER"], "letting them grow", ["apply"])
+            yield _Need("topic", pattern, ["ALTER_CONFIGS"], "their settings", ["apply"])
         if flow.may_begin_identical:
             why = "padding, where originals have lost their beginning"
             yield _Need("topic", pattern, ["DELETE"], why, is_optional=True)

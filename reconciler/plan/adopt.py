@@ -127,8 +127,9 @@ def _found(topology: Topology, observed: Observed, targets: Collection[str]) -> 
         choices(topology, observed, targets), lambda one: (one.flow.target, one.remote)
     ):
         existing = observed[alias].topics.get(remote)
-        if existing is not None and not is_ours(existing, observed[alias].owned.get(remote), topology.name):
-            yield _Found(tuple(group), existing)
+        takers = tuple(choice for choice in group if choice.flow.create)
+        if takers and existing is not None and not is_ours(existing, observed[alias].owned.get(remote), topology.name):
+            yield _Found(takers, existing)
 
 
 def _against(topology: Topology, found: _Found, target: ObservedCluster) -> Iterator[Problem]:

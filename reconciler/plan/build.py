@@ -74,7 +74,7 @@ def build_plan(topology: Topology, observed: Observed, targets: Collection[str])
                 alias=alias,
                 datacenter=topology.clusters[alias].datacenter,
                 steps=_ordered(
-                    tuple(_steps(topics, observed[alias]) if flows else ()),
+                    tuple(_steps([topic for topic in topics if topic.is_made], observed[alias]) if flows else ()),
                     tuple(_granted(declared, observed, chosen, alias)),
                 ),
                 flows=tuple(

@@ -83,4 +83,5 @@ def _remote_topic(choice: Choice, target: ObservedCluster) -> DesiredTopic:
             record.configs if existing and record else None,
         ),
         padding=choice.padding,
+        is_made=flow.create,
     )

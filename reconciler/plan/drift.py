@@ -47,9 +47,11 @@ def drift_of(
 def _of_ours(topology: Topology, target: ObservedCluster, all_settings: bool) -> Iterator[Drifted]:
     resting = resting_flows(topology, target)
     rules = {flow.name: flow.configs for flow in topology.flows}
+    # No apply sets back what another tool declares by now; what it should be is compared by the plan.
+    declared_elsewhere = frozenset(flow.name for flow in topology.flows if not flow.create)
     for name, record in sorted(target.owned.items()):
         # What people write to is theirs to change.
-        if record.topology != topology.name or not record.is_confirmed or record.flow in resting:
+        if record.topology != topology.name or not record.is_confirmed or record.flow in resting | declared_elsewhere:
             continue
         existing = target.topics.get(name)
         if existing is None:
@@ -90,7 +92,7 @@ def _within(alias: str, record: OwnedTopic, existing: ObservedTopic, ignored: Co
 
 def _of_strangers(topology: Topology, target: ObservedCluster) -> Iterator[Drifted]:
     """Yield topics that have the name of a copy, and that no apply made."""
-    flows = [flow for flow in topology.flows_into((target.alias,)) if flow.policy.prefixes]
+    flows = [flow for flow in topology.flows_into((target.alias,)) if flow.policy.prefixes and flow.create]
     for name in sorted(target.names - target.owned.keys()):
         for flow in flows:
             original = flow.policy.original(flow.source, name)

@@ -188,6 +188,9 @@ def _not_ours(
     topic: DesiredTopic, existing: ObservedTopic, target: ObservedCluster, topology: Topology, where: str
 ) -> Iterator[Problem]:
     record = target.owned.get(topic.name)
+    if not topic.is_made and (record is None or record.topology == topology.name):
+        # Another tool declares it, and an apply does nothing to it.
+        return
     by_hand = f"delete or rename the topic, or exclude {topic.source_topic} from flow {topic.flow}"
     if record is None or record.topology == topology.name:
         by_hand += f"; `anabranch adopt --target {topic.name}` takes it over"

@@ -92,7 +92,11 @@ def unmade(topology: Topology, observed: Observed, hindrances: Reasons) -> Reaso
 
 
 def _made_elsewhere(desired: Collection[DesiredTopic], observed: Observed) -> set[tuple[str, str]]:
-    return {(topic.flow, topic.source_topic) for topic in desired if is_made_elsewhere(topic, observed[topic.cluster])}
+    return {
+        (topic.flow, topic.source_topic)
+        for topic in desired
+        if topic.is_made and is_made_elsewhere(topic, observed[topic.cluster])
+    }
 
 
 def contenders(topology: Topology, flow: Flow) -> tuple[Flow, ...]:

@@ -13,6 +13,7 @@ from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.steps import Notice
 from reconciler.model.topology import Topology
 from reconciler.plan.bindings import acl_notices
+from reconciler.plan.elsewhere import unlike
 from reconciler.plan.failed_over import resting_flows
 from reconciler.plan.offsets import Choice, Observed, limited, taken_topics
 from reconciler.plan.prune import prunable
@@ -74,6 +75,10 @@ def warnings(topics: Collection[DesiredTopic], alias: str, topology: Topology, o
         if left_out := unknown_keys(original, target, rules[topic.flow]):
             yield Notice(topic.name, f"{alias} does not know {', '.join(left_out)}, set on the original: left out")
         found, record = target.topics.get(topic.name), target.owned.get(topic.name)
+        if found is not None and not topic.is_made:
+            if said := unlike(topic, found):
+                yield Notice(topic.name, said)
+            continue
         if found is None or record is None:
             continue
         if found.partitions > topic.partitions:

@@ -86,6 +86,7 @@ def choices(topology: Topology, observed: Observed, targets: Collection[str]) ->
         )
         for choice in found
     ]
+    found = [replace(one, blocked=one.blocked or unfit(one, observed[one.flow.target])) for one in found]
     return tuple(sorted(found, key=lambda choice: (choice.flow.target, choice.remote, choice.flow.name)))
 
 
@@ -105,15 +106,22 @@ def hindrances(existing: ObservedTopic) -> tuple[str, ...]:
     found = []
     if existing.held:
         found.append(f"it holds {existing.held:,} offsets of its own")
-    if existing.effective.get("message.timestamp.type", "CreateTime") != "CreateTime":
-        found.append(f"message.timestamp.type is {existing.effective['message.timestamp.type']}, not CreateTime")
-    if existing.effective.get("compression.type", "producer") != "producer":
-        found.append(f"compression.type is {existing.effective['compression.type']}, not producer")
+    found += mode_hindrances(existing)
     bounds = TIMESTAMP_KEYS if existing.effective.keys() & set(TIMESTAMP_KEYS) else OLD_TIMESTAMP_KEYS
     for key in bounds:
         if existing.effective.get(key, NO_BOUND) != NO_BOUND:
             found.append(f"{key} is {existing.effective[key]}, below the maximum")
     return tuple(found)
+
+
+def mode_hindrances(existing: ObservedTopic) -> list[str]:
+    """Return which settings of a topic change every batch that is written there, each in a few words."""
+    found = []
+    if existing.effective.get("message.timestamp.type", "CreateTime") != "CreateTime":
+        found.append(f"message.timestamp.type is {existing.effective['message.timestamp.type']}, not CreateTime")
+    if existing.effective.get("compression.type", "producer") != "producer":
+        found.append(f"compression.type is {existing.effective['compression.type']}, not producer")
+    return found
 
 
 def _choice(
@@ -167,6 +175,23 @@ def _blocked(choice: Choice, other: Choice | None, target: ObservedCluster) -> s
             f"{choice.remote} was begun with identical offsets: delete it, or demand nothing (offsets: auto). "
             f"{choice.against}"
         )
+    return None
+
+
+def unfit(choice: Choice, target: ObservedCluster) -> str | None:
+    """Say why a topic that another tool declares cannot be copied to; None where it can, or where an apply makes it."""
+    flow, original, remote = choice.flow, choice.original, choice.remote
+    if flow.create:
+        return None
+    existing = target.topics.get(remote)
+    if existing is None:
+        counted = f"{original.partitions} partition{'' if original.partitions == 1 else 's'}"
+        return f"{remote} is not there, and flow {flow.name} makes none (create: false): have it made with {counted}"
+    if existing.partitions < original.partitions:
+        return f"{remote} has {existing.partitions} partitions, and its original {original.partitions}: have it grow"
+    hindering = [] if choice.against else mode_hindrances(existing)
+    if hindering:
+        return f"identical offsets could not be held in {remote}: {', '.join(hindering)}; have that set otherwise"
     return None
 
 

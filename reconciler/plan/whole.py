@@ -36,7 +36,7 @@ def whole_topics(topology: Topology, observed: Observed, targets: Collection[str
     problems = tuple(impossible(running(resolved(topology, observed)), observed, desired, targets))
     if problems:
         raise Refused(problems)
-    wanted = [_whole(topic, observed[topic.cluster], topology) for topic in desired]
+    wanted = [_whole(topic, observed[topic.cluster], topology) for topic in desired if topic.is_made]
     named = {(topic.cluster, topic.name) for topic in wanted}
     left = [
         topic

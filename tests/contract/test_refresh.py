@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -33,9 +34,9 @@ from tests.support.copying import Running, at, code, fill, identical
 class Looked:
     """A flow with a name of its own, and what its loop says."""
 
-    def __init__(self, source: EmbeddedCluster, target: EmbeddedCluster, topic: str) -> None:
+    def __init__(self, source: EmbeddedCluster, target: EmbeddedCluster, topic: str, **fields: Any) -> None:
         clusters = {"east": declared("east", source), "west": declared("west", target)}
-        flow = Flow(topic[-8:], "east", "west", Selection((f"{topic}.*",)))
+        flow = replace(Flow(topic[-8:], "east", "west", Selection((f"{topic}.*",))), **fields)
         self.topology = Topology("tests", clusters, (flow,))
         self.spec = FlowSpec.compile(self.topology, flow, uuid.uuid4().hex)
         self.warnings: list[str] = []
@@ -153,6 +154,32 @@ def test_without_reconciling_partitions_are_shared_out_all_the_same(
     Refresh(looked.spec, None, looked.warnings.append, looked.notes.append).look()
     assert len(looked.shares().of(0)) == 2
     assert (looked.notes, looked.warnings) == ([], [])
+
+
+def test_what_another_tool_declares_is_copied_to_as_soon_as_it_fits(
+    source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    looked = Looked(source_cluster, target_cluster, topic_name, create=False)
+    remote = f"east.{topic_name}"
+    create(source_cluster, topic_name, 2, {"retention.ms": "86400000"})
+    fill(source_cluster, topic_name, 20, partitions=2)
+    looked.refresh.look()
+    assert f"{remote} is not there, and flow" in looked.warnings[-1]
+    create(target_cluster, remote, 1)
+    looked.refresh.look()
+    assert f"{remote} has 1 partitions, and its original 2" in looked.warnings[-1]
+    grow(target_cluster, remote, 2)
+    before = topic_configs(target_cluster, remote)
+    with Running(looked.spec) as running:
+        looked.refresh.look()
+        assert len(looked.shares().of(0)) == 2
+        running.wait(lambda status: [one.lag for one in status.partitions] == [0, 0])
+    assert identical(looked.spec, topic_name) == 20
+    plan, _ = observe_and_plan(looked.topology, ("west",))
+    assert (plan.is_empty, plan.clusters[0].not_started) == (True, ())
+    assert any("retention.ms is -1, wanted is 86400000" in one.message for one in plan.clusters[0].warnings)
+    assert topic_configs(target_cluster, remote) == before
+    assert remote not in Ownership(looked.spec.target, looked.spec.topology).read()
 
 
 def test_tasks_are_told_of_a_copy_that_was_made_when_they_can_be(

@@ -60,6 +60,7 @@ CHANGED: dict[str, Any] = {
     "groups": GroupRules(("readers",)),
     "enabled": False,
     "failed_over": True,
+    "create": False,
     "target": "north",
 }
 

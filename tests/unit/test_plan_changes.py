@@ -108,6 +108,7 @@ TOLD: dict[str, tuple[Any, dict[str, tuple[str | None, str | None]]]] = {
             "configs.set.retention.ms": ("none", "1"),
         },
     ),
+    "create": (False, {"create": ("true", "false")}),
     "acls": (False, {"acls": ("true", "false")}),
     "groups": (
         GroupRules(("readers",), ("__.*", "connect-.*"), True, 5.0),
