@@ -85,7 +85,7 @@ class PulumiProvisioner:
         outcome = Outcome()
         for name, clusters in parts.items():
             self._carry_out(name, clusters, plan, outcome)
-        if outcome.is_complete:
+        if not outcome.holds_back(plan):
             put_in_force(self._topology, plan, self._may_change, outcome)
         return outcome
 

@@ -1,8 +1,8 @@
 """Carry a plan out with Kafka's admin requests: no state file, nothing beside the clusters.
 
 Clusters are worked on side by side; on each, steps of a kind travel in batches. An error stops what depends on it and
-nothing else. The declaration is put in force last, and only when everything else was done. Running it again after a
-kill at any moment is safe: `work` says why.
+nothing else. The declaration is put in force last, and only when everything else was done, but for single topics that
+could not be made or changed. Running it again after a kill at any moment is safe: `work` says why.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class DirectProvisioner:
         with ThreadPoolExecutor(max_workers=max(1, len(works))) as pool:
             for part in pool.map(lambda work: _carry_out(work, plan.topology), works):
                 outcome.add(part)
-        if outcome.is_complete:
+        if not outcome.holds_back(plan):
             put_in_force(self._topology, plan, self._may_change, outcome)
         return outcome
 

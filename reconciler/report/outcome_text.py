@@ -33,12 +33,22 @@ def _lines(outcome: Outcome) -> Iterator[str]:
     yield f"{len(outcome.done)} done, {len(outcome.failed)} failed, {len(outcome.skipped)} not done."
     if outcome.in_force:
         yield f"This declaration is now in force at {', '.join(outcome.in_force)}."
+        yield from _lacking(outcome)
     elif outcome.closed:
         yield f"Nothing is in force any more at {', '.join(outcome.closed)}: `anabranch apply` makes the copies anew."
     elif outcome.is_part:
         yield "What was in force stays in force: only a part was done."
     elif not outcome.is_complete:
         yield "What was in force stays in force."
+
+
+def _lacking(outcome: Outcome) -> Iterator[str]:
+    """Yield which topics are missing, or not as they should be, although the declaration is in force."""
+    missing = {step.name: None for step in outcome.lacking if isinstance(step, CreateTopic)}
+    others = {step.name: None for step in outcome.lacking if step.name not in missing}
+    for names, what in ((missing, "Missing"), (others, "Not as they should be")):
+        if names:
+            yield f"{what}: {', '.join(names)}. Flows copy the others; `replicate` and the next `apply` try again."
 
 
 def task(step: Step) -> str:

@@ -158,6 +158,7 @@ def test_one_bad_topic_stops_no_other(source_cluster: EmbeddedCluster, topic_nam
     (failure,) = outcome.failed
     assert failure.step.name == f"north.{topic_name}-b"
     assert (failure.problem.code, "Invalid value -5" in failure.problem.message) == ("AB314", True)
+    assert (outcome.is_complete, outcome.in_force) == (False, [TARGET]), "runs go on with the others"
     assert [step.name for step in plan_of(one).steps] == [f"north.{topic_name}-b"]
     assert carry_out(one).is_complete
     assert plan_of(one).is_empty

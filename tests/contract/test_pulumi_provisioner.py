@@ -126,7 +126,8 @@ def test_a_topic_that_pulumi_cannot_make_stops_no_other(
     assert (failure.step.name, failure.problem.code) == (f"north.{topic_name}-a", "AB314")
     assert failure.problem.message == "the broker says no"
     assert f"north.{topic_name}-b" in {step.name for step in outcome.done}
-    assert outcome.in_force == []
+    assert outcome.in_force == ["south"]
+    assert [step.name for step in outcome.lacking] == [f"north.{topic_name}-a"]
 
     monkeypatch.delenv("FAKE_PULUMI_REFUSE")
     assert [step.name for step in way.apply(file).done] == [f"north.{topic_name}-a"]

@@ -128,7 +128,8 @@ def test_a_refusal_of_pulumi_is_one_problem_and_exit_code_1(
     assert applied.code == 1
     assert f"done      eu-west  make us-east.{topic_name}-a" in applied.stdout
     assert f"failed    eu-west  make us-east.{topic_name}-b" in applied.stdout
-    assert "What was in force stays in force." in applied.stdout
+    assert "This declaration is now in force at eu-west." in applied.stdout
+    assert f"Missing: us-east.{topic_name}-b. Flows copy the others; `replicate` and the next" in applied.stdout
     assert applied.stderr.count("the broker says no") == 1
     assert "[AB314]" in applied.stderr
 
