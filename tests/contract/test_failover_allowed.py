@@ -6,9 +6,9 @@ import pytest
 
 from reconciler.failover.leaving import Leaving
 from tests.contract.kafka import create, declared, delete_records
-from tests.support.consumers import leave_behind, offsets_of
+from tests.support.consumers import join_share_group, leave_behind, offsets_of
 from tests.support.copying import log_end
-from tests.support.failing_over import MODES, MakePair, named, open_transaction, read_from, write
+from tests.support.failing_over import MODES, MakePair, ends_of, named, open_transaction, read_from, write
 
 
 def test_nothing_is_left_that_was_not_named(make: MakePair) -> None:
@@ -83,6 +83,18 @@ def test_what_comes_while_the_flow_ends_counts_as_well(make: MakePair, monkeypat
     with open_transaction(pair.west, pair.topic, 1, 3) as name:
         refused = pair.back("--yes")
         assert (refused.code, "[AB706]" in refused.err, name in refused.err, pair.phase) == (1, True, True, "over")
+    # Who has read nothing of what came stays where it is further on, and who has goes to its exact place.
+    new, share = pair.group("new"), pair.group("share")
+    end = ends_of(pair)[0][1]
+    for cluster, old_at, new_at in ((pair.east, 90, 101), (pair.west, 60, end + 1)):
+        leave_behind(cluster, group, {log: old_at})
+        leave_behind(cluster, new, {log: new_at})
+    join_share_group(pair.west, share, pair.topic)
+    shown = pair.back("--dry-run", "--format", "json")
+    assert (shown.code, [one["group"] for one in shown.json["plan"]["withoutPlace"]]) == (4, [share]), shown
+    found = {one["group"]: (one["before"], one["stays"], one["why"]) for one in shown.json["plan"]["groups"]}
+    assert found[group] == (90, True, "left as it is: it stands further at east")
+    assert found[new][:2] == (101, False)
 
 
 @pytest.mark.parametrize("offsets", MODES)

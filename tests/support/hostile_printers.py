@@ -15,7 +15,16 @@ from reconciler.model.declaration import Declared, InForce
 from reconciler.model.desired import DesiredTopic, Setting
 from reconciler.model.drift import Drift, Drifted
 from reconciler.model.errors import Problem
-from reconciler.model.failover import Carried, Crossing, Cut, FailbackPlan, FailedOver, FailoverPlan, Returning
+from reconciler.model.failover import (
+    Carried,
+    Crossing,
+    Cut,
+    FailbackPlan,
+    FailedOver,
+    FailoverPlan,
+    Returning,
+    WithoutPlace,
+)
 from reconciler.model.flow import Flow
 from reconciler.model.health import Check
 from reconciler.model.outcome import Failure, Outcome, Skipped
@@ -177,25 +186,26 @@ def rows(name: str) -> list[lag.Row]:
 
 
 def crossing(name: str) -> FailoverPlan:
-    carried = (Carried(name, name, 0, 3, 1, name, 3, 2, name, name),)
-    return FailoverPlan(
-        name, name, name, over(name), False, (Crossing(name, name, 0, "identical", 1, 1, 2, 1),), carried, (name,)
-    )
+    # One position goes on, and one goes back.
+    carried = tuple(Carried(name, name, 0, 3, 1, name, 3, before, name, name) for before in (2, 9))
+    crossings = (Crossing(name, name, 0, "identical", 1, 1, 2, 1, 1, name),)
+    return FailoverPlan(name, name, name, over(name), False, crossings, carried, (name,), (WithoutPlace(name, name),))
 
 
 def returning(name: str) -> FailbackPlan:
     shapes = ((True, False, False), (True, True, False), (True, True, True), (False, False, False))
     topics = tuple(Returning(name, name, "identical", 1, 2, 3, *shape, 4) for shape in shapes)
     carried = (Carried(name, name, 0, 3, 1, name, 3, 2, name, name),)
-    return FailbackPlan(
-        name, name, name, over(name), topics, carried, (name,), {name: Cut(name, name, "identical", ())}
-    )
+    cuts, without = {name: Cut(name, name, "identical", ())}, (WithoutPlace(name, name),)
+    return FailbackPlan(name, name, name, over(name), topics, carried, (name,), cuts, without)
 
 
 def compared(name: str) -> Verification:
     findings = Findings(Counts(3, 2, 1))
     findings.add(Difference("changed", 1, 1, name, 2))
-    one = Compared(name, name, name, name, name, 0, "identical", (0, 3), (0, 3), findings, problem(name))
+    one = Compared(
+        name, name, name, name, name, 0, "identical", (0, 3), (0, 3), findings, problem(name), (problem(name),)
+    )
     return Verification(name, (one,), (problem(name),), (problem(name),))
 
 
@@ -289,6 +299,7 @@ PRINTERS = (
     Printer(offsets.offsets_csv, "csv", lambda n: offsets.offsets_csv("flow", positions(n))),
     Printer(offsets.offsets_json, "json", lambda n: offsets.offsets_json(committed(n))),
     Printer(offsets.moves_lines, "text", lambda n: offsets.moves_lines("group", moves(n))),
+    Printer(offsets.kept_lines, "text", lambda n: offsets.kept_lines("group", moves(n))),
     Printer(offsets.moves_json, "json", lambda n: offsets.moves_json("group", moves(n), Moved((), (problem(n),)))),
     Printer(outcome_text.outcome_lines, "text", lambda n: outcome_text.outcome_lines(outcome(n))),
     Printer(outcome_text.outcome_lines, "text", lambda n: outcome_text.outcome_lines(Outcome(closed=[n]))),
