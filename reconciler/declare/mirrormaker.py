@@ -58,6 +58,7 @@ _FIELDS: dict[str, Answer] = {
     "replication.policy.separator": Answer(("policy.separator",)),
     "replication.factor": Answer(("replication-factor",)),
     "tasks.max": Answer(("tasks",)),
+    "topic.creation.enable": Answer(("create",)),
     "refresh.topics.interval.seconds": Answer(("refresh-interval",)),
     "refresh.topics.enabled": Answer(("refresh-interval",), "`replicate --no-reconcile` looks for no new topics"),
     "sync.topic.configs.enabled": Answer(("configs.sync",)),
@@ -68,6 +69,8 @@ _FIELDS: dict[str, Answer] = {
     "sync.group.offsets.interval.seconds": Answer(("groups.interval",)),
     "refresh.groups.interval.seconds": Answer(("groups.interval",)),
     "refresh.groups.enabled": Answer(("groups.include",), "groups are looked for in each round"),
+    "emit.heartbeats.enabled": Answer(("heartbeats",)),
+    "emit.heartbeats.interval.seconds": Answer(("heartbeats",)),
     "emit.checkpoints.enabled": Answer(("groups.include",), "checkpoints are written for the groups that it names"),
     "emit.checkpoints.interval.seconds": Answer(("groups.interval",)),
     "exactly.once.source.support": Answer(("delivery",)),
@@ -109,6 +112,10 @@ _FIELDS: dict[str, Answer] = {
         _security("certificate", "key"),
     ),
     "ssl.key.password": _security("key-password"),
+    "ssl.endpoint.identification.algorithm": _security("verify-hostname"),
+    "ssl.enabled.protocols": _security("tls-protocols"),
+    "ssl.protocol": _security("tls-protocols"),
+    "ssl.cipher.suites": _security("ciphers"),
     "ssl.ca.location": _security("ca"),
 }
 # What Strimzi's resources call the same.

@@ -13,7 +13,17 @@ from typing import NamedTuple, TypeAlias, cast
 from reconciler.declare.located import Place, Value
 from reconciler.declare.quantities import byte_count, byte_rate, moment, seconds, short_seconds
 from reconciler.model.config_rules import ConfigRules
-from reconciler.model.flow import Compression, Delivery, Fill, Flow, IsolationLevel, OffsetsMode, OnDataLoss, OnRecreate
+from reconciler.model.flow import (
+    DEFAULT_HEARTBEATS,
+    Compression,
+    Delivery,
+    Fill,
+    Flow,
+    IsolationLevel,
+    OffsetsMode,
+    OnDataLoss,
+    OnRecreate,
+)
 from reconciler.model.groups import USUALLY_EXCLUDED, GroupRules
 from reconciler.model.limits import LIMITS, Limits
 from reconciler.model.policy import Otherwise, PolicyKind, ReplicationPolicy
@@ -25,8 +35,8 @@ PATTERN_KINDS = ("fan-out", "aggregation", "active-active", "xdcr")
 FIELDS = (
     *("topics", "policy", "offsets", "delivery", "start", "isolation-level", "fill", "on-data-loss", "on-recreate"),
     *("quota", "batch-size", "largest-batch", "compression", "linger", "commit-interval", "dlq", "tasks", "partitions"),
-    *("replication-factor", "refresh-interval", "limits", "configs", "acls", "groups", "enabled", "failed-over"),
-    "create",
+    *("replication-factor", "refresh-interval", "limits", "configs", "acls", "groups", "heartbeats", "enabled"),
+    *("failed-over", "create"),
 )
 
 
@@ -79,6 +89,7 @@ _BUILT_IN_VALUES: dict[str, Value] = {
     "groups.exclude": list(USUALLY_EXCLUDED),
     "groups.sync-offsets": False,
     "groups.interval": "60s",
+    "heartbeats": False,
     "enabled": True,
     "failed-over": False,
     "create": True,
@@ -169,11 +180,19 @@ def flow_of(settings: Settings, name: str, ends: tuple[str, str], origin: str) -
             sync_offsets=cast("bool", value["groups.sync-offsets"]),
             interval=seconds(cast("str", value["groups.interval"])),
         ),
+        heartbeats=_heartbeats(cast("bool | str", value["heartbeats"])),
         enabled=cast("bool", value["enabled"]),
         failed_over=cast("bool", value["failed-over"]),
         create=create,
         origin=origin,
     )
+
+
+def _heartbeats(value: bool | str) -> float:
+    """Return seconds between two heartbeats; 0 where there are none."""
+    if isinstance(value, bool):
+        return DEFAULT_HEARTBEATS if value else 0.0
+    return seconds(value)
 
 
 def _texts(values: Mapping[str, Value]) -> tuple[tuple[str, str], ...]:

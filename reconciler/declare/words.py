@@ -26,7 +26,7 @@ _SYNONYMS = {
 _PLANNED_OF_FLOWS = frozenset(
     (
         *("where", "select"),
-        *("heartbeats", "checkpoints"),
+        "checkpoints",
     )
 )
 _PLANNED_KEYS: dict[str, frozenset[str]] = {

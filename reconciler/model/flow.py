@@ -42,6 +42,8 @@ DEFAULT_LARGEST_BATCH = 128 * 1024 * 1024
 DEFAULT_LINGER = 0.007
 DEFAULT_COMMIT_INTERVAL = 0.5
 DEFAULT_REFRESH_INTERVAL = 60.0
+DEFAULT_HEARTBEATS = 1.0
+"""Seconds between two heartbeats where a flow has some and does not say how many: MirrorMaker 2's default."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ class Flow:
         create: whether its copies are made and changed; otherwise another tool declares them.
         acls: whether copies get the originals' ACLs, as far as they are about reading.
         groups: which consumer groups it takes along.
+        heartbeats: seconds between two signs of life in the target's topic of heartbeats; with 0 each round of groups
+            writes one, and nothing else does.
         enabled: whether it runs.
         failed_over: whether its consumers and producers are declared to be at the target: then it waits for failback.
         origin: what made it, for messages: `flows[2]`, `replication[0] (active-active)`.
@@ -109,6 +113,7 @@ class Flow:
     configs: ConfigRules = field(default_factory=ConfigRules)
     acls: bool = True
     groups: GroupRules = field(default_factory=GroupRules)
+    heartbeats: float = 0.0
     enabled: bool = True
     failed_over: bool = False
     create: bool = True
@@ -121,6 +126,11 @@ class Flow:
         With another one it could not be made beside what MirrorMaker 2 has left: to brokers dot and underscore are one.
         """
         return self.policy.separator
+
+    @property
+    def has_service(self) -> bool:
+        """Whether something is to be done beside copying: groups to be looked after, or signs of life to be written."""
+        return bool(self.groups.include) or self.heartbeats > 0
 
     @property
     def repeats(self) -> bool:

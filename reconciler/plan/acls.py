@@ -143,13 +143,15 @@ def _at_source(flow: Flow, aliases: Collection[str]) -> Iterator[_Need]:
 
 
 def _of_groups_at_target(topology: str, flow: Flow) -> Iterator[_Need]:
-    if not flow.groups.include:
+    if not flow.has_service:
         return
     yield _Need("group", Pattern(turn_group(topology, flow.name)), ["READ"], "whose turn the groups are", ["replicate"])
+    yield _Need("topic", Pattern(HEARTBEATS), ["CREATE", "WRITE"], "signs of life", ["replicate"])
+    if not flow.groups.include:
+        return
     checkpoints = Pattern(checkpoints_topic(flow.source, flow.checkpoints_separator))
     why = "where groups stand, at the source and in copies"
     yield _Need("topic", checkpoints, ["CREATE", "READ", "WRITE"], why, ["replicate"])
-    yield _Need("topic", Pattern(HEARTBEATS), ["CREATE", "WRITE"], "signs of life", ["replicate"])
     if flow.groups.sync_offsets:
         for pattern in _groups(flow):
             yield _Need("group", pattern, ["READ"], "committing positions for groups", ["replicate"])

@@ -281,5 +281,6 @@ _UNITS: Mapping[str, Callable[[float], str]] = {
     "commit-interval": _short,
     "refresh-interval": _long,
     "groups.interval": _long,
+    "heartbeats": lambda said: _long(said) if said else "none",
     "start.timestamp": _moment,
 }

@@ -280,6 +280,12 @@ def test_taking_groups_along_needs_them_described_and_their_topics_written(tmp_p
     assert {name: synced[name] for name in ("billing", "ship")} == {"billing": {"READ"}, "ship": {"READ"}}
 
 
+def test_heartbeats_without_groups_need_their_topic_and_the_turn(tmp_path: Path) -> None:
+    without = needs(tmp_path, "")
+    more = {name: found for name, found in needs(tmp_path, ", heartbeats: true").items() if without.get(name) != found}
+    assert more == {"anabranch.shop.a-b:groups": {"READ"}, "heartbeats": {"CREATE", "WRITE"}}
+
+
 def test_a_group_is_described_by_its_own_name_whatever_it_matches(tmp_path: Path) -> None:
     at_source = needs(tmp_path, ", groups: {include: ['a|b', 'x[1]']}", "a")
     assert {name for name in at_source if at_source[name] == {"DESCRIBE"}} >= {"a|b", "a", "b", "x"}

@@ -58,6 +58,7 @@ CHANGED: dict[str, Any] = {
     "configs": ConfigRules(set=(("retention.ms", "1"),)),
     "acls": False,
     "groups": GroupRules(("readers",)),
+    "heartbeats": 10.0,
     "enabled": False,
     "failed_over": True,
     "create": False,

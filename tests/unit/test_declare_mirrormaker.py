@@ -51,7 +51,7 @@ def test_the_reference_says_of_the_others_why_nothing_stands_for_them() -> None:
     section = PAGE.partition("## Settings that nothing stands for\n")[2].partition("\n## ")[0]
     said = {
         key: why
-        for keys, why in (line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| `"))
+        for why, keys in (line.strip("| ").split(" | ") for line in section.splitlines() if line.endswith("` |"))
         for key in NAMES.findall(keys)
     }
     assert said == mirrormaker.without_field()

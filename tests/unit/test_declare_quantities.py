@@ -138,3 +138,15 @@ def test_what_has_passed_no_schema_is_no_quantity() -> None:
     for text in ("1", "KB", "1 KB KB"):
         with pytest.raises(ValueError, match="no number with a unit"):
             byte_count(text)
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"), [("true", 1.0), ("false", 0.0), ("10s", 10.0), ("2 min", 120.0), ("~", None), ("0s", None)]
+)
+def test_heartbeats_are_written_or_not_or_so_often(tmp_path: Path, written: str, seconds: float | None) -> None:
+    body = HEAD + f"flows: [{{from: a, to: b, heartbeats: {written}}}]\n"
+    if seconds is None:
+        assert [one.code for one in refused(tmp_path, body)] == ["AB104"]
+        return
+    (one,) = load(tmp_path, body).flows
+    assert (one.heartbeats, one.has_service) == (seconds, seconds > 0)

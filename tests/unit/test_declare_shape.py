@@ -180,7 +180,7 @@ def test_a_violation_says_what_was_expected_and_found_and_what_to_do(
     "body",
     [
         "datacenters: {dc1: {spark: {}, serve: {}}}",
-        *(f"defaults: {{{key}: x}}" for key in (*("where", "select", "heartbeats", "checkpoints"),)),
+        *(f"defaults: {{{key}: x}}" for key in (*("where", "select", "checkpoints"),)),
     ],
 )
 def test_what_is_planned_is_refused_as_not_yet(tmp_path: Path, body: str) -> None:

@@ -119,6 +119,7 @@ TOLD: dict[str, tuple[Any, dict[str, tuple[str | None, str | None]]]] = {
             "groups.interval": ("60s", "5s"),
         },
     ),
+    "heartbeats": (10.0, {"heartbeats": ("none", "10s")}),
     "failed_over": (True, {"failed-over": ("false", "true")}),
     "source": ("north", {"from": (EAST, "north")}),
 }
