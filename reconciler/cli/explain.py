@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from reconciler.cli.common import FORMAT, as_written, default_files, load_topology, print_json, stdout_console
+from reconciler.cli.common import FORMAT, as_written, default_files, print_json, print_problems, stdout_console
+from reconciler.model.fields import Field
 from reconciler.model.flow import Flow
 from reconciler.model.topology import Topology
 
@@ -47,8 +48,11 @@ def explain(
 ) -> None:
     """Say how flows name copies, what becomes of topics, which ACLs and client settings count, or what a code means.
 
-    Nothing is connected to: the topics need not be there.
+    Without any of these options: every field of each flow as it counts, and the line that says so. Nothing is connected
+    to: the topics need not be there.
     """
+    from reconciler.report.explain import explained, explained_text
+
     wanted = _codes(files or [], codes)
     if wanted is not None:
         if topics or flow is not None or acls or clients or output == "commands":
@@ -56,7 +60,7 @@ def explain(
             raise typer.BadParameter(message, param_hint="CODE")
         _print_codes(wanted, output)
         return
-    topology = load_topology(files or default_files())
+    topology, fields = _loaded(files or default_files())
     names = [one.name for one in topology.flows]
     if flow is not None and flow not in names:
         message = f"no flow {flow} is declared; there are {', '.join(names)}"
@@ -77,17 +81,15 @@ def explain(
     elif clients:
         _print_clients(topology, running, output)
     else:
-        _print_topics(topology, chosen, topics or [], output)
+        told = explained(topology, chosen, topics or [], fields)
+        print_json(told) if output == "json" else stdout_console().print(explained_text(told))
 
 
-def _print_topics(topology: Topology, flows: Sequence[Flow], topics: Sequence[str], output: _Format) -> None:
-    from reconciler.report.explain import explained, explained_text
+def _loaded(files: Sequence[Path]) -> tuple[Topology, dict[str, tuple[Field, ...]]]:
+    """Return the topology that `files` declare, and every field of each flow; errors are those of `load_topology`."""
+    from reconciler import declare
 
-    told = explained(topology, flows, topics)
-    if output == "json":
-        print_json(told)
-    else:
-        stdout_console().print(explained_text(told))
+    return declare.load_with_fields(files, warn=lambda warning: print_problems((warning,), severity="warning"))
 
 
 def _print_clients(topology: Topology, flows: Sequence[Flow], output: _Format) -> None:

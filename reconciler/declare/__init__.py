@@ -1,5 +1,5 @@
 """YAML files become a validated topology; nobody else reads YAML."""
 
-from reconciler.declare.loader import load
+from reconciler.declare.loader import load, load_with_fields
 
-__all__ = ["load"]
+__all__ = ["load", "load_with_fields"]

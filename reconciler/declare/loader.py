@@ -8,7 +8,7 @@ call `load`; nobody else in the house sees YAML.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from reconciler.declare import (
@@ -32,6 +32,7 @@ from reconciler.declare.reader import display_name, read
 from reconciler.declare.settings import Settings
 from reconciler.declare.violations import Finding
 from reconciler.model.errors import DeclaredInputError, Problem
+from reconciler.model.fields import Field
 from reconciler.model.topology import Topology
 
 
@@ -49,6 +50,23 @@ def load(paths: Sequence[Path], warn: Callable[[Problem], None] = _ignore) -> To
     Raises:
         DeclaredInputError: AB1xx, with every problem of every file, in the order of the files and lines.
     """
+    return _loaded(paths, warn)[0]
+
+
+def load_with_fields(
+    paths: Sequence[Path], warn: Callable[[Problem], None] = _ignore
+) -> tuple[Topology, dict[str, tuple[Field, ...]]]:
+    """Return the topology, and by flow every field as it counts; arguments and errors are those of `load`."""
+    topology, drafts = _loaded(paths, warn)
+    return topology, {draft.flow.name: tuple(_fields(draft)) for draft in drafts}
+
+
+def _fields(draft: Draft) -> Iterator[Field]:
+    for key, (value, place) in draft.settings.items():
+        yield Field(key, value, place.where if place else "")
+
+
+def _loaded(paths: Sequence[Path], warn: Callable[[Problem], None]) -> tuple[Topology, Sequence[Draft]]:
     problems = list(_named_twice(paths))
     sources = [source for path in dict.fromkeys(paths) if (source := _source(path, problems))]
     declaration, contradictions = merge(sources)
@@ -85,7 +103,7 @@ def load(paths: Sequence[Path], warn: Callable[[Problem], None] = _ignore) -> To
     suspect += [found for source in sources for look in (selections, renames) for found in look.suspect(source)]
     for warning in _in_order(suspect, paths):
         warn(warning)
-    return topology
+    return topology, drafts
 
 
 def _is_certain(draft: Draft, sources: Sequence[Source]) -> bool:

@@ -15,12 +15,12 @@ from reconciler.report.line import Line, Lines
 
 # What is done where nothing is declared, and no value says it.
 _UNDECLARED = {
-    "client.id": "each its own",
+    "client.id": "a name of its own for each client",
     "send.buffer.bytes": "the system's",
     "receive.buffer.bytes": "the system's",
     "max.partition.fetch.bytes": "no bound of its own",
     "max.request.size": "4 MiB and the last batch",
-    "request.timeout.ms": "as long as each usually waits",
+    "request.timeout.ms": "depends on the kind of request",
 }
 
 

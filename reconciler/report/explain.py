@@ -5,14 +5,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
 
+from reconciler.model.fields import Field
 from reconciler.model.flow import Flow
 from reconciler.model.naming import is_heartbeats
+from reconciler.model.text import json_text
 from reconciler.model.topology import Topology
 from reconciler.report.columns import aligned
 from reconciler.report.line import Line, Lines
+
+# What counts where a field has no value.
+_UNWRITTEN = {
+    "quota": "none: as fast as it goes",
+    "dlq": "none: such a partition is parked",
+    "partitions": "as many as the original has",
+    "replication-factor": "the original's, at most the target's brokers",
+    "policy.class": "none",
+}
 
 
 class Fate(TypedDict):
@@ -28,8 +39,16 @@ class Fate(TypedDict):
     hops: list[str]
 
 
+class ToldField(TypedDict):
+    """One field of a flow: its key, the value that counts, None for none, and where it is written, if it is."""
+
+    field: str
+    value: Any
+    place: str
+
+
 class ExplainedFlow(TypedDict):
-    """One flow: its name and ends, how it names copies, where that is declared, and what becomes of topics."""
+    """One flow: its name and ends, how it names copies, where that is declared, what becomes of topics, its fields."""
 
     name: str
     source: str
@@ -39,10 +58,13 @@ class ExplainedFlow(TypedDict):
     policy: str
     place: str
     topics: list[Fate]
+    fields: list[ToldField]
 
 
-def explained(topology: Topology, flows: Sequence[Flow], topics: Sequence[str]) -> list[ExplainedFlow]:
-    """Return what `flows` do with `topics`, as JSON types."""
+def explained(
+    topology: Topology, flows: Sequence[Flow], topics: Sequence[str], fields: Mapping[str, Sequence[Field]]
+) -> list[ExplainedFlow]:
+    """Return what `flows` do with `topics`, and their fields as they count, as JSON types."""
     return [
         ExplainedFlow(
             name=flow.name,
@@ -53,13 +75,14 @@ def explained(topology: Topology, flows: Sequence[Flow], topics: Sequence[str]) 
             policy=flow.policy.kind,
             place=flow.policy.place,
             topics=[_fate(flow, topic, topology.aliases) for topic in topics],
+            fields=[ToldField(field=one.key, value=one.value, place=one.place) for one in fields.get(flow.name, ())],
         )
         for flow in flows
     ]
 
 
 def explained_text(told: Sequence[ExplainedFlow]) -> Lines:
-    """Return the same for people."""
+    """Return the same for people: what becomes of topics, or the fields where none is named."""
     lines = []
     for flow in told:
         rests = ("" if flow["enabled"] else ", disabled") + (", failed over" if flow["failed_over"] else "")
@@ -75,7 +98,20 @@ def explained_text(told: Sequence[ExplainedFlow]) -> Lines:
             for fate in flow["topics"]
         ]
         lines += aligned(("topic", "copy", "why"), rows, indent=2)
+        if not flow["topics"]:
+            told_fields = [
+                (one["field"], _value(one), Line(one["place"] or "built in", style="dim")) for one in flow["fields"]
+            ]
+            lines += aligned(("field", "value", "from"), told_fields, indent=2)
     return Lines(lines)
+
+
+def _value(field: ToldField) -> str:
+    """Return a field's value as a file writes it, or what counts where none is written."""
+    value = field["value"]
+    if value is None:
+        return _UNWRITTEN.get(field["field"], "none")
+    return value if isinstance(value, str) and value else json_text(value)
 
 
 def _fate(flow: Flow, topic: str, aliases: Sequence[str]) -> Fate:

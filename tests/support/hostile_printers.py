@@ -250,8 +250,13 @@ def fates(name: str) -> list[explain.ExplainedFlow]:
         "policy": name,
         "place": name,
         "topics": topics,
+        "fields": [],
     }
-    return [flow]
+    fields: list[explain.ToldField] = [
+        {"field": name, "value": name, "place": name},
+        {"field": "topics.include", "value": [name], "place": ""},
+    ]
+    return [flow, {**flow, "topics": [], "fields": fields}]
 
 
 def settings(name: str) -> list[clients.ToldClients]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli.main import main
+from reconciler.declare.settings import BUILT_IN
 from reconciler.model.selection import Selection
 from reconciler.report.clients import clients_text, clients_told
 from reconciler.report.explain import explained, explained_text
@@ -30,7 +31,7 @@ TOPICS = ("orders.eu", "users", "b.users", "c.users", "heartbeats", "tmp-x", "__
 
 def test_each_topic_is_told_with_its_copy_and_what_says_so(tmp_path: Path) -> None:
     topology = load(tmp_path, HEAD + BODY)
-    text = explained_text(explained(topology, topology.flows[:1], TOPICS)).plain.replace(f"{tmp_path}/", "")
+    text = explained_text(explained(topology, topology.flows[:1], TOPICS, {})).plain.replace(f"{tmp_path}/", "")
     lines = [" ".join(line.split()).replace("l" * 248, "L") for line in text.splitlines()]
     assert lines == [
         f"a → b flow a-b policy rename 0.yaml:{HEAD_LINES + 4}:5 (policy.rules)",
@@ -68,7 +69,7 @@ def test_json_has_the_same_for_the_chosen_flow(tmp_path: Path, capsys: pytest.Ca
 def test_a_class_is_told_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     offer(monkeypatch, choosy="Choosy")
     topology = load(tmp_path, HEAD + "policy: {type: class, class: choosy}\nflows: [{from: a, to: b}]\n")
-    (flow,) = explained(topology, topology.flows, ("orders", "bad"))
+    (flow,) = explained(topology, topology.flows, ("orders", "bad"), {})
     assert [(fate["remote"], fate["why"]) for fate in flow["topics"]] == [
         ("copy-of-orders", "class choosy"),
         (None, "policy class choosy fails at remote_topic('a', 'bad'): LookupError: no rule for bad"),
@@ -106,9 +107,9 @@ def test_each_setting_of_clients_is_told_with_what_says_so(tmp_path: Path) -> No
         'fetch.max.bytes 1048576 0.yaml:8:43 (clusters.b.clients.consumer["fetch.max.bytes"])',
     ]
     assert [line for line in lines if line.startswith("client.id")] == [
-        "client.id each its own built in",
+        "client.id a name of its own for each client built in",
         'client.id writes 0.yaml:3:79 (defaults.clients.producer["client.id"])',
-        "client.id each its own built in",
+        "client.id a name of its own for each client built in",
     ] * 2
     assert lines.count("fetch.max.wait.ms 500 built in") == 2
 
@@ -133,3 +134,46 @@ def test_acls_and_clients_are_two_questions(tmp_path: Path, capsys: pytest.Captu
     assert main(["explain", str(file), "--acls", "--topic", "orders"]) == 2
     assert main(["explain", str(file), "--clients", "--topic", "orders"]) == 2
     assert "either --acls or --clients" in capsys.readouterr().err
+
+
+FIELDS = """defaults: {quota: 50MB/s, linger: 5ms}
+replication:
+  - active-active: [a, b]
+    topics: {exclude: ["tmp-.*"]}
+flows:
+  - {from: a, to: b, tasks: 4}
+"""
+
+
+def test_every_field_that_counts_is_told_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "shop.yaml"
+    file.write_text(HEAD + FIELDS)
+    assert main(["explain", str(file), "--flow", "a-b"]) == 0
+    lines = [" ".join(line.split()).replace(f"{tmp_path}/", "") for line in capsys.readouterr().out.splitlines()]
+    line = HEAD_LINES
+    for told in (
+        "field value from",
+        f"tasks 4 shop.yaml:{line + 6}:29 (flows[0].tasks)",
+        f"quota 50MB/s shop.yaml:{line + 1}:19 (defaults.quota)",
+        f'topics.exclude ["tmp-.*"] shop.yaml:{line + 4}:23 (replication[0].topics.exclude)',
+        "partitions as many as the original has built in",
+        "batch-size 256KiB built in",
+        "acls true built in",
+    ):
+        assert told in lines, (told, lines)
+    assert main(["explain", str(file), "--flow", "b-a", "--format", "json"]) == 0
+    (flow,) = json.loads(capsys.readouterr().out)
+    known = {one["field"]: one for one in flow["fields"]}
+    assert (known["tasks"]["value"], known["tasks"]["place"]) == (1, "")
+    assert known["linger"]["place"].endswith("(defaults.linger)")
+
+
+def test_no_field_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "shop.yaml"
+    file.write_text(HEAD + FIELDS)
+    assert main(["explain", str(file), "--format", "json"]) == 0
+    for flow in json.loads(capsys.readouterr().out):
+        assert {one["field"] for one in flow["fields"]} == set(BUILT_IN)
+    # Topics are what is asked about, where some are named.
+    assert main(["explain", str(file), "--topic", "orders"]) == 0
+    assert "batch-size" not in capsys.readouterr().out
