@@ -57,8 +57,10 @@ def check_login(cluster: Cluster) -> None:
         remedy = "keep the key without a password where only Anabranch can read it, or use --provisioner direct"
         raise EnvironmentFault(Problem("AB306", cluster.where, message, remedy))
     oauth = cluster.security.oauth
-    if oauth is not None and oauth.token is not None:
-        message = "the Pulumi provider cannot log in with a token that is kept in a file or variable"
+    if oauth is not None and (oauth.token is not None or oauth.token_provider is not None or oauth.extensions):
+        message = (
+            "the Pulumi provider cannot log in with tokens that are kept or of a token-provider, nor with extensions"
+        )
         remedy = "declare token-endpoint, client-id and client-secret, or use --provisioner direct"
         raise EnvironmentFault(Problem("AB306", cluster.where, message, remedy))
     security = cluster.security

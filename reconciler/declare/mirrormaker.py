@@ -112,11 +112,24 @@ _FIELDS: dict[str, Answer] = {
         _security("certificate", "key"),
     ),
     "ssl.key.password": _security("key-password"),
-    "ssl.endpoint.identification.algorithm": _security("verify-hostname"),
-    "ssl.enabled.protocols": _security("tls-protocols"),
-    "ssl.protocol": _security("tls-protocols"),
+    **dict.fromkeys(("ssl.ca.location", "ssl.ca.pem", "ssl.truststore.pem"), _security("ca")),
+    **dict.fromkeys(("ssl.certificate.pem", "ssl.key.pem"), _security("certificate", "key")),
+    **dict.fromkeys(
+        ("ssl.endpoint.identification.algorithm", "enable.ssl.certificate.verification"), _security("verify-hostname")
+    ),
+    **dict.fromkeys(("ssl.enabled.protocols", "ssl.protocol"), _security("tls-protocols")),
     "ssl.cipher.suites": _security("ciphers"),
-    "ssl.ca.location": _security("ca"),
+    "sasl.mechanisms": _security("mechanism"),
+    **dict.fromkeys(
+        ("sasl.login.callback.handler.class", "sasl.login.class", "sasl.oauthbearer.config"),
+        Answer((f"{_OAUTH}token-provider", f"{_OAUTH}token-provider-options")),
+    ),
+    "sasl.oauthbearer.extensions": Answer((f"{_OAUTH}extensions",)),
+    "sasl.oauthbearer.client.id": Answer((f"{_OAUTH}client-id",)),
+    "sasl.oauthbearer.client.secret": Answer((f"{_OAUTH}client-secret",)),
+    "sasl.oauthbearer.method": _security("oauth"),
+    "sasl.kerberos.principal": _security("kerberos.principal"),
+    "sasl.kerberos.keytab": _security("kerberos.keytab"),
 }
 # What Strimzi's resources call the same.
 _STRIMZI: dict[str, Answer] = {
@@ -192,8 +205,20 @@ _NOTHING: dict[str, str] = {
         "figures are those of `status`",
     ),
     **dict.fromkeys(
-        ("security.providers", "ssl.provider", "ssl.engine.factory.class", "sasl.client.callback.handler.class"),
+        (
+            *("security.providers", "ssl.provider", "ssl.engine.factory.class", "sasl.client.callback.handler.class"),
+            *("ssl.trustmanager.algorithm", "ssl.keymanager.algorithm", "ssl.secure.random.implementation"),
+        ),
         "it is a class of Java's",
+    ),
+    **dict.fromkeys(
+        (
+            *("sasl.kerberos.kinit.cmd", "sasl.kerberos.min.time.before.relogin"),
+            *("sasl.kerberos.ticket.renew.jitter", "sasl.kerberos.ticket.renew.window.factor"),
+            *("sasl.login.refresh.window.factor", "sasl.login.refresh.window.jitter"),
+            *("sasl.login.refresh.min.period.seconds", "sasl.login.refresh.buffer.seconds"),
+        ),
+        "tickets and tokens are renewed in time by themselves",
     ),
     **dict.fromkeys(
         ("replicas", "resources", "jvmOptions", "autoRestart", "logging", "metricsConfig", "connectCluster"),

@@ -13,6 +13,7 @@ from reconciler.declare import codes, words
 from reconciler.declare.located import Located, Place
 from reconciler.declare.lookup import lookup
 from reconciler.model import hosts
+from reconciler.model.references import EXPECTED, Reference
 from reconciler.model.security import BARE_MECHANISMS, INNER, PASSWORD_MECHANISMS, TLS_PROTOCOLS, Security
 
 Found = tuple[str, Located | None]
@@ -140,13 +141,19 @@ def build(place: Place) -> Security:
 
 def _values(place: Place, fields: dict[str, Any]) -> dict[str, Any]:
     return {
-        key.replace("-", "_"): lookup(place / key) if words.takes_reference((place / key).path) else _frozen(value)
+        key.replace("-", "_"): (
+            tuple((name, lookup(place / key / name)) for name in value)
+            if isinstance(value, dict)
+            else _value(place / key)
+        )
         for key, value in fields.items()
     }
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _value(place: Place) -> Any:
+    if words.takes_reference(place.path):
+        return lookup(place)
+    return tuple(place.value) if isinstance(place.value, list) else place.value
 
 
 def _login(place: Place, fields: dict[str, Any], mechanism: str | None) -> Iterator[Found]:
@@ -165,10 +172,23 @@ def _login(place: Place, fields: dict[str, Any], mechanism: str | None) -> Itera
         yield from ((source, found) for found in _source_of_tokens(place / source, fields[source]))
 
 
-def _source_of_tokens(place: Place, fields: dict[str, Any]) -> Iterator[Located]:
-    if "token" in fields:
-        instead = "token-endpoint in place of token"
-        yield from (problem for _, problem in _strangers(place, (*_OF_ENDPOINT, "scope"), "token", instead))
+def _source_of_tokens(place: Place, fields: Any) -> Iterator[Located]:
+    if not isinstance(fields, dict):
+        return
+    given = next((key for key in ("token", "token-provider") if key in fields), None)
+    options = fields.get("token-provider-options", {})
+    if options and given != "token-provider":
+        yield _missing(place, ["token-provider"], " beside token-provider-options")
+    for name, value in options.items() if isinstance(options, dict) else ():
+        if words.names_credentials((name,)) and not isinstance(
+            lookup(place / "token-provider-options" / name), Reference
+        ):
+            message = f"expected {EXPECTED} for {name}; found {words.found(value, secret=True)}"
+            yield (place / "token-provider-options" / name).problem(codes.BAD_REFERENCE, message, "keep it there")
+    if given is not None:
+        others = [*_OF_ENDPOINT, "scope", *(("token-provider",) if given == "token" else ())]
+        instead = f"token-endpoint in place of {given}"
+        yield from (problem for _, problem in _strangers(place, others, given, instead))
     elif missing := [key for key in _OF_ENDPOINT if key not in fields]:
         yield _missing(place, missing)
 

@@ -112,6 +112,8 @@ def takes_reference(path: JsonPath) -> bool:
             return True
         case ("clusters", _, "replicator", "principal") | ("datacenters", _, "spark", "master"):
             return True
+        case ("clusters", _, "security", "oauth", "token-provider-options" | "extensions", _):
+            return True
         case ("clusters", _, "security", *_, str(key)):
             return key in _REFERENCES or key in _LOOKED_UP
         case _:

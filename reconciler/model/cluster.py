@@ -132,6 +132,7 @@ class Cluster:
         looks: list[Callable[[], object]] = [partial(one.check, self.where) for one in self.references]
         looks += [lambda: self.addresses, lambda: self.token_endpoints, lambda: self.other_cluster(None)]
         looks += [lambda: self.replicators] if self.replicator is not None else []
+        looks += [partial(tokens.check, self.security, self.where)] if oauth is not None else []
         looks += [partial(kerberos.principal_at, self.where)] if kerberos is not None else []
         looks += [partial(settled, oauth.client_id, self.where)] if oauth is not None and oauth.client_id else []
         found: list[Problem] = []
@@ -158,9 +159,10 @@ class Cluster:
             settings["oauth_cb"] = self._for_librdkafka
         return settings | librdkafka_settings(self.security, self.where)
 
-    def _for_librdkafka(self, _config: str) -> tuple[str, float]:
+    def _for_librdkafka(self, _config: str) -> tuple[str, float, str, dict[str, str]]:
         token = self.token()
-        return token.text, token.expires
+        # A principal's name, which brokers take from the token.
+        return token.text, token.expires, "", dict(token.extensions)
 
     def kafka_python(self) -> dict[str, Any]:
         """Return the connection settings for kafka-python, secrets resolved, without where tokens come from.

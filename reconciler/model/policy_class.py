@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from importlib.metadata import entry_points
 from typing import Protocol, TypeAlias
+
+from reconciler.model.installed import NotInstalled, load, told
 
 GROUP = "anabranch.policies"
 
@@ -56,7 +57,7 @@ def policy_of(name: str, options: Options) -> NamingPolicy:
     try:
         policy: NamingPolicy = made(handed)
     except Exception as error:
-        message = f"policy class {name} cannot be made with options {handed or 'of none'}: {_told(error)}"
+        message = f"policy class {name} cannot be made with options {handed or 'of none'}: {told(error)}"
         raise PolicyFault(message) from None
     if not callable(getattr(policy, "remote_topic", None)):
         message = f"policy class {name} has no method remote_topic(source, topic)"
@@ -76,7 +77,7 @@ def remote_topic(name: str, options: Options, source: str, topic: str) -> str:
     try:
         given, again = policy.remote_topic(source, topic), policy.remote_topic(source, topic)
     except Exception as error:
-        message = f"policy class {name} fails at {call}: {_told(error)}"
+        message = f"policy class {name} fails at {call}: {told(error)}"
         raise PolicyFault(message) from None
     if not isinstance(given, str):
         message = f"policy class {name} gives {given!r} for {call}, no text"
@@ -105,7 +106,7 @@ def upstream(name: str, options: Options, remote: str) -> tuple[str, str] | None
     try:
         said = ask(remote)
     except Exception as error:
-        message = f"policy class {name} fails at upstream({remote!r}): {_told(error)}"
+        message = f"policy class {name} fails at upstream({remote!r}): {told(error)}"
         raise PolicyFault(message) from None
     match said:
         case None:
@@ -117,28 +118,7 @@ def upstream(name: str, options: Options, remote: str) -> tuple[str, str] | None
 
 
 def _imported(name: str) -> Callable[[Mapping[str, str]], NamingPolicy]:
-    found = {point.value: point for point in entry_points(group=GROUP, name=name)}
-    if not found:
-        known = sorted({point.name for point in entry_points(group=GROUP)})
-        there = f"there are {', '.join(known)}" if known else "no installed package has any"
-        message = f"no entry point {name} in the group {GROUP}; {there}"
-        raise PolicyFault(message)
-    if len(found) > 1:
-        message = f"several packages have an entry point {name} in the group {GROUP}: {', '.join(sorted(found))}"
-        raise PolicyFault(message)
-    ((value, point),) = found.items()
     try:
-        made = point.load()
-    # A module may do anything while it is imported, and call sys.exit too.
-    except (Exception, SystemExit) as error:
-        message = f"policy class {name} ({value}) cannot be imported: {_told(error)}"
-        raise PolicyFault(message) from None
-    if not callable(made):
-        message = f"policy class {name} ({value}) is no class: {type(made).__name__}"
-        raise PolicyFault(message)
-    called: Callable[[Mapping[str, str]], NamingPolicy] = made
-    return called
-
-
-def _told(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        return load(GROUP, name, "policy class")
+    except NotInstalled as fault:
+        raise PolicyFault(str(fault)) from None

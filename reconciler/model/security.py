@@ -33,6 +33,9 @@ class OAuth:
         client_id: who asks there.
         client_secret: with which secret.
         scope: what is asked for, if anything in particular.
+        token_provider: name of the entry point of a class of users that gives tokens; the others before are None then.
+        token_provider_options: what the class is made with.
+        extensions: what brokers get beside the token (RFC 7628).
     """
 
     token: Reference | None = None
@@ -40,6 +43,9 @@ class OAuth:
     client_id: Text | None = None
     client_secret: Reference | None = None
     scope: Text | None = None
+    token_provider: str | None = None
+    token_provider_options: tuple[tuple[str, Text], ...] = ()
+    extensions: tuple[tuple[str, Text], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -131,6 +137,8 @@ class Security:
             return f"user {said(self.username)}"
         if self.kerberos is not None:
             return f"principal {said(self.kerberos.principal, PRINCIPAL)}"
+        if self.oauth is not None and self.oauth.token_provider is not None:
+            return f"the owner of tokens of provider {self.oauth.token_provider}"
         if self.oauth is not None:
             return (
                 f"client {said(self.oauth.client_id)}"
@@ -162,7 +170,8 @@ class Security:
         """Everything that is looked up when a connection is made."""
         inner = [part for name in INNER if (part := getattr(self, name)) is not None]
         values = [getattr(part, known.name) for part in (self, *inner) for known in fields(part)]
-        return tuple(value for value in values if isinstance(value, Reference))
+        pairs = () if self.oauth is None else (*self.oauth.token_provider_options, *self.oauth.extensions)
+        return tuple(value for value in (*values, *(one for _, one in pairs)) if isinstance(value, Reference))
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Security:
@@ -180,8 +189,15 @@ INNER: dict[str, type[OAuth | Kerberos]] = {"oauth": OAuth, "kerberos": Kerberos
 """The fields of `Security` that have fields of their own."""
 
 
+_PAIRS = ("token_provider_options", "extensions")
+
+
 def _read(value: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: read(one) for name, one in value.items()}
+    # Pairs are the only lists of lists.
+    return {
+        name: tuple((key, read(part)) for key, part in one) if name in _PAIRS else read(one)
+        for name, one in value.items()
+    }
 
 
 # One table for both clients: what each calls a field of `Security`.

@@ -1,4 +1,4 @@
-"""Tokens for SASL OAUTHBEARER: read where somebody keeps one, or asked for at an endpoint; the same for both clients.
+"""Tokens for SASL OAUTHBEARER: kept, asked for at an endpoint, or given by a class of users; the same for both clients.
 
 `cluster` hands `current` to whoever opens connections. Tokens live in this process alone, and in no message.
 """
@@ -16,12 +16,15 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from reconciler.model import token_provider
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.references import URL, Reference, settled
 from reconciler.model.security import OAuth, Security
+from reconciler.model.token_provider import TokenFault
 
 # A task's loop stands still meanwhile.
 _ENDPOINT_SECONDS = 3.0
@@ -40,11 +43,13 @@ class Token:
         text: what is sent to brokers.
         expires: seconds since 1970.
         renew: when the next one is asked for, seconds since 1970.
+        extensions: what goes beside it.
     """
 
     text: str = field(repr=False)
     expires: float
     renew: float
+    extensions: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 _guard = threading.Lock()
@@ -65,12 +70,50 @@ def current(security: Security, where: str) -> Token:
     assert oauth is not None, "only OAUTHBEARER has tokens"
     if oauth.token is not None:
         # Whoever keeps it fresh may have done so by now.
-        return _kept(oauth.token.resolve(where).strip(), f"the token in {oauth.token}", where)
+        kept = _kept(oauth.token.resolve(where).strip(), f"the token in {oauth.token}", where)
+        return replace(kept, extensions=_extensions(oauth, where))
     with _guard:
         known = _fetched.get(security)
         if known is None or time.time() >= known.renew:
-            known = _fetched[security] = _ask(security, oauth, where)
+            given = _provided if oauth.token_provider is not None else _ask
+            known = _fetched[security] = given(security, oauth, where)
         return known
+
+
+def _extensions(oauth: OAuth, where: str) -> dict[str, str]:
+    try:
+        return token_provider.checked_extensions({name: settled(value, where) for name, value in oauth.extensions})
+    except TokenFault as fault:
+        raise _fault(where, str(fault), "correct security.oauth: extensions") from None
+
+
+def _provided(_security: Security, oauth: OAuth, where: str) -> Token:
+    """Ask a provider of users; what is declared goes beside the token in place of what it says itself."""
+    declared = oauth.token_provider_options
+    options = tuple((name, settled(value, where)) for name, value in declared)
+    looked_up = zip(options, declared, strict=True)
+    hidden = frozenset(value for (_, value), (_, written) in looked_up if isinstance(written, Reference))
+    own, now = _extensions(oauth, where), time.time()
+    try:
+        text, expires, extensions = token_provider.ask(oauth.token_provider or "", options, hidden)
+    except TokenFault as fault:
+        remedy = "install it wherever commands and tasks run, and check security.oauth: token-provider and its options"
+        raise _fault(where, str(fault), remedy) from None
+    return Token(text, expires, now + _USED * (expires - now), extensions | own)
+
+
+def check(security: Security, where: str) -> None:
+    """Make sure that the provider of tokens that is declared is installed here, if there is one.
+
+    Raises:
+        EnvironmentFault: AB307, it is not.
+    """
+    oauth = security.oauth
+    if oauth is not None and oauth.token_provider is not None:
+        try:
+            token_provider.check(oauth.token_provider)
+        except TokenFault as fault:
+            raise _fault(where, str(fault), "install it wherever commands and tasks run, or correct its name") from None
 
 
 def _kept(text: str, name: str, where: str) -> Token:
@@ -123,7 +166,7 @@ def _ask(security: Security, oauth: OAuth, where: str) -> Token:
     except (KeyError, TypeError, ValueError):
         reason = "its answer is no JSON with an access_token"
     else:
-        return Token(text, now + life, now + _USED * life)
+        return Token(text, now + life, now + _USED * life, _extensions(oauth, where))
     remedy = "check security.oauth: token-endpoint, client-id, client-secret and scope"
     raise _fault(where, f"{_shown(endpoint)} gives client {oauth.client_id} no token: {reason}", remedy) from None
 

@@ -16,6 +16,7 @@ from reconciler.model.limits import Limits
 from reconciler.model.references import portable
 
 _LATER = frozenset(("verify_hostname", "tls_protocols", "ciphers"))
+_LATER_OF_TOKENS = ("token_provider", "token_provider_options", "extensions")
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,10 @@ def _told(cluster: Cluster) -> dict[str, Any]:
         # As for a release that knew none of them.
         if field_.name in _LATER and getattr(cluster.security, field_.name) == field_.default:
             del told["security"][field_.name]
+    if (oauth := told["security"]["oauth"]) is not None:
+        for name in _LATER_OF_TOKENS:
+            if not oauth[name]:
+                del oauth[name]
     if cluster.replicator is None:
         del told["replicator"]
     if clients == Clients():

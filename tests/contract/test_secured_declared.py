@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AclOperation
@@ -12,10 +14,12 @@ from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
 from reconciler.model.references import Reference
-from reconciler.model.security import Security
+from reconciler.model.security import OAuth, Security
 from reconciler.observe.connection import Connection
 from tests.contract.kafka import allow, create
 from tests.support.secured import write_and_read
+from tests.support.tls import reference
+from tests.support.token_classes import install
 
 USERS = {"admin": "admin-secret", "mirror": "mirror-secret"}
 READ, WRITE, DESCRIBE = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
@@ -31,6 +35,28 @@ def east() -> Iterator[EmbeddedCluster]:
 @pytest.fixture(autouse=True)
 def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MIRROR_PASSWORD", USERS["mirror"])
+
+
+def test_both_clients_log_in_with_tokens_of_a_provider(
+    east: EmbeddedCluster, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(install(tmp_path)))
+    create(east, topic_name)
+    allow(east, "mirror", [topic_name], READ, WRITE, DESCRIBE)
+    monkeypatch.setenv("WHO", "mirror")
+    # A token for a second and a half: clients that live longer get another one meanwhile.
+    options = (("user", Reference("env", "WHO")), ("life", "1.5"))
+    extensions = (("logicalCluster", "lkc-1"), ("identityPoolId", "pool-1"))
+    oauth = OAuth(token_provider="unsigned", token_provider_options=options, extensions=extensions)
+    cluster = Cluster(
+        "east", (east.bootstrap,), security=Security("SASL_SSL", "OAUTHBEARER", ca=reference(east.ca), oauth=oauth)
+    )
+    assert topic_name in Connection(cluster).metadata.topics
+    assert write_and_read(cluster, topic_name) == (0, 2)
+    first = cluster.token()
+    while cluster.token() is first:
+        assert time.time() < first.expires, "it is not asked for anew before it ends"
+    assert write_and_read(cluster, topic_name) == (0, 4)
 
 
 def test_both_clients_speak_tls_as_it_is_declared(

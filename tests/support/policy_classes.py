@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-from reconciler.model import policy_class
+from reconciler.model import installed, policy_class
 
 
 class Regional:
@@ -97,4 +97,4 @@ def offer(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
     )
     for forget in caches:
         forget()
-    monkeypatch.setattr(policy_class, "entry_points", entry_points)
+    monkeypatch.setattr(installed, "entry_points", entry_points)

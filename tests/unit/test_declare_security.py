@@ -37,6 +37,19 @@ def security_of(folder: Path, security: str) -> Security:
     [
         ("protocol: SSL", Security("SSL")),
         (
+            "protocol: SASL_SSL, mechanism: OAUTHBEARER, oauth: {token-provider: p, token-provider-options: "
+            "{region: r, secret: 'env:S'}, extensions: {logicalCluster: 'file:/x#y'}}",
+            Security(
+                "SASL_SSL",
+                "OAUTHBEARER",
+                oauth=OAuth(
+                    token_provider="p",
+                    token_provider_options=(("region", "r"), ("secret", Reference("env", "S"))),
+                    extensions=(("logicalCluster", Reference("file", "/x", "y")),),
+                ),
+            ),
+        ),
+        (
             "protocol: SSL, verify-hostname: false, tls-protocols: [TLSv1.2, TLSv1.3], ciphers: [A-B, C-D]",
             Security("SSL", verify_hostname=False, tls_protocols=("TLSv1.2", "TLSv1.3"), ciphers=("A-B", "C-D")),
         ),
@@ -146,6 +159,25 @@ def test_what_goes_together_is_taken(tmp_path: Path, security: str, expected: Se
         (
             "protocol: SASL_SSL, mechanism: OAUTHBEARER, username: u, oauth: {token: 'env:T'}",
             ["AB104 username: username does not go with OAUTHBEARER"],
+        ),
+        (
+            "protocol: SASL_SSL, mechanism: OAUTHBEARER, oauth: {token-provider: p, token: 'env:T', client-id: c}",
+            [
+                "AB104 token-provider: token-provider does not go with token",
+                "AB104 client-id: client-id does not go with token",
+            ],
+        ),
+        (
+            "protocol: SASL_SSL, mechanism: OAUTHBEARER, oauth: {token: 'env:T', token-provider-options: {a: b}}",
+            ["AB114 oauth: token-provider is missing beside token-provider-options"],
+        ),
+        (
+            "protocol: SASL_SSL, mechanism: OAUTHBEARER, "
+            "oauth: {token-provider: p, token-provider-options: {role: r, client-secret: hunter2}}",
+            [
+                "AB110 client-secret: expected env:NAME, file:/absolute/path or file:/absolute/path#key "
+                "for client-secret; found text"
+            ],
         ),
         (
             "protocol: SASL_SSL, mechanism: OAUTHBEARER, oauth: {client-id: c}",

@@ -172,8 +172,8 @@ def test_both_clients_get_it(endpoint: Endpoint) -> None:
     endpoint.gives("the-token", 60)
     cluster = of_endpoint(endpoint)
     settings = cluster.librdkafka()
-    text, expires = settings["oauth_cb"]("")
-    assert (text, expires > time.time()) == ("the-token", True)
+    text, expires, principal, extensions = settings["oauth_cb"]("")
+    assert (text, expires > time.time(), principal, extensions) == ("the-token", True, "", {})
     assert settings["sasl.mechanism"] == cluster.kafka_python()["sasl_mechanism"] == "OAUTHBEARER"
 
 

@@ -50,6 +50,9 @@ class _Tokens(AbstractTokenProvider):
     def token(self) -> str:
         return self._cluster.token().text
 
+    def extensions(self) -> dict[str, str]:
+        return dict(self._cluster.token().extensions)
+
 
 class BulkManager(KafkaConnectionManager):
     """A connection manager whose transports read whole frames; each connection is made with the secrets of its time.
