@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated
 
 import typer
@@ -33,11 +34,13 @@ def lag(
         message = f"no flow {flow} is declared; there are {', '.join(names)}"
         raise typer.BadParameter(message, param_hint="--flow")
 
+    start = shlex.join(["anabranch", "replicate", *map(str, files)])
+
     def rows(look: Look) -> list[Row]:
         return lag_rows([one for one in look.flows if flow in (None, one.name)], look.statuses, look.now, topic)
 
     show = Show(
-        lines=lambda look: lag_lines(rows(look)),
+        lines=lambda look: lag_lines(rows(look), "" if look.statuses or look.failures else start),
         value=lambda look: lag_json(rows(look), look.now, sorted(look.failures)),
     )
     tell(Lookout(topology, chosen_targets(topology, clusters)), show, output, watch)

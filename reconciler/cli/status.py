@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated
 
 import typer
@@ -21,15 +22,17 @@ def status(
     watch: Watch = None,
 ) -> None:
     """Tell whether the flows run, how fast, how far behind, and what is parked and why."""
-    from reconciler.report.status import FlowSummary, status_lines, summarise
+    from reconciler.report.status import FlowSummary, status_lines, summarise, with_pauses
     from reconciler.report.status_json import status_json
 
     def summaries(look: Look) -> list[FlowSummary]:
-        return summarise(look.flows, look.statuses, look.now, look.in_force, look.last_looks, look.failed_over)
+        told = summarise(look.flows, look.statuses, look.now, look.in_force, look.last_looks, look.failed_over)
+        return with_pauses(told, look.pauses)
 
     topology = load_topology(files)
+    start = shlex.join(["anabranch", "replicate", *map(str, files)])
     show = Show(
-        lines=lambda look: status_lines(summaries(look), whole=partitions),
+        lines=lambda look: status_lines(summaries(look), whole=partitions, start=start),
         value=lambda look: status_json(summaries(look), look.now, sorted(look.failures)),
     )
     targets = chosen_targets(topology, clusters) if clusters else tuple(dict.fromkeys(f.target for f in topology.flows))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from reconciler.model.declaration import InForce
     from reconciler.model.failover import FailedOver
     from reconciler.model.groups import LastLook
+    from reconciler.model.pauses import Pauses
     from reconciler.report.line import Line
+    from reconciler.state.control import PauseRules
     from reconciler.state.declarations import Declarations
     from reconciler.state.failovers import Failovers
     from reconciler.state.hearing import Hearing
@@ -62,6 +64,7 @@ class Look:
         last_looks: by flow, when its groups were last looked at, where somebody has and it was asked for; None where
             that cannot be read.
         unheard: by alias, why that cannot be read there.
+        pauses: by alias, what is paused there of flows that nothing runs, where that was asked for.
     """
 
     now: float
@@ -72,6 +75,7 @@ class Look:
     failed_over: dict[str, dict[str, FailedOver]] = field(default_factory=dict)
     last_looks: dict[str, LastLook | None] = field(default_factory=dict)
     unheard: dict[str, AnabranchError] = field(default_factory=dict)
+    pauses: dict[str, Pauses] = field(default_factory=dict)
 
 
 class Lookout:
@@ -101,6 +105,7 @@ class Lookout:
         self._with_in_force = with_in_force
         self._declarations: dict[str, Declarations] = {}
         self._failovers: dict[str, Failovers] = {}
+        self._rules: dict[str, PauseRules] = {}
         self._with_groups = with_groups
         self._heartbeats: dict[str, LastLooks] = {}
         # Targets whose journals were found to be moved to topics of their own.
@@ -125,7 +130,9 @@ class Lookout:
         failed_over = self._failed_over() if self._with_in_force else {}
         last_looks, unheard = self._last_looks(flows) if self._with_groups else ({}, {})
         now = time.time()
-        return Look(now, flows, self._shown(now), failures, in_force, failed_over, last_looks, unheard)
+        shown = self._shown(now)
+        pauses = self._pauses(flows, {word.flow for word in shown if word.is_live(now)}) if self._with_in_force else {}
+        return Look(now, flows, shown, failures, in_force, failed_over, last_looks, unheard, pauses)
 
     @property
     def _flows(self) -> tuple[Flow, ...]:
@@ -207,7 +214,7 @@ class Lookout:
         from reconciler.state import home
 
         home.forget(self._topology.clusters[alias], self._topology.name)
-        for known in (self._readers, self._declarations, self._failovers):
+        for known in (self._readers, self._declarations, self._failovers, self._rules):
             if (one := known.pop(alias, None)) is not None:
                 one.close()
 
@@ -222,8 +229,24 @@ class Lookout:
                 found[alias] = asked.current()
         return found
 
+    def _pauses(self, flows: Sequence[Flow], living: Collection[str]) -> dict[str, Pauses]:
+        """Return what is paused at the targets of flows that nothing runs: no task says it then."""
+        from reconciler.state.control import PauseRules
+
+        found: dict[str, Pauses] = {}
+        for alias in dict.fromkeys(flow.target for flow in flows if flow.name not in living):
+            if alias not in self._readers:
+                continue
+            cluster = self._topology.clusters[alias]
+            asked = self._rules.setdefault(alias, PauseRules(cluster, self._topology.name, _PATIENCE))
+            with contextlib.suppress(AnabranchError):
+                found[alias] = asked.current()
+        return found
+
     def close(self) -> None:
         """Close all connections."""
+        for rules in self._rules.values():
+            rules.close()
         for reader in self._readers.values():
             reader.close()
         for known in self._failovers.values():

@@ -54,6 +54,12 @@ class Pauses:
     rules: Mapping[Scope, bool] = field(default_factory=dict)
     said: Mapping[Scope, str] = field(default_factory=dict, compare=False)
 
+    def of(self, flow: str) -> tuple[tuple[Scope, str], ...]:
+        """Return what is paused of a flow, the widest first, with who has paused it and when."""
+        paused = [scope for scope, is_paused in self.rules.items() if is_paused and scope.flow == flow]
+        ordered = sorted(paused, key=lambda one: (one.topic or "", -1 if one.partition is None else one.partition))
+        return tuple((scope, self.said.get(scope, "")) for scope in ordered)
+
     def hold(self, flow: str, topic: str, partition: int) -> bool:
         """Tell whether a partition is paused."""
         rule = self._rule(Scope(flow, topic, partition))

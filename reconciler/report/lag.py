@@ -57,10 +57,15 @@ def _worst_first(row: Row) -> tuple[bool, float, int, str, str, int]:
     return (lag is not None, -(age or 0.0), -(lag or 0), row.flow, one.topic, one.partition)
 
 
-def lag_lines(rows: Sequence[Row]) -> list[Line]:
-    """Return the table, and a line for each flow that does not run."""
+def lag_lines(rows: Sequence[Row], start: str = "") -> list[Line]:
+    """Return the table, and a line for each flow that does not run.
+
+    Args:
+        rows: the partitions.
+        start: the command that runs the flows, told where no task has said anything of any partition.
+    """
     if not rows:
-        return [Line("no partitions")]
+        return [Line(f"no partitions: no task has said anything; start: {start}" if start else "no partitions")]
     cells = [_cells(row) for row in rows]
     silent = dict.fromkeys(row.flow for row in rows if not row.is_live)
     notes = [Line(f"{flow}: a task is silent; shown is what it said last", style="yellow") for flow in silent]

@@ -14,6 +14,7 @@ from reconciler.model.failover import FailedOver
 from reconciler.model.flow import Flow
 from reconciler.model.groups import LastLook
 from reconciler.model.latency import Latency, merged
+from reconciler.model.pauses import Pauses, Scope
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus, words
 from reconciler.report.columns import aligned
 from reconciler.report.flow_states import FlowState, state_of, unheard, waiting_for
@@ -40,6 +41,7 @@ _PARTITION_STYLES = {
     PartitionState.PAUSED: "yellow",
     PartitionState.WAITING: "cyan",
 }
+_NOT_RUN: frozenset[FlowState] = frozenset({"not running", "stopped", "lost"})
 # Titles of what `standing` returns.
 STANDING = ("state", "position", "end", "lag", "behind", "p50", "p99")
 _TITLES = ("remote", *STANDING, "copied", "retries", "filled", "shifted", "reason")
@@ -95,6 +97,7 @@ class FlowSummary:
         failed_over: that record; None where none is, or nobody asked.
         groups: how its groups are looked after; None where it takes none along, or nobody asked.
         is_enabled: whether its file enables it.
+        pauses: what is paused of it where nothing runs it, with who has paused it and when.
     """
 
     name: str
@@ -124,6 +127,7 @@ class FlowSummary:
     failed_over: FailedOver | None = None
     groups: GroupsSummary | None = None
     is_enabled: bool = True
+    pauses: tuple[tuple[Scope, str], ...] = ()
 
 
 def summarise(
@@ -153,6 +157,19 @@ def summarise(
             one = replace(one, groups=_groups(flow, last_looks, _ran_for(flow, statuses, now), now))
         found.append(_at_rest(_resting(one, flow, records.get(flow.target, {})), flow))
     return found
+
+
+def with_pauses(summaries: Iterable[FlowSummary], pauses: Mapping[str, Pauses]) -> list[FlowSummary]:
+    """Add what is paused of flows that nothing runs; of the others their partitions tell.
+
+    Args:
+        summaries: of flows.
+        pauses: by target.
+    """
+    return [
+        replace(one, pauses=pauses[one.target].of(one.name)) if not one.tasks and one.target in pauses else one
+        for one in summaries
+    ]
 
 
 def _at_rest(summary: FlowSummary, flow: Flow) -> FlowSummary:
@@ -237,17 +254,22 @@ def _troubled(partitions: Sequence[PartitionStatus], state: FlowState) -> tuple[
     return tuple(p for p in partitions if p.reason or (names_paused and p.state is PartitionState.PAUSED))
 
 
-def status_lines(summaries: Sequence[FlowSummary], whole: bool = False) -> list[Line]:
+def status_lines(summaries: Sequence[FlowSummary], whole: bool = False, start: str = "") -> list[Line]:
     """Return one line for each flow, and one below it for each partition that does not run.
 
     Args:
         summaries: the flows.
         whole: list every partition, with its figures, instead.
+        start: the command that runs the flows, told where nothing does.
     """
     width = max((len(_route(summary)) for summary in summaries), default=0)
     lines: list[Line] = []
     for summary in summaries:
-        lines.append(_flow_line(summary, width))
+        line = _flow_line(summary, width)
+        if start and summary.state in _NOT_RUN:
+            line.append(f"   start it: {start}", style="dim")
+        lines.append(line)
+        lines += [_pause_line(scope, said) for scope, said in summary.pauses]
         if summary.failing:
             lines.append(Line(f"  failing: {summary.failing}", style="red"))
         if summary.is_failed_over and summary.state != "failed over":
@@ -325,6 +347,12 @@ def _lag(summary: FlowSummary) -> str:
     age = "" if summary.lag_seconds is None else f", {seconds(summary.lag_seconds)}"
     unknown = f", of {summary.unknown:,} partitions unknown" if summary.unknown else ""
     return f"lag {summary.lag:,} records{age}{unknown}"
+
+
+def _pause_line(scope: Scope, said: str) -> Line:
+    what = "all partitions" if scope.topic is None else str(scope)
+    line = Line(f"  {what}  ", style="none").append("paused", style=_PARTITION_STYLES[PartitionState.PAUSED])
+    return line.append(f"  {said}" if said else "", style="none")
 
 
 def _partition_line(partition: PartitionStatus) -> Line:

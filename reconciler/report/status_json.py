@@ -52,6 +52,9 @@ def _flow(summary: FlowSummary) -> dict[str, Any]:
         "silentTasks": summary.silent_tasks,
         "unheardTasks": summary.unheard_tasks,
         "inForce": summary.in_force.to_json() if summary.in_force else None,
+        "pauses": [
+            {"topic": scope.topic, "partition": scope.partition, "said": said} for scope, said in summary.pauses
+        ],
         "failedOver": _failed_over(summary),
         "groups": _groups(summary.groups),
         "runs": [{"run": run, "digest": digest} for run, digest in summary.digests.items()],

@@ -251,12 +251,63 @@ def lasting(values: Mapping[str, Value], topology: str, flows: Collection[str]) 
     }
 
 
-def _set_paused(cluster: Cluster, topology: str, scopes: Iterable[Scope], paused: bool) -> int:
-    journal = _journal(cluster, topology)
+class PauseRules:
+    """The pauses of a topology's flows at one target, whether anything runs there or not.
+
+    Args:
+        cluster: the target cluster.
+        topology: name of the topology.
+        timeout: seconds to wait for the cluster in each call.
+    """
+
+    def __init__(self, cluster: Cluster, topology: str, timeout: float) -> None:
+        self._topology = topology
+        self._values: dict[str, Value] = {}
+        self._follower: Follower | None = None
+        self._journal = Journal(cluster, Place(topology, "control"), timeout)
+
+    def current(self) -> Pauses:
+        """Return the rules; only the first call waits for the cluster, later ones take in what has arrived.
+
+        Raises:
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: AB311, reading is refused.
+        """
+        if self._follower is None:
+            follower = self._journal.follow()
+            try:
+                self._values = follower.catch_up()
+            except BaseException:
+                follower.close()
+                raise
+            self._follower = follower
+        for key, value in self._follower.arrived():
+            if value is None:
+                self._values.pop(key, None)
+            else:
+                self._values[key] = value
+        rules = _rules(self._values, self._topology)
+        said = {one.scope: _said_by(value) for key, value in self._values.items() if (one := _told(key)) is not None}
+        return Pauses({**rules[""], **rules[self._topology]}, said)
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._follower is not None:
+            self._follower.close()
+
+
+def _rules(values: Mapping[str, Value], topology: str) -> dict[str, dict[Scope, bool]]:
+    """Return the rules of any topology, under "", and those of a topology."""
     rules: dict[str, dict[Scope, bool]] = {"": {}, topology: {}}
-    for key, value in journal.read().items():
+    for key, value in values.items():
         if (one := _told(key)) is not None and one.kind == "pause" and one.topology in rules:
             rules[one.topology][one.scope] = _is(value, Command.PAUSE)
+    return rules
+
+
+def _set_paused(cluster: Cluster, topology: str, scopes: Iterable[Scope], paused: bool) -> int:
+    journal = _journal(cluster, topology)
+    rules = _rules(journal.read(), topology)
     pauses = Pauses({**rules[""], **rules[topology]})
     told: dict[str, Value | None] = {}
     for scope in scopes:

@@ -114,7 +114,15 @@ def test_a_pause_holds_for_those_who_listen_now_and_later(cluster: Cluster, list
 
 def test_a_narrower_command_leaves_the_rest_as_it_was(cluster: Cluster, listen: Ears, topic_name: str) -> None:
     flow = topic_name[:100]
+    rules = control.PauseRules(cluster, SHOP, 10.0)
+    assert rules.current().of(flow) == (), "nothing was paused"
     control.pause(cluster, SHOP, [Scope(flow)])
+    deadline = time.monotonic() + 30
+    while not (told := rules.current().of(flow)):
+        assert time.monotonic() < deadline
+    rules.close()
+    ((scope, said),) = told
+    assert (scope, said.startswith("by ")) == (Scope(flow), True)
     control.resume(cluster, SHOP, [Scope(flow, "orders", 0)])
     pauses = listen("run", flow).pauses
     assert (pauses.hold(flow, "orders", 0), pauses.hold(flow, "orders", 1)) == (False, True)

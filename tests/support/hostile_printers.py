@@ -28,6 +28,7 @@ from reconciler.model.failover import (
 from reconciler.model.flow import Flow
 from reconciler.model.health import Check
 from reconciler.model.outcome import Failure, Outcome, Skipped
+from reconciler.model.pauses import Pauses, Scope
 from reconciler.model.removals import DeleteTopic, ForgetTopic
 from reconciler.model.selection import Selection
 from reconciler.model.status import PartitionState, PartitionStatus, Reason, TaskStatus
@@ -175,6 +176,12 @@ def summaries(name: str, *told: TaskStatus) -> list[status.FlowSummary]:
     return status.summarise(flows, told, NOW, force, None, {f"2 {name}": {name: over(name)}})
 
 
+def paused(name: str) -> list[status.FlowSummary]:
+    told = Pauses({Scope(name, name, 1): True}, {Scope(name, name, 1): name})
+    made = summaries(name)
+    return status.with_pauses(made, {one.target: told for one in made})
+
+
 def events(name: str) -> list[log.Event]:
     flows = summaries(name, *statuses(name))
     troubled = [log.of_partition(flow.name, one) for flow in flows for one in flow.troubled]
@@ -317,6 +324,7 @@ PRINTERS = (
     Printer(status.status_lines, "text", lambda n: status.status_lines(summaries(n, *statuses(n)))),
     Printer(status.status_lines, "text", lambda n: status.status_lines(summaries(n, *statuses(n)), whole=True)),
     Printer(status.status_lines, "text", lambda n: status.status_lines(summaries(n))),
+    Printer(status.status_lines, "text", lambda n: status.status_lines(paused(n))),
     Printer(status_json.status_json, "json", lambda n: status_json.status_json(summaries(n, *statuses(n)), NOW, [n])),
     Printer(status_json.lag_json, "json", lambda n: status_json.lag_json(rows(n), NOW, [n])),
     Printer(translation.translation_lines, "text", lambda n: translation.translation_lines(answers(n))),

@@ -82,6 +82,8 @@ def test_old_words_are_said_to_be_old() -> None:
 
 def test_nothing_to_show_is_said() -> None:
     assert [line.plain for line in lag_lines([])] == ["no partitions"]
+    (line,) = lag_lines([], "anabranch replicate shop.yaml")
+    assert line.plain == "no partitions: no task has said anything; start: anabranch replicate shop.yaml"
 
 
 def test_json_has_each_partition_in_order() -> None:

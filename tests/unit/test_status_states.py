@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from reconciler.model.declaration import DESTROYED, InForce
+from reconciler.model.pauses import Pauses, Scope
 from reconciler.model.status import STALE_SECONDS, Reason, TaskStatus
-from reconciler.report.status import FlowSummary, status_lines, summarise
+from reconciler.report.status import FlowSummary, status_lines, summarise, with_pauses
 from reconciler.report.status_json import status_json
 from tests.support.words import (
     NOW,
@@ -115,3 +116,43 @@ def test_after_destroy_a_flow_is_not_lost_but_destroyed() -> None:
         assert "the copies were destroyed on " in line
         assert line.endswith("by root@vm; `anabranch apply` makes the copies anew")
     assert in_rest(said(partition(0, 1, 1)), digest=DESTROYED)[0].state == "running", "it still drains"
+
+
+def test_what_is_paused_is_told_where_nothing_runs_too() -> None:
+    told = Pauses(
+        {
+            Scope("one", "users", 1): True,
+            Scope("one", "orders"): True,
+            Scope("one", "audit"): False,
+            Scope("two"): True,
+        },
+        {Scope("one", "orders"): "by root@vm since today"},
+    )
+    one = replace(flow(), name="one")
+    (known,) = with_pauses(summarise([one], [], NOW), {one.target: told})
+    lines = [line.plain for line in status_lines([known], start="anabranch replicate shop.yaml")]
+    assert lines == [
+        "east → west   not running   start it: anabranch replicate shop.yaml",
+        "  orders  paused  by root@vm since today",
+        "  users/1  paused",
+    ]
+    assert status_json([known], NOW)["flows"][0]["pauses"] == [
+        {"topic": "orders", "partition": None, "said": "by root@vm since today"},
+        {"topic": "users", "partition": 1, "said": ""},
+    ]
+    (whole,) = with_pauses(summarise([one], [], NOW), {one.target: Pauses({Scope("one"): True})})
+    assert [line.plain for line in status_lines([whole])][1] == "  all partitions  paused"
+
+
+def test_tasks_that_live_tell_of_pauses_themselves() -> None:
+    running = summarise([flow()], [said(partition(0, 1, 1))], NOW)
+    assert with_pauses(running, {flow().target: Pauses({Scope(flow().name): True})}) == running
+    assert "start it" not in "".join(line.plain for line in status_lines(running, start="anabranch replicate x"))
+
+
+@pytest.mark.parametrize(
+    "statuses", [[], [said(partition(0, 1, 1), stopped=True)], [said(partition(0, 1, 1), ago=600)]]
+)
+def test_how_to_start_it_is_told_where_nothing_runs(statuses: list[TaskStatus]) -> None:
+    (line, *_) = status_lines(summarise([flow()], statuses, NOW), start="anabranch replicate shop.yaml")
+    assert line.plain.endswith("   start it: anabranch replicate shop.yaml")
