@@ -150,7 +150,7 @@ def _cycles(drafts: Sequence[Draft], aliases: Sequence[str]) -> Iterator[Located
         pairs = words.either([f"{ring[0].source} and {ring[0].target}" for ring in rings], "and")
         turned = _reversed([flow for ring in rings for flow in ring])
         message = f"policy identity copies the same topics both ways between {pairs}{turned}"
-        remedy = "use policy default, disable one direction, or name different topics for each direction"
+        remedy = "use policy default, disable one direction, or let each take topics of its own, as dc1-.* and dc2-.*"
         yield place.problem(codes.IDENTITY_BOTH_WAYS, message, remedy)
     for ring in growing_rings(flows, aliases):
         prefixing = next(flow for flow in ring if flow.policy.kind == "default")

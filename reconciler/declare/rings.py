@@ -19,12 +19,14 @@ from typing import TypeAlias
 
 from reconciler.model.cycles import endless_way
 from reconciler.model.flow import Flow
+from reconciler.model.overlap import TooMuch, common_name
 from reconciler.model.patterns import compiled
 from reconciler.model.renames import GROUP
 from reconciler.model.selection import is_literal
 
 Ring: TypeAlias = tuple[Flow, ...]
 _PROBE = "orders"
+_MOST_WAYS = 10_000
 # What of an expression can be written as a name: escaped characters, wildcards, and parentheses, which are nothing.
 _TOKEN = re.compile(r"\\([._-])|((?:\.|\\w|\[[^\]]*\])[*+])|\(\?P<\w+>|\(\?:|[()^$]")
 
@@ -32,15 +34,42 @@ _TOKEN = re.compile(r"\\([._-])|((?:\.|\\w|\[[^\]]*\])[*+])|\(\?P<\w+>|\(\?:|[()
 def identity_rings(flows: Sequence[Flow]) -> list[Ring]:
     """Return rings of identity flows that some topic can travel.
 
-    Names written out are followed exactly. A regular expression counts as matching what any other one matches: only
-    names prove that two selections have nothing in common.
+    Names written out are followed exactly. Of regular expressions it is found out whether some name matches all that
+    stand on a ring; where nobody can tell, it counts as if one did.
     """
     keeping = [flow for flow in flows if flow.policy.kind == "identity"]
     rings: dict[frozenset[str], Ring] = {}
-    for fellows in _fellow_travellers(keeping):
+    for fellows in _by_written_name(keeping):
         for ring in _rings(fellows, lambda _flow, _following: True):
             rings.setdefault(frozenset(flow.name for flow in ring), ring)
+    with_expressions = [flow for flow in keeping if flow.topics.expressions()]
+    for ring in _travelled(with_expressions):
+        rings.setdefault(frozenset(flow.name for flow in ring), ring)
     return list(rings.values())
+
+
+def _travelled(flows: Sequence[Flow]) -> Iterator[Ring]:
+    """Yield, for each flow on a ring that some name may travel by expressions, a shortest such ring."""
+    following = {flow.name: [other for other in flows if other.source == flow.target] for flow in flows}
+    for start in flows:
+        ways: deque[Ring] = deque([(start,)])
+        walked = 0
+        while ways:
+            way = ways.popleft()
+            if way[-1].target == start.source and _may_travel(way):
+                yield way
+                break
+            for flow in following[way[-1].name]:
+                walked += 1
+                if flow not in way and walked < _MOST_WAYS and _may_travel((*way, flow)):
+                    ways.append((*way, flow))
+
+
+def _may_travel(way: Ring) -> bool:
+    try:
+        return common_name([flow.topics for flow in way]) is not None
+    except TooMuch:
+        return True
 
 
 def growing_rings(flows: Sequence[Flow], aliases: Sequence[str]) -> list[Ring]:
@@ -81,12 +110,10 @@ def _suggested(flow: Flow) -> Iterator[str]:
     yield from (rule.replacement for rule in flow.policy.rules if not GROUP.search(rule.replacement))
 
 
-def _fellow_travellers(flows: Sequence[Flow]) -> Iterable[Ring]:
-    """Return the sets of flows that one name can take: with a regular expression, then for each written name."""
-    with_expressions = tuple(flow for flow in flows if not all(is_literal(item) for item in flow.topics.include))
+def _by_written_name(flows: Sequence[Flow]) -> Iterable[Ring]:
+    """Return the sets of flows that take one name, for each that is written in some of them."""
     names = dict.fromkeys(name for flow in flows for name in flow.topics.literals())
-    by_name = (tuple(flow for flow in flows if flow.topics.matches(name)) for name in names)
-    return dict.fromkeys((with_expressions, *by_name))
+    return dict.fromkeys(tuple(flow for flow in flows if flow.topics.matches(name)) for name in names)
 
 
 def _rings(flows: Sequence[Flow], may_follow: Callable[[Flow, Flow], bool]) -> list[Ring]:

@@ -132,9 +132,27 @@ def test_an_exclude_list_parts_two_directions(tmp_path: Path) -> None:
     assert flows(tmp_path, body) == ["a→b", "b→a"]
 
 
-def test_expressions_prove_nothing(tmp_path: Path) -> None:
-    body = flow("a", "b", "identity", '"orders.*"') + flow("b", "a", "identity", '"users.*"')
-    assert codes(tmp_path, "flows:\n" + body) == ["AB108"]
+def test_expressions_that_have_no_name_in_common_part_two_directions(tmp_path: Path) -> None:
+    for one, other in (("orders.*", "users.*"), ("dc1-.*", "dc2-.*"), ("dc1[.-].+", "(?:dc2|dc3)[.-].+")):
+        body = flow("a", "b", "identity", f'"{one}"') + flow("b", "a", "identity", f'"{other}"')
+        assert len(flows(tmp_path, "flows:\n" + body)) == 2
+    overlapping = flow("a", "b", "identity", '"dc1-.*"') + flow("b", "a", "identity", '".*-x"')
+    assert codes(tmp_path, "flows:\n" + overlapping) == ["AB108"]
+    excluded = "policy: {type: identity}, topics: {include: ['.*'], exclude: ['dc%d-.*']}"
+    apart = "policy: {type: identity}, topics: {include: ['dc%d-.*']}"
+    both = f"  - {{from: a, to: b, {excluded % 2}}}\n  - {{from: b, to: a, {apart % 2}}}\n"
+    assert len(flows(tmp_path, "flows:\n" + both)) == 2
+    only_excluded = f"  - {{from: a, to: b, {excluded % 2}}}\n  - {{from: b, to: a, {excluded % 1}}}\n"
+    assert codes(tmp_path, "flows:\n" + only_excluded) == ["AB108"]
+
+
+def test_a_ring_of_three_by_expressions_that_no_two_directions_share(tmp_path: Path) -> None:
+    ring = flow("a", "b", "identity", '"x.*"') + flow("b", "c", "identity", '".*y"')
+    assert codes(tmp_path, "flows:\n" + ring + flow("c", "a", "identity", '".*z.*"')) == ["AB107"]
+    assert len(flows(tmp_path, "flows:\n" + ring + flow("c", "a", "identity", '"z.*"'))) == 3
+    # The shortest way between two clusters is not the one that a name goes.
+    body = ring + flow("b", "a", "identity", '"b.*"') + flow("c", "a", "identity", '"xz?y"')
+    assert codes(tmp_path, "flows:\n" + body) == ["AB107"]
 
 
 def test_a_ring_of_three(tmp_path: Path) -> None:
