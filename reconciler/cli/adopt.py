@@ -11,7 +11,7 @@ import typer
 from reconciler.cli.carrying import carry_out, go_on, print_outcome, refuse_when_moved_on, state_apart
 from reconciler.cli.common import FORMAT, Files, as_written, load_topology, stderr_console
 from reconciler.cli.locking import Locks
-from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets, show_plan, tell_away
+from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets, show_plan, tell_away, tell_next
 from reconciler.cli.targeting import Topics, check_names
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
@@ -46,6 +46,8 @@ def adopt(
             refuse_when_moved_on(state_apart(plan), state_apart(_planned(topology, targets, only)))
         outcome = carry_out(topology, plan, locks, "adopting")
     print_outcome(plan, outcome, output)
+    if output == "text" and outcome.is_complete and outcome.done:
+        tell_next("plan", files)
     if not outcome.is_complete:
         raise typer.Exit(locks.interrupts.exit_code)
 

@@ -16,7 +16,15 @@ from reconciler.cli.deleting import AllowDelete, allowances, confirm, refuse_whi
 from reconciler.cli.locking import Locks
 from reconciler.cli.moving import move_journals
 from reconciler.cli.owning import TakeOver
-from reconciler.cli.planning import Clusters, PlanFormat, Scope, observe_and_plan, planned_clusters, show_plan
+from reconciler.cli.planning import (
+    Clusters,
+    PlanFormat,
+    Scope,
+    observe_and_plan,
+    planned_clusters,
+    show_plan,
+    tell_next,
+)
 from reconciler.cli.provisioner import ChosenProvisioner, PulumiDir, provisioning
 from reconciler.cli.rollout import Gate
 from reconciler.cli.targeting import Topics
@@ -87,6 +95,8 @@ def apply(
             move_journals(topology, [alias for alias in targets if alias in locks.held], locks.check)
     outcome.is_part = is_part
     print_outcome(plan, outcome, output)
+    if output == "text" and outcome.is_complete and topology.flows_into(outcome.in_force):
+        tell_next("replicate", files)
     if not outcome.is_complete:
         raise typer.Exit(locks.interrupts.exit_code)
 

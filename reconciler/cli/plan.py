@@ -21,12 +21,23 @@ from reconciler.cli.planning import (
     planned_clusters,
     print_picture,
     print_plan,
+    tell_next,
 )
 from reconciler.cli.targeting import Topics
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
 from reconciler.report.plan_markdown import SHORTEST
+
+Longest = Annotated[
+    int | None,
+    typer.Option(
+        "--longest",
+        metavar="CHARACTERS",
+        min=SHORTEST,
+        help="Leave out of Markdown what has no room, counted: names of new topics first.",
+    ),
+]
 
 
 def plan(
@@ -45,15 +56,7 @@ def plan(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Write the plan there, for `apply --plan`.")
     ] = None,
-    longest: Annotated[
-        int | None,
-        typer.Option(
-            "--longest",
-            metavar="CHARACTERS",
-            min=SHORTEST,
-            help="Leave out of Markdown what has no room, counted: names of new topics first.",
-        ),
-    ] = None,
+    longest: Longest = None,
     whole: Annotated[
         Path | None, typer.Option("--whole", metavar="FILE", help="Write all of the Markdown there as well.")
     ] = None,
@@ -73,7 +76,7 @@ def plan(
     allowed = allowances(allow_delete)
     targets, notices = planned_clusters(topology, clusters)
     scope = Scope(tuple(target or ()), frozenset(allowed or ()), notices)
-    # The program declares data centres whole, so each is looked at whole where its record is asked for.
+    # The program declares data centres whole.
     entire = _data_centres_of(topology, targets) if observed_folder is not None else ()
     planned, observed = observe_and_plan(topology, targets, scope, entire)
     if observed_folder is not None:
@@ -86,6 +89,8 @@ def plan(
             print_plan(planned, output, longest, shlex.join(["anabranch", "plan", *map(str, files)]))
     check_owner(topology, observed, targets, take_over)
     check_deletions(planned, observed, allowed or {}, scope.topics)
+    if output == "text" and not planned.changes_nothing:
+        _tell_next(files, out, {"--clusters": clusters, "--target": target, "--allow-delete": allow_delete})
     if detailed_exitcode and not planned.changes_nothing:
         raise typer.Exit(DIFFERENT)
 
@@ -109,6 +114,12 @@ def _write(planned: Plan, targets: Collection[str], scope: Scope, out: Path | No
         stderr_console().print(f"wrote {out}", style="dim")
     if whole is not None:
         write_text(whole, plan_markdown(planned))
+
+
+def _tell_next(files: Collection[Path], out: Path | None, same: Mapping[str, list[str] | None]) -> None:
+    """Say how to carry the plan out: from its file, or with the options that it was made with."""
+    options = [word for option, values in same.items() for value in values or () for word in (option, value)]
+    tell_next("apply", files, options if out is None else ["--plan", str(out)])
 
 
 def _check_lengths(output: str, longest: int | None, whole: Path | None) -> None:

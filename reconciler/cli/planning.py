@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -190,6 +192,12 @@ def print_plan(plan: Plan, output: PlanFormat, longest: int | None = None, comma
         from reconciler.report.plan_text import plan_text
 
         stdout_console().print(plan_text(plan))
+
+
+def tell_next(command: str, files: Collection[Path], options: Sequence[str] = ()) -> None:
+    """Say which command comes next, on stdout, below what was printed as text."""
+    said = shlex.join(["anabranch", command, *map(str, files), *options])
+    stdout_console().print(f"next: {said}", style="dim")
 
 
 def print_picture(topology: Topology, plan: Plan, output: PlanPicture) -> None:

@@ -9,12 +9,16 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.status import Status
 from rich.text import Text
 
 from reconciler.model.text import kept_in_lines, shown
+
+NARROW = 100
+"""Columns; a terminal with fewer shows no asides."""
 
 
 class Line(Text):
@@ -43,6 +47,57 @@ class Line(Text):
         """Add text to the end."""
         super().append(shown(text) if isinstance(text, str) else text, style)
         return self
+
+
+class Wrapping(Line):
+    """A line that a terminal too narrow for it shows in several, broken between words and indented.
+
+    What it only adds (`aside`) is left out below `NARROW` columns. Pipes and files get it whole, in one line.
+
+    Args:
+        text: what it begins with.
+        style: as rich names styles.
+        hang: columns by which all but the first of the lines are indented.
+        settings: further ones of rich's `Text`.
+    """
+
+    def __init__(self, text: str = "", style: Any = "", hang: int = 4, **settings: Any) -> None:
+        super().__init__(text, style, **settings)
+        self._hang = hang
+        self._told: int | None = None
+
+    def aside(self, text: str) -> Wrapping:
+        """Add to the end what may be left out, dim."""
+        self._told = len(self)
+        self.append(text, "dim")
+        return self
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Any]:
+        """Yield it for a console, as rich asks for it."""
+        if not console.is_terminal:
+            yield from super().__rich_console__(console, options)
+            return
+        width = options.max_width
+        line: Text = self if self._told is None or width >= NARROW else self[: self._told]
+        hang = self._hang if self._hang * 2 <= width else 0
+        indent = 0
+        while cell_len(line.plain) > width - indent:
+            cut = _fitting(line.plain, width - indent)
+            yield Text.assemble(" " * indent, line[:cut])
+            line = line[cut:]
+            line = line[len(line.plain) - len(line.plain.lstrip(" ")) :]
+            indent = hang
+        yield Text.assemble(" " * indent, line)
+
+
+def _fitting(text: str, width: int) -> int:
+    """Return how many characters go into one line, at least one: up to a blank, where there is one between words."""
+    most = 1
+    while most < len(text) and cell_len(text[: most + 1]) <= width:
+        most += 1
+    begin = len(text) - len(text.lstrip(" "))
+    blank = text.rfind(" ", begin, most + 1)
+    return blank if blank > begin else most
 
 
 class Lines(Text):

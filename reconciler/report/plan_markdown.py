@@ -28,7 +28,7 @@ from reconciler.model.steps import (
 )
 from reconciler.report.markdown import code, plain
 from reconciler.report.plan_groups import Row, access_groups, becomes, folded, new_topics, notice_groups
-from reconciler.report.sections import Entry, Section, within
+from reconciler.report.sections import FEW, Entry, Section, within
 from reconciler.report.words import (
     CHANGE_REASONS,
     IN_DOUBT,
@@ -305,15 +305,10 @@ class _Copies:
     @property
     def flows(self) -> str:
         """The flows, as Markdown; of several each with what its copies are called."""
-        fronts: dict[str, set[str | None]] = {}
-        for copy in self.copies:
-            fronts.setdefault(copy.flow, set()).add(copy.front)
+        fronts = dict.fromkeys((copy.flow, copy.front) for copy in self.copies)
         if len(fronts) == 1:
             return f"flow {code(self.copies[0].flow)}"
-        told = []
-        for flow, found in fronts.items():
-            front = next(iter(found)) if len(found) == 1 else None
-            told.append(f"{code(flow)} as {code(f'{front}…')}" if front else code(flow))
+        told = [f"{code(flow)} as {code(f'{front}…')}" if front else code(flow) for flow, front in fronts]
         return f"each of **{len(fronts)} flows** ({', '.join(told)})"
 
     @property
@@ -330,19 +325,24 @@ class _Copies:
 
 
 def _by_flow(copies: Sequence[_Copy]) -> list[_Copies]:
-    """Return copies by what is said of them; flows that do the same with the same originals are one group."""
-    places = {place: str(number) for number, place in enumerate(dict.fromkeys((c.cluster, c.flow) for c in copies))}
+    """Return copies by what is said of them; flows that do the same with the same originals are one group.
+
+    They are told by their originals' names then, so those whose names do not end so are no part of it.
+    """
+    places: dict[tuple[str, str, str | None], str] = {}
     found: dict[tuple[Any, str, str], list[_Copy]] = {}
     for copy in copies:
-        found.setdefault((copy.what, copy.original, places[copy.cluster, copy.flow]), []).append(copy)
-    groups = folded(Row(what, original, (place,)) for what, original, place in found)
-    return [
-        _Copies(
-            tuple(c for place in group.dims[0] for name in group.names for c in found[group.what, name, place]),
-            group.names,
-        )
-        for group in groups
-    ]
+        place = places.setdefault((copy.cluster, copy.flow, copy.front), str(len(places)))
+        what = (copy.what, place if copy.front is None else "")
+        found.setdefault((what, copy.name if copy.front is None else copy.original, place), []).append(copy)
+    told = []
+    for group in folded(Row(what, name, (place,)) for what, name, place in found):
+        # Names of copies say more, as long as they are few.
+        alone = [(place,) for place in group.dims[0]] if len(group.names) <= FEW else [group.dims[0]]
+        for some in alone:
+            copies_of = (copy for place in some for name in group.names for copy in found[group.what, name, place])
+            told.append(_Copies(tuple(copies_of), group.names))
+    return told
 
 
 def _copy(name: str, original: str) -> str:

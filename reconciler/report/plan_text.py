@@ -1,6 +1,6 @@
 """A plan as text for people: what is made, what changes and why, by target cluster.
 
-Called by the commands. It adds nothing to the plan and leaves nothing out; colour is the console's business.
+Called by the commands. It adds nothing to the plan and leaves nothing out; colour and width are the console's business.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from itertools import groupby
 from rich.console import Group
 
 from reconciler.model.changes import Change
-from reconciler.model.desired import Setting
+from reconciler.model.desired import DesiredTopic, Setting
 from reconciler.model.removals import DeleteTopic, ForgetTopic, Removal
 from reconciler.model.steps import (
     AclChange,
@@ -20,23 +20,22 @@ from reconciler.model.steps import (
     ClusterPlan,
     CreateInternalTopic,
     CreateTopic,
-    GrantAcl,
     Notice,
+    NotStarted,
     Plan,
-    PlannedFlow,
     RecordOwnership,
     TopicChange,
 )
 from reconciler.model.text import shown
 from reconciler.report.columns import WIDEST
-from reconciler.report.line import Line
+from reconciler.report.line import Line, Wrapping
+from reconciler.report.plan_groups import Row, access_groups, becomes, folded, new_topics, notice_groups
 from reconciler.report.words import (
     CHANGE_REASONS,
     IN_DOUBT,
     OWNERSHIP_REASONS,
     REMOVAL_REASONS,
     SETTING_REASONS,
-    acl_reason,
     counted,
     fate,
     field_change,
@@ -49,102 +48,145 @@ from reconciler.report.words import (
 )
 
 _MARK = 2
+_HANG = 11
+_WIDE = 100
 _DETAIL = " " * 13
+_SIGNS = {
+    "+": "add",
+    "~": "change",
+    "-": "delete, revoke or end",
+    "▶": "flow that starts or changes",
+    "·": "left as it is",
+    "!": "worth knowing",
+    "=": "as it is in force",
+    "✗": "not started",
+}
 
 
 def plan_text(plan: Plan) -> Group:
     """Return the plan as lines for a rich console."""
     flows = sum(len(cluster.flows) for cluster in plan.clusters)
     counts = f"{counted(len(plan.clusters), 'target cluster')}, {counted(flows, 'flow')}"
-    lines = [Line.assemble((plan.topology, "bold"), f" · {counts} · observed just now")]
+    lines: list[Line] = []
     for cluster in plan.clusters:
         lines += [Line(), *_cluster(cluster, place(plan, cluster))]
     if plan.notices:
-        lines += [Line(), *(_notice("!", "yellow", "note", notice) for notice in plan.notices)]
-    return Group(*lines, Line(), Line(summary(plan), style="bold"))
+        lines += [Line(), *_notices("!", "yellow", "note", plan.notices)]
+    title = Line.assemble((plan.topology, "bold"), f" · {counts} · observed just now")
+    return Group(title, *_legend(lines), *lines, Line(), Wrapping(summary(plan), style="bold"))
+
+
+def _legend(lines: Sequence[Line]) -> Iterator[Line]:
+    """Yield what the signs mean that stand in these lines."""
+    begins = {line.plain[_MARK] for line in lines if len(line.plain) > _MARK and not line.plain[:_MARK].strip()}
+    if told := [f"{sign} {meaning}" for sign, meaning in _SIGNS.items() if sign in begins]:
+        yield Wrapping("   ".join(told), style="dim", hang=0)
 
 
 def _cluster(cluster: ClusterPlan, where: str) -> Iterator[Line]:
-    yield Line.assemble((cluster.alias, "bold"), f" ({where})")
+    yield Wrapping.assemble((cluster.alias, "bold"), f" ({where})")
     if not (cluster.steps or cluster.changes):
         yield Line("    no changes", style="dim")
     internal = [step.name for step in cluster.steps if isinstance(step, CreateInternalTopic)]
     if internal:
         yield _head("+", "green", "state", ", ".join(internal))
-    created = [step for step in cluster.steps if isinstance(step, CreateTopic)]
-    shared = shared_settings([step.topic for step in created])
-    width = max((len(step.name) for step in created), default=0)
-    for step in created:
-        topic = step.topic
-        facts = f"{counted(topic.partitions, 'partition')}, replication {topic.replication_factor}"
-        yield _head("+", "green", "topic", f"{topic.name:<{width}}   {facts}, {topic.offsets} offsets")
-        yield from _settings([setting for setting in topic.settings if setting not in shared])
-    if shared:
-        yield Line(f"    each of these {len(created)} topics also gets", style="dim")
-        yield from _settings(shared)
-    changes = [step for step in cluster.steps if isinstance(step, TopicChange)]
-    for name, steps in groupby(sorted(changes, key=lambda step: step.name), key=lambda step: step.name):
-        yield from _change(name, tuple(steps))
-    yield from _acls([step for step in cluster.steps if isinstance(step, AclChange)])
-    yield from _removals([step for step in cluster.steps if isinstance(step, Removal)], width)
-    for change in cluster.changes:
-        yield from _changes(change)
-    for flow in cluster.flows:
-        yield from _flow(flow)
-    for left_out in cluster.not_started:
-        original = f"{left_out.source}'s {left_out.topic}"
-        yield _head("✗", "red", "skip", f"{left_out.remote}   {original}, {left_out.why}")
-    for notice in cluster.left_alone:
-        yield _notice("·", "dim", "left", notice)
-    for notice in cluster.warnings:
-        yield _notice("!", "yellow", "note", notice)
+    yield from _created([step.topic for step in cluster.steps if isinstance(step, CreateTopic)])
+    yield from _topics_changed([step for step in cluster.steps if isinstance(step, TopicChange)])
+    yield from _acls(cluster)
+    yield from _removals([step for step in cluster.steps if isinstance(step, Removal)])
+    yield from _changes(cluster.changes)
+    yield from _flows(cluster)
+    yield from _not_started(cluster.not_started)
+    yield from _notices("·", "dim", "left", cluster.left_alone)
+    yield from _notices("!", "yellow", "note", cluster.warnings)
     if cluster.declared is not None:
         mark, style = ("=", "dim") if cluster.declared.is_in_force else ("~", "yellow")
         yield _head(mark, style, "force", in_force(cluster.declared))
 
 
-def _change(name: str, steps: Sequence[TopicChange]) -> Iterator[Line]:
-    yield _head("~", "yellow", "topic", name)
-    rows: list[tuple[str, str, str]] = []
-    for step in steps:
-        match step:
-            case AddPartitions():
-                rows.append(("partitions", f"{step.found} → {step.topic.partitions}", "as at the source"))
-            case AlterConfig():
-                rows += [
-                    (change.key, f"{_value(change.old)} → {_value(change.new)}", CHANGE_REASONS[change.reason])
-                    for change in step.changes
-                ]
-            case RecordOwnership():
-                rows.append(("ownership", "recorded", OWNERSHIP_REASONS[step.reason]))
-    yield from _table(rows)
+def _created(topics: Sequence[DesiredTopic]) -> Iterator[Line]:
+    """Yield the copies that are made, those with the same settings below each other, and what settings all get."""
+    shared = shared_settings(topics)
+    width = max((len(topic.name) for topic in topics), default=0)
+    rows = []
+    for topic in topics:
+        facts = f"{counted(topic.partitions, 'partition')}, replication {topic.replication_factor}"
+        settings = tuple(setting for setting in topic.settings if setting not in shared)
+        rows.append(Row(settings, f"{topic.name:<{width}}   {facts}, {topic.offsets} offsets"))
+    for group in folded(rows):
+        yield from (_head("+", "green", "topic", said) for said in group.names)
+        yield from _settings_of(len(group.names), group.what)
+    yield from _settings_of(len(topics), shared)
 
 
-def _changes(change: Change) -> Iterator[Line]:
-    """Yield what changes against the declaration that is in force, of a flow or of what else it says."""
-    said = fate(change)
-    if said:
-        mark, style = ("+", "green") if change.fate == "begins" else ("-", "red")
-        yield _head(mark, style, change.subject, f"{change.name} {said}")
-    elif change.fields:
-        yield _head("~", "yellow", change.subject, change.name)
-        yield from _table([(one.field, field_change(one), "") for one in change.fields])
-    for stop in change.stops:
-        what, copy = stopped(stop)
-        yield Line.assemble(_head("-", "red", change.subject, f"{change.name} {what}"), (f"   {copy}", "dim"))
+def _settings_of(topics: int, settings: Sequence[Setting]) -> Iterator[Line]:
+    if topics > 1 and settings:
+        yield Line(f"    each of these {topics:,} topics also gets", style="dim")
+    yield from _table([(setting.key, setting.value, SETTING_REASONS[setting.reason]) for setting in settings])
 
 
-def _acls(steps: Sequence[AclChange]) -> Iterator[Line]:
-    principals = [shown(step.binding.who, WIDEST) for step in steps]
-    width = max(map(len, principals), default=0)
-    for step, principal in zip(steps, principals, strict=True):
-        mark, style = ("+", "green") if isinstance(step, GrantAcl) else ("-", "red")
-        said = f"{principal:<{width}}   {step.binding.what}"
-        yield Line.assemble(_head(mark, style, "acl", said), ("   " + acl_reason(step), "dim"))
+def _topics_changed(changes: Sequence[TopicChange]) -> Iterator[Line]:
+    """Yield what changes of topics that are there; topics of which the same changes are told together."""
+    rows = []
+    for name, steps in groupby(sorted(changes, key=lambda step: step.name), key=lambda step: step.name):
+        rows.append(Row(tuple(row for step in steps for row in _change(step)), name))
+    for group in folded(rows):
+        yield from _together("~", "yellow", "topic", group.names)
+        yield from _table(group.what)
 
 
-def _removals(steps: Sequence[Removal], width: int) -> Iterator[Line]:
+def _change(step: TopicChange) -> Iterator[tuple[str, str, str]]:
+    match step:
+        case AddPartitions():
+            yield "partitions", f"{step.found} → {step.topic.partitions}", "as at the source"
+        case AlterConfig():
+            for change in step.changes:
+                yield change.key, f"{_value(change.old)} → {_value(change.new)}", CHANGE_REASONS[change.reason]
+        case RecordOwnership():
+            yield "ownership", "recorded", OWNERSHIP_REASONS[step.reason]
+
+
+def _changes(changes: Sequence[Change]) -> Iterator[Line]:
+    """Yield what changes against the declaration that is in force, of flows and of what else it says."""
+    for group in folded(Row((one.subject, one.fate, fate(one), one.fields), one.name) for one in changes):
+        subject, does, said, fields = group.what
+        if said:
+            mark, style = ("+", "green") if does == "begins" else ("-", "red")
+            for name in group.names:
+                yield _head(mark, style, subject, f"{name} {said}")
+        elif fields:
+            yield from _together("~", "yellow", subject, group.names)
+            yield from _table([(one.field, field_change(one), "") for one in fields])
+    for change in changes:
+        for what, copy in map(stopped, change.stops):
+            yield _head("-", "red", change.subject, f"{change.name} {what}").aside(f"   {copy}")
+
+
+def _acls(cluster: ClusterPlan) -> Iterator[Line]:
+    """Yield who is allowed or denied what from now on, what is alike for several together."""
+    groups = access_groups(step for step in cluster.steps if isinstance(step, AclChange))
+    made = new_topics(cluster.steps).get(cluster.alias, frozenset())
+    whom = [", ".join(shown(one, WIDEST) for one in group.dims[1]) for group in groups]
+    width = max((len(one) for one in whom if len(one) <= WIDEST), default=0)
+    for group, principals in zip(groups, whom, strict=True):
+        what = group.what
+        mark, style = ("+", "green") if what.grants else ("-", "red")
+        said = f"{principals:<{width}}   {', '.join(what.operations)} on"
+        is_new = what.kind == "topic" and len(made) > 1 and made == set(group.names)
+        if is_new:
+            said += f" each of the {counted(len(made), 'topic')} that are new here"
+        elif len(group.names) == 1:
+            said += f" {what.kind} {group.names[0]}"
+        else:
+            said += f" {counted(len(group.names), what.kind)}"
+        yield _head(mark, style, "acl", f"{said}{what.place}").aside(f"   {what.reason(group.dims[2])}")
+        if len(group.names) > 1 and not is_new:
+            yield from _names(group.names)
+
+
+def _removals(steps: Sequence[Removal]) -> Iterator[Line]:
     """Yield what is taken away, and apart from it what the declaration would not have made."""
+    width = max((len(step.name) for step in steps), default=0)
     doubtful = [step for step in steps if isinstance(step, DeleteTopic) and step.doubt]
     for step in steps:
         if step not in doubtful:
@@ -169,31 +211,74 @@ def _value(value: str | None) -> str:
     return "(default)" if value is None else value
 
 
-def _settings(settings: Sequence[Setting]) -> Iterator[Line]:
-    return _table([(setting.key, setting.value, SETTING_REASONS[setting.reason]) for setting in settings])
-
-
 def _table(rows: Sequence[tuple[str, str, str]]) -> Iterator[Line]:
     """Yield rows in columns: name to the left, value to the right, reason."""
     rows = [(shown(name, WIDEST), shown(value, WIDEST), reason) for name, value, reason in rows]
     names = max((len(name) for name, _, _ in rows), default=0)
     values = max((len(value) for _, value, _ in rows), default=0)
     for name, value, reason in rows:
-        yield Line.assemble(_DETAIL, f"{name:<{names}}  {value:>{values}}", ("   " + reason, "dim"))
+        line = Wrapping(f"{_DETAIL}{name:<{names}}  {value:>{values}}", hang=len(_DETAIL) + 2)
+        yield line.aside(f"   {reason}") if reason else line
 
 
-def _flow(flow: PlannedFlow) -> Iterator[Line]:
-    what = f"{flow.source} → {flow.target}   {counted(flow.tasks, 'task')}, {counted(flow.topics, 'topic')}"
-    named = "" if flow.name == f"{flow.source}-{flow.target}" else f"   ({flow.name})"
-    yield _head("▶", "cyan", "flow", what + named)
-    rows = [("offsets", flow.offsets, flow.offsets_reason), ("fill", flow.fill, flow.fill_reason)]
-    for name, value, why in [*rows, *([("padding", *padding(flow))] if flow.padding.offsets else [])]:
-        yield Line.assemble(_DETAIL, f"{name:<8} {value}", ("   " + why, "dim"))
+def _flows(cluster: ClusterPlan) -> Iterator[Line]:
+    """Yield each flow, and behind those that copy in the same way how they do."""
+    rows = []
+    for flow in cluster.flows:
+        how = [("offsets", flow.offsets, flow.offsets_reason), ("fill", flow.fill, flow.fill_reason)]
+        how += [("padding", *padding(flow))] if flow.padding.offsets else []
+        named = "" if flow.name == f"{flow.source}-{flow.target}" else f"   ({flow.name})"
+        facts = f"{counted(flow.tasks, 'task')}, {counted(flow.topics, 'topic')}{named}"
+        rows.append(Row((becomes(cluster, flow) != "", tuple(how)), f"{flow.source} → {flow.target}   {facts}"))
+    for group in folded(rows):
+        is_news, details = group.what
+        for said in group.names:
+            yield _head(*(("▶", "cyan") if is_news else ("=", "dim")), "flow", said)
+        for name, value, why in details:
+            line = Wrapping(f"{_DETAIL}{name:<8} {value}", hang=len(_DETAIL) + 2)
+            yield line.aside(f"   {why}") if why else line
 
 
-def _notice(mark: str, style: str, kind: str, notice: Notice) -> Line:
-    return _head(mark, style, kind, f"{notice.subject}   {notice.message}")
+def _not_started(topics: Sequence[NotStarted]) -> Iterator[Line]:
+    for group in folded(Row(one.why, f"{one.remote}   {one.source}'s {one.topic}") for one in topics):
+        if len(group.names) == 1:
+            yield _head("✗", "red", "skip", f"{group.names[0]}, {group.what}")
+        else:
+            yield _head("✗", "red", "skip", f"{counted(len(group.names), 'topic')}, {group.what}")
+            yield from (Wrapping(f"{_DETAIL}{name}", hang=len(_DETAIL) + 2) for name in group.names)
 
 
-def _head(mark: str, style: str, kind: str, rest: str) -> Line:
-    return Line.assemble(" " * _MARK, (mark, style), f" {kind:<6} {rest}")
+def _notices(mark: str, style: str, kind: str, notices: Sequence[Notice]) -> Iterator[Line]:
+    """Yield notices; those that say the same are one, with all that they are about."""
+    for group in notice_groups(("", one) for one in notices):
+        if len(group.names) == 1:
+            yield _head(mark, style, kind, f"{group.names[0]}   {group.what}")
+        else:
+            yield _head(mark, style, kind, f"{len(group.names):,} alike   {group.what}")
+            yield from _names(group.names)
+
+
+def _together(mark: str, style: str, kind: str, names: Sequence[str]) -> Iterator[Line]:
+    """Yield the line above what is said of some things: their name, or how many they are and their names."""
+    yield _head(mark, style, kind, names[0] if len(names) == 1 else counted(len(names), kind))
+    if len(names) > 1:
+        yield from _names(names)
+
+
+def _names(names: Sequence[str]) -> Iterator[Line]:
+    """Yield names in lines that are not long, also where nothing is wrapped."""
+    told = [shown(name, WIDEST) for name in names]
+    line = ""
+    for number, name in enumerate(told):
+        piece = name if number == len(told) - 1 else f"{name}, "
+        if line and len(line) + len(piece) > _WIDE:
+            yield Wrapping(f"{_DETAIL}{line.rstrip()}", hang=len(_DETAIL))
+            line = ""
+        line += piece
+    yield Wrapping(f"{_DETAIL}{line}", hang=len(_DETAIL))
+
+
+def _head(mark: str, style: str, kind: str, rest: str) -> Wrapping:
+    line = Wrapping(" " * _MARK, hang=_HANG)
+    line.append(mark, style).append(f" {kind:<6} {rest}")
+    return line

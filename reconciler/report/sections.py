@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from reconciler.report.markdown import code
 from reconciler.report.words import counted
 
-_FEW = 12
+FEW = 12
 """Names that are shown in the line itself; more of them are folded."""
 BORDER = "#### "
 """A line that begins a section begins so: scripts may cut there."""
@@ -45,7 +45,7 @@ class Entry:
         if not kept:
             return f"{head}\n"
         told = ", ".join(kept)
-        if len(kept) == len(self.names) <= _FEW:
+        if len(kept) == len(self.names) <= FEW:
             return f"{head}: {told}\n"
         rest = f", and {len(self.names) - len(kept):,} more" if len(kept) < len(self.names) else ""
         summary = f"<details><summary>the {counted(len(self.names), self.noun)}</summary>"

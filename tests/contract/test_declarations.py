@@ -315,7 +315,7 @@ def test_the_last_flow_into_a_target_ends_by_being_taken_out(files: Files, capsy
         said = capsys.readouterr().out
         assert "  - flow   east-north ends   no file declares it any more\n" in said
         assert "records stay in east-to-" in said.replace("0 records", "records")
-        assert said.endswith("0 to add, 0 to change, 0 to delete. 1 flow ends.\n")
+        assert f"\n0 to add, 0 to change, 0 to delete. 1 flow ends.\nnext: anabranch apply {files.path}\n" in said
         assert main(["apply", str(files.path), "--yes"]) == 0
         assert "This declaration is now in force at north." in capsys.readouterr().out
         eventually("what runs hears of it", lambda: looked_again(gate))

@@ -61,7 +61,8 @@ def test_what_the_declaration_takes_no_longer_is_deleted_where_that_is_allowed(
     assert planned.code == CHANGES
     assert f"- topic  {a}   deleted with all records" in planned.stdout
     assert f"{b}   us-east's {topic_name}-b is gone" in planned.stdout
-    assert planned.stdout.endswith("0 to add, 0 to change, 1 to delete.\n")
+    assert "\n0 to add, 0 to change, 1 to delete.\n" in planned.stdout
+    assert planned.stdout.endswith(f"\nnext: anabranch apply {file} --allow-delete topic=1\n")
     markdown = anabranch("plan", file, "--allow-delete", "topic=1", "--format", "markdown").stdout
     assert f"| - | `{a}` | **deleted**, with all records" in markdown
 

@@ -82,13 +82,13 @@ WARNINGS = st.one_of(
 ENDED = st.builds(Change, st.just("flow"), NAMES, st.just("ends"), why=st.sampled_from(["not enabled", "gone"]))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(
     st.lists(DELETED, max_size=60, unique_by=lambda one: one.name),
     st.lists(ACLS, max_size=60),
     st.lists(WARNINGS, max_size=40),
     st.lists(ENDED, max_size=10, unique_by=lambda one: one.name),
-    st.sampled_from([0, 1, 40, 6_000]),
+    st.sampled_from([0, 1, 40, 4_000]),
     st.booleans(),
 )
 def test_what_may_do_harm_is_in_the_comment_whatever_is_created(
@@ -204,6 +204,39 @@ def test_six_clusters_with_a_thousand_names_fit_whole() -> None:
     )
     assert f"- `+` {every}: **1,000 originals**, their **30,000 copies**, by each of **30 flows**" in text
     assert "`c1-c0` as `c1.…`" in text
+
+
+def test_what_is_deleted_of_a_mesh_is_told_by_originals_and_what_flows_call_their_copies() -> None:
+    aliases, clusters = [f"c{n}" for n in range(4)], []
+    for target in aliases:
+        gone = [
+            DeleteTopic(target, f"{source}.t{n}", "id", f"{source}-{target}", source, f"t{n}", "not-taken")
+            for source in aliases
+            if source != target
+            for n in range(500)
+        ]
+        clusters.append(ClusterPlan(target, f"dc-{target}", tuple(gone)))
+    odd = DeleteTopic("c0", "renamed", "id", "c1-c0", "c1", "t0", "not-taken")
+    text = commented(plan_of(*clusters, ClusterPlan("c0", "dc", (odd,))))
+    assert "left out" not in text
+    assert {text.count(f"`t{n}`") for n in range(500)} <= {4, 5}
+    assert "`renamed` (of `t0`)" in text
+    for source in aliases:
+        assert f"`{source}-{'c1' if source == 'c0' else 'c0'}` as `{source}.…`" in text
+
+
+def test_copies_of_one_original_by_two_flows_keep_their_names() -> None:
+    """They share their original, and nothing else."""
+    gone = [DeleteTopic("eu-west", f"copy-{flow}", "id", flow, "us-east", "orders", "not-taken") for flow in ("a", "b")]
+    text = commented(plan_of(ClusterPlan("eu-west", "dc2", tuple(gone))))
+    assert "`copy-a` (of `orders`)" in text
+    assert "`copy-b` (of `orders`)" in text
+    again = [
+        DeleteTopic("eu-west", name, "id", "a", "us-east", "orders", "renamed") for name in ("x", "y", "my-orders")
+    ]
+    text = commented(plan_of(ClusterPlan("eu-west", "dc2", tuple(again))))
+    assert "`x` (of `orders`), `y` (of `orders`)" in text
+    assert "`my-orders` **deleted" in text
 
 
 def test_flows_that_stop_copying_say_what_stays() -> None:

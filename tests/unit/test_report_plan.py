@@ -75,6 +75,7 @@ def as_text(plan: Plan, colour: bool = False) -> str:
 TRANSACTIONS = "exact except across a coordinator's restart, where shifted runs are recorded"
 EXPECTED = f"""\
 payments · 2 target clusters, 2 flows · observed just now
++ add   ~ change   ▶ flow that starts or changes   · left as it is   ! worth knowing
 
 us-east (dc-us-east)
     no changes
