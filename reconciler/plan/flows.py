@@ -14,6 +14,7 @@ from reconciler.model.steps import NotStarted, PlannedFlow
 from reconciler.plan.offsets import Choice
 
 _NONE = "none of its topics can be copied"
+_NOTHING_FILLED = "not needed: translated offsets leave no gap to fill"
 
 
 def planned_flow(flow: Flow, chosen: Collection[Choice], access: Access) -> PlannedFlow:
@@ -28,6 +29,8 @@ def planned_flow(flow: Flow, chosen: Collection[Choice], access: Access) -> Plan
     identical = [choice for choice in started if choice.against is None]
     padded = [count for choice in identical for count in choice.padding.values()]
     fill, fill_reason = _fill(flow, access)
+    if started and not identical:
+        fill_reason = _NOTHING_FILLED
     return PlannedFlow(
         name=flow.name,
         source=flow.source,

@@ -196,7 +196,7 @@ def _not_ours(
         by_hand += f"; `anabranch adopt --target {topic.name}` takes it over"
     if not is_ours(existing, record, topology.name):
         found = f"exists and is not ours: {_whose(existing, record, topology)}"
-        if hindered := hindrances(existing):
+        if topic.offsets == "identical" and (hindered := hindrances(existing)):
             found += f"; {', '.join(hindered)}: identical offsets could not be held in it"
         yield Problem("AB401", where, found, by_hand)
     elif record is not None and record.offsets == "identical" and not _is_copy_of(record, topic):

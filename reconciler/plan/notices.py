@@ -38,21 +38,24 @@ def left_alone(chosen: Collection[Choice], target: ObservedCluster, topology: To
         if record.topology != topology.name or name in wanted or name not in target.names or record.flow in resting:
             continue
         flow = flows.get(record.flow)
-        original = f"{record.source}'s {record.source_topic}"
+        own = [f"{record.source}'s {record.source_topic}"]
         if flow is None:
-            why = f"no flow {record.flow} is declared any more"
+            why, own = f"no flow {record.flow} is declared any more", []
         elif not flow.enabled:
-            why = f"flow {record.flow} is not enabled"
+            why, own = f"flow {record.flow} is not enabled", []
         elif flow.takes(record.source_topic, topology.aliases):
             now = flow.remote_topic(record.source_topic)
-            why = f"{original} is gone" if now == name else f"flow {record.flow} calls the copy of {original} {now} now"
+            why = "{} is gone" if now == name else f"flow {record.flow} calls the copy of {{}} {{}} now"
+            own += [] if now == name else [now]
         else:
-            why = f"flow {record.flow} no longer takes {original}"
+            why = f"flow {record.flow} no longer takes {{}}"
         if name in may_go and (doubt := may_go[name].doubt):
-            why = f"{why}; on record as ours, but {topology.name} would not have made it: {doubt}"
-            yield Notice(name, f"{why}; only `--target {name}` and --allow-delete together delete it")
+            why = f"{why}; on record as ours, but {topology.name} would not have made it: {{}}"
+            yield Notice.about(
+                name, f"{why}; only `--target {{}}` and --allow-delete together delete it", *own, doubt, name
+            )
         else:
-            yield Notice(name, f"{why}; {by} deletes it" if name in may_go else why)
+            yield Notice.about(name, f"{why}; {by} deletes it" if name in may_go else why, *own)
 
 
 def warnings(topics: Collection[DesiredTopic], alias: str, topology: Topology, observed: Observed) -> Iterator[Notice]:
@@ -82,14 +85,18 @@ def warnings(topics: Collection[DesiredTopic], alias: str, topology: Topology, o
         if found is None or record is None:
             continue
         if found.partitions > topic.partitions:
-            yield Notice(topic.name, f"has {found.partitions} partitions, the original {topic.partitions}: never fewer")
+            said = "has {} partitions, the original {}: never fewer"
+            yield Notice.about(topic.name, said, found.partitions, topic.partitions)
         if kept_as_it_is(by_name[topic.flow], original, target) is not None:
             yield Notice(topic.name, why_kept(by_name[topic.flow], original))
             continue
         if made_anew_since(by_name[topic.flow], original, target) is not None:
             yield Notice(topic.name, why_gone_on_with(by_name[topic.flow], original))
+        # With translated offsets it has more than its original: markers of transactions, and what was written twice.
         # What is itself copied further was looked at later than its original may have been.
-        if not any(flow.source == alias and flow.takes(topic.name, topology.aliases) for flow in topology.flows):
+        if topic.offsets == "identical" and not any(
+            flow.source == alias and flow.takes(topic.name, topology.aliases) for flow in topology.flows
+        ):
             yield from _ahead(topic, original, found)
 
 

@@ -85,6 +85,14 @@ def test_a_topic_of_somebody_else_is_told_with_what_stands_against_copying_into_
     )
 
 
+@pytest.mark.parametrize("fields", [{"offsets": "translated"}, {"delivery": "at-least-once"}])
+def test_what_identical_offsets_could_not_be_held_in_is_told_of_these_alone(fields: dict[str, str]) -> None:
+    foreign = replace(REMOTE, starts=(5,), ends=(1205,), effective={"message.timestamp.type": "LogAppendTime"})
+    (problem,) = problems(topology(flow(**fields)), SOURCE, cluster(WEST, foreign))
+    assert problem.code == "AB401"
+    assert "identical" not in problem.message
+
+
 def test_an_empty_topic_of_somebody_else_with_the_right_settings_is_only_not_ours() -> None:
     right = {"message.timestamp.type": "CreateTime", "compression.type": "producer"}
     (problem,) = problems(topology(), SOURCE, cluster(WEST, replace(REMOTE, effective=right, starts=(0,), ends=(0,))))

@@ -244,3 +244,27 @@ def test_without_takes_nothing_of_what_is_named() -> None:
     assert [name for name in ("orders-a", "orders-b", "users") if less.takes(name, [EAST, WEST])] == ["orders-b"]
     assert one.without([]) is one
     assert less.without(["users"]) is less
+
+
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+@pytest.mark.parametrize("moment", ["whole", "behind", "begun elsewhere"])
+def test_a_healthy_copy_with_translated_offsets_is_no_warning(delivery: str, moment: str) -> None:
+    """Markers of transactions, and records that were written twice, make it longer; a start makes it shorter."""
+    declared = topology(flow(offsets="translated", delivery=delivery))
+    source = cluster(EAST, logs("orders", (0, 100), (0, 10)))
+    (wanted,) = desired_topics(declared, {EAST: source, WEST: cluster(WEST)}, [WEST])
+    ends = {"whole": (202, 21), "behind": (50, 5), "begun elsewhere": (3, 202)}[moment]
+    copy = replace(made(wanted), starts=(0, 0), ends=ends)
+    west = cluster(WEST, copy, owned=[record(wanted, declared)])
+    (part,) = plan_of(declared, source, west).clusters
+    assert (part.warnings, part.left_alone, part.not_started, part.steps) == ((), (), (), ())
+
+
+def test_a_flow_without_copies_of_identical_offsets_fills_nothing() -> None:
+    source = cluster(EAST, logs("orders", (0, 100)))
+    (translated,) = plan_of(topology(flow(offsets="translated")), source, cluster(WEST)).clusters[0].flows
+    assert translated.fill_reason == "not needed: translated offsets leave no gap to fill"
+    repeated = topology(flow(delivery="at-least-once"))
+    assert plan_of(repeated, source, cluster(WEST)).clusters[0].flows[0].fill_reason == translated.fill_reason
+    identical = plan_of(topology(), source, cluster(WEST)).clusters[0].flows[0]
+    assert identical.fill_reason.startswith("exact except across a coordinator's restart")
