@@ -5,13 +5,14 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from reconciler.cli.apply import apply
-from reconciler.cli.common import stdout_console
+from reconciler.cli.common import dim, stdout_console
 from reconciler.model.errors import EnvironmentFault, Problem
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 # What shells make of a signal.
 _SIGNALLED = 128
+_KAFKA_MB = 90
+_LOOK_SECONDS = 0.5
 _PATTERNS = "fan-out, aggregation, active-active or xdcr"
 
 
@@ -59,7 +62,11 @@ def _tell(story: Story, console: Terminal, chapter: Callable[[str], None], secon
 
     names = ", ".join(story.topology.clusters)
     chapter(f"Starting {len(story.topology.clusters)} Kafka clusters: {names}")
-    story.start_clusters()
+    _fetch(console)
+    with console.status("starting brokers"):
+        story.start_clusters()
+    for cluster in story.topology.clusters.values():
+        console.print(f"  ✓ {cluster.alias}  {','.join(cluster.addresses)}")
     shops = story.open_shops()
     for shop in shops:
         console.print(f"  orders come in on {shop.cluster.alias}: {', '.join(shop.topics)}")
@@ -73,6 +80,27 @@ def _tell(story: Story, console: Terminal, chapter: Callable[[str], None], secon
         story.finish(view.show)
     chapter("No more orders; every topic and its copy, read as a consumer reads them")
     _print_proof(console, story.prove())
+
+
+def _fetch(console: Terminal) -> None:
+    """Fetch Kafka where it is not there yet, and say how far that is.
+
+    Raises:
+        EnvironmentFault: AB301, AB302, as `fetch_kafka` says.
+    """
+    from reconciler.embedded import jars
+
+    if jars.is_fetched():
+        return
+    about = f"fetching Kafka {jars.KAFKA_VERSION} (about {_KAFKA_MB} MB, once)"
+    if not console.is_terminal:
+        console.print(f"  {about}")
+    before = jars.fetched_bytes()
+    with ThreadPoolExecutor(1) as pool, console.status(about) as shown:
+        fetching = pool.submit(jars.fetch_kafka)
+        while not wait([fetching], _LOOK_SECONDS).done:
+            shown.update(dim(f"{about}: {(jars.fetched_bytes() - before) / 1e6:.0f} MB"))
+        fetching.result()
 
 
 def _print_proof(console: Terminal, comparisons: Sequence[Comparison]) -> None:

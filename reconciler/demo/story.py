@@ -5,6 +5,9 @@ Clusters are embedded, everything else is what a user runs: the example file, th
 
 from __future__ import annotations
 
+import contextlib
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -124,13 +127,18 @@ class Story:
         """
         deadline = time.monotonic() + _START_PATIENCE
         end: float | None = None
+        before: object = None
         flows = {flow.name for flow in self.topology.flows_into(self._targets())}
         while end is None or time.monotonic() < end:
             statuses = self._look(seen)
             if end is None and {status.flow for status in statuses if status.records} >= flows:
                 end = time.monotonic() + seconds
+            # Where Spark does not start, or a flow fails, the replicator says so itself; a busy machine takes its time.
+            now = sorted((status.flow, status.task, status.records) for status in statuses)
+            if now != before or any(status.starting for status in statuses):
+                before, deadline = now, time.monotonic() + _START_PATIENCE
             if end is None and time.monotonic() > deadline:
-                raise self._fault(what=f"not every flow copied something within {_START_PATIENCE:g} s")
+                raise self._fault(what=f"not every flow copied something, and nothing moves for {_START_PATIENCE:g} s")
             time.sleep(_TICK)
 
     def finish(self, seen: Seen) -> None:
@@ -196,4 +204,16 @@ class Story:
 
     def _fault(self, what: str) -> EnvironmentFault:
         tail = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:]
-        return EnvironmentFault(Problem("AB342", "anabranch replicate", f"{what}; its last words are below", ""), tail)
+        load, processors = os.getloadavg()[0], os.cpu_count() or 1
+        message = f"{what} (load {load:.0f} on {processors} processors); its last words are below"
+        remedy = f"see its logs, which are kept in {self._kept_logs()}"
+        return EnvironmentFault(Problem("AB342", "anabranch replicate", message, remedy), tail)
+
+    def _kept_logs(self) -> Path:
+        """Copy the logs out of the demo's folder, which is deleted; return where they are."""
+        kept = Path(tempfile.mkdtemp(prefix="anabranch-demo-logs-"))
+        folder = Path(self._folder.name)
+        for log in sorted(folder.rglob("*.log")):
+            with contextlib.suppress(OSError):
+                shutil.copy(log, kept / "-".join(log.relative_to(folder).parts))
+        return kept

@@ -7,6 +7,7 @@ itself compares with a checksum from where the jar came from.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import importlib.util
@@ -99,6 +100,21 @@ def fetch_kafka(what: str = "kafka") -> Path:
         EnvironmentFault: AB301 without Java, AB302 when the fetch fails or brings another jar than is known.
     """
     return fetch_jars(f"{what}-{KAFKA_VERSION}", KAFKA[what], known_jars())
+
+
+def is_fetched(what: str = "kafka") -> bool:
+    """Tell whether jars of Kafka are there already; `what` is a key of `KAFKA`."""
+    return (cache_folder() / f"{what}-{KAFKA_VERSION}").is_dir()
+
+
+def fetched_bytes() -> int:
+    """Return how many bytes the fetching tool has brought so far, of whatever was ever fetched."""
+    total = 0
+    for file in (cache_folder() / "ivy").rglob("*"):
+        # It names files anew when they are whole.
+        with contextlib.suppress(OSError):
+            total += file.stat().st_size if file.is_file() else 0
+    return total
 
 
 def known_jars() -> dict[str, str]:

@@ -20,6 +20,9 @@ from reconciler.report.measures import UNKNOWN, milliseconds, seconds
 from reconciler.report.status import FlowSummary, status_lines, summarise
 
 _PLAIN_EVERY = 3.0
+# From so many letters in a line on a table has all its columns.
+_WIDE = 100
+_USUAL_START = 20
 
 
 class Screen:
@@ -72,6 +75,8 @@ class LiveView:
         self._flows = [flow for flow in flows if flow.enabled]
         self._live = Live(console=console, auto_refresh=False, transient=False) if console.is_terminal else None
         self._next = 0.0
+        self._began = time.monotonic()
+        self._has_told_start = False
         self._known = ExitStack()
 
     def __enter__(self) -> LiveView:
@@ -86,32 +91,50 @@ class LiveView:
             self._live.stop()
 
     def show(self, statuses: Sequence[TaskStatus]) -> None:
-        """Show the newest words of all tasks."""
+        """Show the newest words of all tasks; while none has spoken, how long Spark has been starting."""
+        if all(status.starting for status in statuses):
+            self._show_start()
+            return
         summaries = summarise(self._flows, statuses, time.time())
         if self._live is not None:
-            self._live.update(Group(flows_table(summaries), *_trouble(summaries)), refresh=True)
-        elif statuses and time.monotonic() >= self._next:
+            table = flows_table(summaries, self._console.width)
+            self._live.update(Group(table, *_trouble(summaries)), refresh=True)
+        elif time.monotonic() >= self._next:
             self._next = time.monotonic() + _PLAIN_EVERY
             for line in status_lines(summaries):
                 self._console.print(Line("  ").append(line))
 
+    def _show_start(self) -> None:
+        taken = time.monotonic() - self._began
+        if self._live is not None:
+            self._live.update(Line(f"  starting Spark, about {_USUAL_START} s; {taken:.0f} s so far"), refresh=True)
+        elif not self._has_told_start:
+            self._console.print(f"  starting Spark, about {_USUAL_START} s")
+        self._has_told_start = True
 
-def flows_table(summaries: Sequence[FlowSummary]) -> Table:
-    """Return a row for each flow, and below it one for each of its remote topics."""
-    table = Table(box=None, padding=(0, 2, 0, 2))
-    for title, side in (("flow", "left"), ("state", "left"), ("remote topic", "left")):
-        table.add_column(title, justify="left" if side == "left" else "right")
-    for title in ("records", "lag", "behind", "rec/s", "p99"):
-        table.add_column(title, justify="right")
+
+def flows_table(summaries: Sequence[FlowSummary], width: int = _WIDE) -> Table:
+    """Return a row for each flow, and below it one for each of its copies; how old the lag is, where there is room.
+
+    Args:
+        summaries: the flows.
+        width: letters of a line.
+    """
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("  flow, its copies", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    has_room = width >= _WIDE
+    for title in ("records", "lag", *(("behind",) if has_room else ()), "rec/s", "p99"):
+        table.add_column(title, justify="right", no_wrap=True)
     for summary in summaries:
-        route = f"{summary.source} → {summary.target}"
         lag = "?" if summary.lag is None else f"{summary.lag:,}"
-        figures = (lag, seconds(summary.lag_seconds), f"{summary.records_per_second:,.0f}", _p99(summary))
-        table.add_row(Line(route), summary.state, "", "", *figures, style="bold")
+        behind = (seconds(summary.lag_seconds),) if has_room else ()
+        figures = (lag, *behind, f"{summary.records_per_second:,.0f}", _p99(summary))
+        table.add_row(Line(f"  {summary.source} → {summary.target}"), summary.state, "", *figures, style="bold")
         for remote, partitions in _by_remote(summary.partitions).items():
             copied = sum(max(0, partition.position) for partition in partitions)
-            behind = sum(partition.lag or 0 for partition in partitions)
-            table.add_row("", "", Line(remote), f"{copied:,}", f"{behind:,}", "", "", "")
+            left = sum(partition.lag or 0 for partition in partitions)
+            table.add_row(Line(f"    {remote}"), "", f"{copied:,}", f"{left:,}", *("" for _ in figures[1:]))
     return table
 
 

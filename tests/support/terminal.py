@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import pty
 import re
@@ -22,6 +23,14 @@ _CHUNK = 65_536
 _LOOK_SECONDS = 0.02
 _SEQUENCE = re.compile(r"\x1b\[([?\d;]*)([A-Za-z])")
 _PERCENT = re.compile(r"(\d+)%")
+
+
+class Drawn(io.StringIO):
+    """What is drawn on a terminal, in this process."""
+
+    def isatty(self) -> bool:
+        """Return that it is one."""
+        return True
 
 
 class OnTerminal:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import sys
@@ -22,7 +21,7 @@ from reconciler.model.selection import Selection
 from reconciler.model.status import Metrics, PartitionState, PartitionStatus, Reason, TaskStatus
 from reconciler.report.line import Line
 from reconciler.report.live import Screen
-from tests.support.terminal import screen_of
+from tests.support.terminal import Drawn, screen_of
 
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 FLOW = Flow("east-west", "east", "west", Selection((".*",)))
@@ -125,13 +124,6 @@ def test_a_crowd_of_parked_partitions_is_counted(capsys: pytest.CaptureFixture[s
     said = lines(capsys)
     assert len(said) == 22
     assert said[-1].startswith("INFO flow east-west: and 1,480 more partitions")
-
-
-class Drawn(io.StringIO):
-    """What is drawn on a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def test_on_a_terminal_flows_stay_in_place_and_other_words_stand_above(monkeypatch: pytest.MonkeyPatch) -> None:
