@@ -69,8 +69,8 @@ class Bequest:
 
 
 def kafka_id(topic_id: str | None) -> str | None:
-    """Return a topic's id in Kafka's own spelling, as records of ownership have it."""
-    return None if topic_id is None else base64.urlsafe_b64encode(uuid.UUID(topic_id).bytes).rstrip(b"=").decode()
+    """Return a topic's id as records of ownership have it: as clients spell it, in plain base64 without its end."""
+    return None if topic_id is None else base64.b64encode(uuid.UUID(topic_id).bytes).rstrip(b"=").decode()
 
 
 def stands(cluster: Cluster, logs: Collection[Log], seconds: float = _SECONDS) -> dict[Log, Stand]:

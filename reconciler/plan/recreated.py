@@ -10,7 +10,7 @@ from reconciler.model.desired import DesiredTopic
 from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.ownership import OwnedTopic
-from reconciler.plan.identity import has_id
+from reconciler.plan.identity import has_id, is_same
 
 
 def made_anew_since(flow: Flow, original: ObservedTopic, target: ObservedCluster) -> OwnedTopic | None:
@@ -29,7 +29,7 @@ def made_anew_since(flow: Flow, original: ObservedTopic, target: ObservedCluster
         return None
     ids = record.source_topic_id, original.topic_id
     # Of an original that the same apply has made, nothing is on record yet.
-    return record if all(map(has_id, ids)) and ids[0] != ids[1] else None
+    return record if all(map(has_id, ids)) and not is_same(*ids) else None
 
 
 def kept_as_it_is(flow: Flow, original: ObservedTopic, target: ObservedCluster) -> OwnedTopic | None:
@@ -51,7 +51,7 @@ def is_to_be_recorded(topic: DesiredTopic, record: OwnedTopic) -> bool:
     """
     ids = record.source_topic_id, topic.source_topic_id
     same = (record.source, record.source_topic) == (topic.source, topic.source_topic)
-    return same and all(map(has_id, ids)) and ids[0] != ids[1]
+    return same and all(map(has_id, ids)) and not is_same(*ids)
 
 
 def why_kept(flow: Flow, original: ObservedTopic) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.failover.handing import kafka_id
 from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.steps import AddPartitions, AlterConfig, ClusterPlan, RecordOwnership
 from reconciler.model.topology import Topology
@@ -105,3 +106,16 @@ def test_a_copy_that_was_deleted_is_made_of_the_new_topic() -> None:
     plan = plan_of(declared, cluster(EAST, anew()), target)
     after = carried_out(plan, target)
     assert (after.topics[REMOTE].partitions, after.owned[REMOTE].source_topic_id) == (3, "another")
+
+
+def test_an_id_is_the_same_in_both_alphabets() -> None:
+    # Failback recorded ids of originals that it had made anew in Kafka's own spelling; clients spell them otherwise.
+    declared = topology()
+    target = applied(declared)
+    record = replace(target.owned[REMOTE], source_topic_id="DKFa8mx0SPSMbr8-AwMd_A")
+    target = replace(target, owned={REMOTE: record})
+    original = replace(anew(3), topic_id="DKFa8mx0SPSMbr8+AwMd/A")
+    plan = planned(declared, original, target)
+    assert [type(step) for step in plan.steps][:1] == [AddPartitions]
+    assert not any(notice.message.startswith(MADE_ANEW) for notice in plan.warnings)
+    assert kafka_id("0ca15af2-6c74-48f4-8c6e-bf3e03031dfc") == "DKFa8mx0SPSMbr8+AwMd/A"
