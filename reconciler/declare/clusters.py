@@ -15,6 +15,7 @@ from reconciler.model.cluster import DEFAULT_DATACENTER, Cluster, Replicator
 from reconciler.model.references import Reference
 
 _PORTS = range(1, 65536)
+_OURS = "anabranch"
 
 
 def build(alias: str, place: Place, general: Place | None = None) -> Cluster:
@@ -46,6 +47,11 @@ def _replicator(place: Place) -> Replicator | None:
 
 def check(place: Place) -> Iterator[Located]:
     """Yield what is wrong with a cluster that has passed the schema."""
+    alias = str(place.path[-1])
+    if alias.startswith(_OURS):
+        message = f"expected an alias that does not begin with {_OURS}, as our own topics do; found {alias}"
+        remedy = "rename it here and where it is used: what is granted on its copies by prefix would cover our topics"
+        yield place.problem(codes.OUR_PREFIX, message, remedy, at_key=True)
     for address, where in _addresses(place):
         if isinstance(lookup(where, address), Reference):
             continue

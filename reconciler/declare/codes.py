@@ -34,6 +34,7 @@ TWO_PRINCIPALS: Final = "AB123"
 FIXED_CONFIG: Final = "AB124"
 NOT_LINEAR: Final = "AB125"
 NO_REFERENCE: Final = "AB129"
+OUR_PREFIX: Final = "AB131"
 NO_NAME: Final = "AB135"
 
 # Warnings: the topology is accepted.

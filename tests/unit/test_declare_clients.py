@@ -153,7 +153,7 @@ def test_where_settings_of_clients_stand(tmp_path: Path, key: str) -> None:
     [
         ("consumer", "fetch.max.bytes", "999MB", 65_536, 52_428_800),
         ("consumer", "max.partition.fetch.bytes", "1B", 16_384, 52_428_800),
-        ("producer", "max.request.size", "1KiB", 65_536, 16_777_216),
+        ("producer", "max.request.size", "1KiB", 65_536, 104_857_600),
         ("producer", "receive.buffer.bytes", "65 MiB", 4_096, 67_108_864),
     ],
 )

@@ -173,5 +173,13 @@ flows: [{from: a, to: b, groups: {include: ['env:prod', 'file:\\$\\{x\\}', 'x{2}
     assert topology.flows[0].groups.include == ("env:prod", "file:\\$\\{x\\}", "x{2}$")
 
 
+@pytest.mark.parametrize("alias", ["anabranch", "anabranch-owned", "anabranch_x"])
+def test_no_alias_begins_as_our_own_topics_do(tmp_path: Path, alias: str) -> None:
+    text = f"version: 1\nname: anabranch\nclusters: {{{alias}: {{bootstrap: 'a:1'}}, b: {{bootstrap: 'b:1'}}}}\n"
+    (problem,) = refused(tmp_path, f"{text}flows: [{{from: {alias}, to: b}}]\n")
+    assert (problem.code, alias in problem.message) == ("AB131", True)
+    assert "0.yaml:3:12" in problem.where
+
+
 def test_a_port_is_only_looked_at_where_one_stands(tmp_path: Path) -> None:
     assert one(tmp_path, "bootstrap: ['env:A', 'b1:99999']").code == codes.WRONG_VALUE

@@ -7,6 +7,7 @@ import gc
 import socket
 import struct
 import threading
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,8 +16,8 @@ import pytest
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
-from reconciler.model.security import Security
-from reconciler.replicator.wire import ConnectionLost, FetchAnswer, FetchAsk, Loop, Wire
+from reconciler.model.security import Protocol, Security
+from reconciler.replicator.wire import ConnectionLost, FetchAnswer, FetchAsk, Loop, Wire, requests
 from reconciler.replicator.wire.compact import string, uvarint
 from reconciler.replicator.wire.limits import FIRST, LARGEST_BATCH
 from reconciler.state import clients
@@ -275,6 +276,24 @@ def test_attempts_to_connect_leave_no_sockets(peer: str) -> None:
         wire.close()
         loop.close()
         listening.close()
+
+
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
+def test_a_connection_is_given_up_long_before_a_request_may_be(
+    monkeypatch: pytest.MonkeyPatch, protocol: Protocol
+) -> None:
+    monkeypatch.setattr(requests, "LONGEST_SETUP_MS", 200)
+    loop = Loop()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        cluster = Cluster("silent", (f"127.0.0.1:{listening.getsockname()[1]}",), security=Security(protocol))
+        wire = Wire(loop, cluster, "tests", 240.0)
+        began = time.monotonic()
+        with pytest.raises(ConnectionLost):
+            loop.run(wire.connect)
+        # Of a request's four minutes; a busy machine gets a hundred times as long as it should take.
+        assert time.monotonic() - began < 60
+        wire.close()
+    loop.close()
 
 
 # --- librdkafka, which commands use -----------------------------------------------------------------------------------

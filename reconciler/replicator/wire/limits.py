@@ -20,6 +20,10 @@ librdkafka's `receive.message.max.bytes` is about the same.
 LEAST = 4
 """Bytes of the shortest frame: the id of the request that it answers."""
 
+LONGEST_SETUP_MS = 10_000
+"""Milliseconds until a connection and its TLS handshake are given up, however long requests may take: Kafka's own
+`socket.connection.setup.timeout.ms`."""
+
 USUAL_FETCH = 4 * 2**20
 """Bytes that a fetch asks for as a rule; room for so many is made at once where it is not known what was asked for."""
 

@@ -197,7 +197,7 @@ class BulkManager(KafkaConnectionManager):
             sock.close()
             raise NotLetInError(_said(tls.unusable(self._declared, error))) from None
         try:
-            await secured.shake_hands(time.monotonic() + self.config["request_timeout_ms"] / 1000)
+            await secured.shake_hands(time.monotonic() + self.config["socket_connection_setup_timeout_ms"] / 1000)
         except BaseException as error:
             secured.close()
             if isinstance(error, OSError):

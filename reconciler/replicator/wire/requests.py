@@ -21,7 +21,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.replicator.wire import classic, fetching, producing, trickle
 from reconciler.replicator.wire.direct import Direct
 from reconciler.replicator.wire.fetching import Bounds, Fetched, RawFetch, Turn
-from reconciler.replicator.wire.limits import LARGEST_BATCH
+from reconciler.replicator.wire.limits import LARGEST_BATCH, LONGEST_SETUP_MS
 from reconciler.replicator.wire.loop import Loop
 from reconciler.replicator.wire.manager import socket_options
 from reconciler.replicator.wire.pending import Answers, answers_of, connection_lost
@@ -83,9 +83,10 @@ class Wire(Questions):
                 "connections_max_idle_ms": line.connections_max_idle_ms,
                 "metadata_max_age_ms": line.metadata_max_age_ms,
                 "socket_options": socket_options(line),
-                # A host that says nothing must not hold a request up for longer than a request may take.
-                "socket_connection_setup_timeout_ms": self._timeout_ms,
-                "socket_connection_setup_timeout_max_ms": self._timeout_ms,
+                # A host that says nothing must not hold a request up for longer than a request may take, nor for
+                # minutes where a request may take them.
+                "socket_connection_setup_timeout_ms": min(self._timeout_ms, LONGEST_SETUP_MS),
+                "socket_connection_setup_timeout_max_ms": min(self._timeout_ms, LONGEST_SETUP_MS),
             },
         )
         # By broker and request: what the broker was known to speak, and what that came to.
@@ -112,7 +113,7 @@ class Wire(Questions):
         if not self._manager.bootstrapped:
             self._manager.failure = None
             try:
-                await self._answer(self._manager.bootstrap_async(timeout_ms=self._timeout_ms))
+                await self._answer(self._manager.bootstrap_async(timeout_ms=min(self._timeout_ms, LONGEST_SETUP_MS)))
             except ConnectionLost:
                 if self._manager.failure is None:
                     raise
