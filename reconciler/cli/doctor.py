@@ -112,14 +112,17 @@ def _of_cluster(topology: Topology, targets: tuple[str, ...], alias: str) -> lis
         shared = () if journals.is_own else (alias,)
         acls = [acl for acl in needed_acls(topology, flows, shared) if acl.alias == alias]
         checks += health.permissions(cluster, acls, rights(connection, acls))
-        if any(flow.target == alias and not flow.repeats for flow in flows):
-            checks.append(_capabilities(cluster, topology.name, connection, journals.probe))
+        if exact := [flow for flow in flows if flow.target == alias and not flow.repeats]:
+            takes_identical = any(flow.offsets != "translated" for flow in exact)
+            checks.append(_capabilities(cluster, topology.name, connection, journals.probe, takes_identical))
     except AnabranchError as error:
         checks += [Check(f"cluster {alias}", "failure", one.message, one.remedy) for one in error.problems]
     return checks
 
 
-def _capabilities(cluster: Cluster, topology: str, connection: Connection, probe: tuple[str, str]) -> Check:
+def _capabilities(
+    cluster: Cluster, topology: str, connection: Connection, probe: tuple[str, str], takes_identical: bool
+) -> Check:
     from reconciler.model.names import transactional_prefix
     from reconciler.plan import health
     from reconciler.state.probes import Probes
@@ -130,4 +133,4 @@ def _capabilities(cluster: Cluster, topology: str, connection: Connection, probe
     except AnabranchError:
         # What may not be read is among the permissions.
         found = None
-    return health.capabilities(cluster, found, has_transactions)
+    return health.capabilities(cluster, found, has_transactions, takes_identical)

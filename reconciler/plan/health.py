@@ -132,18 +132,23 @@ def permissions(cluster: Cluster, acls: Collection[Acl], rights: Rights) -> Iter
         yield _allowed(cluster, purpose, missing, optional)
 
 
-def capabilities(cluster: Cluster, found: Capabilities | None, has_transactions: bool) -> Check:
+def capabilities(
+    cluster: Cluster, found: Capabilities | None, has_transactions: bool, takes_identical: bool = True
+) -> Check:
     """Judge what a target was seen to do.
 
     Args:
         cluster: the target.
         found: what the probe has remembered; None where nothing was tried yet.
         has_transactions: whether the target knows transactional ids.
+        takes_identical: whether some flow may give copies identical offsets there.
     """
     what = f"cluster {cluster.alias}: capabilities"
     if not has_transactions:
         remedy = "take Apache Kafka 2.8 or newer, or declare `delivery: at-least-once`"
         return Check(what, "failure", "the cluster has no transactions", remedy)
+    if not takes_identical:
+        return Check(what, "ok", "transactions, and translated offsets need nothing else")
     if found is None:
         return Check(what, "ok", "transactions; nothing else was tried yet: `replicate` does when it first begins")
     failed = found.required(Verdict.FAILS)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.model.acl import Acl, Pattern, Purpose, ResourceKind
-from reconciler.model.capabilities import Capabilities, Capability, Finding, Verdict
+from reconciler.model.capabilities import REQUIRED, Capabilities, Capability, Finding, Verdict
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import Flow
 from reconciler.model.health import BrokerSeen, ClockSeen, Machine, Rights
@@ -169,6 +169,15 @@ def test_a_target_must_do_what_identical_offsets_rest_on(
     check = health.capabilities(WEST, found, has_transactions)
     assert check.level == level
     assert said in check.found
+
+
+@pytest.mark.parametrize("verdict", [Verdict.FAILS, Verdict.HOLDS])
+def test_a_target_of_translated_copies_alone_need_not_hold_identical_ones(verdict: Verdict) -> None:
+    found = Capabilities("id", 1.0, tuple(Finding(one, verdict, "tried") for one in REQUIRED))
+    check = health.capabilities(WEST, found, True, takes_identical=False)
+    assert (check.level, check.found) == ("ok", "transactions, and translated offsets need nothing else")
+    assert health.capabilities(WEST, found, False, takes_identical=False).level == "failure"
+    assert health.capabilities(WEST, found, True).level != "ok"
 
 
 def test_slots_elsewhere_are_counted_when_tasks_start() -> None:
