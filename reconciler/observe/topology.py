@@ -95,7 +95,7 @@ def observe(
         taken = {name for name in observed[flow.source].topics if flow.takes(name, topology.aliases)}
         originals[flow.source] |= taken
         copies[flow.target] |= {flow.remote_topic(name) for name in taken} & observed[flow.target].topics.keys()
-    for alias in targets:
+    for alias in observed.keys() & set(targets):
         # How much a copy holds that no flow takes any more is told when that is planned.
         left = (name for name, record in observed[alias].owned.items() if record.topology == topology.name)
         copies[alias] |= observed[alias].topics.keys() & set(left)

@@ -34,7 +34,8 @@ def check_owner(topology: Topology, observed: Observed, targets: Collection[str]
 def _foreign(topology: Topology, observed: Observed, targets: Collection[str]) -> Iterator[Problem]:
     ours = "these files name no owner" if topology.owner is None else f"these files are {topology.owner}'s"
     for alias in topology.aliases:
-        entry = observed[alias].in_force if alias in targets else None
+        # One that is away holds nothing that could be looked at, and nothing is changed there.
+        entry = observed[alias].in_force if alias in targets and alias in observed else None
         if entry is None or not entry.is_declared or entry.owner in (None, topology.owner):
             continue
         yield Problem(
