@@ -10,5 +10,5 @@ def pause(files: Files, flow: FlowName = None, topic: Topics = None) -> None:
     """Pause flows, topics or partitions: what is in flight is finished, and nothing more is copied until `resume`."""
     from reconciler.state import control
 
-    words = Words("paused", "paused {what}; no run is live: it holds for the next one")
+    words = Words("paused", "paused {what}; nothing runs now: it holds from the next start of replicate on")
     steer(load_topology(files), flow, topic, control.pause, words)

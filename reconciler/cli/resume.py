@@ -10,5 +10,5 @@ def resume(files: Files, flow: FlowName = None, topic: Topics = None) -> None:
     """Resume what was paused, all of it or some topics or partitions."""
     from reconciler.state import control
 
-    words = Words("resumed", "resumed {what}; no run is live: it holds for the next one")
+    words = Words("resumed", "resumed {what}; nothing runs now: it holds from the next start of replicate on")
     steer(load_topology(files), flow, topic, control.resume, words)

@@ -48,9 +48,10 @@ def slots(flows: Sequence[Flow], cores: int, master: str | None = None) -> Check
         master: of the Spark cluster that they run on, if not here; it is asked when they start.
     """
     tasks = sum(flow.tasks for flow in flows)
+    what = f"{tasks} task{'' if tasks == 1 else 's'} of {len(flows)} flow{'' if len(flows) == 1 else 's'}"
     if master is not None:
-        return Check("slots", "ok", f"{tasks} tasks of {len(flows)} flows, on {master}; counted at the start")
-    said = f"{tasks} tasks of {len(flows)} flows; replicate runs Spark as local[{tasks},8]; {cores} cores here"
+        return Check("slots", "ok", f"{what}, on {master}; counted at the start")
+    said = f"{what}; replicate runs Spark as local[{tasks},8]; {cores} cores here"
     if tasks <= cores:
         return Check("slots", "ok", said)
     return Check(

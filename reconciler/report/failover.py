@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from reconciler.model.errors import Problem
+from reconciler.model.failed_flows import since
 from reconciler.model.failover import EVERY, Carried, Crossing, FailbackPlan, FailoverPlan, Returning, WithoutPlace
 from reconciler.model.steps import AclChange, GrantAcl, Plan
 from reconciler.report.columns import aligned
@@ -66,7 +67,8 @@ def _crossings(plan: FailoverPlan) -> Iterator[Line]:
 def failback_lines(plan: FailbackPlan) -> Iterator[Line]:
     """Yield what a failback would do."""
     yield Line(f"failback of flow {plan.flow}: everybody goes from {plan.target} back to {plan.source}", style="bold")
-    yield Line(f"  {plan.state.by} failed it over: {_PHASES[plan.state.phase]}", "dim")
+    begun = "" if plan.state.phase == "over" else f"; {_PHASES[plan.state.phase]}"
+    yield Line(f"  failed over {since(plan.state)}{begun}", "dim")
     if plan.state.phase == "ending":
         yield Line(f"  the failover is called off: everybody stays at {plan.source}, and the flow goes on")
         return

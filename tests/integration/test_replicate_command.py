@@ -110,7 +110,7 @@ def it_grows_and_is_paused_within_the_round(
         refused = anabranch("pause", file, "--topic", wrong)
         assert (refused.code, named in " ".join(refused.stderr.split())) == (2, True), refused
     resumed = anabranch("resume", file)
-    counted = [resumed.stdout.count(words) for words in ("confirmed by 2", "no run is live")]
+    counted = [resumed.stdout.count(words) for words in ("confirmed by 2", "nothing runs now")]
     assert (resumed.code, counted) == (0, [1, 1]), resumed
     assert anabranch("restart", file, "--flow", "east-west", "--topic", "orders/1").code == 0
     eventually("all go on", lambda: each("lag") == [0] * 8)

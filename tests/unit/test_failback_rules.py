@@ -19,6 +19,7 @@ from reconciler.model.failover import Anew, Carried, Crossing, Cut, FailbackPlan
 from reconciler.model.flow import Flow
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.selection import Selection
+from reconciler.report.failover import failback_lines
 
 CUT = Cut("orders", "east.orders", "identical", ((100, 100), (90, 95)))
 
@@ -147,3 +148,9 @@ def test_topics_that_are_called_as_copies_and_are_none_are_told() -> None:
     same = replace(flow, policy=ReplicationPolicy("identity"))
     (said,) = beside(same, aliases, [f"orders-{number}" for number in range(9)], {"orders-0"})
     assert said.endswith(": orders-1, orders-2, orders-3, orders-4, orders-5 and 3 more")
+
+
+def test_a_failback_says_since_when_and_by_whom_the_flow_is_failed_over() -> None:
+    state = FailedOver("east-west", "over", 1_764_000_000.0, "ops@host")
+    lines = [line.plain for line in failback_lines(FailbackPlan("east-west", "east", "west", state, (), ()))]
+    assert lines[1] == "  failed over since 2025-11-24 16:00:00 UTC by ops@host"

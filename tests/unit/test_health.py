@@ -183,4 +183,4 @@ def test_a_target_of_translated_copies_alone_need_not_hold_identical_ones(verdic
 def test_slots_elsewhere_are_counted_when_tasks_start() -> None:
     flows = [Flow("a", "east", "west", Selection(("x",)), tasks=9)]
     check = health.slots(flows, 1, "spark://m:7077")
-    assert (check.level, check.found) == ("ok", "9 tasks of 1 flows, on spark://m:7077; counted at the start")
+    assert (check.level, check.found) == ("ok", "9 tasks of 1 flow, on spark://m:7077; counted at the start")
