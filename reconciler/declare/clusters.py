@@ -37,7 +37,13 @@ def build(alias: str, place: Place, general: Place | None = None) -> Cluster:
         replicator=_replicator(place / "replicator"),
         clients=clients.build(clients.effective(general, place / "clients")),
         place=(place / "bootstrap").line,
+        state_replication_factor=_factor(fields.get("state-replication-factor")),
     )
+
+
+def _factor(written: Value) -> int | None:
+    # 3.0 is a whole number to JSON Schema.
+    return None if written is None else int(cast("int", written))
 
 
 def _replicator(place: Place) -> Replicator | None:

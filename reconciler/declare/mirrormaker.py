@@ -147,7 +147,7 @@ _STRIMZI: dict[str, Answer] = {
     "tls": _security("ca"),
 }
 _WAITS = "the replicator waits and tries again as brokers' answers tell it"
-_OWN_TOPICS = "our own topics get as many replicas as the target has brokers, at most three"
+_OWN_TOPICS = "our own topics get three replicas, or what `state-replication-factor` of their cluster says"
 _BYTES = "records pass as bytes"
 # What nothing stands for, and why.
 _NOTHING: dict[str, str] = {

@@ -292,6 +292,9 @@ def _not_one_of(violation: Violation) -> Iterator[Finding]:
 
 def _wrong_value(violation: Violation) -> Iterator[Finding]:
     """Translate what concerns one value alone: its type, form, size or number of items."""
+    if violation.rule == "not" and not isinstance(violation.place.value, int | float):
+        # What it is instead of a number is told by its type.
+        return
     path, schema = violation.place.path, violation.schema
     expected = str(schema["title"])
     code = codes.WRONG_VALUE

@@ -104,7 +104,7 @@ class Topics:
         Args:
             topic: its name.
             shape: what it is made with.
-            or_fewer: whether it gets one replica on each broker of a cluster that has not as many.
+            or_fewer: whether it gets as many replicas as topics of our own there, whatever its shape says.
 
         Raises:
             Unreachable: AB310, no answer: whether it was made is unknown.
@@ -119,7 +119,7 @@ class Topics:
 
         try:
             if or_fewer:
-                replicas.make(self._seen, create, shape.replicas)
+                replicas.make(self._seen, create, self._cluster.state_replication_factor)
             else:
                 create(shape.replicas)
         except KafkaException as error:

@@ -56,6 +56,7 @@ class Cluster:
         replicator: whom an apply allows what flows need here; None where nobody needs to be.
         clients: of those that read from it, write to it and administer it.
         place: file and line of its addresses; empty where no file declares it.
+        state_replication_factor: replicas of topics of our own there; None means three, as far as brokers go.
     """
 
     alias: str
@@ -67,6 +68,7 @@ class Cluster:
     replicator: Replicator | None = None
     clients: Clients = field(default_factory=Clients)
     place: str = field(default="", compare=False)
+    state_replication_factor: int | None = None
 
     def other_cluster(self, found: str | None) -> Problem | None:
         """Return the problem that another cluster answers than the declared one; None where it is the one.

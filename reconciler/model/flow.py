@@ -37,6 +37,9 @@ ON_RECREATE: tuple[str, ...] = get_args(OnRecreate)
 Compression = Literal["source", "none", "gzip", "snappy", "lz4", "zstd"]
 COMPRESSIONS: tuple[str, ...] = get_args(Compression)
 
+TARGETS_DEFAULT = -1
+"""A replication factor: as many as the brokers of the target give a topic of which nobody says it."""
+
 DEFAULT_BATCH_SIZE = 256 * 1024
 DEFAULT_LARGEST_BATCH = 128 * 1024 * 1024
 DEFAULT_LINGER = 0.007
@@ -72,7 +75,7 @@ class Flow:
         dlq: topic of the target where records are put aside that the target will never take; None parks them.
         tasks: how many tasks replicate it.
         partitions: how many remote topics have at least; None means as many as their originals.
-        replication_factor: of remote topics; None means the source's, at most the target's broker count.
+        replication_factor: of remote topics, or `TARGETS_DEFAULT`; None means the source's, as far as brokers go.
         refresh_interval: seconds between two looks for new topics and partitions, and for what changed on originals.
         limits: the most that it has at the target.
         configs: which settings copies get.

@@ -141,6 +141,8 @@ class ObservedCluster:
         journals: names of the topics that hold the topology's state there, whether they exist or not, that of
             ownership first; of targets only.
         groups: names of its consumer groups that the user may see; None where they were not asked for, or not told.
+        default_replicas: how many replicas it gives topics of which nobody says it; None where it was not asked, or did
+            not tell.
         refused_values: settings that flows into it declare, and that it would not take; of targets only.
         unasked_values: why it could not be asked for them; empty where it was.
         state_replicas: how many replicas topics have that hold state of the topology there, by name; of targets only.
@@ -163,6 +165,7 @@ class ObservedCluster:
     declaration: Declaration | None = None
     groups: frozenset[str] | None = None
     down: tuple[int, ...] = ()
+    default_replicas: int | None = None
     refused_values: tuple[RefusedValue, ...] = ()
     unasked_values: str = ""
     state_replicas: Mapping[str, int] = field(default_factory=dict)
@@ -221,6 +224,7 @@ class ObservedCluster:
             journals=tuple(data["journals"]),
             groups=None if data["groups"] is None else frozenset(data["groups"]),
             down=tuple(data["down"]),
+            default_replicas=data["default_replicas"],
             refused_values=tuple(RefusedValue(**one) for one in data["refused_values"]),
             unasked_values=data["unasked_values"],
             state_replicas=data["state_replicas"],

@@ -89,6 +89,8 @@ def _told(cluster: Cluster) -> dict[str, Any]:
         for name in _LATER_OF_TOKENS:
             if not oauth[name]:
                 del oauth[name]
+    if cluster.state_replication_factor is None:
+        del told["state_replication_factor"]
     if cluster.replicator is None:
         del told["replicator"]
     if clients == Clients():

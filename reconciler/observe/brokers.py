@@ -11,7 +11,10 @@ from collections.abc import Callable, Collection, Mapping
 from confluent_kafka.admin import ClusterMetadata
 
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.registered import registered_in
+from reconciler.model.flow import Flow
+from reconciler.observe.connection import Connection
+from reconciler.observe.values import stand_in
+from reconciler.replicator.registered import default_in, registered_in
 from reconciler.state.replicas import known_brokers
 
 Registered = Callable[[Cluster], frozenset[int] | None]
@@ -33,6 +36,14 @@ def brokers_of(
         # What is registered is what the controller puts replicas on; others are gone for good.
         known = registered(cluster) or known
     return max(len(known), len(seen.brokers)), tuple(sorted(known - frozenset(seen.brokers)))
+
+
+def default_replicas(cluster: Cluster, connection: Connection, flows: Collection[Flow]) -> int | None:
+    """Return how many replicas a cluster gives topics of which nobody says it; None where it tells neither way.
+
+    The active controller knows, and tells it of a topic that could be made; else brokers have a setting for it.
+    """
+    return default_in(cluster, stand_in(next(iter(flows)))) or connection.default_replicas()
 
 
 def fewest_replicas(seen: ClusterMetadata, names: Collection[str]) -> dict[str, int]:

@@ -144,6 +144,11 @@ class Connection:
             return {}
         return found
 
+    def default_replicas(self) -> int | None:
+        """Return what brokers have as `default.replication.factor`; None when the user may not see it."""
+        entry = self._settings_of(None).get("default.replication.factor")
+        return int(entry.value) if entry is not None and entry.value and entry.value.isdecimal() else None
+
     def log_bounds(self, partitions: Mapping[str, int]) -> dict[str, tuple[Offsets, Offsets]]:
         """Return where the logs of topics begin and end; what is not known, as without a leader, is None.
 

@@ -21,6 +21,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.declaration import DESTROYED
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem, Refused, Unreachable, together
 from reconciler.model.failed_flows import needless_sources
+from reconciler.model.flow import TARGETS_DEFAULT
 from reconciler.model.names import syncs_topic
 from reconciler.model.observed import (
     EFFECTIVE_KEYS,
@@ -32,7 +33,7 @@ from reconciler.model.observed import (
 )
 from reconciler.model.topology import Topology
 from reconciler.observe.access import observe_access
-from reconciler.observe.brokers import brokers_of, fewest_replicas, most_replicas
+from reconciler.observe.brokers import brokers_of, default_replicas, fewest_replicas, most_replicas
 from reconciler.observe.connection import Configs, Connection, operations_of
 from reconciler.observe.values import refused_values
 from reconciler.state import faults, home
@@ -85,6 +86,8 @@ def observe(
             return replace(seen, access=Access(connections[alias].cluster_operations())) if is_granted else seen
         refused, unasked = refused_values(connections[alias], into, touched[alias], ours)
         seen = replace(seen, refused_values=refused, unasked_values=unasked)
+        if any(flow.replication_factor == TARGETS_DEFAULT for flow in into):
+            seen = replace(seen, default_replicas=default_replicas(clusters[alias], connections[alias], into))
         return replace(seen, access=observe_access(connections[alias], seen.topic_keys, topology.name, into))
 
     observed = _of_each(clusters, look)
@@ -263,7 +266,7 @@ def _wanted(
     """Return how many replicas some copy at a target should have: what is declared, or what an original has."""
     most = [0]
     for flow in topology.flows_into((target,)):
-        if flow.replication_factor is not None:
+        if flow.replication_factor not in (None, TARGETS_DEFAULT):
             most.append(flow.replication_factor)
         elif flow.source in connections:
             most.append(most_replicas(connections[flow.source].metadata, touched[flow.source]))

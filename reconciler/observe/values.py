@@ -53,7 +53,7 @@ def refused_values(
             if missing is None and existing is not None:
                 asked[pair] = connection.validate_setting(existing, *pair)
             else:
-                new = NewTopic(missing or _stand_in(flow), 1, 1, config=dict([pair]))
+                new = NewTopic(missing or stand_in(flow), 1, 1, config=dict([pair]))
                 asked[pair] = connection.validate_topic(new)
     refused, unasked = [], ""
     for (key, value), error in _answers(asked):
@@ -64,7 +64,8 @@ def refused_values(
     return tuple(refused), unasked
 
 
-def _stand_in(flow: Flow) -> str:
+def stand_in(flow: Flow) -> str:
+    """Return the name of a copy that a flow could have, to be asked about where none is to be made."""
     return _STAND_IN if flow.nameless(_STAND_IN) is not None else flow.remote_topic(_STAND_IN)
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from reconciler.model.desired import DesiredTopic
+from reconciler.model.flow import TARGETS_DEFAULT
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.topology import Topology
 from reconciler.plan.failed_over import of_running, resolved
@@ -62,7 +63,8 @@ def _partitions(choice: Choice, target: ObservedCluster) -> int:
 
 def _remote_topic(choice: Choice, target: ObservedCluster) -> DesiredTopic:
     flow, original = choice.flow, choice.original
-    replication = flow.replication_factor or min(original.replication_factor, target.brokers)
+    asked = target.default_replicas if flow.replication_factor == TARGETS_DEFAULT else flow.replication_factor
+    replication = asked or min(original.replication_factor, target.brokers)
     existing, record = target.topics.get(choice.remote), target.owned.get(choice.remote)
     kept = kept_as_it_is(flow, original, target)
     return DesiredTopic(

@@ -11,6 +11,7 @@ from itertools import groupby
 from reconciler.model.config_rules import THROTTLES
 from reconciler.model.desired import DesiredTopic, same_configs
 from reconciler.model.errors import Problem
+from reconciler.model.flow import TARGETS_DEFAULT
 from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.topology import Topology
@@ -224,8 +225,21 @@ def _whose(existing: ObservedTopic, record: OwnedTopic | None, topology: Topolog
 
 
 def _too_many_replicas(topology: Topology, observed: Observed, targets: Collection[str]) -> Iterator[Problem]:
+    for alias in dict.fromkeys(flow.target for flow in topology.flows_into(targets)):
+        cluster, brokers = topology.clusters[alias], observed[alias].brokers
+        if (asked := cluster.state_replication_factor or 0) > brokers:
+            found = f"state-replication-factor {asked} is asked for, and it has {brokers} brokers"
+            yield Problem("AB403", cluster.where, found, "start brokers that are missing, or leave the factor out")
     for flow in topology.flows_into(targets):
         brokers = observed[flow.target].brokers
+        if flow.replication_factor == TARGETS_DEFAULT and not observed[flow.target].default_replicas:
+            yield Problem(
+                "AB454",
+                f"flow {flow.name} ({flow.origin})" if flow.origin else f"flow {flow.name}",
+                f"replication-factor -1 asks for the default of {flow.target}, which does not tell it to "
+                f"{topology.clusters[flow.target].user}",
+                "grant DESCRIBE_CONFIGS on the cluster, or CREATE and DESCRIBE_CONFIGS on copies; or say the number",
+            )
         if flow.replication_factor is not None and flow.replication_factor > brokers:
             yield Problem(
                 "AB403",

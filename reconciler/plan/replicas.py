@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 
 from reconciler.model.desired import DesiredTopic
 from reconciler.model.drift import Drifted
+from reconciler.model.flow import TARGETS_DEFAULT
 from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.steps import Notice
@@ -42,7 +43,7 @@ def replica_notices(topics: Collection[DesiredTopic], topology: Topology, target
         found = target.topics.get(topic.name)
         if found is not None and topic.name in target.owned and found.replicas < topic.replication_factor:
             fewer.setdefault((found.replicas, topic.replication_factor), []).append(topic.name)
-    wanted = state_replicas(target)
+    wanted = state_replicas(topology, target)
     for name, count in target.state_replicas.items():
         if count < wanted:
             fewer.setdefault((count, wanted), []).append(name)
@@ -60,14 +61,16 @@ def _more(topics: Collection[DesiredTopic], topology: Topology, target: Observed
     """Yield which copies have more replicas than their flow asks for."""
     factors = {flow.name: flow.replication_factor for flow in topology.flows}
     for topic in topics:
-        found, asked = target.topics.get(topic.name), factors[topic.flow]
-        if found is not None and topic.name in target.owned and asked is not None and found.replicas > asked:
+        found, asked = target.topics.get(topic.name), topic.replication_factor
+        if found is None or topic.name not in target.owned or factors[topic.flow] is None:
+            continue
+        if found.replicas > asked:
             yield Notice(topic.name, f"has replication {found.replicas}, asked for is {asked}: left as it is")
 
 
-def state_replicas(target: ObservedCluster) -> int:
+def state_replicas(topology: Topology, target: ObservedCluster) -> int:
     """Return how many replicas topics of our own state should have on a target."""
-    return min(_USUAL, target.brokers)
+    return topology.clusters[target.alias].state_replication_factor or min(_USUAL, target.brokers)
 
 
 def thin_copy(topology: Topology, record: OwnedTopic, found: ObservedTopic, alias: str) -> Iterator[Drifted]:
@@ -80,14 +83,16 @@ def thin_copy(topology: Topology, record: OwnedTopic, found: ObservedTopic, alia
         alias: of its target.
     """
     flow = next((one for one in topology.flows if one.name == record.flow and one.target == alias), None)
-    wanted = (flow.replication_factor if flow else None) or record.replicas or 0
+    declared = flow.replication_factor if flow else None
+    # What a target's default is by now, only a plan asks.
+    wanted = (None if declared == TARGETS_DEFAULT else declared) or record.replicas or 0
     if found.replicas < wanted:
         yield Drifted(alias, "changed", record.name, "replicas", str(wanted), str(found.replicas), ADD)
 
 
 def thin_state(topology: Topology, target: ObservedCluster) -> Iterator[Drifted]:
     """Yield which topics of our own state have fewer replicas than they should."""
-    wanted = state_replicas(target)
+    wanted = state_replicas(topology, target)
     for name in target.journals:
         count = target.state_replicas.get(name, wanted)
         if count < wanted:

@@ -115,7 +115,7 @@ def _scratch_topic(target: Cluster, name: str) -> str:
             admin.create_topics([new], operation_timeout=_TIMEOUT, request_timeout=_TIMEOUT)[name].result()
 
         try:
-            replicas.make(metadata, create, replicas.USUAL)
+            replicas.make(metadata, create, target.state_replication_factor)
         except KafkaException as error:
             if replicas.is_too_few(error.args[0]):
                 raise replicas.refused_now(target, f"topic {name}", error.args[0], metadata) from None

@@ -1,13 +1,19 @@
-"""Which brokers a cluster has, asked without writing anything: a list of topics names only those that are up.
+"""Which brokers a cluster has, and how many replicas it gives topics, asked without writing anything.
 
-`observe` asks, where a cluster seems too small for the replicas that are wanted there.
+`observe` asks: a list of topics names only brokers that are up, and brokers tell the default by a setting alone, which
+the active controller may have otherwise.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
 from reconciler.model.cluster import Cluster
 from reconciler.replicator.wire import ConnectionLost, ErrorCode, Loop, Wire
-from reconciler.replicator.wire.membership import registered_brokers
+from reconciler.replicator.wire.membership import default_replicas, registered_brokers
+
+Answer = TypeVar("Answer")
 
 _TIMEOUT = 5.0
 
@@ -18,14 +24,31 @@ def registered_in(cluster: Cluster) -> frozenset[int] | None:
     Raises:
         EnvironmentFault: what `Wire` raises: a secret cannot be resolved, or the like.
     """
+    return _asked(cluster, registered_brokers)
+
+
+def default_in(cluster: Cluster, topic: str) -> int | None:
+    """Return how many replicas a cluster gives a topic of which nobody says it; None where it does not tell.
+
+    Args:
+        cluster: which one.
+        topic: a name that no topic has.
+
+    Raises:
+        EnvironmentFault: what `Wire` raises: a secret cannot be resolved, or the like.
+    """
+    return _asked(cluster, lambda wire: default_replicas(wire, topic))
+
+
+def _asked(cluster: Cluster, question: Callable[[Wire], Awaitable[Answer | None]]) -> Answer | None:
     loop = Loop()
     declared = cluster.clients.admin
     wire = Wire(loop, cluster, declared.client_id or "anabranch-plan", declared.patience(_TIMEOUT))
-    found: list[frozenset[int] | None] = []
+    found: list[Answer | None] = []
 
     async def ask() -> None:
         await wire.connect()
-        found.append(await registered_brokers(wire))
+        found.append(await question(wire))
 
     try:
         loop.run(ask)

@@ -86,7 +86,7 @@ class Journal:
         if self._topic.name in seen.topics:
             return False
         try:
-            return make(admin, self._topic, seen, self._timeout)
+            return make(admin, self._topic, seen, self._timeout, self._cluster.state_replication_factor)
         except calls.RAISED as error:
             said = calls.said(error)
             if replicas.is_too_few(said):

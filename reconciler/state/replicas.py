@@ -31,22 +31,23 @@ def down_brokers(seen: ClusterMetadata) -> tuple[int, ...]:
     return tuple(sorted(known_brokers(seen) - frozenset(seen.brokers)))
 
 
-def make(seen: ClusterMetadata, create: Callable[[int], None], wanted: int) -> None:
-    """Have a topic made with so many replicas, or with one on each broker of a cluster that has fewer.
+def make(seen: ClusterMetadata, create: Callable[[int], None], declared: int | None = None) -> None:
+    """Have a topic made with as many replicas as are declared; or with three, or one on each of fewer brokers.
 
     Args:
         seen: the cluster's topics and brokers, as they are now.
         create: makes it with a number of replicas.
-        wanted: how many it should have.
+        declared: how many it should have; None where nothing is declared.
 
     Raises:
         KafkaException: what `create` raises; where brokers are down, INVALID_REPLICATION_FACTOR.
     """
+    wanted = declared or USUAL
     try:
         create(wanted)
     except KafkaException as error:
         known = len(known_brokers(seen))
-        if not is_too_few(error.args[0]) or known >= wanted:
+        if declared or not is_too_few(error.args[0]) or known >= wanted:
             raise
         create(known)
 

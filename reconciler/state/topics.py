@@ -122,7 +122,9 @@ SHARED = _journals(SHARED_NAMES, SHARED_PROBE_NAMES, {"status": _SMALL, "control
 """The journals that a release before topics per topology made, as it made them."""
 
 
-def make(admin: AdminClient, topic: JournalTopic, seen: ClusterMetadata, timeout: float) -> bool:
+def make(
+    admin: AdminClient, topic: JournalTopic, seen: ClusterMetadata, timeout: float, declared: int | None = None
+) -> bool:
     """Make a journal's topic with three replicas, or as many as the cluster has brokers; return whether this call did.
 
     Where the cluster refuses `unclean.leader.election.enable` it is made without.
@@ -132,6 +134,7 @@ def make(admin: AdminClient, topic: JournalTopic, seen: ClusterMetadata, timeout
         topic: which one.
         seen: the cluster's topics and brokers, as they are now.
         timeout: seconds to wait for the cluster.
+        declared: how many replicas the cluster's declaration asks for.
 
     Raises:
         KafkaException: the cluster does not make it; INVALID_REPLICATION_FACTOR while too many brokers are down.
@@ -148,7 +151,7 @@ def make(admin: AdminClient, topic: JournalTopic, seen: ClusterMetadata, timeout
             _create(admin, NewTopic(topic.name, 1, count, config=config), timeout)
 
     try:
-        replicas.make(seen, create, replicas.USUAL)
+        replicas.make(seen, create, declared)
     except KafkaException as error:
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise

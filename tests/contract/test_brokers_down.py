@@ -22,7 +22,7 @@ from reconciler.plan.build import build_plan
 from reconciler.plan.drift import drift_of
 from reconciler.provision.direct import DirectProvisioner
 from reconciler.replicator.probe import check
-from reconciler.replicator.registered import registered_in
+from reconciler.replicator.registered import default_in, registered_in
 from reconciler.state import syncs
 from reconciler.state.topics import own
 from tests.conftest import MakeClusters
@@ -31,7 +31,7 @@ from tests.contract.kafka import admin, create, declared
 SOURCE, TARGET = "north", "south"
 SECONDS = 60.0
 # A broker that is gone is fenced soon.
-QUICK = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "250"}
+QUICK = {"default.replication.factor": "2", "broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "250"}
 
 
 def replicas(cluster: EmbeddedCluster) -> dict[str, set[int]]:
@@ -55,6 +55,7 @@ def test_whatever_is_made_while_a_broker_is_down_gets_all_its_replicas(
 ) -> None:
     target = declared(TARGET, one_down)
     assert registered_in(target) == frozenset({1, 2, 3}), "no topic shows broker 3"
+    assert default_in(target, topic_name) == 2, "as the controller says"
     create(one_down, topic_name, 2, replicas=3)
     flow = Flow("north-south", SOURCE, TARGET, Selection((topic_name,)))
     one = Topology("down", {SOURCE: declared(SOURCE, one_down), TARGET: target}, (flow,))
@@ -78,6 +79,17 @@ def test_whatever_is_made_while_a_broker_is_down_gets_all_its_replicas(
     assert observed_plan().is_empty
     owned, unseen = observe_owned(one, [TARGET])
     assert (drift_of(one, owned), unseen) == ((), [])
+
+    # The target's own default, and another factor for topics of our own.
+    create(one_down, f"{topic_name}-2", 1, replicas=3)
+    taking = replace(flow, topics=Selection((f"{topic_name}-2",)), replication_factor=-1)
+    clusters = {**one.clusters, TARGET: replace(target, state_replication_factor=1)}
+    factors = replace(one, name="factors", clusters=clusters, flows=(taking,))
+    outcome = DirectProvisioner(factors).apply(observed_plan(factors))
+    assert outcome.is_complete, outcome.failed
+    found = replicas(one_down)
+    assert found[f"north.{topic_name}-2"] == {2}
+    assert {count for name in own("factors").names for count in found[name]} == {1}
 
     with pytest.raises(Refused, match=r"replication factor 4 is asked for, and south has 3 brokers.*\[AB403\]"):
         observed_plan(replace(one, flows=(replace(flow, replication_factor=4),)))

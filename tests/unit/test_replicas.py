@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import Refused
+from reconciler.model.flow import TARGETS_DEFAULT
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.shape import Misfit
@@ -20,6 +22,8 @@ from reconciler.model.topology import Topology
 from reconciler.observe.brokers import brokers_of, fewest_replicas, most_replicas
 from reconciler.plan.drift import drift_of
 from reconciler.state import replicas
+from tests.unit.declaring import HEAD, load
+from tests.unit.declaring import refused as declared_refused
 from tests.unit.facts import EAST, INTERNAL, WEST, carried_out, cluster, flow, plan_of, topic, topology
 
 SOURCE = cluster(EAST, topic("orders"))
@@ -96,7 +100,7 @@ class Controller:
 def test_a_topic_of_our_own_is_never_made_too_small_for_good(told: Any, most: int, made: list[int]) -> None:
     controller = Controller(most)
     try:
-        replicas.make(told, controller.create, replicas.USUAL)
+        replicas.make(told, controller.create)
     except KafkaException as error:
         assert replicas.is_too_few(error.args[0])
         problem = replicas.refused_now(AT, "topic x", error.args[0], told).problems[0]
@@ -110,8 +114,81 @@ def test_a_topic_of_our_own_is_never_made_too_small_for_good(told: Any, most: in
 def test_what_is_refused_for_another_reason_is_not_tried_with_fewer() -> None:
     controller = Controller(2, KafkaError.POLICY_VIOLATION)
     with pytest.raises(KafkaException):
-        replicas.make(seen([1, 2]), controller.create, replicas.USUAL)
+        replicas.make(seen([1, 2]), controller.create)
     assert controller.made == []
+
+
+def test_a_declared_factor_of_our_own_topics_is_taken_as_it_is() -> None:
+    controller = Controller(3)
+    replicas.make(seen([1, 2, 3]), controller.create, 1)
+    replicas.make(seen([1, 2, 3]), controller.create, 2)
+    with pytest.raises(KafkaException):
+        replicas.make(seen([1, 2, 3]), controller.create, 4)
+    assert controller.made == [1, 2]
+
+
+def with_state_factor(count: int) -> Topology:
+    declared = topology()
+    west = replace(declared.clusters[WEST], state_replication_factor=count)
+    return replace(declared, clusters={**declared.clusters, WEST: west})
+
+
+def test_topics_of_our_own_are_held_against_what_is_declared_of_them() -> None:
+    there = replace(cluster(WEST, brokers=5), state_replicas={INTERNAL[0]: 3, INTERNAL[1]: 3})
+    assert not told(plan_of(topology(), SOURCE, there))
+    assert not told(plan_of(with_state_factor(1), SOURCE, there))
+    asked = with_state_factor(5)
+    ((subject, message),) = told(plan_of(asked, SOURCE, there))
+    assert (subject, message.partition(":")[0]) == ("cluster eu-west", "2 topics have 3 replicas, and should have 5")
+    assert [one.desired for one in drift_of(asked, {WEST: there})] == ["5", "5"]
+    with pytest.raises(Refused, match=r"state-replication-factor 6 is asked for, and it has 5 brokers.*\[AB403\]"):
+        plan_of(with_state_factor(6), SOURCE, there)
+    # Who declares nothing has the digest of releases that knew no such field.
+    assert topology().digest != asked.digest
+
+
+def test_the_targets_default_is_what_the_target_says() -> None:
+    declared = topology(flow(replication_factor=TARGETS_DEFAULT))
+    plan = plan_of(declared, SOURCE, replace(cluster(WEST), default_replicas=2))
+    (step,) = plan.steps
+    assert isinstance(step, CreateTopic)
+    assert step.topic.replication_factor == 2
+    made = replace(carried_out(plan, cluster(WEST)), default_replicas=2)
+    assert plan_of(declared, SOURCE, made).is_empty
+    assert not told(plan_of(declared, SOURCE, made))
+    assert not drift_of(declared, {WEST: made})
+    # The default is another one by now.
+    assert told(plan_of(declared, SOURCE, replace(made, default_replicas=3)))[0][1].startswith(
+        "has 2 replicas, and should"
+    )
+    assert "asked for is 1" in told(plan_of(declared, SOURCE, replace(made, default_replicas=1)))[0][1]
+    thinner = replace(made, topics={REMOTE: replace(made.topics[REMOTE], replication_factor=1)})
+    assert [one.desired for one in drift_of(declared, {WEST: thinner})] == ["2"]
+
+
+def test_a_target_that_does_not_tell_its_default_is_an_error() -> None:
+    with pytest.raises(Refused, match=r"AB454") as refused:
+        plan_of(
+            topology(flow(replication_factor=TARGETS_DEFAULT, origin="a.yaml:3:5 (flows[0])")), SOURCE, cluster(WEST)
+        )
+    (problem,) = refused.value.problems
+    assert problem.where == "flow us-east-eu-west (a.yaml:3:5 (flows[0]))"
+    assert "does not tell it" in problem.message
+
+
+@pytest.mark.parametrize(("written", "meant"), [("-1", -1), ("3", 3), ("2.0", 2)])
+def test_factors_are_read_from_files(tmp_path: Path, written: str, meant: int) -> None:
+    (one,) = load(tmp_path, f"{HEAD}flows:\n- {{from: a, to: b, replication-factor: {written}}}\n").flows
+    assert one.replication_factor == meant
+    text = HEAD.replace("]}", f"], state-replication-factor: {written}}}", 1)
+    if meant > 0:
+        found = load(tmp_path, f"{text}flows:\n- {{from: a, to: b}}\n").clusters
+        assert [found[alias].state_replication_factor for alias in ("a", "b")] == [meant, None]
+
+
+def test_no_replica_at_all_is_refused_with_what_may_be_said(tmp_path: Path) -> None:
+    (problem,) = declared_refused(tmp_path, f"{HEAD}flows:\n- {{from: a, to: b, replication-factor: 0}}\n")
+    assert problem.message == "expected a whole number from 1, or -1 for the target's default; found 0"
 
 
 def one_down(**fields: Any) -> ObservedCluster:

@@ -1,13 +1,21 @@
-"""Which brokers belong to a cluster, also those that are down (KIP-1073); nothing is written."""
+"""Which brokers belong to a cluster, also those that are down (KIP-1073), and how many replicas it gives topics.
+
+Nothing is written.
+"""
 
 from __future__ import annotations
 
 from kafka.protocol.admin.cluster import DescribeClusterRequest
+from kafka.protocol.admin.topics import CreateTopicsRequest
 
 from reconciler.replicator.wire.requests import Wire
 from reconciler.replicator.wire.values import ErrorCode
 
 _TELLS_FENCED = 2
+# Version 5 answers with what a topic would get (KIP-525).
+_TELLS_REPLICAS, _NEWEST = 5, 7
+_TIMEOUT_MS = 5_000
+_DEFAULT = -1
 
 
 async def registered_brokers(wire: Wire) -> frozenset[int] | None:
@@ -23,3 +31,25 @@ async def registered_brokers(wire: Wire) -> frozenset[int] | None:
     if answer.version < _TELLS_FENCED:
         return None
     return frozenset(int(broker.broker_id) for broker in answer.brokers)
+
+
+async def default_replicas(wire: Wire, topic: str) -> int | None:
+    """Return how many replicas a topic would get of which nobody says it; None where the cluster does not tell.
+
+    Args:
+        wire: to the cluster.
+        topic: a name that no topic has; none is made.
+
+    Raises:
+        ConnectionLost: no answer.
+        ErrorCode: brokers are too old (before 2.4).
+    """
+    new = CreateTopicsRequest.CreatableTopic(
+        name=topic, num_partitions=1, replication_factor=_DEFAULT, assignments=[], configs=[]
+    )
+    asked = CreateTopicsRequest(
+        topics=[new], timeout_ms=_TIMEOUT_MS, validate_only=True, min_version=_TELLS_REPLICAS, max_version=_NEWEST
+    )
+    (told,) = (await wire.ask(asked, None)).topics
+    count = int(told.replication_factor)
+    return None if told.error_code or count < 1 else count
