@@ -21,7 +21,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.declaration import DESTROYED
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem, Refused, Unreachable, together
 from reconciler.model.failed_flows import needless_sources
-from reconciler.model.flow import TARGETS_DEFAULT
+from reconciler.model.flow import TARGETS_DEFAULT, Flow
 from reconciler.model.names import syncs_topic
 from reconciler.model.observed import (
     EFFECTIVE_KEYS,
@@ -84,10 +84,7 @@ def observe(
         into = [flow for flow in flows if flow.target == alias]
         if not into:
             return replace(seen, access=Access(connections[alias].cluster_operations())) if is_granted else seen
-        refused, unasked = refused_values(connections[alias], into, touched[alias], ours)
-        seen = replace(seen, refused_values=refused, unasked_values=unasked)
-        if any(flow.replication_factor == TARGETS_DEFAULT for flow in into):
-            seen = replace(seen, default_replicas=default_replicas(clusters[alias], connections[alias], into))
+        seen = _with_answers(seen, clusters[alias], connections[alias], into, (touched[alias], ours))
         return replace(seen, access=observe_access(connections[alias], seen.topic_keys, topology.name, into))
 
     observed = _of_each(clusters, look)
@@ -277,6 +274,21 @@ def _with_brokers(seen: ObservedCluster, cluster: Cluster, connection: Connectio
     """Add how many brokers a target has, and which of them are down."""
     brokers, down = brokers_of(cluster, connection.metadata, wanted)
     return replace(seen, brokers=brokers, down=down)
+
+
+def _with_answers(
+    seen: ObservedCluster,
+    cluster: Cluster,
+    connection: Connection,
+    flows: Collection[Flow],
+    names: tuple[Collection[str], Collection[str]],
+) -> ObservedCluster:
+    """Add what a target says of what the flows into it declare; the names are of their copies, and of what is ours."""
+    refused, unasked = refused_values(connection, flows, *names)
+    seen = replace(seen, refused_values=refused, unasked_values=unasked)
+    if any(flow.replication_factor == TARGETS_DEFAULT for flow in flows):
+        return replace(seen, default_replicas=default_replicas(cluster, connection, flows))
+    return seen
 
 
 def _with_journals(
