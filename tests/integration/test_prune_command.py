@@ -64,7 +64,7 @@ def test_what_the_declaration_takes_no_longer_is_deleted_where_that_is_allowed(
     assert "\n0 to add, 0 to change, 1 to delete.\n" in planned.stdout
     assert planned.stdout.endswith(f"\nnext: anabranch apply {file} --allow-delete topic=1\n")
     markdown = anabranch("plan", file, "--allow-delete", "topic=1", "--format", "markdown").stdout
-    assert f"| - | `{a}` | **deleted**, with all records" in markdown
+    assert f"- `-` eu-west: `{a}` **deleted, with all records**; " in markdown
 
     for command, options in (("plan", ()), ("apply", ("--yes",))):
         refused = anabranch(command, file, "--allow-delete", "topic=0", *options)
