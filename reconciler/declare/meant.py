@@ -9,7 +9,8 @@ import re
 import unicodedata
 
 from reconciler.model.naming import NAME_CHARACTERS, name_fault
-from reconciler.model.reachable import DeadEnd
+from reconciler.model.patterns import BadPattern, NotLinear
+from reconciler.model.reachable import DeadEnd, dead_end
 from reconciler.model.selection import is_literal
 
 _TWINS = {
@@ -97,9 +98,16 @@ def _remedy(item: str, what: str) -> str:
         return f"did you mean {item.replace('%', '.*')}? Any text is .* in a regular expression"
     near = in_ascii(item)
     # What is left may be an expression as well as a name.
-    if near and near != item and (not is_literal(near) or name_fault(near) is None):
+    if near and near != item and _can_be(near):
         return f"did you mean {near}, in ASCII?"
     return f"correct it: names of {what}s have {NAME_CHARACTERS}"
+
+
+def _can_be(item: str) -> bool:
+    try:
+        return (name_fault(item) if is_literal(item) else dead_end(item)) is None
+    except (BadPattern, NotLinear):
+        return False
 
 
 def meant_by_glob(item: str) -> str | None:

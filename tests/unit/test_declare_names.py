@@ -40,6 +40,8 @@ def flow(more: str) -> str:
         ("a:b", "character 2 is : (U+003A, COLON)", "correct it: names of topics have letters"),
         ("orders-{eu,us}", "character 8 is { (U+007B", "did you mean orders-(eu|us)?"),
         ("orders%", "character 7 is % (U+0025", "did you mean orders.*?"),
+        # What is left in ASCII is no name either.
+        ('say"hi"|#1', 'character 4 is " (U+0022, QUOTATION MARK)', "correct it: names of topics have letters"),
         # One of several alternatives is as dead as a whole item.
         ("users|\u043erders", "character 7 is \u043e (U+043E", "did you mean users|orders, in ASCII?"),
         ("(?i)users/.*", "character 10 is / (U+002F", "correct it"),
