@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -13,6 +14,7 @@ from reconciler.cli.common import FORMAT, Files, as_written, load_topology, stde
 from reconciler.cli.locking import Locks
 from reconciler.cli.planning import Clusters, PlanFormat, chosen_targets, show_plan, tell_away, tell_next
 from reconciler.cli.targeting import Topics, check_names
+from reconciler.model.observed import ObservedCluster
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
 
@@ -26,6 +28,16 @@ def adopt(
     ] = "text",
     clusters: Clusters = None,
     target: Topics = None,
+    rebuild: Annotated[
+        bool,
+        typer.Option(
+            "--rebuild",
+            help="Write lost records of ownership anew, of copies that the records of copies prove to be ours.",
+        ),
+    ] = False,
+    no_verify: Annotated[
+        bool, typer.Option("--no-verify", help="With --rebuild: do not compare identical copies with their originals.")
+    ] = False,
     wait: Annotated[
         float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for an apply to end.")
     ] = 60.0,
@@ -33,18 +45,24 @@ def adopt(
     """Take over topics that stand where copies would, as MirrorMaker 2's: show the plan, ask, record them as ours."""
     topology = load_topology(files)
     targets, only = chosen_targets(topology, clusters), tuple(target or ())
+    if no_verify and not rebuild:
+        message = "it says how to --rebuild, which is not given"
+        raise typer.BadParameter(message, param_hint="--no-verify")
     if not yes and not sys.stdin.isatty():
         message = "it is needed where there is no terminal to ask on"
         raise typer.BadParameter(message, param_hint="--yes")
+    # Before anybody has to wait for the lock.
+    against = _compared(topology, targets, only) if rebuild and not no_verify else {}
+    make = partial(_rebuilt, against=against) if rebuild else _adopted
     with Locks(topology, targets, wait) as locks:
-        plan = _planned(topology, targets, only, tells=True)
+        plan = _planned(topology, targets, only, make, tells=True)
         show_plan(plan, output, asks=not yes)
         if not plan.changes_nothing and not yes:
             go_on()
-            refuse_when_moved_on(plan, _planned(topology, targets, only))
+            refuse_when_moved_on(plan, _planned(topology, targets, only, make))
         if locks.take_rest(plan):
-            refuse_when_moved_on(state_apart(plan), state_apart(_planned(topology, targets, only)))
-        outcome = carry_out(topology, plan, locks, "adopting")
+            refuse_when_moved_on(state_apart(plan), state_apart(_planned(topology, targets, only, make)))
+        outcome = carry_out(topology, plan, locks, "rebuilding" if rebuild else "adopting")
     print_outcome(plan, outcome, output)
     if output == "text" and outcome.is_complete and outcome.done:
         tell_next("plan", files)
@@ -52,14 +70,61 @@ def adopt(
         raise typer.Exit(locks.interrupts.exit_code)
 
 
-def _planned(topology: Topology, targets: Sequence[str], only: Sequence[str], tells: bool = False) -> Plan:
-    from reconciler.observe.topology import observe
-    from reconciler.plan.adopt import adopt_plan
+Observed = Mapping[str, ObservedCluster]
+Make = Callable[[Topology, Observed, Sequence[str], Sequence[str]], Plan]
+
+
+def _planned(topology: Topology, targets: Sequence[str], only: Sequence[str], make: Make, tells: bool = False) -> Plan:
     from reconciler.plan.part import known_names
 
-    with stderr_console().status("looking at the clusters"):
-        observed = observe(topology, targets, resting_may_be_away=True)
+    observed = _observed(topology, targets)
     if tells:
         tell_away(observed)
     check_names(only, known_names(topology, observed, targets))
+    return make(topology, observed, targets, only)
+
+
+def _observed(topology: Topology, targets: Sequence[str]) -> Observed:
+    from reconciler.observe.topology import observe
+
+    with stderr_console().status("looking at the clusters"):
+        return observe(topology, targets, resting_may_be_away=True)
+
+
+def _adopted(topology: Topology, observed: Observed, targets: Sequence[str], only: Sequence[str]) -> Plan:
+    from reconciler.plan.adopt import adopt_plan
+
     return adopt_plan(topology, observed, targets, only)
+
+
+def _rebuilt(
+    topology: Topology,
+    observed: Observed,
+    targets: Sequence[str],
+    only: Sequence[str],
+    against: Mapping[str, str],
+) -> Plan:
+    from reconciler.plan.rebuild import rebuild_plan
+
+    return rebuild_plan(topology, observed, targets, only, against)
+
+
+def _compared(topology: Topology, targets: Sequence[str], only: Sequence[str]) -> dict[str, str]:
+    """Compare what may have identical offsets with its originals; return, by remote topic, what is against it."""
+    from reconciler.cli.verify import compared
+    from reconciler.plan.rebuild import to_compare
+
+    observed = _observed(topology, targets)
+    names = to_compare(topology, observed, targets, only)
+    if not names:
+        return {}
+    flows = [flow for flow in topology.flows_into(targets) if not observed[flow.source].is_away]
+    found = compared(topology, flows, names)
+    against = {name: "was not compared" for name in set(names) - {one.remote for one in found}}
+    for one in found:
+        if one.failure is not None:
+            against[one.remote] = f"cannot be compared with its original: {one.failure.message}"
+        # A partition that the copy lacks is none that differs: `apply` adds it.
+        elif kinds := one.findings.by_kind.keys() - {"no-copy"}:
+            against[one.remote] = f"partition {one.partition} differs from its original: {', '.join(sorted(kinds))}"
+    return against

@@ -31,7 +31,7 @@ from reconciler.model.flow import Flow
 from reconciler.model.topology import Topology
 
 if TYPE_CHECKING:
-    from reconciler.model.verification import Verification
+    from reconciler.model.verification import Compared, Verification
 
 _DIFFERENT = 1
 _INCOMPLETE = 3
@@ -95,6 +95,30 @@ def verify(
     print_problems(found.notices, severity="warning")
     _print(found, output)
     _end(found)
+
+
+def compared(topology: Topology, flows: Sequence[Flow], remotes: Sequence[str]) -> tuple[Compared, ...]:
+    """Compare some remote topics with their originals, for a command that rests on it; return each partition.
+
+    Args:
+        topology: what is declared.
+        flows: those that fill them; their clusters answer.
+        remotes: the remote topics.
+
+    Raises:
+        AnabranchError: nothing can be compared.
+    """
+    from reconciler.replicator import folders
+    from reconciler.report.verify_progress import VerifyProgress
+    from reconciler.verify.drive import Options, Verify, Watcher
+    from reconciler.verify.survey import Wanted
+
+    spark, folder = spark_of(topology, [one.target for one in flows]), _folder(None, topology)
+    options = Options(folder, Wanted((), tuple(remotes), None), os.cpu_count() or 1, None, None, spark)
+    with VerifyProgress(stderr_console()) as progress:
+        found = Verify(topology, flows, options, Watcher(_warn, progress.phase, progress.seen)).run()
+    folders.remove(folder)
+    return found.partitions
 
 
 def _named(topics: Sequence[str] | None) -> tuple[str, ...]:

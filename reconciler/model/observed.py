@@ -16,6 +16,7 @@ from reconciler.model.declaration import Declaration, InForce
 from reconciler.model.failover import Cut, FailedOver
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.placed import Placed
+from reconciler.model.remembered import RememberedCopy
 
 EFFECTIVE_KEYS = ("cleanup.policy", "max.message.bytes", "retention.bytes", "retention.ms")
 """Keys whose value in force decides which records a topic keeps and takes."""
@@ -146,6 +147,9 @@ class ObservedCluster:
         refused_values: settings that flows into it declare, and that it would not take; of targets only.
         unasked_values: why it could not be asked for them; empty where it was.
         state_replicas: how many replicas topics have that hold state of the topology there, by name; of targets only.
+        remembered: what the records of copies say of topics there that nobody has on record as owned; of targets only.
+        state_policies: the `cleanup.policy` of the topology's journals there, by name; of targets only, and of those
+            that we may ask for it.
     """
 
     alias: str
@@ -169,6 +173,8 @@ class ObservedCluster:
     refused_values: tuple[RefusedValue, ...] = ()
     unasked_values: str = ""
     state_replicas: Mapping[str, int] = field(default_factory=dict)
+    remembered: tuple[RememberedCopy, ...] = ()
+    state_policies: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def away(cls, alias: str) -> ObservedCluster:
@@ -228,6 +234,8 @@ class ObservedCluster:
             refused_values=tuple(RefusedValue(**one) for one in data["refused_values"]),
             unasked_values=data["unasked_values"],
             state_replicas=data["state_replicas"],
+            remembered=tuple(RememberedCopy(**one) for one in data["remembered"]),
+            state_policies=data["state_policies"],
         )
 
 

@@ -20,10 +20,10 @@ ChangeReason = Literal["source-change", "target-change", "missing", "obsolete"]
 """Why a setting changes: it changed at the source since the last apply, or at the target; the last apply did not set
 it; or nothing asks for it any longer."""
 
-OwnershipReason = Literal["interrupted", "flow-renamed", "grown", "adopted", "made-anew"]
+OwnershipReason = Literal["interrupted", "flow-renamed", "grown", "adopted", "made-anew", "rebuilt"]
 """Why an ownership record is written alone: an apply was killed before it could; the flow has another name now;
-somebody added partitions to the remote topic, which never become fewer; it stood there before, and is taken over; or
-its original was made anew, and the copy goes on with that."""
+somebody added partitions to the remote topic, which never become fewer; it stood there before, and is taken over;
+its original was made anew, and the copy goes on with that; or it was lost, and the records of copies prove it."""
 
 RevocationCause = Literal["gone", "unfollowed", "wide"]
 """Why an ACL that follows originals is revoked: they no longer have it, or it is refused there; a flow that fills the

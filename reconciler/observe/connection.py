@@ -129,6 +129,19 @@ class Connection:
         future: Future[Any] = asked[change]
         return future
 
+    def cleanup_policies(self, names: Collection[str]) -> dict[str, str]:
+        """Return the `cleanup.policy` of the named topics, in one request; without those that we may not ask for it."""
+        if not names:
+            return {}
+        wanted = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names]
+        found: dict[str, str] = {}
+        for place, future in self._client.describe_configs(wanted, request_timeout=self._patience).items():
+            try:
+                found[place.name] = str(future.result()["cleanup.policy"].value)
+            except (KafkaException, KeyError):
+                continue
+        return found
+
     def config_keys(self, topic: str | None) -> frozenset[str]:
         """Return the names of a topic's settings, or of a broker's for None; empty when the user may not see them."""
         return frozenset(self._settings_of(topic))

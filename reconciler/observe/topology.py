@@ -35,6 +35,7 @@ from reconciler.model.topology import Topology
 from reconciler.observe.access import observe_access
 from reconciler.observe.brokers import brokers_of, default_replicas, fewest_replicas, most_replicas
 from reconciler.observe.connection import Configs, Connection, operations_of
+from reconciler.observe.remembered import with_remembered
 from reconciler.observe.values import refused_values
 from reconciler.state import faults, home
 from reconciler.state.declarations import Declarations
@@ -101,6 +102,7 @@ def observe(
         copies[alias] |= observed[alias].topics.keys() & set(left)
     # Copies first: asked later than its original, one that is written all the time would seem ahead.
     seen = _with_bounds(_with_bounds(observed, connections, clusters, copies), connections, clusters, originals)
+    seen |= {one: with_remembered(seen[one], clusters[one], topology, copies[one]) for one in {*targets} & seen.keys()}
     needed = {*targets, *(flow.source for flow in flows)}
     return seen | {alias: ObservedCluster.away(alias) for alias in needed - seen.keys()}
 
@@ -297,7 +299,9 @@ def _with_journals(
     """Add where the topology's state is, what is in force on a cluster, and under which other aliases something is."""
     journals = home.journals(cluster, topology.name).names
     state = (*journals, *(syncs_topic(flow.source) for flow in topology.flows_into((cluster.alias,))))
-    seen = replace(seen, journals=journals, state_replicas=fewest_replicas(connection.metadata, state))
+    policies = connection.cleanup_policies(sorted(seen.names.intersection(journals)))
+    replicas = fewest_replicas(connection.metadata, state)
+    seen = replace(seen, journals=journals, state_replicas=replicas, state_policies=policies)
     if seen.journals[0] not in seen.names:
         return seen
     declarations = Declarations(cluster, topology.name)

@@ -17,6 +17,7 @@ from reconciler.model.ownership import OwnedTopic
 from reconciler.model.topology import Topology
 from reconciler.plan.bindings import stale, strangers
 from reconciler.plan.failed_over import failover_drift, resting_flows
+from reconciler.plan.own_state import changed_state
 from reconciler.plan.replicas import thin_copy, thin_state
 from reconciler.plan.settings import EXCLUDED, FLOORS, OF_CLUSTERS
 
@@ -34,7 +35,8 @@ def drift_of(
         all_settings: whether settings count that are the clusters' own affair, and no copy gets from its original, such
             as the throttles of a rebalance.
     """
-    looks = (partial(_of_ours, all_settings=all_settings), _of_strangers, _of_bindings, failover_drift, thin_state)
+    ours = partial(_of_ours, all_settings=all_settings)
+    looks = (ours, _of_strangers, _of_bindings, failover_drift, thin_state, changed_state)
     return tuple(
         found
         for alias in topology.aliases

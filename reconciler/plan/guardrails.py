@@ -195,7 +195,17 @@ def _not_ours(
     by_hand = f"delete or rename the topic, or exclude {topic.source_topic} from flow {topic.flow}"
     if record is None or record.topology == topology.name:
         by_hand += f"; `anabranch adopt --target {topic.name}` takes it over"
-    if not is_ours(existing, record, topology.name):
+    remembered = {(one.flow, one.remote, one.target_id) for one in target.remembered}
+    if record is None and (topic.flow, topic.name, existing.topic_id) in remembered:
+        yield Problem(
+            "AB416",
+            where,
+            f"is not on record as ours, and records of copies say that flow {topic.flow} has filled it: the record of "
+            "ownership is missing, though copies are here",
+            f"`anabranch adopt --rebuild --target {topic.name}` writes it anew once the copy was compared; identical "
+            "offsets stay",
+        )
+    elif not is_ours(existing, record, topology.name):
         found = f"exists and is not ours: {_whose(existing, record, topology)}"
         if topic.offsets == "identical" and (hindered := hindrances(existing)):
             found += f"; {', '.join(hindered)}: identical offsets could not be held in it"

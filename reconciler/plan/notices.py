@@ -16,6 +16,7 @@ from reconciler.plan.bindings import acl_notices
 from reconciler.plan.elsewhere import unlike
 from reconciler.plan.failed_over import resting_flows
 from reconciler.plan.offsets import Choice, Observed, limited, taken_topics
+from reconciler.plan.own_state import vanishing_state
 from reconciler.plan.prune import prunable
 from reconciler.plan.recreated import kept_as_it_is, made_anew_since, why_gone_on_with, why_kept
 from reconciler.plan.replicas import replica_notices
@@ -68,6 +69,7 @@ def warnings(topics: Collection[DesiredTopic], alias: str, topology: Topology, o
         yield Notice(f"cluster {alias}", "no enabled flow leads into it")
     for flow in flows:
         yield from (Notice(f"flow {flow.name}", said) for said in _of_flow(flow, topology, observed))
+    yield from vanishing_state(target)
     yield from acl_notices(topology, observed, alias)
     yield from replica_notices(topics, topology, target)
     if target.unasked_values:

@@ -40,6 +40,7 @@ OWNERSHIP_REASONS: dict[OwnershipReason, str] = {
     "flow-renamed": "its flow has another name now",
     "grown": "somebody added partitions since the last apply",
     "made-anew": "its original was made anew, and the copy goes on with that",
+    "rebuilt": "its record was lost, and the records of copies prove it",
     "adopted": "it stood there before, and is adopted",
 }
 REMOVAL_REASONS: dict[RemovalReason, str] = {

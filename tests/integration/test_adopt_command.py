@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import uuid
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from reconciler.declare import load
 from reconciler.demo.compare import compare
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.ownership import OwnedTopic
+from reconciler.model.spec import FlowSpec
 from reconciler.state.ownership import Ownership
-from tests.contract.kafka import admin, create, declared, delete, partitions, topic_configs, topic_id
+from tests.contract.kafka import admin, create, declared, delete, partitions, set_config, topic_configs, topic_id
 from tests.integration.command import anabranch
 from tests.integration.payments import write
-from tests.support.copying import fill
-from tests.support.translated import contents
+from tests.support.copying import copy, fill
+from tests.support.translated import committed, contents
 
 USAGE, REFUSED = 2, 4
 
@@ -161,3 +164,94 @@ def test_copies_go_on_where_another_copier_ended_and_begin_anew_after_a_destroy(
     again = compare(source, plain, target, f"us-east.{plain}")
     assert (again.is_identical, again.records) == (True, 110)
     assert contents(target, copy) == originals[80:]
+
+
+def copied(file: Path) -> None:
+    """Copy what the file declares, as `replicate` does, without Spark."""
+    topology = load((file,))
+    (flow,) = topology.flows
+    copy(FlowSpec.compile(topology, flow, uuid.uuid4().hex))
+
+
+def test_a_lost_record_of_ownership_is_written_anew_of_what_the_records_of_copies_prove(
+    file: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    a, b, foreign = (f"us-east.{topic_name}-{end}" for end in "abc")
+    for end in "abc":
+        create(source_cluster, f"{topic_name}-{end}", 2, {"retention.ms": "86400000"})
+        fill(source_cluster, f"{topic_name}-{end}", 20, 2)
+    assert anabranch("apply", file, "--yes").code == 0
+    copied(file)
+    before = owned(target_cluster, file)
+    state = f"anabranch.{load((file,)).name}.owned.internal"
+
+    # A clean-up that deletes from it is noticed before anything is gone.
+    set_config(target_cluster, state, "cleanup.policy", "delete")
+    assert f"{state} has cleanup.policy=delete, and records" in " ".join(anabranch("plan", file).stdout.split())
+    drifted = anabranch("drift", file, "--format", "json", "--detailed-exitcode")
+    (found,) = json.loads(drifted.stdout)["drift"]
+    assert (drifted.code, found["topic"], found["field"], found["found"]) == (3, state, "cleanup.policy", "delete")
+
+    kept = committed(declared("eu-west", target_cluster), state)
+    delete(target_cluster, state)
+    delete(target_cluster, foreign)
+    create(target_cluster, foreign, 2)
+    fill(target_cluster, foreign, 5)
+    planned = anabranch("plan", file)
+    assert (planned.code, planned.stderr.count("[AB416]"), planned.stderr.count("[AB401]")) == (REFUSED, 2, 1)
+    assert f"`anabranch adopt --rebuild --target {a}` writes it anew" in planned.stderr
+    assert anabranch("adopt", file, "--no-verify", "--yes").code == USAGE
+
+    ended = anabranch("adopt", file, "--rebuild", "--no-verify", "--yes", "--format", "json")
+    value = json.loads(ended.stdout)
+    done = [step["topic"] for step in value["outcome"]["done"] if step["action"] == "record-ownership"]
+    assert (ended.code, done, ended.stdout.count('"rebuilt"')) == (0, [a, b], 2)
+    assert owned(target_cluster, file) == {name: before[name] for name in (a, b)}
+    delete(target_cluster, foreign)
+    applied = anabranch("apply", file, "--yes")
+    assert applied.code == 0, applied
+    assert topic_configs(target_cluster, state)["cleanup.policy"] == "compact"
+    copied(file)
+    # A backup brings back what was on record then.
+    now = owned(target_cluster, file)
+    delete(target_cluster, state)
+    create(target_cluster, state, 1, {"cleanup.policy": "compact"})
+    restored = Producer(target_cluster.client_config())
+    for one in kept:
+        restored.produce(state, one.value(), one.key(), 0, headers=one.headers() or [])
+    assert restored.flush(30) == 0
+    assert owned(target_cluster, file) == before
+    assert {name: record.topic_id for name, record in now.items() if name != foreign} == {
+        name: before[name].topic_id for name in (a, b)
+    }
+    for end in "abc":
+        found = compare(
+            declared("us-east", source_cluster),
+            f"{topic_name}-{end}",
+            declared("eu-west", target_cluster),
+            f"us-east.{topic_name}-{end}",
+        )
+        assert (found.is_identical, found.records) == (True, 20)
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_what_differs_from_its_original_is_not_recorded_anew(
+    file: Path, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
+) -> None:
+    for end in "ab":
+        create(source_cluster, f"{topic_name}-{end}", 1)
+        fill(source_cluster, f"{topic_name}-{end}", 20)
+    assert anabranch("apply", file, "--yes").code == 0
+    copied(file)
+    a, b = (f"us-east.{topic_name}-{end}" for end in "ab")
+    delete(target_cluster, f"anabranch.{load((file,)).name}.owned.internal")
+    fill(target_cluster, b, 3)
+    refused = anabranch("adopt", file, "--rebuild", "--yes")
+    assert (refused.code, refused.stderr.count("[AB417]"), f"topic {b}: its records" in refused.stderr) == (
+        REFUSED,
+        1,
+        True,
+    )
+    whole = anabranch("adopt", file, "--rebuild", "--target", a, "--yes")
+    assert (whole.code, set(owned(target_cluster, file))) == (0, {a}), whole
