@@ -17,7 +17,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Bounds, Log
 from reconciler.model.errors import EnvironmentFault, together
 from reconciler.state import clients
-from reconciler.state.faults import is_refusal, no_connection, refused
+from reconciler.state.faults import LEADER_CHANGES, is_refusal, no_connection, refused
 
 _SETTINGS = {"socket.connection.setup.timeout.ms": 3000}
 _LOGS_AT_ONCE = 10_000
@@ -25,16 +25,6 @@ _LOGS_AT_ONCE = 10_000
 _NOT_THERE = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION},
 )
-# One partition that has no leader says nothing of the others; of several that all have none the client says it itself.
-_NO_LEADER = frozenset(
-    {
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.OFFSET_NOT_AVAILABLE,
-        KafkaError._NOENT,
-    }
-)
-
 _BITS = 2**64 - 1
 _Answers = Mapping[TopicPartition, Future[Any]]
 
@@ -162,7 +152,8 @@ class Asker:
         errors: Refusals = {} if refusals is None else refusals
         for answers in asked:
             for place, answer in answers.items():
-                told = self._answer(place.topic, answer, _NOT_THERE | _NO_LEADER, errors)
+                # One partition that has no leader says nothing of the others.
+                told = self._answer(place.topic, answer, _NOT_THERE | LEADER_CHANGES, errors)
                 if told is not None:
                     found[place.topic, place.partition] = int(told.offset)
         if refusals is None:

@@ -8,19 +8,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from reconciler.model.committed import Log
-from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.errors import AnabranchError, EnvironmentFault, Problem
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, PartitionStatus, Reason, TaskStatus, words
 from reconciler.replicator.holders import Holder, holders
 from reconciler.replicator.shares import Place
 from reconciler.state import clients
-from reconciler.state.faults import in_words, is_refusal, unreachable
+from reconciler.state.faults import LEADER_CHANGES, in_words, is_refusal, unreachable
 
 _TIMEOUT = 10.0
+_AGAIN_SECONDS = 0.2
 # A new leader may say for a moment that a log ends before records that it has.
 _SHORT_PATIENCE = 10.0
 _Key = tuple[str, str, int]
@@ -132,26 +133,37 @@ def _held(spec: FlowSpec, log: Log, count: int, holder: Holder) -> Problem:
 
 
 def _ends(spec: FlowSpec, logs: Sequence[Log], *, committed: bool = True) -> dict[_Key, int]:
-    """Return where logs end at a flow's source, for readers of committed records, or of all."""
-    if not logs:
-        return {}
+    """Return where logs end at a flow's source, for readers of committed records, or of all.
+
+    Partitions whose leader has just changed are asked for again, as long as a request may take.
+    """
     found: dict[_Key, int] = {}
     admin, seconds = clients.make(AdminClient, spec.source), spec.source.clients.admin.patience(_TIMEOUT)
-    asked = {TopicPartition(*log): OffsetSpec.latest() for log in logs}
+    deadline, asked = time.monotonic() + seconds, [TopicPartition(*log) for log in logs]
     # What an open transaction holds back cannot be copied yet.
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-    answers = admin.list_offsets(asked, isolation_level=level, request_timeout=seconds)
-    for place, answer in answers.items():
-        try:
-            # No limit here: the request has one of its own.
-            found[spec.flow.name, place.topic, place.partition] = answer.result().offset
-        except KafkaException as error:
-            if not is_refusal(error.args[0]):
-                raise unreachable(spec.source, in_words(error.args[0])) from None
-            where = f"{spec.source.where}, {place.topic}/{place.partition}"
-            problem = Problem("AB313", where, f"its end offset is refused: {error.args[0].str()}", "grant DESCRIBE")
-            raise EnvironmentFault(problem) from None
+    while asked:
+        wanted = dict.fromkeys(asked, OffsetSpec.latest())
+        answers = admin.list_offsets(wanted, isolation_level=level, request_timeout=seconds)
+        asked = []
+        for place, answer in answers.items():
+            try:
+                # No limit here: the request has one of its own.
+                found[spec.flow.name, place.topic, place.partition] = answer.result().offset
+            except KafkaException as error:
+                if error.args[0].code() not in LEADER_CHANGES or time.monotonic() > deadline:
+                    raise _no_end(spec, place, error.args[0]) from None
+                asked.append(TopicPartition(place.topic, place.partition))
+        if asked:
+            time.sleep(_AGAIN_SECONDS)
     return found
+
+
+def _no_end(spec: FlowSpec, place: TopicPartition, error: KafkaError) -> AnabranchError:
+    if not is_refusal(error):
+        return unreachable(spec.source, in_words(error))
+    where = f"{spec.source.where}, {place.topic}/{place.partition}"
+    return EnvironmentFault(Problem("AB313", where, f"its end offset is refused: {error.str()}", "grant DESCRIBE"))
 
 
 def _left_out(key: _Key, end: int, left_out: Mapping[tuple[str, str], str]) -> PartitionStatus | None:

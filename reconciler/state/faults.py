@@ -22,6 +22,17 @@ _REFUSED = frozenset(
         KafkaError.GROUP_AUTHORIZATION_FAILED,
     }
 )
+LEADER_CHANGES = frozenset(
+    {
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError._NOENT,
+    }
+)
+"""Codes that say that a partition has no leader now, or another one than client or broker know."""
 _CHECK_LOGIN = "check security: protocol, mechanism, username and the password it refers to"
 _CHECK_KERBEROS = (
     "check security.kerberos, the clocks, and whether `kinit` gets a ticket with the same keytab and principal"

@@ -52,7 +52,8 @@ def test_leaders_that_die_in_the_middle_of_transactions(
     monkeypatch.setattr(commits, "end", killing := Killing(three, client))
     spec = spec_of(source, declared("west", three), topic_name)
     spec = replace(spec, flow=replace(spec.flow, offsets="translated"))
-    traffic = Traffic(source_cluster, topic_name, PARTITIONS, 90_000, 10_000, per_second=3_000)
+    # It lasts as long as it takes to kill all three.
+    traffic = Traffic(source_cluster, topic_name, PARTITIONS, 90_000, 10_000, per_second=200)
     with Running(spec) as copying:
         copying.wait(lambda status: all_running(status.partitions))
         traffic.start()
