@@ -21,4 +21,5 @@ def home() -> Path:
 
 # Pulumi runs this folder as a script, and then its other files are no package.
 sys.path.insert(0, str(home()))
+importlib.import_module("reconciler.starting").start_lightly()
 importlib.import_module("stacks.program").run(ROOT)
