@@ -41,6 +41,13 @@ def _security(*fields: str) -> Answer:
 _FIELDS: dict[str, Answer] = {
     "bootstrap.servers": Answer((f"{_CLUSTER}bootstrap",)),
     "client.rack": Answer((f"{_CLUSTER}rack",)),
+    **dict.fromkeys(
+        (
+            *("offset-syncs.topic.replication.factor", "checkpoints.topic.replication.factor"),
+            "heartbeats.topic.replication.factor",
+        ),
+        Answer((f"{_CLUSTER}state-replication-factor",)),
+    ),
     "enabled": Answer(("enabled",)),
     "topics": Answer(("topics.include",)),
     "topics.exclude": Answer(("topics.exclude",)),
@@ -147,7 +154,6 @@ _STRIMZI: dict[str, Answer] = {
     "tls": _security("ca"),
 }
 _WAITS = "the replicator waits and tries again as brokers' answers tell it"
-_OWN_TOPICS = "our own topics get three replicas, or what `state-replication-factor` of their cluster says"
 _BYTES = "records pass as bytes"
 # What nothing stands for, and why.
 _NOTHING: dict[str, str] = {
@@ -155,13 +161,12 @@ _NOTHING: dict[str, str] = {
     "offset.lag.max": "offset syncs are written with each commit",
     **dict.fromkeys(
         (
-            *("offset-syncs.topic.replication.factor", "checkpoints.topic.replication.factor"),
-            *("heartbeats.topic.replication.factor", "config.storage.replication.factor"),
-            *("offset.storage.replication.factor", "status.storage.replication.factor"),
+            *("config.storage.topic", "offset.storage.topic", "status.storage.topic"),
+            *("config.storage.replication.factor", "offset.storage.replication.factor"),
+            "status.storage.replication.factor",
         ),
-        _OWN_TOPICS,
+        "no Connect is needed",
     ),
-    **dict.fromkeys(("config.storage.topic", "offset.storage.topic", "status.storage.topic"), "no Connect is needed"),
     "heartbeats.replication.enabled": "topics called heartbeats are taken as `topics` says",
     "replication.policy.internal.topic.separator.enabled": "internal topics have the separator in their names",
     "use.incremental.alter.configs": "settings are always altered one by one",

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, BrokerMetadata, ClusterMetadata, NewTopic
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,32 +79,43 @@ class Admin:
         self.refused = refused
         self.asked: list[Mapping[str, str]] = []
 
-    def create_topics(self, topics: Collection[NewTopic], operation_timeout: float) -> dict[str, Admin]:
+    def create_topics(
+        self, topics: Collection[NewTopic], operation_timeout: float, request_timeout: float
+    ) -> dict[str, Admin]:
         (topic,) = topics
+        assert operation_timeout == request_timeout == 1.0
         self.asked.append(dict(topic.config))
         return {topic.topic: self}
 
-    def result(self, _seconds: float) -> None:
+    def result(self) -> None:
         if not self.refused or self.refused in self.asked[-1]:
             raise KafkaException(KafkaError(self.refusal))
+
+
+def three_brokers() -> ClusterMetadata:
+    seen = ClusterMetadata()
+    seen.brokers = {number: BrokerMetadata() for number in range(3)}
+    return seen
 
 
 @pytest.mark.parametrize("code", [KafkaError.INVALID_CONFIG, KafkaError.POLICY_VIOLATION, KafkaError.INVALID_REQUEST])
 def test_a_cluster_that_does_not_let_leaders_be_chosen_is_asked_without(code: int) -> None:
     admin = Admin(code, UNCLEAN)
-    assert make(cast("AdminClient", admin), own("shop").owned, 3, 1.0)
+    assert make(cast("AdminClient", admin), own("shop").owned, three_brokers(), 1.0)
     first, second = admin.asked
     assert first == {**second, UNCLEAN: "false"}
     with pytest.raises(KafkaException):
-        make(cast("AdminClient", Admin(code)), own("shop").owned, 3, 1.0)
+        make(cast("AdminClient", Admin(code)), own("shop").owned, three_brokers(), 1.0)
 
 
 def test_other_refusals_are_not_asked_twice() -> None:
     admin = Admin(KafkaError.TOPIC_AUTHORIZATION_FAILED)
     with pytest.raises(KafkaException):
-        make(cast("AdminClient", admin), own("shop").owned, 3, 1.0)
+        make(cast("AdminClient", admin), own("shop").owned, three_brokers(), 1.0)
     assert len(admin.asked) == 1
-    assert not make(cast("AdminClient", Admin(KafkaError.TOPIC_ALREADY_EXISTS)), own("shop").owned, 3, 1.0)
+    assert not make(
+        cast("AdminClient", Admin(KafkaError.TOPIC_ALREADY_EXISTS)), own("shop").owned, three_brokers(), 1.0
+    )
 
 
 # --- which of them a topology has ------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
 from kafka.protocol.producer.produce import ProduceRequest, ProduceResponse
 
-from reconciler.replicator.wire import FetchAnswer, FetchAsk, ProduceAnswer, ProduceAsk, compact
+from reconciler.replicator.wire import FetchAnswer, FetchAsk, ProduceAnswer, ProduceAsk, RecordError, compact
 from reconciler.replicator.wire.fetching import Bounds, RawFetch, Turn
 from reconciler.replicator.wire.producing import RawProduce
 
@@ -186,14 +186,13 @@ def test_a_fetch_answer_is_read_as_the_library_wrote_it(
     assert found.answers == [one for _, rows in by_topic(answers) for one in rows]
 
 
-produce_answers = st.builds(ProduceAnswer, topics, int32s, int16s, int64s, messages)
+record_errors = st.lists(st.builds(RecordError, int32s, messages), max_size=3).map(tuple)
+produce_answers = st.builds(ProduceAnswer, topics, int32s, int16s, int64s, messages, record_errors)
 
 
-@given(st.sampled_from(PRODUCE_VERSIONS), st.lists(produce_answers, max_size=5), st.integers(0, 2))
+@given(st.sampled_from(PRODUCE_VERSIONS), st.lists(produce_answers, max_size=5))
 @settings(deadline=None)
-def test_a_produce_answer_is_read_as_the_library_wrote_it(
-    version: int, answers: list[ProduceAnswer], errors: int
-) -> None:
+def test_a_produce_answer_is_read_as_the_library_wrote_it(version: int, answers: list[ProduceAnswer]) -> None:
     topic = ProduceResponse.TopicProduceResponse
     partition = topic.PartitionProduceResponse
     theirs = ProduceResponse(
@@ -209,8 +208,8 @@ def test_a_produce_answer_is_read_as_the_library_wrote_it(
                         log_append_time_ms=-1,
                         log_start_offset=0,
                         record_errors=[
-                            partition.BatchIndexAndErrorMessage(batch_index=n, batch_index_error_message="bad")
-                            for n in range(errors)
+                            partition.BatchIndexAndErrorMessage(batch_index=n, batch_index_error_message=said)
+                            for n, said in one.records
                         ],
                         error_message=one.message,
                     )
