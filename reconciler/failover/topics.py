@@ -108,8 +108,8 @@ class Topics:
 
         Raises:
             Unreachable: AB310, no answer: whether it was made is unknown.
-            EnvironmentFault: AB313, CREATE is refused; AB450, it waits for brokers that are down; AB726, the cluster
-                does not make it.
+            EnvironmentFault: AB313, CREATE is refused; AB450, one that may have fewer waits for brokers that are down;
+                AB726, the cluster does not make it.
         """
 
         def create(count: int) -> None:
@@ -125,7 +125,7 @@ class Topics:
         except KafkaException as error:
             if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 return False
-            if replicas.is_too_few(error.args[0]):
+            if or_fewer and replicas.is_too_few(error.args[0]):
                 raise replicas.refused_now(self._cluster, f"topic {topic}", error.args[0], self._seen) from None
             self._raise(error.args[0], "CREATE", topic)
         return True

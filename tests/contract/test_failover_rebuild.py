@@ -160,10 +160,20 @@ def test_unknown_and_internal_topics_are_refused(
     with pytest.raises(EnvironmentFault, match=r"there is no such topic.*\[AB722\]"):
         made_anew(target, TOPOLOGY, topic_name)
     assert not on_record(target, topic_name)
-    name = f"{topic_name}.internal"
+    name = f"mm2-offset-syncs.{topic_name}.internal"
     create(target_cluster, name)
     before = topic_id(target_cluster, name)
     for internal in (name, "__consumer_offsets", own(TOPOLOGY).owned.name):
         with pytest.raises(EnvironmentFault, match=r"never made anew.*\[AB728\]"):
             made_anew(target, TOPOLOGY, internal)
     assert topic_id(target_cluster, name) == before
+
+
+def test_a_topic_of_an_application_may_be_called_like_an_internal_one(
+    target_cluster: EmbeddedCluster, target: Cluster, topic_name: str
+) -> None:
+    """A flow that names it copies it, so a failback may have to make it anew."""
+    name = f"{topic_name}.internal"
+    create(target_cluster, name)
+    before = topic_id(target_cluster, name)
+    assert made_anew(target, TOPOLOGY, name) == topic_id(target_cluster, name) != before
