@@ -9,7 +9,7 @@ with translated ones where its group has forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.checkpoints.groups import Groups
@@ -18,7 +18,7 @@ from reconciler.model.errors import Problem
 from reconciler.model.failover import Cut
 from reconciler.model.flow import Flow
 from reconciler.model.names import lease_group
-from reconciler.model.ownership import copies_of
+from reconciler.model.ownership import copies_of, kafka_id
 from reconciler.model.runs import CopyRecord
 from reconciler.model.topology import Topology
 from reconciler.replicator.note import Note
@@ -187,10 +187,30 @@ class Positions:
         return str(note if before.offset == after else note._replace(epoch=None))
 
     def write(self, moves: Sequence[Move]) -> dict[Move, Problem]:
-        """Commit positions; return what went wrong by move. A flow that runs has members, who alone may commit."""
+        """Commit positions; return what went wrong by move. A flow that runs has members, who alone may commit.
+
+        A copy whose original was made anew is on record as one of the new topic then: plans go on with it.
+
+        Raises:
+            Unreachable: AB310, no answer to what is recorded. What was committed stays; written again, it is recorded.
+            EnvironmentFault: AB311, recording is refused.
+        """
         problems = self.target.commit({self.group: moves}, lambda move: (self.copies[move.topic].name, move.partition))
+        self._record({move.topic for move in moves if move not in problems})
         runs = self._runs(f"group {self.group} has members: a task runs, or did a moment ago")
         return {move: runs if problem.code == "AB626" else problem for move, problem in problems.items()}
+
+    def _record(self, topics: Collection[str]) -> None:
+        """Put on record which topics the originals are in whose logs positions were written."""
+        today = self.source.ids(topics) if topics else {}
+        decided = []
+        for topic in sorted(topics):
+            known, found = self.copies[topic], kafka_id(today.get(topic))
+            # Of brokers without ids nothing is on record but zeros.
+            if found is not None and known.source_topic_id.strip("A") and found != known.source_topic_id:
+                decided.append(replace(known, source_topic_id=found))
+        if decided:
+            Ownership(self.target.cluster, self._topology).write(decided)
 
     def _runs(self, found: str) -> Problem:
         where = f"{self.target.cluster.where}, flow {self.flow.name}"

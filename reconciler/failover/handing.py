@@ -6,8 +6,6 @@ over, and up to where; whatever comes later is looked at as strictly as ever.
 
 from __future__ import annotations
 
-import base64
-import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
@@ -66,11 +64,6 @@ class Bequest:
     stand: Stand
     position: int | None = None
     back: Runs | None = None
-
-
-def kafka_id(topic_id: str | None) -> str | None:
-    """Return a topic's id as records of ownership have it: as clients spell it, in plain base64 without its end."""
-    return None if topic_id is None else base64.b64encode(uuid.UUID(topic_id).bytes).rstrip(b"=").decode()
 
 
 def stands(cluster: Cluster, logs: Collection[Log], seconds: float = _SECONDS) -> dict[Log, Stand]:

@@ -13,7 +13,7 @@ from reconciler.failover import backward, carry, objections, placing, told
 from reconciler.failover.crossed import Crossed, by_way
 from reconciler.failover.cuts import TRANSLATED
 from reconciler.failover.diverged import Part, by_topic
-from reconciler.failover.handing import Bequest, hand_over, kafka_id, stands
+from reconciler.failover.handing import Bequest, hand_over, stands
 from reconciler.failover.lost import lowered
 from reconciler.failover.meanwhile import Meanwhile, exported_too_early
 from reconciler.failover.rebuild import made_anew
@@ -24,6 +24,7 @@ from reconciler.model.errors import DeclaredInputError, Problem, Refused
 from reconciler.model.failover import Allowance, Carried, Cut, FailbackPlan, FailedOver, WithoutPlace
 from reconciler.model.flow import Flow
 from reconciler.model.names import lease_group
+from reconciler.model.ownership import kafka_id
 from reconciler.model.spec import FlowSpec
 from reconciler.model.topology import Topology
 from reconciler.replicator.note import Note

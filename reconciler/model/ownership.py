@@ -6,6 +6,8 @@ touched, and `provision` writes them.
 
 from __future__ import annotations
 
+import base64
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -89,6 +91,11 @@ class OwnedTopic:
             Misfit: it is something else.
         """
         return cls(**fields(value, _FIELDS, _LATER))
+
+
+def kafka_id(topic_id: str | None) -> str | None:
+    """Return a topic's id as records of ownership have it: as clients spell it, in plain base64 without its end."""
+    return None if topic_id is None else base64.b64encode(uuid.UUID(topic_id).bytes).rstrip(b"=").decode()
 
 
 def copies_of(

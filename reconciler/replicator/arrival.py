@@ -90,6 +90,7 @@ class Arrival:
             known = await self._known(place, target_id)
         note = Note() if committed is None else Note.parse(committed.note)
         await self._end_what_is_over(channel, target, note, {before, producer, *dead})
+        leads, takes = source.partitions[place.partition], target.partitions[place.partition]
         first, last = await self._bounds(place, source)
         channel.end = last
         lost, anew_from = None, None if self._committer.transactional_id else 0
@@ -98,11 +99,10 @@ class Arrival:
         else:
             behind, lost = await self._truncated(place, source, note, committed.offset)
             position = await self._going_on(channel, note, behind, (first, last), (source, target))
-            anew_from = _anew_from(note, source, place.partition, committed.offset, behind)
+            anew_from = note.anew_at(differ(note.source_id, source_id), leads.epoch, committed.offset, behind)
         at_first_commit = None
         # Of a source topic that was deleted: the one of its name has other records at its offsets.
         of_another = known is not None and differ(known.source_id, source_id)
-        leads, takes = source.partitions[place.partition], target.partitions[place.partition]
         sides = Sides(leads, source.topic_id, takes, target.topic_id)
         if known is None or of_another or not known.is_begun or not known.partitions:
             at_first_commit = self._telling(place, sides, len(source.partitions))
@@ -122,6 +122,23 @@ class Arrival:
         if lost is not None and channel.state is PartitionState.RUNNING:
             # Whoever looks shall see what was passed over.
             channel.reason = lost
+
+    async def is_decided(self, channel: TranslatedChannel, source: TopicInfo, target: TopicInfo) -> bool:
+        """Tell whether a position in the log of today's original was committed: it was decided to go on with that.
+
+        Who died in a transaction that would commit one is fenced first.
+
+        Raises:
+            Disagreement: we may not look, or nobody can tell yet.
+            ConnectionLost: no answer.
+            ErrorCode: a broker refuses.
+        """
+        place, takes = channel.place, target.partitions.get(channel.place.partition)
+        if takes is None or takes.error or takes.node < 0:
+            return False
+        await self._fence_the_dead(place, target, await self._committer.producer(channel))
+        committed, _ = await self._committed(partial(self._in_group, place))
+        return committed is not None and Note.parse(committed.note).is_of(topic_id(source), topic_id(target))
 
     def _ours(self, note: Note) -> Note:
         return note._replace(transactional_id=self._committer.transactional_id)
@@ -363,26 +380,6 @@ class Arrival:
             )
             raise Disagreement(_PARKED, "AB208", text)
         return max(position, first)
-
-
-def _anew_from(note: Note, source: TopicInfo, partition: int, position: int, end: int) -> int | None:
-    """Return from where on the source may have others than offset syncs have told of; None where it has not.
-
-    Args:
-        note: said with the committed position.
-        source: as it is today.
-        partition: its number.
-        position: that was committed.
-        end: where the source's log ceases to be what was copied; the position where it does not.
-    """
-    if differ(note.source_id, topic_id(source)):
-        return 0
-    # Who died before the position was committed may have told of more: under another leader, or where a position was
-    # moved, nobody can tell whether the source still has that.
-    is_same = note.epoch is not None and source.partitions[partition].epoch in (-1, note.epoch)
-    if is_same and end == position:
-        return note.anew_from
-    return end if note.anew_from is None else min(end, note.anew_from)
 
 
 def _below(position: int, read: CopyRecord, known: CopyRecord | None) -> CopyRecord:

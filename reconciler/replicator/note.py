@@ -45,6 +45,27 @@ class Note(NamedTuple):
         more = {"epoch": self.epoch, "anew": self.anew_from, "ended": self.ended}
         return json.dumps(value | {name: number for name, number in more.items() if number is not None})
 
+    def is_of(self, source_id: str | None, target_id: str | None) -> bool:
+        """Tell whether the position is known to be one between these two topics; without ids that is not known."""
+        return None not in (source_id, target_id) and (self.source_id, self.target_id) == (source_id, target_id)
+
+    def anew_at(self, is_another: bool, epoch: int, position: int, end: int) -> int | None:
+        """Return from where on the source may have others than offset syncs have told of; None where it has not.
+
+        Args:
+            is_another: whether the source's topic is another one than this speaks of.
+            epoch: of the source's leader of today; -1 where it has none.
+            position: that was committed.
+            end: where the source's log ceases to be what was copied; the position where it does not.
+        """
+        if is_another:
+            return 0
+        # Who died before the position was committed may have told of more: under another leader, or where a position
+        # was moved, nobody can tell whether the source still has that.
+        if self.epoch is not None and epoch in (-1, self.epoch) and end == position:
+            return self.anew_from
+        return end if self.anew_from is None else min(end, self.anew_from)
+
     @classmethod
     def parse(cls, text: str) -> Note:
         """Read what was written; what cannot be read, or was not written yet, says nothing."""

@@ -2,12 +2,12 @@
 
 `takeover` asks before it opens anything. What is remembered of any partition of the copy tells of which topic it holds
 records: partitions that nothing is remembered of, as the topic made anew has more than the former one, and those whose
-copies are empty, go by that.
+copies are empty, go by that. A position that `offsets write` has put into the new topic's log counts for its partition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 from reconciler.model.flow import Flow
 from reconciler.model.status import PartitionState
@@ -44,11 +44,17 @@ def other_partitions(memory: Memory, place: Place, source: TopicInfo, target: To
 
 
 async def refuse_made_anew(
-    flow: Flow, memory: Memory, wire: Wire, place: Place, topics: tuple[TopicInfo, TopicInfo]
+    flow: Flow,
+    memory: Memory,
+    wire: Wire,
+    place: Place,
+    topics: tuple[TopicInfo, TopicInfo],
+    is_decided: Callable[[], Awaitable[bool]] | None = None,
 ) -> None:
     """Refuse to open a partition of a topic made anew while any partition of its copy holds records of the former one.
 
-    Nothing is asked but where something is remembered of another topic.
+    Nothing is asked but where something is remembered of another topic. A partition whose position is one of the new
+    topic is opened: that was written, as nothing copies there by itself.
 
     Args:
         flow: what is declared of topics made anew.
@@ -56,6 +62,7 @@ async def refuse_made_anew(
         wire: to the target.
         place: the partition.
         topics: the original and the remote topic as they are today.
+        is_decided: tells whether the partition's position is one of the new topic; None where copies have none.
 
     Raises:
         Disagreement: AB218, or AB213 where we may not look.
@@ -77,4 +84,6 @@ async def refuse_made_anew(
             raise Disagreement.refused(error, "DESCRIBE", f"topic {place.remote}") from None
         # A copy that never held anything cannot hold two topics at once.
         if end > 0:
+            if is_decided is not None and await is_decided():
+                return
             raise Disagreement.of(reasons.made_anew(place))

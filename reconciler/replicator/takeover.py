@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 
 from reconciler.model.errors import AnabranchError
 from reconciler.model.flow import Flow
@@ -122,7 +123,10 @@ class Takeover:
         target = await self._topic(self._target, "target", place.remote)
         await self._memory.refresh()
         # First: of a topic made anew it is no matter how many partitions either side has.
-        await refuse_made_anew(self._flow, self._memory, self._target, place, (source, target))
+        is_decided = None
+        if isinstance(channel, TranslatedChannel) and self._aids.arrival is not None:
+            is_decided = partial(self._aids.arrival.is_decided, channel, source, target)
+        await refuse_made_anew(self._flow, self._memory, self._target, place, (source, target), is_decided)
         self._refuse_unled("source", source, place.partition)
         self._refuse_unled("target", target, place.partition)
         if isinstance(channel, TranslatedChannel):

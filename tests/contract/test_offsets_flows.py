@@ -178,9 +178,20 @@ def test_a_position_is_moved_and_copying_goes_on_there(
 
 
 def test_where_the_original_was_made_anew_a_written_position_is_one_of_the_new_log(
-    scene: Scene, source_cluster: EmbeddedCluster, target_cluster: EmbeddedCluster
+    scene: Scene,
+    source_cluster: EmbeddedCluster,
+    target_cluster: EmbeddedCluster,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """It is a way out for who is parked, as what came behind the old records is lost."""
+
+    def planned() -> str:
+        assert main(["plan", str(scene.file)]) == 0
+        return " ".join(capsys.readouterr().out.split())
+
+    ownership = Ownership(scene.spec.target, scene.spec.topology)
+    record = ownership.read()[f"east.{scene.other}"]
+    ownership.write([replace(record, source_topic_id=topic_id(source_cluster, scene.other))])
     fill(source_cluster, scene.other, 50)
     scene.copy()
     before = contents(scene.spec.target, f"east.{scene.other}")
@@ -189,8 +200,11 @@ def test_where_the_original_was_made_anew_a_written_position_is_one_of_the_new_l
     fill(source_cluster, scene.other, 70)
     scene.copy()
     assert contents(scene.spec.target, f"east.{scene.other}") == before
+    assert "its copy stays as it is" in planned()
     code, _, err = scene.run("write", "--flow", "moved", "--topic", scene.other, "--to", 60, "--yes")
     assert code == 0, err
+    # No run leaves the topic out any more.
+    assert "made anew" not in planned()
     scene.copy()
     originals = contents(scene.spec.source, scene.other)
     assert len(originals) == 70

@@ -174,4 +174,5 @@ def test_a_partition_is_added_that_was_not_there_when_another_was_begun(
     ],
 )
 def test_from_where_on_the_source_may_have_others(note: Note, end: int, found: int | None) -> None:
-    assert module._anew_from(note, SOURCE, 0, 190, end) == found
+    is_another = note.source_id != IDS[0]
+    assert note.anew_at(is_another, SOURCE.partitions[0].epoch, 190, end) == found

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.failover.handing import kafka_id
 from reconciler.model.observed import ObservedCluster, ObservedTopic
+from reconciler.model.ownership import kafka_id
 from reconciler.model.steps import AddPartitions, AlterConfig, ClusterPlan, RecordOwnership
 from reconciler.model.topology import Topology
 from reconciler.plan.left_out import hindered

@@ -15,10 +15,12 @@ from reconciler.model.runs import CopyRecord
 from reconciler.model.start import Start
 from reconciler.replicator.agreement import Disagreement
 from reconciler.replicator.arrival import Arrival
+from reconciler.replicator.note import Note
 from reconciler.replicator.recreated import other_partitions, refuse_made_anew
 from reconciler.replicator.shares import Place
 from reconciler.replicator.takeover import Takeover
 from reconciler.replicator.wire import EARLIEST, ErrorCode, Leader, TopicInfo
+from reconciler.replicator.wire.commits import Position
 from reconciler.state.copies import Copies
 
 OLD, NEW, REMOTE, FORMER = (uuid.UUID(int=number) for number in range(1, 5))
@@ -65,6 +67,30 @@ class Remembered:
         if self.ends[partition] < 0:
             raise ErrorCode(-self.ends[partition])
         return 0 if which == EARLIEST else self.ends[partition]
+
+
+PLACE = Place("orders", 1, "east.orders", "translated")
+CHANNEL: Any = SimpleNamespace(place=PLACE)
+
+
+class Committed(Arrival):
+    """An arrival that finds a position with these ids, and says what it asked."""
+
+    def __init__(self, ids: tuple[uuid.UUID | None, uuid.UUID | None] | None) -> None:
+        self.asked = list[str]()
+        self._note = None if ids is None else str(Note(text(ids[0]), text(ids[1])))
+        self._committer: Any = self
+
+    async def producer(self, _channel: object) -> tuple[int, int]:
+        self.asked.append("producer")
+        return 1, 0
+
+    async def _fence_the_dead(self, *_: object) -> list[tuple[int, int]]:
+        self.asked.append("fence")
+        return []
+
+    async def _committed(self, _look: object) -> tuple[Position | None, tuple[int, int] | None]:
+        return None if self._note is None else Position(60, self._note), None
 
 
 def refused(
@@ -127,6 +153,47 @@ def test_what_nobody_may_look_at_is_said(error: int, code: str) -> None:
 def test_a_copy_without_a_leader_is_waited_for() -> None:
     without = topic("east.orders", REMOTE, 2, node=-1)
     assert refused(Remembered({0: (OLD, REMOTE)}, {0: 5}), 2, copy=without) == "AB220"
+
+
+@pytest.mark.parametrize(
+    ("ids", "code"),
+    [
+        ((NEW, REMOTE), None),
+        ((OLD, REMOTE), "AB218"),
+        ((NEW, FORMER), "AB218"),
+        ((None, REMOTE), "AB218"),
+        (None, "AB218"),
+    ],
+    ids=["of the new topic", "of the former one", "in a remote topic that is gone", "of an older release", "none"],
+)
+def test_a_position_that_was_written_into_the_new_topic_decides_for_its_partition(
+    ids: tuple[uuid.UUID | None, uuid.UUID] | None, code: str | None
+) -> None:
+    around, arrival = Remembered({0: (OLD, REMOTE), 1: (OLD, REMOTE)}, {0: 5, 1: 5}), Committed(ids)
+    flow: Any = SimpleNamespace(on_recreate="park")
+    given: Any = around
+    topics = (ORIGINAL, COPY)
+    refusing = refuse_made_anew(flow, given, given, PLACE, topics, lambda: arrival.is_decided(CHANNEL, *topics))
+    if code is None:
+        asyncio.run(refusing)
+        return
+    with pytest.raises(Disagreement) as stop:
+        asyncio.run(refusing)
+    assert stop.value.verdict[1].code == code
+
+
+def test_no_position_is_asked_for_where_a_copy_has_no_leader_or_nothing_is_remembered() -> None:
+    arrival = Committed((NEW, REMOTE))
+    assert not asyncio.run(arrival.is_decided(CHANNEL, ORIGINAL, topic("east.orders", REMOTE, 2, node=-1)))
+    assert not asyncio.run(arrival.is_decided(CHANNEL, ORIGINAL, topic("east.orders", REMOTE, 1)))
+    flow: Any = SimpleNamespace(on_recreate="park")
+    given: Any = Remembered({}, {})
+    asyncio.run(
+        refuse_made_anew(
+            flow, given, given, PLACE, (ORIGINAL, COPY), lambda: arrival.is_decided(CHANNEL, *(ORIGINAL, COPY))
+        )
+    )
+    assert arrival.asked == []
 
 
 def test_where_brokers_have_no_ids_nothing_is_judged() -> None:
