@@ -103,7 +103,7 @@ def _guard(
     from reconciler.plan.owners import check_owner
 
     check_owner(topology, observed, [cluster.alias for cluster in plan.clusters], take_over)
-    check_deletions(plan, observed, allowed or {}, named)
+    check_deletions(plan, observed, allowed or {}, named, is_destroy=True)
     refuse_while_copied(topology, plan, {})
 
 

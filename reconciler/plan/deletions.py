@@ -34,11 +34,15 @@ class _Share:
         return self.deleted * 100 > self.ours * MANY_PERCENT
 
     def __str__(self) -> str:
-        return f"{self.alias}: {self.deleted} of the {self.ours} that are ours there"
+        return f"{self.deleted} of the {self.ours} that are ours at {self.alias}"
 
 
 def check_deletions(
-    plan: Plan, observed: Observed, allowed: Mapping[DeletionKind, int], named: Collection[str] = ()
+    plan: Plan,
+    observed: Observed,
+    allowed: Mapping[DeletionKind, int],
+    named: Collection[str] = (),
+    is_destroy: bool = False,
 ) -> None:
     """Make sure that a plan deletes no more than was allowed.
 
@@ -47,6 +51,7 @@ def check_deletions(
         observed: what it was made from.
         allowed: how many things of each kind may be deleted at most; what is not named may not.
         named: remote topics that `--target` names.
+        is_destroy: whether deleting is all that is asked for, so that many deletions are no reason for a doubt.
 
     Raises:
         Refused: AB420, it deletes more; the remedy names what allows it. AB436, it deletes what people write to. AB445,
@@ -54,7 +59,7 @@ def check_deletions(
     """
     problems = [*primaries_deleted(plan, observed), *check_named(plan, named)]
     problems += [
-        _too_many(plan, kind, observed, allowed)
+        _too_many(plan, kind, observed, allowed, is_destroy)
         for kind in DELETION_KINDS
         if plan.deletions(kind) > allowed.get(kind, 0)
     ]
@@ -62,21 +67,22 @@ def check_deletions(
         raise Refused(problems)
 
 
-def _too_many(plan: Plan, kind: DeletionKind, observed: Observed, allowed: Mapping[DeletionKind, int]) -> Problem:
+def _too_many(
+    plan: Plan, kind: DeletionKind, observed: Observed, allowed: Mapping[DeletionKind, int], is_destroy: bool
+) -> Problem:
     count = plan.deletions(kind)
-    given = f"{kind}={allowed[kind]}" if kind in allowed else "nothing"
-    remedy = f"read the plan; `--allow-delete {kind}={count}` allows it"
+    given = f"; no more than {kind}={allowed[kind]} is allowed" if kind in allowed else ""
+    remedy = f"read the plan, then allow it: `--allow-delete {kind}={count}`"
     if kind == "acl":
         what = "1 ACL" if count == 1 else f"{count} ACLs"
-        found = f"{what} of others would be revoked; --allow-delete allows {given}"
-        return Problem("AB420", plan.topology, found, remedy)
+        return Problem("AB420", plan.topology, f"{what} of others would be revoked{given}", remedy)
     shares = [_share(plan, cluster.alias, observed) for cluster in plan.clusters if plan.deletions(kind, cluster.alias)]
     said = "; ".join(map(str, shares))
     many = [f"more than {MANY}"] if count > MANY else []
     many += [f"more than {MANY_PERCENT} %"] if any(share.is_large for share in shares) else []
-    warned = f" ({' and '.join(many)}: is the declaration what you mean?)" if many else ""
+    warned = f" ({' and '.join(many)}: is the declaration what you mean?)" if many and not is_destroy else ""
     topics = "1 topic" if count == 1 else f"{count} topics"
-    found = f"{topics} would be deleted with all records, {said}{warned}; --allow-delete allows {given}"
+    found = f"{topics} would be deleted, with all records: {said}{warned}{given}"
     return Problem("AB420", plan.topology, found, remedy)
 
 

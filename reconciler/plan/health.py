@@ -130,7 +130,7 @@ def permissions(cluster: Cluster, acls: Collection[Acl], rights: Rights) -> Iter
         mine = [acl for acl in acls if acl.purpose == purpose]
         missing = _missing([acl for acl in mine if not acl.is_optional], rights)
         optional = _missing([acl for acl in mine if acl.is_optional], rights)
-        yield _allowed(cluster, purpose, missing, optional)
+        yield _allowed(cluster, purpose, missing, optional, _untold(mine, rights))
 
 
 def capabilities(
@@ -162,14 +162,27 @@ def capabilities(
     return Check(what, "ok", f"all {len(REQUIRED)} that identical offsets need; gaps are filled by {' or '.join(ways)}")
 
 
-def _allowed(cluster: Cluster, purpose: Purpose, missing: Sequence[str], optional: Sequence[str]) -> Check:
+def _allowed(
+    cluster: Cluster, purpose: Purpose, missing: Sequence[str], optional: Sequence[str], untold: Sequence[str]
+) -> Check:
     what = f"cluster {cluster.alias}: permissions to {purpose}"
     if missing:
         level: Level = "failure" if purpose == "replicate" else "warning"
         said, remedy = f"{cluster.user} lacks {_few(missing)}", "`anabranch explain --acls` prints all that is needed"
         return Check(what, level, said, remedy)
     without = f"; without what is optional: {_few(optional)}" if optional else ""
-    return Check(what, "ok", f"{cluster.user} has what is needed, as far as the cluster tells{without}")
+    silent = f"; the cluster does not tell of {_few(untold)}" if untold else ""
+    return Check(what, "ok", f"{cluster.user} has what is needed on all that is there{silent}{without}")
+
+
+def _untold(acls: Collection[Acl], rights: Rights) -> list[str]:
+    """Return the resources of which the cluster does not tell what is allowed, as `topic orders`."""
+    silent = [resource for resource, allowed in rights.operations.items() if allowed is None]
+    return [
+        f"{kind} {name}"
+        for kind, name in silent
+        if any(acl.kind == kind and acl.pattern.covers(Pattern(name)) for acl in acls)
+    ]
 
 
 def _missing(acls: Collection[Acl], rights: Rights) -> list[str]:

@@ -164,13 +164,13 @@ def _resting(flow: Flow) -> tuple[str, ...]:
 def taken(flow: Flow) -> str:
     """Say which topics a flow takes."""
     topics = ", ".join(flow.topics.include)
-    return f"{topics} without {', '.join(flow.topics.exclude)}" if flow.topics.exclude else topics
+    return f"{topics} (without {', '.join(flow.topics.exclude)})" if flow.topics.exclude else topics
 
 
 def _named(flow: Flow) -> str:
     """Say how the copies are called."""
     policy = flow.policy
-    prefixed = f"as {flow.source}{policy.separator}…"
+    prefixed = f"as {flow.source}{policy.separator}<topic>"
     match policy.kind:
         case "identity":
             return "same names"

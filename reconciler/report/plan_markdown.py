@@ -308,7 +308,7 @@ class _Copies:
         fronts = dict.fromkeys((copy.flow, copy.front) for copy in self.copies)
         if len(fronts) == 1:
             return f"flow {code(self.copies[0].flow)}"
-        told = [f"{code(flow)} as {code(f'{front}…')}" if front else code(flow) for flow, front in fronts]
+        told = [f"{code(flow)} as {code(f'{front}<topic>')}" if front else code(flow) for flow, front in fronts]
         return f"each of **{len(fronts)} flows** ({', '.join(told)})"
 
     @property

@@ -104,9 +104,10 @@ def test_without_a_number_nothing_is_deleted_whatever_else_is_said(
     for options in ((), ("--allow-delete", "topic=6"), ("--allow-delete", "topic=0")):
         ended = anabranch("destroy", file, "--yes", *options)
         assert ended.code == REFUSED, ended
-        assert "`--allow-delete topic=7` allows it" in ended.stderr
+        assert "allow it: `--allow-delete topic=7`" in ended.stderr
         assert "[AB420]" in ended.stderr
-        assert "7 of the 7 that are ours there (more than 5 and more than 10 %" in ended.stderr
+        assert "7 topics would be deleted, with all records: 7 of the 7 that are ours at eu-west" in ended.stderr
+        assert "is the declaration what you mean" not in ended.stderr
         assert "0 to add, 0 to change, 7 to delete." in ended.stdout
     for said in ("topic", "topic=-1", "topic=many", "acls=3", "topic=7=7"):
         assert anabranch("destroy", file, "--yes", "--allow-delete", said).code == USAGE

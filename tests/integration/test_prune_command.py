@@ -69,7 +69,7 @@ def test_what_the_declaration_takes_no_longer_is_deleted_where_that_is_allowed(
     for command, options in (("plan", ()), ("apply", ("--yes",))):
         refused = anabranch(command, file, "--allow-delete", "topic=0", *options)
         assert (refused.code, "[AB420]" in refused.stderr) == (REFUSED, True)
-        assert "1 of the 3 that are ours there (more than 10 %" in refused.stderr
+        assert "1 of the 3 that are ours at eu-west (more than 10 %" in refused.stderr
     refused = anabranch("apply", file, "--allow-delete", "topic=1", answer="y\n")
     assert (refused.code, "Nothing was changed." in refused.stderr) == (1, True)
     assert {a, b, c} <= names(target_cluster)

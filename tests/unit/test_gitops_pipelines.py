@@ -329,6 +329,8 @@ def test_the_scripts_look_for_plans_where_the_pipelines_make_them() -> None:
 def test_what_the_guide_says_to_type_puts_everything_in_its_place(tmp_path: Path) -> None:
     guide = (ROOT / "docs" / "gitops.md").read_text(encoding="utf-8")
     (commands,) = re.findall(r"^```sh\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    # What Python leaves there where a package is installed, or a script was imported.
+    (ROOT / "ci" / "scripts" / "__pycache__").mkdir(exist_ok=True)
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     environment = os.environ | {"PATH": path, "PYTHONPATH": str(ROOT)}
     line = ["bash", "-e", "-c", commands]
@@ -340,6 +342,7 @@ def test_what_the_guide_says_to_type_puts_everything_in_its_place(tmp_path: Path
     for folder in (".", "scripts"):
         copied = {path.name for path in (tmp_path / "ci" / folder).iterdir() if path.is_file()}
         assert copied == {path.name for path in (ROOT / "ci" / folder).iterdir() if path.is_file()}
+    assert not list((tmp_path / "ci").rglob("__pycache__"))
     (include,) = re.findall(r"^```yaml\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
     (tmp_path / "gitlab.yml").write_text(include)
     assert valid(tmp_path / "gitlab.yml", "vendor.gitlab-ci")

@@ -33,12 +33,12 @@ def test_text_groups_clusters_by_data_centre_and_flows_by_source(tmp_path: Path)
         "",
         "dc1",
         "  a  b1.a.example:9092",
-        "    → b   orders.*, users without .*-tmp   as a.…",
-        "    → c   orders.*, users without .*-tmp   same names   offsets identical, 3 tasks, replication factor 2",
+        "    → b   orders.*, users (without .*-tmp)   as a.<topic>",
+        "    → c   orders.*, users (without .*-tmp)   same names     offsets identical, 3 tasks, replication factor 2",
         "",
         "default",
         "  b  b1.b.example:9092",
-        '    → a   say["#;]?hi|x.*                  as b.…       flow back, disabled',
+        '    → a   say["#;]?hi|x.*                    as b.<topic>   flow back, disabled',
         "  c  b1.c.example:9092",
         "  d  b1.d.example:9092",
     ]
@@ -47,9 +47,9 @@ def test_text_groups_clusters_by_data_centre_and_flows_by_source(tmp_path: Path)
 def test_a_flow_that_is_failed_over_is_told_and_dotted(tmp_path: Path) -> None:
     topology = load(tmp_path, HEAD + "flows: [{from: a, to: b, failed-over: true}, {from: b, to: a}]\n")
     lines = graph_text(topology).plain.splitlines()
-    assert [line for line in lines if "failed over" in line] == ["    → b   .*   as a.…   failed over"]
+    assert [line for line in lines if "failed over" in line] == ["    → b   .*   as a.<topic>   failed over"]
     assert [line for line in graph_mermaid(topology).splitlines() if "-.->" in line] == [
-        '  c0 -.->|".#42;<br/>as a.…<br/>failed over"| c1'
+        '  c0 -.->|".#42;<br/>as a.#60;topic#62;<br/>failed over"| c1'
     ]
 
 
@@ -65,10 +65,10 @@ def test_mermaid_is_well_formed_whatever_names_hold(tmp_path: Path) -> None:
         '    c2["c"]',
         '    c3["d"]',
         "  end",
-        '  c0 -->|"orders.#42;, users without .#42;-tmp<br/>as a.…"| c1',
-        '  c0 -->|"orders.#42;, users without .#42;-tmp<br/>same names<br/>'
+        '  c0 -->|"orders.#42;, users (without .#42;-tmp)<br/>as a.#60;topic#62;"| c1',
+        '  c0 -->|"orders.#42;, users (without .#42;-tmp)<br/>same names<br/>'
         'offsets identical, 3 tasks, replication factor 2"| c2',
-        '  c1 -.->|"say[#34;#35;#59;]?hi#124;x.#42;<br/>as b.…<br/>flow back, disabled"| c0',
+        '  c1 -.->|"say[#34;#35;#59;]?hi#124;x.#42;<br/>as b.#60;topic#62;<br/>flow back, disabled"| c0',
     ]
 
 
@@ -90,5 +90,5 @@ def test_renamed_topics_are_told_with_what_becomes_of_the_others(tmp_path: Path)
     rules = "policy: {type: rename, rules: [{from: x, to: y}, {from: z, to: w}]}\n"
     own = ", policy: {otherwise: identity, rules: [{from: x, to: y}]}"
     lines = graph_text(load(tmp_path, HEAD + rules + f"flows: [{{from: a, to: b}}, {{from: b, to: c{own}}}]\n")).plain
-    assert "→ b   .*   renamed by 2 rules, others as a.…" in lines
+    assert "→ b   .*   renamed by 2 rules, others as a.<topic>" in lines
     assert "→ c   .*   renamed by 1 rule, others same names" in lines

@@ -323,7 +323,7 @@ def test_what_others_granted_on_copies_goes_where_somebody_allows_it() -> None:
         with pytest.raises(Refused) as refused:
             check_deletions(clean, observed, one)
         (problem,) = refused.value.problems
-        assert (problem.code, "`--allow-delete acl=2` allows it" in problem.remedy) == ("AB420", True)
+        assert (problem.code, "allow it: `--allow-delete acl=2`" in problem.remedy) == ("AB420", True)
     check_deletions(clean, observed, {"acl": 2})
     assert plan_json(clean)["clusters"][0]["steps"][0]["foreign"] is True
     assert drift_of(declared, {WEST: carried_out(clean, there)}) == ()

@@ -187,7 +187,18 @@ def test_no_more_is_deleted_than_was_allowed(deleted: int, others: int, allowed:
             check_deletions(plan, {WEST: there}, limit)
         (problem,) = raised.value.problems
         assert problem.code == "AB420"
-        assert f"`--allow-delete topic={deleted}`" in problem.remedy
-        assert f"{deleted} of the {deleted + others} that are ours there" in problem.message
+        assert problem.remedy == f"read the plan, then allow it: `--allow-delete topic={deleted}`"
+        share = f"{deleted} of the {deleted + others} that are ours at eu-west"
+        assert f"would be deleted, with all records: {share}" in problem.message
+        assert ("no more than topic=" in problem.message) == ("topic" in limit)
         assert ("more than 5" in problem.message) == (deleted > 5)
         assert ("more than 10 %" in problem.message) == (deleted * 10 > deleted + others)
+
+
+def test_whoever_destroys_is_not_asked_whether_the_declaration_is_meant() -> None:
+    there = target(owned("us-east.a"), owned("us-east.b"))
+    with pytest.raises(Refused) as raised:
+        check_deletions(destroyed(there), {WEST: there}, {}, is_destroy=True)
+    (problem,) = raised.value.problems
+    assert problem.message == "2 topics would be deleted, with all records: 2 of the 2 that are ours at eu-west"
+    assert problem.remedy == "read the plan, then allow it: `--allow-delete topic=2`"

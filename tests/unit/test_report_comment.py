@@ -203,7 +203,7 @@ def test_six_clusters_with_a_thousand_names_fit_whole() -> None:
         in text
     )
     assert f"- `+` {every}: **1,000 originals**, their **30,000 copies**, by each of **30 flows**" in text
-    assert "`c1-c0` as `c1.…`" in text
+    assert "`c1-c0` as `c1.<topic>`" in text
 
 
 def test_what_is_deleted_of_a_mesh_is_told_by_originals_and_what_flows_call_their_copies() -> None:
@@ -222,7 +222,7 @@ def test_what_is_deleted_of_a_mesh_is_told_by_originals_and_what_flows_call_thei
     assert {text.count(f"`t{n}`") for n in range(500)} <= {4, 5}
     assert "`renamed` (of `t0`)" in text
     for source in aliases:
-        assert f"`{source}-{'c1' if source == 'c0' else 'c0'}` as `{source}.…`" in text
+        assert f"`{source}-{'c1' if source == 'c0' else 'c0'}` as `{source}.<topic>`" in text
 
 
 def test_copies_of_one_original_by_two_flows_keep_their_names() -> None:
