@@ -268,17 +268,16 @@ class Translator:
             return self._checked(log, found, "record", way)
         if found == there.stable:
             return Translated(found, "end")
-        return self._ahead(log, offset, way, (here.stable, there.stable))
+        if way == "upstream" and self._originals is not None:
+            why = f"{log[0]}/{log[1]} ends at {there.stable}, and its copy has more"
+        else:
+            copied = record.runs.to_source(there.stable) if way == "downstream" else there.stable
+            why = f"{self._flow.remote_topic(log[0])}/{log[1]} has copied up to {copied}"
+        return Translated(there.stable, "ahead", self._past(offset, here.stable) or why)
 
     @staticmethod
     def _past(offset: int, end: int) -> str:
         return f"it is {offset - end:,} past the log's end" if offset > end else ""
-
-    def _ahead(self, log: Log, offset: int, way: Way, ends: tuple[int, int]) -> Translated:
-        """Return the answer for what is further than the other side; `ends` are those of both, the asked one first."""
-        here, there = ends
-        why = self._past(offset, here) or f"{self._other_side(log, way)[1]} is not so far yet"
-        return Translated(there, "ahead", why)
 
     # --- offsets of their own ----------------------------------------------------------------------------------------
 

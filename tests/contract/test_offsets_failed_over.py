@@ -50,6 +50,9 @@ def test_a_lost_source_is_not_asked_where_somebody_says_so(
     assert known == [(0, "record"), (40, "record"), (end, "end"), (end, "ahead")]
     back = translated(pair, capsys, 40, end, end + 5, way="--upstream")
     assert back == [(40, "record"), (100, "end"), (100, "ahead")]
+    fill(pair.east, pair.topic, 10, 2)
+    (row,) = asked(pair, capsys, "translate", "--offset", f"{pair.topic}/0:104").json["offsets"]
+    assert (row["how"], row["why"].endswith(f"{pair.topic}/0 has copied up to 100")) == ("ahead", True), row
     pair.write(NOBODY)
     assert asked(pair, capsys, "translate", "--offset", f"{pair.topic}/0:40").code == UNREACHABLE
     assert asked(pair, capsys, "read").code == UNREACHABLE
