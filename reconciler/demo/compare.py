@@ -17,6 +17,7 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Kafka
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.state import clients
+from reconciler.state.faults import in_words
 
 Isolation = Literal["read_uncommitted", "read_committed"]
 
@@ -113,7 +114,7 @@ def read(cluster: Cluster, topic: str, isolation: Isolation) -> dict[int, Readin
     try:
         return _read_all(consumer, topic, where)
     except KafkaException as error:
-        raise _fault(where, error.args[0].str()) from None
+        raise _fault(where, in_words(error.args[0])) from None
     finally:
         consumer.close()
 
@@ -163,7 +164,7 @@ def _until_ends(consumer: Consumer, numbers: Sequence[int], where: str) -> Itera
             elif error.code() == KafkaError._PARTITION_EOF:
                 left.discard(message.partition())
             else:
-                raise _fault(where, error.str())
+                raise _fault(where, in_words(error))
 
 
 def _fault(where: str, reason: str) -> EnvironmentFault:

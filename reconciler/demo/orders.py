@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem, together
 from reconciler.state import calls
+from reconciler.state.faults import in_words
 
 PARTITIONS = 3
 _BACKLOG = 3_000
@@ -84,7 +85,7 @@ def create_topics(shop: Shop) -> None:
             # No limit here: the request has one of its own.
             future.result()
         except KafkaException as error:
-            problem = Problem("AB341", f"{shop.cluster.where}, topic {topic}", error.args[0].str(), "")
+            problem = Problem("AB341", f"{shop.cluster.where}, topic {topic}", in_words(error.args[0]), "")
             raise EnvironmentFault(problem) from None
 
 
@@ -121,7 +122,7 @@ class Traffic:
         try:
             self._write(shop, seed)
         except calls.RAISED as error:
-            problem = Problem("AB341", shop.cluster.where, calls.said(error).str(), "")
+            problem = Problem("AB341", shop.cluster.where, in_words(calls.said(error)), "")
             self._faults.append(EnvironmentFault(problem))
 
     def _write(self, shop: Shop, seed: int) -> None:

@@ -163,7 +163,7 @@ def _no_end(spec: FlowSpec, place: TopicPartition, error: KafkaError) -> Anabran
     if not is_refusal(error):
         return unreachable(spec.source, in_words(error))
     where = f"{spec.source.where}, {place.topic}/{place.partition}"
-    return EnvironmentFault(Problem("AB313", where, f"its end offset is refused: {error.str()}", "grant DESCRIBE"))
+    return EnvironmentFault(Problem("AB313", where, f"its end offset is refused: {in_words(error)}", "grant DESCRIBE"))
 
 
 def _left_out(key: _Key, end: int, left_out: Mapping[tuple[str, str], str]) -> PartitionStatus | None:
