@@ -69,7 +69,7 @@ def test_what_is_missing_fails_and_what_is_granted_is_well(
         "cluster east: permissions to replicate": "ok",
         "cluster east: permissions to apply": "ok",
     }
-    assert "2 tasks of 1 flows" in found["slots"][1]
+    assert "2 tasks of 1 flow;" in found["slots"][1]
     level, said = found["cluster west: permissions to replicate"]
     assert level == "failure"
     assert f"user patient lacks READ and WRITE on topic east.{topic_name}" in said
