@@ -56,8 +56,11 @@ def test_its_commands_do_what_it_says(
         ("us-east.orders", 0),
         ("us-east.orders", 0),
     ]
-    assert table(plan)[1:] == [["billing", "orders", "0", "60", "41"]]
-    assert table(moved)[1:] == [["billing", "orders", "0", "60", "10"], ["billing", "orders", "1", "70", "0"]]
+    assert table(plan)[1:] == [["billing", "orders", "0", "60", "41", "19", "offsets", "read", "again"]]
+    assert table(moved)[1:] == [
+        ["billing", "orders", "0", "60", "10", "50", "offsets", "read", "again"],
+        ["billing", "orders", "1", "70", "0", "70", "offsets", "read", "again"],
+    ]
     # Nothing is copied yet.
     assert [(row["offset"], row["how"]) for row in rows(translated)] == [("41", "ahead")]
     assert (exported, len(table(imported))) == ("", 4)
