@@ -46,4 +46,4 @@ def test_a_broker_that_was_away_when_we_asked_who_is_there(make_clusters: MakeCl
     loop.run(speak)
     wire.close()
     loop.close()
-    assert "UnknownBrokerIdError" in tries[0]
+    assert "unknown broker id" in tries[0]
