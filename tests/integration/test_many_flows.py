@@ -72,7 +72,7 @@ class Flows:
         ]
         self.file = folder / "many.yaml"
         self.file.write_text(
-            f"version: 1\nname: {topic[-20:]}\nclusters:\n  east: {{bootstrap: ['{source.bootstrap}']}}\n"
+            f"version: 1\nname: {topic[-20:].strip('-')}\nclusters:\n  east: {{bootstrap: ['{source.bootstrap}']}}\n"
             f"  west: {{bootstrap: ['{target.bootstrap}']}}\nflows:\n" + "\n".join(flows) + "\n"
         )
         applied = anabranch("apply", self.file, "--yes", limit=SECONDS)
