@@ -97,16 +97,32 @@ async def end(wire: Wire, place: Place, target: TopicInfo, found: ProducerState,
         count=1,
         committed=committed,
     )
+    verb = "committed" if committed else "aborted"
+    text = (
+        f"the transaction at offset {found.opened_at:,} of {place.remote}/{place.partition} was {verb}, and its marker "
+        "is missing (KAFKA-20734): readers of committed records see nothing behind it; allow ALTER on the target "
+        "cluster, and it is written"
+    )
+    await write_missing(wire, target.partitions[place.partition].node, markers, text)
+
+
+async def write_missing(wire: Wire, node: int, markers: Markers, text: str) -> None:
+    """Write a marker that is missing, at the leader of its partition.
+
+    Args:
+        wire: to the target.
+        node: the leader.
+        markers: what to write.
+        text: what to say where it must not be written.
+
+    Raises:
+        Disagreement: AB228, we may not.
+        ConnectionLost: no answer.
+        ErrorCode: refused for another reason.
+    """
     try:
-        await write_markers(wire, target.partitions[place.partition].node, markers)
+        await write_markers(wire, node, markers)
     except ErrorCode as error:
-        state, _ = reasons.why_refused(error, "ALTER", "the cluster")
-        if state is not PartitionState.PARKED:
+        if reasons.why_refused(error, "ALTER", "the cluster")[0] is not PartitionState.PARKED:
             raise
-        verb = "committed" if committed else "aborted"
-        text = (
-            f"the transaction at offset {found.opened_at:,} of {place.remote}/{place.partition} was {verb}, and its "
-            "marker is missing (KAFKA-20734): readers of committed records see nothing behind it; allow ALTER on the "
-            "target cluster, and it is written"
-        )
         raise Disagreement(PartitionState.PARKED, "AB228", text) from None

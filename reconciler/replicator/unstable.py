@@ -18,9 +18,10 @@ from reconciler.replicator.agreement import Disagreement
 from reconciler.replicator.identity import Identity
 from reconciler.replicator.note import Note
 from reconciler.replicator.recall import NotTold, Recall
+from reconciler.replicator.unended import write_missing
 from reconciler.replicator.wire import ErrorCode, Membership, ProducerState, Wire, commits
 from reconciler.replicator.wire.requests import UNSUPPORTED_VERSION
-from reconciler.replicator.wire.transactions import Markers, ended_of, write_markers
+from reconciler.replicator.wire.transactions import Markers, ended_of
 
 UNSTABLE = 88
 _POSITIONS = "__consumer_offsets"
@@ -52,17 +53,12 @@ async def end_positions(
     missing = await _missing(wire, who, mine, number)
     for one, name in missing:
         committed = await _was_committed(wire, recall, who, name, remote_topic)
-        try:
-            await write_markers(wire, who.node, _marker(number, one, committed))
-        except ErrorCode as error:
-            if reasons.why_refused(error, "ALTER", "the cluster")[0] is not _PARKED:
-                raise
-            verb = "committed" if committed else "aborted"
-            text = (
-                f"the transaction of {name} was {verb}, and its marker is missing in {_POSITIONS}/{number} "
-                f"(KAFKA-20734), so that positions of group {who.group} are held back: {_TO_ALLOW}"
-            )
-            raise Disagreement(_PARKED, "AB228", text) from None
+        verb = "committed" if committed else "aborted"
+        text = (
+            f"the transaction of {name} was {verb}, and its marker is missing in {_POSITIONS}/{number} (KAFKA-20734), "
+            f"so that positions of group {who.group} are held back: {_TO_ALLOW}"
+        )
+        await write_missing(wire, who.node, _marker(number, one, committed), text)
     return bool(missing)
 
 

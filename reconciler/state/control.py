@@ -20,6 +20,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.pauses import Pauses, Scope
 from reconciler.model.seal import Seal
 from reconciler.model.shape import decimal, fits
+from reconciler.state import following
 from reconciler.state.home import Place
 from reconciler.state.journal import Follower, Journal, Value
 from reconciler.state.user import user
@@ -274,18 +275,8 @@ class PauseRules:
             EnvironmentFault: AB311, reading is refused.
         """
         if self._follower is None:
-            follower = self._journal.follow()
-            try:
-                self._values = follower.catch_up()
-            except BaseException:
-                follower.close()
-                raise
-            self._follower = follower
-        for key, value in self._follower.arrived():
-            if value is None:
-                self._values.pop(key, None)
-            else:
-                self._values[key] = value
+            self._follower, self._values = following.begin(self._journal)
+        following.take_in(self._values, self._follower.arrived())
         rules = _rules(self._values, self._topology)
         said = {one.scope: _said_by(value) for key, value in self._values.items() if (one := _told(key)) is not None}
         return Pauses({**rules[""], **rules[self._topology]}, said)

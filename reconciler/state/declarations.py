@@ -11,6 +11,7 @@ from dataclasses import replace
 from reconciler.model.cluster import Cluster
 from reconciler.model.declaration import Declared, History, InForce
 from reconciler.model.errors import EnvironmentFault, Unreachable
+from reconciler.state import following
 from reconciler.state.encoding import encoded
 from reconciler.state.home import Place
 from reconciler.state.journal import Follower, Journal, Value
@@ -46,13 +47,8 @@ class Declarations:
             EnvironmentFault: AB311, reading is refused.
         """
         if self._follower is None:
-            follower = self._journal.follow()
-            try:
-                values = follower.catch_up()
-            except BaseException:
-                follower.close()
-                raise
-            self._value, self._follower = values.get(self._key), follower
+            self._follower, values = following.begin(self._journal)
+            self._value = values.get(self._key)
             start = self._key.removesuffix(self._alias)
             self._others = {
                 key.removeprefix(start): _history(value)

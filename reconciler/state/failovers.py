@@ -16,7 +16,7 @@ from reconciler.model.errors import Problem, Refused
 from reconciler.model.failover import Cut, FailedOver
 from reconciler.model.placed import Placed
 from reconciler.model.shape import fits
-from reconciler.state import records
+from reconciler.state import following, records
 from reconciler.state.faults import unreachable
 from reconciler.state.home import Place
 from reconciler.state.journal import Follower, Journal, Value
@@ -54,22 +54,12 @@ class Failovers:
             EnvironmentFault: AB311, reading is refused.
         """
         if self._follower is None:
-            follower = self._journal.follow()
-            try:
-                self._values = follower.catch_up()
-            except BaseException:
-                follower.close()
-                raise
-            self._follower = follower
+            self._follower, self._values = following.begin(self._journal)
         deadline = time.monotonic() + self._timeout
         while (arrived := list(self._follower.poll(self._patience))) or self._patience:
             if not arrived and time.monotonic() > deadline:
                 raise unreachable(self._cluster, f"{self._journal.where} does not show what was written to it")
-            for key, value in arrived:
-                if value is None:
-                    self._values.pop(key, None)
-                else:
-                    self._values[key] = value
+            following.take_in(self._values, arrived)
         return failed_over(self._topology, self._values.values())
 
     @property

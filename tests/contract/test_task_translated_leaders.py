@@ -15,7 +15,7 @@ from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.names import syncs_topic
 from reconciler.replicator import arrival, unended, unstable
-from reconciler.replicator.wire import commits, transactions
+from reconciler.replicator.wire import commits
 from tests.conftest import MakeClusters
 from tests.contract.kafka import admin, create, declared, wait_until_seen
 from tests.support.copying import REMOTE, SECONDS, Running, all_running, spec_of
@@ -40,7 +40,7 @@ def test_leaders_that_die_in_the_middle_of_transactions(
 ) -> None:
     """Each partition has one replica, so that with its node nobody leads it; some markers are missing then."""
     monkeypatch.setattr(arrival, "end", ended := Counted(unended.end))
-    monkeypatch.setattr(unstable, "write_markers", written := Counted(transactions.write_markers))
+    monkeypatch.setattr(unstable, "write_missing", written := Counted(unended.write_missing))
     (three,) = make_clusters("three", options=ClusterOptions(nodes=3, overrides=QUICK_RETURN))
     create(source_cluster, topic_name, PARTITIONS)
     remote = f"east.{topic_name}"

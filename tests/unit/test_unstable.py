@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from reconciler.model.status import PartitionState
-from reconciler.replicator import unstable
+from reconciler.replicator import unended, unstable
 from reconciler.replicator.agreement import Disagreement
 from reconciler.replicator.note import Note
 from reconciler.replicator.recall import NotTold
@@ -36,7 +36,7 @@ class Target:
         self.refused: ErrorCode | None = None
         self.hidden = self.unreadable = False
         monkeypatch.setattr(unstable, "ended_of", self._ended_of)
-        monkeypatch.setattr(unstable, "write_markers", self._write)
+        monkeypatch.setattr(unended, "write_markers", self._write)
         monkeypatch.setattr(commits, "positions", self._positions)
 
     async def topics(self, names: Collection[str]) -> dict[str, TopicInfo]:
