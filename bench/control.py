@@ -35,7 +35,7 @@ from bench.tally import Tally
 from bench.topics import admin
 from reconciler.embedded import STEADY_JVM, ClusterOptions, EmbeddedCluster
 from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.state.bindings import EVERY
+from reconciler.state.confluent.bindings import EVERY
 
 _ANSWER_SECONDS = 60
 _AT_ONCE = 1000

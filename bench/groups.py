@@ -19,8 +19,8 @@ from bench.bars import Bar, bars_table
 from bench.load import Load, produce
 from bench.table import machine_lines, table
 from bench.topics import create
-from reconciler.checkpoints.groups import Groups
-from reconciler.checkpoints.rounds import Round, Rounds
+from reconciler.checkpoints.groups.groups import Groups
+from reconciler.checkpoints.service.rounds import Round, Rounds
 from reconciler.declare import load
 from reconciler.embedded import STEADY_JVM, ClusterOptions, EmbeddedCluster, running
 from reconciler.model.cluster import Cluster

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from bench.load import Load, orders
 from reconciler.embedded import EmbeddedCluster
-from reconciler.replicator.batch import HEADER, HEADER_SIZE, MAGIC
-from reconciler.replicator.checksum import crc32c
-from reconciler.replicator.varint import signed
+from reconciler.records.batch import HEADER, HEADER_SIZE, MAGIC
+from reconciler.records.checksum import crc32c
+from reconciler.records.varint import signed
 
 _OFFSET = struct.Struct(">q")
 _CHECKED = struct.Struct(">hiqqqhii")

@@ -13,7 +13,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-from reconciler.replicator.batch import HEADER_SIZE
+from reconciler.records.batch import HEADER_SIZE
 
 _LENGTH_FOLLOWS = 12
 # Of a batch's header: its length, attributes, producer id and number of records.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from reconciler.checkpoints.client import MirrorClient, translate_offsets
-from reconciler.checkpoints.formats import Checkpoint, Heartbeat
+from reconciler.checkpoints.mirrormaker.client import MirrorClient, translate_offsets
+from reconciler.checkpoints.mirrormaker.formats import Checkpoint, Heartbeat
 from reconciler.model.policy import ReplicationPolicy
 
 __all__ = ["Checkpoint", "Heartbeat", "MirrorClient", "ReplicationPolicy", "declared_client", "translate_offsets"]

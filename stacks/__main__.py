@@ -14,7 +14,7 @@ def home() -> Path:
     if (ROOT / "stacks" / "program.py").exists():
         return ROOT
     # The checkout above need not be installed; where this file stands alone, Anabranch is.
-    locate = importlib.import_module("reconciler.declare.resources").locate
+    locate = importlib.import_module("reconciler.declare.documents.resources").locate
     found: Path = locate("stacks").parent
     return found
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reconciler.declare.resources import locate
+from reconciler.declare.documents.resources import locate
 from reconciler.model.errors import DeclaredInputError, Problem
 
 PROJECT_FILE = "Pulumi.yaml"

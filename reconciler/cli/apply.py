@@ -19,14 +19,14 @@ from reconciler.cli.owning import TakeOver
 from reconciler.cli.planning import (
     Clusters,
     PlanFormat,
-    Scope,
+    PlanScope,
     observe_and_plan,
     planned_clusters,
     show_plan,
     tell_next,
 )
 from reconciler.cli.provisioner import ChosenProvisioner, PulumiDir, provisioning
-from reconciler.cli.rollout import Gate
+from reconciler.cli.rollout import WaveGate
 from reconciler.cli.targeting import Topics
 from reconciler.model.errors import AnabranchError, DeclaredInputError, Problem, Refused
 from reconciler.model.observed import ObservedCluster
@@ -88,7 +88,7 @@ def apply(
             refuse_when_moved_on(state_apart(plan), state_apart(planning.made()))
         is_part = bool(planning.scope.topics)
         # What is not put in force no running task has.
-        gate = None if is_part else Gate(max_lag, patience)
+        gate = None if is_part else WaveGate(max_lag, patience)
         outcome = carry_out(topology, plan, locks, "applying", gate, by)
         if outcome.is_complete:
             _keep_record(topology, plan, locks)
@@ -116,10 +116,10 @@ def _scope(
     allowed: Collection[DeletionKind],
     reviewed: SavedPlan | None,
     notices: tuple[Notice, ...],
-) -> Scope:
+) -> PlanScope:
     if reviewed is not None:
-        return Scope(reviewed.topics, reviewed.deletes | frozenset(allowed))
-    return Scope(tuple(target or ()), frozenset(allowed), notices)
+        return PlanScope(reviewed.topics, reviewed.deletes | frozenset(allowed))
+    return PlanScope(tuple(target or ()), frozenset(allowed), notices)
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class _Planning:
 
     topology: Topology
     targets: Sequence[str]
-    scope: Scope
+    scope: PlanScope
     allowed: Mapping[DeletionKind, int]
     take_over: bool
 

@@ -10,7 +10,7 @@ from reconciler.cli.common import ask, print_json, print_problems, stderr_consol
 from reconciler.cli.locking import Locks
 from reconciler.cli.planning import PlanFormat
 from reconciler.cli.provisioner import Provisioning
-from reconciler.cli.rollout import Gate, in_waves
+from reconciler.cli.rollout import WaveGate, in_waves
 from reconciler.model.errors import Problem, Refused
 from reconciler.model.outcome import Outcome
 from reconciler.model.steps import ClusterPlan, CreateInternalTopic, Plan
@@ -49,7 +49,12 @@ def refuse_when_moved_on(shown: Plan, now: Plan) -> None:
 
 
 def carry_out(
-    topology: Topology, plan: Plan, locks: Locks, doing: str, gate: Gate | None = None, by: Provisioning | None = None
+    topology: Topology,
+    plan: Plan,
+    locks: Locks,
+    doing: str,
+    gate: WaveGate | None = None,
+    by: Provisioning | None = None,
 ) -> Outcome:
     """Carry out a plan with a progress bar on stderr, which a terminal alone shows.
 

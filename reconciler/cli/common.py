@@ -19,11 +19,11 @@ from reconciler.model.text import json_text
 from reconciler.model.topology import Topology
 
 if TYPE_CHECKING:
-    from reconciler.cli.log import Log
+    from reconciler.cli.log import EventLog
     from reconciler.report.line import Line, Terminal
 
 # The log that is open, if one is.
-_logs: list[Log] = []
+_logs: list[EventLog] = []
 # Whether values are written as YAML.
 _is_yaml = [False]
 
@@ -80,7 +80,7 @@ def stderr_console() -> Terminal:
     return live_terminal() or console if console.is_terminal else console
 
 
-def log_to(log: Log | None) -> None:
+def log_to(log: EventLog | None) -> None:
     """Have `say`, `print_problems` and `print_log` write into a log from now on; None ends that."""
     _logs[:] = [] if log is None else [log]
 

@@ -96,8 +96,8 @@ def _of_cluster(topology: Topology, targets: tuple[str, ...], alias: str) -> lis
     from reconciler.observe.health import brokers_of, rights
     from reconciler.plan import health
     from reconciler.plan.acls import needed_acls
-    from reconciler.replicator.clocks import clock_of
-    from reconciler.state import home
+    from reconciler.replicator.driver.clock_skew import clock_of
+    from reconciler.state.journals import home
 
     cluster, flows = topology.clusters[alias], topology.flows_into(targets)
     checks: list[Check] = []

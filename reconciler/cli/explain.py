@@ -137,7 +137,7 @@ def _print_codes(wanted: Sequence[str], output: _Format) -> None:
     Raises:
         typer.BadParameter: there is no such code.
     """
-    from reconciler.declare.resources import errors_text
+    from reconciler.declare.documents.resources import errors_text
     from reconciler.report.error_codes import codes_text, entries, entry_text
 
     known = entries(errors_text())

@@ -40,8 +40,8 @@ from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
 
 if TYPE_CHECKING:
-    from reconciler.failover.diverged import Part
-    from reconciler.failover.returning import Coming
+    from reconciler.failover.failback import Failback
+    from reconciler.failover.topics.diverged import Part
     from reconciler.model.failover import FailbackPlan
 
 # What comes while it is copied back is copied in another turn; who goes on writing must be stopped.
@@ -111,7 +111,7 @@ def failback(
     output: Output = "text",
 ) -> None:
     """Take everybody back to a flow's source: copy back what came meanwhile, commit exact places, go on as declared."""
-    from reconciler.failover.returning import Coming, Wishes
+    from reconciler.failover.failback import Failback, FailbackOptions
 
     if export is not None and export_topic is not None:
         message = "records are exported to files or to a topic"
@@ -122,9 +122,9 @@ def failback(
     chosen = chosen_flow(topology, flow)
     allowed = allowance(None, without_group)
     names = None if group is None else tuple(group)
-    wishes = Wishes(names, frozenset(rebuild or ()), frozenset(leave_out or ()), only_forward)
+    wishes = FailbackOptions(names, frozenset(rebuild or ()), frozenset(leave_out or ()), only_forward)
     with stderr_console().status("looking at the clusters"):
-        coming = Coming(topology, chosen, wishes)
+        coming = Failback(topology, chosen, wishes)
         plan = coming.plan()
         acls = acl_plan(topology, chosen, failed_over=False)
     try:
@@ -169,9 +169,9 @@ def _check_export(flow: str, dropped: Mapping[str, int], export: _Export) -> Non
         raise DeclaredInputError(problems)
 
 
-def _carry_out(topology: Topology, coming: Coming, plans: tuple[FailbackPlan, Plan], manner: _Manner) -> None:
-    from reconciler.failover.carry import untold
-    from reconciler.failover.diverged import by_topic
+def _carry_out(topology: Topology, coming: Failback, plans: tuple[FailbackPlan, Plan], manner: _Manner) -> None:
+    from reconciler.failover.groups.group_positions import untold
+    from reconciler.failover.topics.diverged import by_topic
 
     plan, acls = plans
     export, output = manner.export, manner.output
@@ -211,7 +211,7 @@ def _carry_out(topology: Topology, coming: Coming, plans: tuple[FailbackPlan, Pl
 
 
 def _call_off(
-    topology: Topology, coming: Coming, plans: tuple[FailbackPlan, Plan], locks: Locks, output: TextOrJson
+    topology: Topology, coming: Failback, plans: tuple[FailbackPlan, Plan], locks: Locks, output: TextOrJson
 ) -> None:
     """End a failover that has only begun: nobody was moved.
 
@@ -232,7 +232,7 @@ def _call_off(
         raise typer.Exit(1)
 
 
-def _uncrossed(coming: Coming, plan: FailbackPlan) -> list[Problem]:
+def _uncrossed(coming: Failback, plan: FailbackPlan) -> list[Problem]:
     """Return what never crosses; where that cannot be told, why: everything is back, and everybody is to be, too."""
     try:
         return coming.uncrossed(plan)
@@ -245,7 +245,7 @@ def _uncrossed(coming: Coming, plan: FailbackPlan) -> list[Problem]:
 
 
 def _brought_back(
-    topology: Topology, coming: Coming, plans: tuple[FailbackPlan, Plan], locks: Locks
+    topology: Topology, coming: Failback, plans: tuple[FailbackPlan, Plan], locks: Locks
 ) -> tuple[FailbackPlan, list[Problem]]:
     """Copy back until nothing more comes, and hand over the copies; return how all stands, and what failed with ACLs.
 
@@ -278,7 +278,7 @@ def _brought_back(
 
 def _exported(topology: Topology, dropped: Mapping[Part, int], plan: FailbackPlan, export: _Export) -> None:
     """Keep what is about to be dropped."""
-    from reconciler.failover.diverged import export_files, export_topic
+    from reconciler.failover.topics.diverged import export_files, export_topic
 
     if not dropped:
         return
@@ -292,7 +292,7 @@ def _exported(topology: Topology, dropped: Mapping[Part, int], plan: FailbackPla
         stderr_console().print(said)
 
 
-def _copy_back(topology: Topology, coming: Coming, plan: FailbackPlan) -> None:
+def _copy_back(topology: Topology, coming: Failback, plan: FailbackPlan) -> None:
     """Copy back what is at the target now.
 
     Raises:
@@ -300,7 +300,7 @@ def _copy_back(topology: Topology, coming: Coming, plan: FailbackPlan) -> None:
         typer.Exit: somebody has ended it.
     """
     from reconciler.cli.replicate import made_state_dir, parked_problem, warn
-    from reconciler.replicator.drive import Drive, Ending, Watcher, Wishes, new_run
+    from reconciler.replicator.driver.driver import Drive, RunEnding, RunOptions, RunWatcher, new_run
 
     run = new_run()
     specs = coming.specs(plan, run)
@@ -311,13 +311,13 @@ def _copy_back(topology: Topology, coming: Coming, plan: FailbackPlan) -> None:
     def say(text: str) -> None:
         console.print(text, style="dim")
 
-    watcher = Watcher(warn=warn, seen=lambda _: None, phase=say, note=say)
+    watcher = RunWatcher(warn=warn, seen=lambda _: None, phase=say, note=say)
     folder = made_state_dir(None) / topology.name / run
-    wishes = Wishes(until_caught_up=True, spark=topology.spark(plan.source))
+    wishes = RunOptions(until_caught_up=True, spark=topology.spark(plan.source))
     outcome = Drive(specs, folder, watcher, wishes).run()
-    if outcome.ending is Ending.PARKED:
+    if outcome.ending is RunEnding.PARKED:
         raise EnvironmentFault([parked_problem(flow, one) for flow, one in outcome.parked])
-    if outcome.ending is not Ending.CAUGHT_UP:
+    if outcome.ending is not RunEnding.CAUGHT_UP:
         console.print("Interrupted: run it again, what was done stays done.")
         raise typer.Exit(130)
 

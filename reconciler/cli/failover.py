@@ -31,7 +31,7 @@ from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
 
 if TYPE_CHECKING:
-    from reconciler.failover.leaving import Leaving
+    from reconciler.failover.failover import Failover
     from reconciler.model.failover import Carried, FailoverPlan
 
 FlowName = Annotated[str, typer.Option("--flow", "-f", metavar="NAME", help="Which flow.")]
@@ -92,7 +92,7 @@ def failover(
     output: Output = "text",
 ) -> None:
     """Move consumer groups from a flow's source to its target: end the flow, commit their exact places, move ACLs."""
-    from reconciler.failover.leaving import Leaving, Wishes
+    from reconciler.failover.failover import Failover, FailoverOptions
 
     if until_caught_up and source_lost:
         message = "who cannot be asked is never caught up with"
@@ -103,7 +103,7 @@ def failover(
     topology = load_topology(files)
     chosen = chosen_flow(topology, flow)
     with stderr_console().status("looking at the clusters"):
-        leaving = Leaving(topology, chosen, Wishes(group, source_lost, only_forward))
+        leaving = Failover(topology, chosen, FailoverOptions(group, source_lost, only_forward))
         plan = leaving.plan()
         acls = acl_plan(topology, chosen, failed_over=True, source_lost=source_lost)
     try:
@@ -140,8 +140,8 @@ class _Manner:
     allowed: Allowance
 
 
-def _carry_out(topology: Topology, leaving: Leaving, plans: tuple[FailoverPlan, Plan], manner: _Manner) -> None:
-    from reconciler.failover.carry import untold
+def _carry_out(topology: Topology, leaving: Failover, plans: tuple[FailoverPlan, Plan], manner: _Manner) -> None:
+    from reconciler.failover.groups.group_positions import untold
     from reconciler.report.failover import further_lines
 
     plan, acls = plans

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
-from reconciler.model.acl import Pattern
-from reconciler.model.desired import Setting
+from reconciler.model.acl import ResourcePattern
+from reconciler.model.desired import TopicSetting
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Unreachable
 from reconciler.model.flow import Flow
 from reconciler.model.limits import Beyond
@@ -187,7 +187,7 @@ def only_following(
     return replace(plan, clusters=clusters)
 
 
-def _takes_back(step: Step, wide: Collection[Pattern], made: Collection[str]) -> bool:
+def _takes_back(step: Step, wide: Collection[ResourcePattern], made: Collection[str]) -> bool:
     """Tell whether a step takes back an ACL on a pattern, or grants on a copy that is there what it gets instead."""
     if isinstance(step, RevokeAcl):
         return step.binding.pattern in wide
@@ -222,5 +222,5 @@ def _keeping_settings(step: Step, owned: Mapping[str, OwnedTopic]) -> Step:
         applied.pop(change.key, None)
         if change.new is not None:
             applied[change.key] = change.new
-    settings = tuple(Setting(key, value, "source") for key, value in sorted(applied.items()))
+    settings = tuple(TopicSetting(key, value, "source") for key, value in sorted(applied.items()))
     return replace(step, topic=replace(step.topic, settings=settings))

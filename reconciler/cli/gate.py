@@ -27,7 +27,7 @@ from reconciler.model.failover import FailedOver
 from reconciler.model.flow import Flow
 from reconciler.model.status import TaskStatus
 from reconciler.model.topology import Topology
-from reconciler.replicator.drive import new_run
+from reconciler.replicator.driver.driver import new_run
 
 _LOOK_EVERY = 1.0
 _SAY_EVERY = 60.0
@@ -52,7 +52,7 @@ class Passed(NamedTuple):
     flows: tuple[Flow, ...]
 
 
-class Gate:
+class FlowGate:
     """Compares the declaration of some files with what is in force at its targets.
 
     Args:

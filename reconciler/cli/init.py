@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from reconciler.cli.common import DEFAULT_FILE, ask, stderr_console
-from reconciler.model.first import MEANING, SHAPES, Answers, Shape
+from reconciler.model.first import MEANING, SHAPES, InitAnswers, Shape
 
 _FEWEST = 2
 _PORT = 9092
@@ -61,7 +61,7 @@ def init(
         raise typer.BadParameter(message, param_hint="--shape")
     items = tuple(topics or (_ask_topics() if asks else (".*",)))
     is_secured = secured or (asks and _asked("Do clients log in with a password over TLS [y/N]?").lower() in _YES)
-    answers = Answers(name or _name_of(Path.cwd().name), told, chosen, items, is_secured)
+    answers = InitAnswers(name or _name_of(Path.cwd().name), told, chosen, items, is_secured)
     topology = write_first(file, answers)
     flows = "1 flow" if len(topology.flows) == 1 else f"{len(topology.flows)} flows"
     named = "" if file == DEFAULT_FILE else f" {file}"
@@ -104,7 +104,7 @@ def _complaint(**said: Any) -> str | None:
         "shape": "flow",
         "topics": [".*"],
     }
-    problems = wrong_in(Answers(**{**right, **said}))
+    problems = wrong_in(InitAnswers(**{**right, **said}))
     return f"{problems[0].message}: {problems[0].remedy}" if problems else None
 
 

@@ -9,7 +9,7 @@ import typer
 
 from reconciler.cli.common import FORMAT, Files, TextOrJson, as_written, load_topology
 from reconciler.cli.planning import Clusters, chosen_targets
-from reconciler.cli.watching import Look, Lookout, Show, Watch, tell
+from reconciler.cli.watching import Lookout, Show, StatusView, Watch, tell
 
 
 def lag(
@@ -25,7 +25,7 @@ def lag(
     watch: Watch = None,
 ) -> None:
     """List the partitions, the worst first: position, end, lag in records and in time, and latency."""
-    from reconciler.report.lag import Row, lag_lines, lag_rows
+    from reconciler.report.lag import LagRow, lag_lines, lag_rows
     from reconciler.report.status_json import lag_json
 
     topology = load_topology(files)
@@ -36,7 +36,7 @@ def lag(
 
     start = shlex.join(["anabranch", "replicate", *map(str, files)])
 
-    def rows(look: Look) -> list[Row]:
+    def rows(look: StatusView) -> list[LagRow]:
         return lag_rows([one for one in look.flows if flow in (None, one.name)], look.statuses, look.now, topic)
 
     show = Show(

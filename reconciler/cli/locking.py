@@ -43,7 +43,7 @@ class Locks:
 
     def __enter__(self) -> Self:
         from reconciler.observe.topology import connect
-        from reconciler.state import home
+        from reconciler.state.journals import home
 
         self.interrupts.begin()
         try:
@@ -69,13 +69,13 @@ class Locks:
         Args:
             plan: it is agreed on; what it rests on is to be looked at again where something was taken.
         """
-        from reconciler.state.home import Place
-        from reconciler.state.journal import Journal
+        from reconciler.state.journals.home import JournalPlace
+        from reconciler.state.journals.journal import Journal
 
         changed = {step.cluster for step in plan.steps} | {alias for alias, _ in plan.to_put_in_force}
         rest = [alias for alias in self._targets if alias in changed and alias not in self._held]
         for alias in rest:
-            Journal(self._topology.clusters[alias], Place(self._topology.name, "owned")).ensure()
+            Journal(self._topology.clusters[alias], JournalPlace(self._topology.name, "owned")).ensure()
             self._take(alias)
         return bool(rest)
 
@@ -95,7 +95,7 @@ class Locks:
         self._held[alias].check()
 
     def _take(self, alias: str) -> None:
-        from reconciler.state import home
+        from reconciler.state.journals import home
         from reconciler.state.lock import Lock
 
         cluster, name = self._topology.clusters[alias], self._topology.name

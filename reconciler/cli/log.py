@@ -33,7 +33,7 @@ _SHOW_EVERY = 1.0
 _SHOWN_PARTITIONS = 20
 
 
-class Log:
+class EventLog:
     """Writes events to stderr as they come.
 
     Args:
@@ -71,9 +71,9 @@ class Log:
         return self._output == "text" and common.stderr_console().is_terminal
 
 
-def opened(output: LogFormatOf) -> Log:
+def opened(output: LogFormatOf) -> EventLog:
     """Have all that `common` prints go into a log from now on, also what `main` prints when the command has ended."""
-    log = Log(output)
+    log = EventLog(output)
     common.log_to(log)
     return log
 
@@ -91,7 +91,7 @@ class FlowLog:
         newest: the newest words of their tasks.
     """
 
-    def __init__(self, log: Log, flows: Sequence[Flow]) -> None:
+    def __init__(self, log: EventLog, flows: Sequence[Flow]) -> None:
         self._log = log
         self._flows = flows
         self.newest: Sequence[TaskStatus] = ()

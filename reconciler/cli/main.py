@@ -45,7 +45,7 @@ from reconciler.cli.validate import validate
 from reconciler.cli.verify import verify
 from reconciler.model.errors import AnabranchError, Problem
 from reconciler.model.text import kept_in_lines, shown
-from reconciler.state import strangers
+from reconciler.state.journals import strangers
 
 DEBUG_VARIABLE = "ANABRANCH_DEBUG"
 

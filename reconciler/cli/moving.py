@@ -25,7 +25,7 @@ def move_journals(topology: Topology, targets: Sequence[str], check: Callable[[s
         check: asked before each move, by alias, whether the lock of apply is still ours, for a caller that holds it;
             raises an AnabranchError where it is not. Without one the lock is taken here, if it is free.
     """
-    from reconciler.state import home
+    from reconciler.state.journals import home
     from reconciler.state.lock import Lock
     from reconciler.state.moving import Whose, may_move, move
 

@@ -122,7 +122,7 @@ def _rows(
 def _committed(cluster: Cluster, named: Sequence[str], topics: Sequence[str] | None) -> list[Committed]:
     from dataclasses import replace
 
-    from reconciler.checkpoints.groups import Groups
+    from reconciler.checkpoints.groups.groups import Groups
 
     with stderr_console().status(f"looking at {cluster.alias}"):
         groups = Groups(cluster)
@@ -135,7 +135,7 @@ def _committed(cluster: Cluster, named: Sequence[str], topics: Sequence[str] | N
 
 
 def _positions(topology: Topology, flow: Flow, topics: Sequence[str] | None, source_lost: bool) -> list[Position]:
-    from reconciler.checkpoints.positions import Positions
+    from reconciler.checkpoints.groups.positions import Positions
 
     looked_at = flow.target if source_lost else f"{flow.source} and {flow.target}"
     with stderr_console().status(f"looking at {looked_at}"):

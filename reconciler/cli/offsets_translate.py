@@ -41,7 +41,7 @@ def translate(
     output: TableFormat = "text",
 ) -> None:
     """Translate offsets from a flow's source to its target, or back (--upstream); nothing is changed."""
-    from reconciler.checkpoints.answers import answers
+    from reconciler.checkpoints.translation.answers import answers
     from reconciler.report.translation import translation_csv, translation_json, translation_lines
 
     topology = load_topology(files)

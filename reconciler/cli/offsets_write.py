@@ -37,13 +37,13 @@ from reconciler.model.errors import AnabranchError, DeclaredInputError, Environm
 from reconciler.model.topology import Topology
 
 if TYPE_CHECKING:
-    from reconciler.checkpoints.files import OffsetFile
-    from reconciler.checkpoints.groups import Groups
-    from reconciler.checkpoints.moves import Planned, Terms
-    from reconciler.checkpoints.positions import Positions
-    from reconciler.model.committed import Asked, Kind, Log, Move, Moved
+    from reconciler.checkpoints.groups.files import OffsetFile
+    from reconciler.checkpoints.groups.groups import Groups
+    from reconciler.checkpoints.groups.moves import MoveTerms, Planned
+    from reconciler.checkpoints.groups.positions import Positions
+    from reconciler.model.committed import Asked, Kind, Log, Move, MovedOffset
 
-    Write = Callable[[Sequence[Move]], Moved]
+    Write = Callable[[Sequence[Move]], MovedOffset]
 
 _LARGEST = 2**63 - 1
 _GUARDS = frozenset({"AB626", "AB627", "AB628"})
@@ -100,11 +100,11 @@ def write(
     output: Output = "text",
 ) -> None:
     """Move a group that has no members, or the position of a flow that does not run, in some partitions of a topic."""
-    from reconciler.checkpoints.moves import Terms
+    from reconciler.checkpoints.groups.moves import MoveTerms
 
     manner = _Manner(dry_run, yes, output, only_forward)
     manner.check()
-    topology, place, terms = load_topology(files), _place(to), Terms(clamp, create)
+    topology, place, terms = load_topology(files), _place(to), MoveTerms(clamp, create)
     numbers = list(dict.fromkeys(partition or ()))
     if flow is not None:
         if cluster is not None or group is not None or create:
@@ -137,12 +137,12 @@ def import_(
     output: Output = "text",
 ) -> None:
     """Write the offsets that a file names. Everything is checked first; where anything is wrong nothing is written."""
-    from reconciler.checkpoints.files import read_file
-    from reconciler.checkpoints.moves import Terms
+    from reconciler.checkpoints.groups.files import read_file
+    from reconciler.checkpoints.groups.moves import MoveTerms
 
     manner = _Manner(dry_run, yes, output, only_forward)
     manner.check()
-    topology, terms = load_topology(files), Terms(clamp, create)
+    topology, terms = load_topology(files), MoveTerms(clamp, create)
     found = read_file(path)
     if found.kind == "flow" and (cluster is not None or create):
         message = f"{path} holds positions of flows: they are at the flows' targets, and no group is made for them"
@@ -156,7 +156,7 @@ def import_(
 
 
 def _works(
-    topology: Topology, cluster: str | None, found: OffsetFile, terms: Terms
+    topology: Topology, cluster: str | None, found: OffsetFile, terms: MoveTerms
 ) -> tuple[list[tuple[Planned, Write]], list[Problem]]:
     """Return what a file asks for, by group's cluster or by flow, and which flows there are not."""
     if cluster is not None:
@@ -184,8 +184,8 @@ class _OfGroups:
 
     kind: Kind = "group"
 
-    def __init__(self, topology: Topology, cluster: str, terms: Terms) -> None:
-        from reconciler.checkpoints.groups import Groups
+    def __init__(self, topology: Topology, cluster: str, terms: MoveTerms) -> None:
+        from reconciler.checkpoints.groups.groups import Groups
 
         self._groups = Groups(declared_cluster(topology, cluster))
         self._terms = terms
@@ -197,13 +197,13 @@ class _OfGroups:
 
     def plan(self, asked: Sequence[Asked]) -> Planned:
         """Return what would be written."""
-        from reconciler.checkpoints.moves import plan_for_groups
+        from reconciler.checkpoints.groups.moves import plan_for_groups
 
         return plan_for_groups(self._groups, asked, self._terms)
 
-    def write(self, moves: Sequence[Move]) -> Moved:
+    def write(self, moves: Sequence[Move]) -> MovedOffset:
         """Write it."""
-        from reconciler.checkpoints.moves import write_for_groups
+        from reconciler.checkpoints.groups.moves import write_for_groups
 
         return write_for_groups(self._groups, moves)
 
@@ -213,8 +213,8 @@ class _OfFlow:
 
     kind: Kind = "flow"
 
-    def __init__(self, topology: Topology, flow: str, terms: Terms) -> None:
-        from reconciler.checkpoints.positions import Positions
+    def __init__(self, topology: Topology, flow: str, terms: MoveTerms) -> None:
+        from reconciler.checkpoints.groups.positions import Positions
 
         self._positions: Positions = Positions(topology, declared_flow(topology, flow))
         self._terms = terms
@@ -226,13 +226,13 @@ class _OfFlow:
 
     def plan(self, asked: Sequence[Asked]) -> Planned:
         """Return what would be written."""
-        from reconciler.checkpoints.moves import plan_for_flow
+        from reconciler.checkpoints.groups.moves import plan_for_flow
 
         return plan_for_flow(self._positions, asked, self._terms)
 
-    def write(self, moves: Sequence[Move]) -> Moved:
+    def write(self, moves: Sequence[Move]) -> MovedOffset:
         """Write it."""
-        from reconciler.checkpoints.moves import write_for_flow
+        from reconciler.checkpoints.groups.moves import write_for_flow
 
         return write_for_flow(self._positions, moves)
 
@@ -329,7 +329,7 @@ def _carry_out(
         AnabranchError: with all that is wrong.
         typer.Exit: 1, nobody agreed.
     """
-    from reconciler.model.committed import Moved
+    from reconciler.model.committed import MovedOffset
     from reconciler.report.offsets import kept_lines, moved_line, moves_json, moves_lines
 
     problems = [*found, *(problem for planned, _ in works for problem in planned.problems)]
@@ -350,7 +350,7 @@ def _carry_out(
     if not manner.yes:
         _confirm(topology, kind, moves)
     became = [write([move for move in planned.moves if manner.takes(move)]) for planned, write in works]
-    moved = Moved(
+    moved = MovedOffset(
         tuple(move for one in became for move in one.done), tuple(problem for one in became for problem in one.problems)
     )
     if manner.output == "json":

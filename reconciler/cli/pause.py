@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from reconciler.cli.common import Files, load_topology
-from reconciler.cli.steering import FlowName, Topics, Words, steer
+from reconciler.cli.steering import FlowName, SteeringWords, Topics, steer
 
 
 def pause(files: Files, flow: FlowName = None, topic: Topics = None) -> None:
     """Pause flows, topics or partitions: what is in flight is finished, and nothing more is copied until `resume`."""
     from reconciler.state import control
 
-    words = Words("paused", "paused {what}; nothing runs now: it holds from the next start of replicate on")
+    words = SteeringWords("paused", "paused {what}; nothing runs now: it holds from the next start of replicate on")
     steer(load_topology(files), flow, topic, control.pause, words)

@@ -16,7 +16,7 @@ from reconciler.cli.planning import (
     DIFFERENT,
     Clusters,
     PlanFormatOrPicture,
-    Scope,
+    PlanScope,
     observe_and_plan,
     planned_clusters,
     print_picture,
@@ -75,7 +75,7 @@ def plan(
     topology = load_topology(files)
     allowed = allowances(allow_delete)
     targets, notices = planned_clusters(topology, clusters)
-    scope = Scope(tuple(target or ()), frozenset(allowed or ()), notices)
+    scope = PlanScope(tuple(target or ()), frozenset(allowed or ()), notices)
     # The program declares data centres whole.
     entire = _data_centres_of(topology, targets) if observed_folder is not None else ()
     planned, observed = observe_and_plan(topology, targets, scope, entire)
@@ -104,7 +104,7 @@ def _write_observed(
         stderr_console().print(f"wrote {path}", style="dim")
 
 
-def _write(planned: Plan, targets: Collection[str], scope: Scope, out: Path | None, whole: Path | None) -> None:
+def _write(planned: Plan, targets: Collection[str], scope: PlanScope, out: Path | None, whole: Path | None) -> None:
     """Write the plan into the files that were asked for."""
     from reconciler.report.plan_file import write_plan, write_text
     from reconciler.report.plan_markdown import plan_markdown

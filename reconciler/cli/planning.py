@@ -85,7 +85,7 @@ def planned_clusters(topology: Topology, clusters: Sequence[str] | None) -> tupl
 
 
 @dataclass(frozen=True)
-class Scope:
+class PlanScope:
     """Of what a plan is.
 
     Attributes:
@@ -101,7 +101,7 @@ class Scope:
 
 
 def observe_and_plan(
-    topology: Topology, targets: Sequence[str], scope: Scope | None = None, also: Collection[str] = ()
+    topology: Topology, targets: Sequence[str], scope: PlanScope | None = None, also: Collection[str] = ()
 ) -> tuple[Plan, dict[str, ObservedCluster]]:
     """Look at the clusters and return what would be done, and what it rests on.
 
@@ -127,7 +127,7 @@ def observe_and_plan(
 
     with stderr_console().status("looking at the clusters"):
         observed = observe(topology, {*targets, *also}, resting_may_be_away=True)
-    scope = scope or Scope()
+    scope = scope or PlanScope()
     part = topology
     if scope.topics:
         check_names(scope.topics, known_names(topology, observed, targets))

@@ -9,16 +9,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import MOVED, History
+from reconciler.model.declaration import MOVED, DeclarationHistory
 from reconciler.model.errors import AnabranchError, Problem
 from reconciler.model.failover import FailedOver
 from reconciler.model.flow import Flow
 from reconciler.model.status import TaskStatus
-from reconciler.state import home
 from reconciler.state.declarations import Declarations
 from reconciler.state.failovers import Failovers
 from reconciler.state.hearing import Hearing
-from reconciler.state.journal import Journal
+from reconciler.state.journals import home
+from reconciler.state.journals.journal import Journal
 from reconciler.state.status import StatusReader, StatusWriter, flush_all
 
 _SAY_EVERY = 60.0
@@ -41,7 +41,7 @@ class Post:
         self._told: dict[Problem, float] = {}
         self._hearing = Hearing()
 
-    def history(self) -> History:
+    def history(self) -> DeclarationHistory:
         """Return what was put in force.
 
         Raises:
@@ -109,7 +109,7 @@ class Post:
         """Tell whether the status topic is there: where nothing was ever applied it may have to be made first."""
         if not self._has_topic:
             with contextlib.suppress(AnabranchError):
-                Journal(self._cluster, home.Place(self._topology, "status"), 5.0).ensure()
+                Journal(self._cluster, home.JournalPlace(self._topology, "status"), 5.0).ensure()
                 self._has_topic = True
         return self._has_topic
 

@@ -127,7 +127,7 @@ def provisioning(choice: Choice, folder: Path | None, files: Sequence[Path]) -> 
 
 def _find_program() -> None:
     """Let `stacks` be imported: in an installed package it lies among the data, where no import looks."""
-    from reconciler.declare.resources import stacks_folder
+    from reconciler.declare.documents.resources import stacks_folder
 
     home = str(stacks_folder().parent)
     if home not in sys.path:

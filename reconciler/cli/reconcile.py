@@ -31,13 +31,13 @@ def reconcile(
 ) -> None:
     """Follow originals as replicate does beside copying: new topics, partitions, settings, ACLs. Deletes no topics."""
     from reconciler.cli.following import growing
-    from reconciler.cli.gate import Gate
+    from reconciler.cli.gate import FlowGate
 
     signal.signal(signal.SIGTERM, _end)
     patience = Patience(wait)
     # One look is for people, who read what was done where other commands print it.
     tell = _print if once else opened(log_format).say
-    gate = Gate(files, clusters, waits=not once)
+    gate = FlowGate(files, clusters, waits=not once)
     try:
         while True:
             topology, _, flows = patience.until_answered(gate.passed)

@@ -26,9 +26,9 @@ from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
 from reconciler.model.topology import Topology
 
 if TYPE_CHECKING:
-    from reconciler.cli.gate import Gate, Passed
-    from reconciler.replicator.drive import Outcome
-    from reconciler.replicator.session import LedgerFiles
+    from reconciler.cli.gate import FlowGate, Passed
+    from reconciler.replicator.driver.driver import RunOutcome
+    from reconciler.replicator.driver.spark_session import LedgerFiles
 
 _StateDir = Annotated[
     Path | None, typer.Option(help="Where a run keeps Spark's log and checkpoints; positions are never kept there.")
@@ -69,31 +69,32 @@ def replicate(
     log_format: LogFormat = "text",
 ) -> None:
     """Copy records: all enabled flows into the named clusters, by default into all."""
-    from reconciler.checkpoints.service import looking_after_groups
+    from reconciler.checkpoints.service.service import looking_after_groups
     from reconciler.cli.following import growing
-    from reconciler.cli.gate import Gate
+    from reconciler.cli.gate import FlowGate
     from reconciler.cli.moving import move_journals
-    from reconciler.replicator.drive import Drive, Ending, Outcome, Watcher, Wishes, new_run
+    from reconciler.replicator.driver.driver import Drive, RunEnding, RunOptions, RunOutcome, RunWatcher, new_run
 
     state, ledgers = made_state_dir(state_dir), _ledger_files(ledger, ledger_format)
     patience, log = Patience(wait), opened(log_format)
-    gate = Gate(files, clusters, waits=not until_caught_up)
+    gate = FlowGate(files, clusters, waits=not until_caught_up)
 
     def begin() -> None:
         _check_flows(gate)
         move_journals(gate.topology, gate.targets)
         spark_of(gate.topology, gate.targets)
 
-    def drive(passed: Passed) -> Outcome:
+    def drive(passed: Passed) -> RunOutcome:
         (topology, targets, flows), run = passed, new_run()
         if not gate.announce(flows):
-            return Outcome(Ending.SUPERSEDED)
+            return RunOutcome(RunEnding.SUPERSEDED)
         with FlowLog(log, flows) as progress:
-            watcher = Watcher(warn=warn, seen=_seen(progress, gate.heard), phase=say, note=say)
-            wishes = Wishes(until_caught_up, ledgers, growing(topology, make=reconcile), spark_of(topology, targets))
+            watcher = RunWatcher(warn=warn, seen=_seen(progress, gate.heard), phase=say, note=say)
+            grow, spark = growing(topology, make=reconcile), spark_of(topology, targets)
+            options = RunOptions(until_caught_up, ledgers, grow, spark)
             with looking_after_groups(topology, flows, warn):
                 specs = _specs(topology, flows, run, round_seconds)
-                outcome = Drive(specs, state / topology.name / run, watcher, wishes).run(gate.is_superseded)
+                outcome = Drive(specs, state / topology.name / run, watcher, options).run(gate.is_superseded)
             progress.show(anew=True)
         return outcome
 
@@ -119,30 +120,30 @@ def _seen(progress: FlowLog, heard: Callable[[Sequence[TaskStatus]], None]) -> C
 
 def _specs(topology: Topology, flows: Sequence[Flow], run: str, round_seconds: float) -> list[FlowSpec]:
     """Return what tasks need to know of some flows, with where this process has found the journals."""
-    from reconciler.state.home import home_of
+    from reconciler.state.journals.home import home_of
 
     homes = {alias: home_of(topology.clusters[alias], topology.name) for alias in {flow.target for flow in flows}}
     return [FlowSpec.compile(topology, flow, run, round_seconds, homes[flow.target]) for flow in flows]
 
 
-def _tell_end(outcome: Outcome, until_caught_up: bool) -> None:
+def _tell_end(outcome: RunOutcome, until_caught_up: bool) -> None:
     """Say how a run has ended; whoever waits for it to catch up must take nothing else for that.
 
     Raises:
         typer.Exit: 1, what is left is parked or paused; 130 or 143, somebody has stopped what was to catch up.
     """
-    from reconciler.replicator.drive import Ending
+    from reconciler.replicator.driver.driver import RunEnding
 
     if outcome.parked:
         print_problems(dict.fromkeys(parked_problem(flow, partition) for flow, partition in outcome.parked))
         raise typer.Exit(1)
     print_problems(outcome.held, severity="warning")
     say(outcome.ending.value)
-    if until_caught_up and outcome.ending is Ending.STOPPED:
+    if until_caught_up and outcome.ending is RunEnding.STOPPED:
         raise typer.Exit(128 + outcome.signal)
 
 
-def _check_flows(gate: Gate) -> None:
+def _check_flows(gate: FlowGate) -> None:
     """Make sure that there is something to copy, and that all its clusters answer.
 
     The source of a flow that is failed over need not answer: that may be why it is.
@@ -183,7 +184,9 @@ def spark_of(topology: Topology, targets: Sequence[str]) -> Spark:
     return next(iter(found), Spark())
 
 
-def _drive_on(gate: Gate, drive: Callable[[Passed], Outcome], begin: Callable[[], None], patience: Patience) -> Outcome:
+def _drive_on(
+    gate: FlowGate, drive: Callable[[Passed], RunOutcome], begin: Callable[[], None], patience: Patience
+) -> RunOutcome:
     """Drive what the gate lets pass, anew whenever another declaration is in force; return how the last run ended.
 
     Args:
@@ -192,19 +195,19 @@ def _drive_on(gate: Gate, drive: Callable[[Passed], Outcome], begin: Callable[[]
         begin: what comes before.
         patience: with clusters that do not answer.
     """
-    from reconciler.replicator.drive import Ending, Outcome
-    from reconciler.replicator.signals import StopSignals
+    from reconciler.replicator.driver.driver import RunEnding, RunOutcome
+    from reconciler.replicator.driver.signals import StopSignals
 
     with StopSignals() as signals:
         try:
             patience.until_answered(begin)
-            while (outcome := patience.until_answered(lambda: drive(gate.passed()))).ending is Ending.SUPERSEDED:
+            while (outcome := patience.until_answered(lambda: drive(gate.passed()))).ending is RunEnding.SUPERSEDED:
                 pass
         except BaseException as error:
             # Only what happens before a run is heard here: a run has ears of its own.
             if not signals.ended(error):
                 raise
-            outcome = Outcome(Ending.STOPPED, signal=signals.number)
+            outcome = RunOutcome(RunEnding.STOPPED, signal=signals.number)
         finally:
             signals.may_raise = False
             gate.close()
@@ -217,7 +220,7 @@ def made_state_dir(declared: Path | None) -> Path:
     Raises:
         BadParameter: it cannot be made.
     """
-    from reconciler.replicator import folders
+    from reconciler.replicator.driver import run_folders
 
     if declared is None:
         base = os.environ.get("XDG_STATE_HOME")
@@ -228,7 +231,7 @@ def made_state_dir(declared: Path | None) -> Path:
             raise not_made(folder, "XDG_STATE_HOME", error) from None
     else:
         folder = _made(declared, "--state-dir")
-    folders.sweep(folder)
+    run_folders.sweep(folder)
     return folder
 
 
@@ -246,7 +249,7 @@ def not_made(folder: Path, hint: str, error: OSError) -> typer.BadParameter:
 
 
 def _ledger_files(folder: Path | None, output: Literal["json", "parquet"] | None) -> LedgerFiles | None:
-    from reconciler.replicator.session import LedgerFiles
+    from reconciler.replicator.driver.spark_session import LedgerFiles
 
     if folder is None and output is not None:
         message = "it goes with --ledger, which says where the files are written"

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reconciler.cli.common import Files, load_topology
-from reconciler.cli.steering import FlowName, Topics, Words, steer
+from reconciler.cli.steering import FlowName, SteeringWords, Topics, steer
 from reconciler.model.cluster import Cluster
-from reconciler.model.pauses import Scope
+from reconciler.model.pauses import PauseScope
 
 
 def restart(files: Files, flow: FlowName = None, topic: Topics = None) -> None:
     """Try parked partitions again at once; those named by --topic also when they run."""
     from reconciler.state import control
 
-    def tell(cluster: Cluster, topology: str, scopes: Sequence[Scope]) -> int:
+    def tell(cluster: Cluster, topology: str, scopes: Sequence[PauseScope]) -> int:
         return control.restart(cluster, topology, scopes, parked_only=not topic)
 
     done = "restarted" if topic else "restarted what is parked of"
-    words = Words(done, "no run is live: there is nothing to restart of {what}")
+    words = SteeringWords(done, "no run is live: there is nothing to restart of {what}")
     steer(load_topology(files), flow, topic, tell, words)

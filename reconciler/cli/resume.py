@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from reconciler.cli.common import Files, load_topology
-from reconciler.cli.steering import FlowName, Topics, Words, steer
+from reconciler.cli.steering import FlowName, SteeringWords, Topics, steer
 
 
 def resume(files: Files, flow: FlowName = None, topic: Topics = None) -> None:
     """Resume what was paused, all of it or some topics or partitions."""
     from reconciler.state import control
 
-    words = Words("resumed", "resumed {what}; nothing runs now: it holds from the next start of replicate on")
+    words = SteeringWords("resumed", "resumed {what}; nothing runs now: it holds from the next start of replicate on")
     steer(load_topology(files), flow, topic, control.resume, words)

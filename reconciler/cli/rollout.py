@@ -26,7 +26,7 @@ _TOLD = 3
 
 
 @dataclass(frozen=True)
-class Gate:
+class WaveGate:
     """What must hold between two waves.
 
     Attributes:
@@ -41,7 +41,7 @@ class Gate:
 def in_waves(
     topology: Topology,
     plan: Plan,
-    gate: Gate | None,
+    gate: WaveGate | None,
     apply: Callable[[Plan], Outcome],
     interrupts: Interrupts | None = None,
 ) -> Outcome:
@@ -124,7 +124,7 @@ def _add(part: Plan, apply: Callable[[Plan], Outcome], outcome: Outcome) -> None
 
 
 def _objections(
-    topology: Topology, aliases: Sequence[str], lookout: Lookout, before: Collection[Place], gate: Gate
+    topology: Topology, aliases: Sequence[str], lookout: Lookout, before: Collection[Place], gate: WaveGate
 ) -> list[str]:
     """Return what stands against going on after some targets were changed."""
     from reconciler.model.failed_flows import failed_flows
@@ -153,7 +153,7 @@ def _await(ask: Callable[[], list[str]], patience: float, is_over: Callable[[], 
     return said
 
 
-def _stopped(said: Sequence[str], gate: Gate) -> Problem:
+def _stopped(said: Sequence[str], gate: WaveGate) -> Problem:
     more = f"; and {len(said) - _TOLD} more" if len(said) > _TOLD else ""
     return Problem(
         _NOT_WELL,

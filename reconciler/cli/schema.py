@@ -15,6 +15,6 @@ def schema(
     ] = "topology",
 ) -> None:
     """Print a JSON Schema (draft-07)."""
-    from reconciler.declare.resources import report_schema_text, schema_text
+    from reconciler.declare.documents.resources import report_schema_text, schema_text
 
     sys.stdout.write(schema_text() if of == "topology" else report_schema_text(of))

@@ -9,7 +9,7 @@ import typer
 
 from reconciler.cli.common import FORMAT, Files, TextOrJson, as_written, load_topology
 from reconciler.cli.planning import Clusters, chosen_targets
-from reconciler.cli.watching import Look, Lookout, Show, Watch, tell
+from reconciler.cli.watching import Lookout, Show, StatusView, Watch, tell
 
 
 def status(
@@ -25,7 +25,7 @@ def status(
     from reconciler.report.status import FlowSummary, status_lines, summarise, with_pauses
     from reconciler.report.status_json import status_json
 
-    def summaries(look: Look) -> list[FlowSummary]:
+    def summaries(look: StatusView) -> list[FlowSummary]:
         told = summarise(look.flows, look.statuses, look.now, look.in_force, look.last_looks, look.failed_over)
         return with_pauses(told, look.pauses)
 

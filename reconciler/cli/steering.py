@@ -13,7 +13,7 @@ from reconciler.cli.common import stdout_console
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, together
 from reconciler.model.flow import Flow
-from reconciler.model.pauses import Scope
+from reconciler.model.pauses import PauseScope
 from reconciler.model.status import TaskStatus
 from reconciler.model.text import shown
 from reconciler.model.topology import Topology
@@ -29,7 +29,7 @@ Topics = Annotated[
     ),
 ]
 
-Tell = Callable[[Cluster, str, Sequence[Scope]], int]
+Tell = Callable[[Cluster, str, Sequence[PauseScope]], int]
 """Tells scopes of a topology's flows into a cluster; returns where in its control topic tasks must have heard it."""
 
 # A task hears within a second; one that is between two rounds needs some more.
@@ -41,7 +41,7 @@ _DIGITS = 9
 
 
 @dataclass(frozen=True)
-class Words:
+class SteeringWords:
     """What is printed of one flow.
 
     Attributes:
@@ -53,7 +53,7 @@ class Words:
     nobody: str
 
 
-def steer(topology: Topology, flow: str | None, topics: Sequence[str] | None, tell: Tell, words: Words) -> None:
+def steer(topology: Topology, flow: str | None, topics: Sequence[str] | None, tell: Tell, words: SteeringWords) -> None:
     """Tell the tasks of the flows that are meant, wait until they have obeyed, and print what became of it.
 
     Raises:
@@ -115,7 +115,7 @@ def _listening(topology: Topology, targets: Mapping[str, Cluster]) -> Callable[[
     return heard
 
 
-def _line(scopes: Sequence[Scope], words: Words, live: int, deaf: int) -> str:
+def _line(scopes: Sequence[PauseScope], words: SteeringWords, live: int, deaf: int) -> str:
     what = ", ".join(str(scope) for scope in scopes)
     if not live:
         return words.nobody.format(what=what)
@@ -149,13 +149,13 @@ def _flows(topology: Topology, name: str | None) -> tuple[Flow, ...]:
 
 def _meant(
     topology: Topology, flows: Sequence[Flow], named: Sequence[str], statuses: dict[str, list[TaskStatus]]
-) -> dict[Flow, tuple[Scope, ...]]:
+) -> dict[Flow, tuple[PauseScope, ...]]:
     """Return what is meant by flow; each name must be known to one of the flows."""
     if not named:
-        return {flow: (Scope(flow.name),) for flow in flows}
+        return {flow: (PauseScope(flow.name),) for flow in flows}
     failures: list[AnabranchError] = []
     known = {flow: _known(topology, flow, statuses[flow.target], failures) for flow in flows}
-    meant: dict[Flow, tuple[Scope, ...]] = {}
+    meant: dict[Flow, tuple[PauseScope, ...]] = {}
     for name in dict.fromkeys(named):
         found = False
         for flow, topics in known.items():
@@ -189,7 +189,7 @@ def _known(
     return known | {name: max(count, known.get(name, 0)) for name, count in there.items()}
 
 
-def _scope(flow: Flow, topics: dict[str, int], name: str) -> Scope | None:
+def _scope(flow: Flow, topics: dict[str, int], name: str) -> PauseScope | None:
     """Return what `TOPIC[/PARTITION]` names in a flow, by original or remote name; None when it has no such thing."""
     wanted, slash, number = name.partition("/")
     # A policy class may have no name for some topics, or not be installed here.
@@ -197,9 +197,9 @@ def _scope(flow: Flow, topics: dict[str, int], name: str) -> Scope | None:
     if topic is None:
         return None
     if not slash:
-        return Scope(flow.name, topic)
+        return PauseScope(flow.name, topic)
     is_there = number.isdecimal() and len(number) <= _DIGITS and int(number) < topics[topic]
-    return Scope(flow.name, topic, int(number)) if is_there else None
+    return PauseScope(flow.name, topic, int(number)) if is_there else None
 
 
 def _copy(flow: Flow, topic: str) -> str | None:

@@ -72,9 +72,9 @@ def verify(
     state_dir: Annotated[Path | None, typer.Option(help="Where Spark's log is kept.")] = None,
 ) -> None:
     """Compare copies with their originals: every record, its place, key, value, headers and timestamp."""
-    from reconciler.replicator import folders
+    from reconciler.replicator.driver import run_folders
     from reconciler.report.verify_progress import VerifyProgress
-    from reconciler.verify.drive import Options, Verify, Watcher
+    from reconciler.verify.drive import Options, Verify, VerifyWatcher
     from reconciler.verify.survey import Wanted
 
     named = _named(topics)
@@ -88,9 +88,9 @@ def verify(
     with VerifyProgress(stderr_console()) as progress:
         # Whatever a cluster has that does not answer may have any name.
         looked = (lambda _: None) if unseen else partial(_check_names, named, tuple(target or ()))
-        watcher = Watcher(_warn, progress.phase, progress.seen, looked)
+        watcher = VerifyWatcher(_warn, progress.phase, progress.seen, looked)
         found = Verify(topology, flows, options, watcher).run()
-    folders.remove(folder)
+    run_folders.remove(folder)
     found = replace(found, unseen=(*unseen, *found.unseen))
     print_problems(found.notices, severity="warning")
     _print(found, output)
@@ -108,16 +108,16 @@ def compared(topology: Topology, flows: Sequence[Flow], remotes: Sequence[str]) 
     Raises:
         AnabranchError: nothing can be compared.
     """
-    from reconciler.replicator import folders
+    from reconciler.replicator.driver import run_folders
     from reconciler.report.verify_progress import VerifyProgress
-    from reconciler.verify.drive import Options, Verify, Watcher
+    from reconciler.verify.drive import Options, Verify, VerifyWatcher
     from reconciler.verify.survey import Wanted
 
     spark, folder = spark_of(topology, [one.target for one in flows]), _folder(None, topology)
     options = Options(folder, Wanted((), tuple(remotes), None), os.cpu_count() or 1, None, None, spark)
     with VerifyProgress(stderr_console()) as progress:
-        found = Verify(topology, flows, options, Watcher(_warn, progress.phase, progress.seen)).run()
-    folders.remove(folder)
+        found = Verify(topology, flows, options, VerifyWatcher(_warn, progress.phase, progress.seen)).run()
+    run_folders.remove(folder)
     return found.partitions
 
 
@@ -150,11 +150,11 @@ def _check_names(originals: Sequence[str], remotes: Sequence[str], known: Collec
 
 
 def _folder(state_dir: Path | None, topology: Topology) -> Path:
-    from reconciler.replicator import folders
+    from reconciler.replicator.driver import run_folders
 
     folder = made_state_dir(state_dir) / topology.name / f"verify-{uuid.uuid4().hex[:12]}"
     try:
-        folders.make(folder)
+        run_folders.make(folder)
     except OSError as error:
         raise not_made(folder, "--state-dir", error) from None
     return folder
@@ -206,7 +206,7 @@ def _answering(topology: Topology, flows: Sequence[Flow]) -> tuple[tuple[Flow, .
 
 
 def _moment(written: str | None) -> int | None:
-    from reconciler.declare.quantities import NO_MOMENT, moment
+    from reconciler.declare.documents.quantities import NO_MOMENT, moment
 
     if written is None:
         return None
@@ -218,7 +218,7 @@ def _moment(written: str | None) -> int | None:
 
 
 def _rate(written: str | None) -> float | None:
-    from reconciler.declare.quantities import byte_rate
+    from reconciler.declare.documents.quantities import byte_rate
 
     if written is None:
         return None

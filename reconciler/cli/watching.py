@@ -19,7 +19,7 @@ from reconciler.model.status import TaskStatus
 from reconciler.model.topology import Topology
 
 if TYPE_CHECKING:
-    from reconciler.checkpoints.heartbeats import LastLooks
+    from reconciler.checkpoints.service.heartbeats import LastLooks
     from reconciler.model.declaration import InForce
     from reconciler.model.failover import FailedOver
     from reconciler.model.groups import LastLook
@@ -51,7 +51,7 @@ Watch = Annotated[
 
 
 @dataclass(frozen=True)
-class Look:
+class StatusView:
     """What was seen.
 
     Attributes:
@@ -111,7 +111,7 @@ class Lookout:
         # Targets whose journals were found to be moved to topics of their own.
         self._moved: set[str] = set()
 
-    def look(self) -> Look:
+    def look(self) -> StatusView:
         """Ask all targets; listen for two seconds more where nothing else tells whether tasks live that are shown."""
         from reconciler.observe.reach import unreachable_among
         from reconciler.state.hearing import await_sure
@@ -132,7 +132,7 @@ class Lookout:
         now = time.time()
         shown = self._shown(now)
         pauses = self._pauses(flows, {word.flow for word in shown if word.is_live(now)}) if self._with_in_force else {}
-        return Look(now, flows, shown, failures, in_force, failed_over, last_looks, unheard, pauses)
+        return StatusView(now, flows, shown, failures, in_force, failed_over, last_looks, unheard, pauses)
 
     @property
     def _flows(self) -> tuple[Flow, ...]:
@@ -173,8 +173,8 @@ class Lookout:
 
     def _last_looks(self, flows: Sequence[Flow]) -> tuple[dict[str, LastLook | None], dict[str, AnabranchError]]:
         """Return when groups of flows were last looked at, and by target why that cannot be read."""
-        from reconciler.checkpoints.heartbeats import LastLooks
-        from reconciler.state.home import journals
+        from reconciler.checkpoints.service.heartbeats import LastLooks
+        from reconciler.state.journals.home import journals
 
         found: dict[str, LastLook | None] = {}
         unheard: dict[str, AnabranchError] = {}
@@ -211,7 +211,7 @@ class Lookout:
 
     def _go_home(self, alias: str) -> None:
         """Ask from now on where the journals of a target were moved to."""
-        from reconciler.state import home
+        from reconciler.state.journals import home
 
         home.forget(self._topology.clusters[alias], self._topology.name)
         for known in (self._readers, self._declarations, self._failovers, self._rules):
@@ -266,8 +266,8 @@ class Show:
         value: as JSON types.
     """
 
-    lines: Callable[[Look], Sequence[Line]]
-    value: Callable[[Look], Any]
+    lines: Callable[[StatusView], Sequence[Line]]
+    value: Callable[[StatusView], Any]
 
 
 def tell(lookout: Lookout, show: Show, output: TextOrJson, every: float | None) -> None:
@@ -291,7 +291,7 @@ def tell(lookout: Lookout, show: Show, output: TextOrJson, every: float | None) 
         lookout.close()
 
 
-def _tell_once(look: Look, show: Show, output: TextOrJson) -> None:
+def _tell_once(look: StatusView, show: Show, output: TextOrJson) -> None:
     if output == "json":
         print_json(show.value(look))
     else:
@@ -320,7 +320,7 @@ def _tell_again(lookout: Lookout, show: Show, output: TextOrJson, every: float) 
             time.sleep(every)
 
 
-def _heading(look: Look) -> Line:
+def _heading(look: StatusView) -> Line:
     from reconciler.report.line import Line
 
     when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(look.now))

@@ -17,7 +17,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from reconciler.declare.loader import load
 from reconciler.model.errors import DeclaredInputError, Problem
-from reconciler.model.first import Answers
+from reconciler.model.first import InitAnswers
 from reconciler.model.topology import Topology
 
 _HEAD = """\
@@ -34,7 +34,7 @@ _SECURITY = (
 )
 
 
-def write_first(path: Path, answers: Answers) -> Topology:
+def write_first(path: Path, answers: InitAnswers) -> Topology:
     """Write a new file, and return what it declares.
 
     Raises:
@@ -69,7 +69,7 @@ def _there_already(path: Path) -> DeclaredInputError:
     return DeclaredInputError(Problem("AB184", str(path), "is there already", "name another file, or remove this one"))
 
 
-def wrong_in(answers: Answers) -> tuple[Problem, ...]:
+def wrong_in(answers: InitAnswers) -> tuple[Problem, ...]:
     """Return what is wrong with answers, each named by its path: no file has lines of it yet."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "first.yaml"
@@ -86,7 +86,7 @@ def _path_in(where: str) -> str:
     return where.partition(" (")[2].removesuffix(")")
 
 
-def first_text(file: str, answers: Answers) -> str:
+def first_text(file: str, answers: InitAnswers) -> str:
     """Return the text of a first file."""
     document = CommentedMap({"version": 1, "name": answers.name})
     document.yaml_set_start_comment(_HEAD.format(file=file))
@@ -114,7 +114,7 @@ def first_text(file: str, answers: Answers) -> str:
     return written.getvalue()
 
 
-def _members(answers: Answers) -> Any:
+def _members(answers: InitAnswers) -> Any:
     first, *others = answers.clusters
     if answers.shape == "active-active":
         return _in_line([first, *others])

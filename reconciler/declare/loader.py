@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from reconciler.declare import (
+from reconciler.declare.checks import (
     clients,
     clusters,
-    codes,
     crossings,
     datacenters,
     lookalikes,
@@ -22,15 +21,14 @@ from reconciler.declare import (
     renames,
     security,
     selections,
-    shape,
-    words,
 )
-from reconciler.declare.expand import Draft, expand, mentions
-from reconciler.declare.located import Document, Located, Mark, Place, Position
-from reconciler.declare.merge import Declaration, Source, merge
-from reconciler.declare.reader import display_name, read
-from reconciler.declare.settings import Settings
-from reconciler.declare.violations import Finding
+from reconciler.declare.checks.expand import Draft, expand, mentions
+from reconciler.declare.documents import codes, shape, words
+from reconciler.declare.documents.located import Document, Located, Mark, SourcePlace, TextPosition
+from reconciler.declare.documents.merge import MergedDocuments, Source, merge
+from reconciler.declare.documents.reader import display_name, read
+from reconciler.declare.documents.settings import Settings
+from reconciler.declare.documents.violations import Finding
 from reconciler.model.errors import DeclaredInputError, Problem
 from reconciler.model.fields import Field
 from reconciler.model.topology import Topology
@@ -120,7 +118,7 @@ def _is_certain(draft: Draft, sources: Sequence[Source]) -> bool:
 def _named_twice(paths: Sequence[Path]) -> Iterable[Located]:
     for index, path in enumerate(paths):
         if path in paths[:index]:
-            position = Position(display_name(path), Mark(1, 1))
+            position = TextPosition(display_name(path), Mark(1, 1))
             yield position.problem(codes.DUPLICATE, "expected each file once; found this one twice", "name it once")
 
 
@@ -163,7 +161,7 @@ def _bad_datacenters(source: Source) -> Iterable[Located]:
             yield from datacenters.check(place)
 
 
-def _declared(source: Source, key: str) -> Iterable[Place]:
+def _declared(source: Source, key: str) -> Iterable[SourcePlace]:
     """Yield the place of everything that is declared by name under a key."""
     declared = source.document.value.get(key)
     for name in declared if isinstance(declared, dict) else ():
@@ -177,7 +175,7 @@ def _missing(sources: Sequence[Source]) -> Iterable[Located]:
             yield sources[0].document.at().problem(codes.MISSING, f"{key} is missing", f"add {key}")
 
 
-def _clients(declaration: Declaration, sources: Sequence[Source]) -> dict[str, Settings]:
+def _clients(declaration: MergedDocuments, sources: Sequence[Source]) -> dict[str, Settings]:
     """Return the settings of clients that are effective for each cluster whose own can be used."""
     known = {source.document.name: source for source in sources}
     return {
@@ -187,7 +185,7 @@ def _clients(declaration: Declaration, sources: Sequence[Source]) -> dict[str, S
     }
 
 
-def _unknown_clusters(declaration: Declaration, sources: Sequence[Source]) -> Iterable[Located]:
+def _unknown_clusters(declaration: MergedDocuments, sources: Sequence[Source]) -> Iterable[Located]:
     if not declaration.clusters or any(("clusters",) in source.broken for source in sources):
         # The clusters themselves are the problem, and told as such.
         return

@@ -16,8 +16,8 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Kafka
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.state import clients
-from reconciler.state.faults import in_words
+from reconciler.state.confluent import clients
+from reconciler.state.confluent.faults import in_words
 
 Isolation = Literal["read_uncommitted", "read_committed"]
 
@@ -28,7 +28,7 @@ _CHUNK = 10_000
 
 
 @dataclass(frozen=True)
-class Reading:
+class TopicReading:
     """What one partition holds.
 
     Attributes:
@@ -58,7 +58,7 @@ class Comparison:
     topic: str
     remote: str
     records: int
-    different: tuple[tuple[int, Reading, Reading], ...]
+    different: tuple[tuple[int, TopicReading, TopicReading], ...]
 
     @property
     def is_identical(self) -> bool:
@@ -83,7 +83,7 @@ def compare(
     """
     originals = read(source, topic, "read_committed")
     copies = read(target, remote, isolation)
-    nothing = Reading(0, -1, -1, "")
+    nothing = TopicReading(0, -1, -1, "")
     different = tuple(
         (number, originals.get(number, nothing), copies.get(number, nothing))
         for number in sorted(originals.keys() | copies.keys())
@@ -92,7 +92,7 @@ def compare(
     return Comparison(topic, remote, sum(reading.records for reading in originals.values()), different)
 
 
-def read(cluster: Cluster, topic: str, isolation: Isolation) -> dict[int, Reading]:
+def read(cluster: Cluster, topic: str, isolation: Isolation) -> dict[int, TopicReading]:
     """Return what each partition of a topic holds now.
 
     Raises:
@@ -119,7 +119,7 @@ def read(cluster: Cluster, topic: str, isolation: Isolation) -> dict[int, Readin
         consumer.close()
 
 
-def _read_all(consumer: Consumer, topic: str, where: str) -> dict[int, Reading]:
+def _read_all(consumer: Consumer, topic: str, where: str) -> dict[int, TopicReading]:
     """Read all partitions to their ends. Raises KafkaException."""
     numbers = sorted(clients.one_topic(consumer, _TIMEOUT, topic).partitions)
     starts = [
@@ -143,7 +143,7 @@ def _read_all(consumer: Consumer, topic: str, where: str) -> dict[int, Reading]:
             message.headers(),
         )
         hashes[number].update(repr(fields).encode())
-    return {number: Reading(*seen[number], hashes[number].hexdigest()) for number in numbers}
+    return {number: TopicReading(*seen[number], hashes[number].hexdigest()) for number in numbers}
 
 
 def _until_ends(consumer: Consumer, numbers: Sequence[int], where: str) -> Iterator[Message]:

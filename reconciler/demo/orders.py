@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem, together
-from reconciler.state import calls
-from reconciler.state.faults import in_words
+from reconciler.state.confluent import calls
+from reconciler.state.confluent.faults import in_words
 
 PARTITIONS = 3
 _BACKLOG = 3_000

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from reconciler import declare
-from reconciler.declare.resources import examples
+from reconciler.declare.documents.resources import examples
 from reconciler.declare.rewrite import with_bootstraps
 from reconciler.demo.compare import Comparison, compare
 from reconciler.demo.orders import Shop, Traffic, create_topics

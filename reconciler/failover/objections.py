@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from shlex import quote
 
-from reconciler.failover import waiting
+from reconciler.failover.logs import remaining
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import Problem
 from reconciler.model.failover import EVERY, Allowance, Crossing, FailbackPlan, Returning, WithoutPlace, total
@@ -179,7 +179,7 @@ def not_caught_up(left: Collection[Crossing], where: str, when: str, *, ended: b
         remedy = f"go without --until-caught-up: {leaves} behind; `anabranch failback` calls it off or takes back"
     else:
         remedy = f"stop who writes at the source, see that `replicate` runs; {leaves} behind"
-    return Problem("AB707", where, f"{when} {waiting.named(left)}: {then}", remedy)
+    return Problem("AB707", where, f"{when} {remaining.named(left)}: {then}", remedy)
 
 
 def still_copied(holders: Sequence[str], where: str, patience: float) -> Problem:

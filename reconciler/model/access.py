@@ -17,7 +17,7 @@ PADDING_OPERATIONS = ("DELETE",)
 
 
 @dataclass(frozen=True)
-class Refusal:
+class AccessRefusal:
     """One thing that the cluster does not let us do for a flow.
 
     Attributes:
@@ -47,7 +47,7 @@ class Access:
 
     operations: frozenset[str] = frozenset()
     marker_operation: str = "ALTER"
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[AccessRefusal, ...] = ()
     has_transactions: bool = True
 
     @property
@@ -68,5 +68,5 @@ class Access:
             KeyError: a field is missing.
             TypeError: a field is unknown.
         """
-        refusals = tuple(Refusal(**refusal) for refusal in data["refusals"])
+        refusals = tuple(AccessRefusal(**refusal) for refusal in data["refusals"])
         return cls(**{**data, "operations": frozenset(data["operations"]), "refusals": refusals})

@@ -36,7 +36,7 @@ CLUSTER_NAME = "kafka-cluster"
 
 
 @dataclass(frozen=True, order=True)
-class Pattern:
+class ResourcePattern:
     """Which resources of a kind: one by its name, all that begin with a prefix, or all.
 
     Attributes:
@@ -57,7 +57,7 @@ class Pattern:
         """Whether it may stand for several."""
         return self.prefixed or self.is_everything
 
-    def covers(self, other: Pattern) -> bool:
+    def covers(self, other: ResourcePattern) -> bool:
         """Tell whether every resource of `other` is one of this."""
         if self.is_everything or self == other:
             return True
@@ -69,17 +69,19 @@ class Pattern:
         return f"{self.name}* (prefixed)" if self.prefixed else self.name
 
 
-ALL = Pattern("*")
+ALL = ResourcePattern("*")
 
 
-def covered(names: Iterable[str], patterns: Collection[Pattern]) -> frozenset[str]:
+def covered(names: Iterable[str], patterns: Collection[ResourcePattern]) -> frozenset[str]:
     """Return those of some names that one of some patterns stands for."""
     literal = {one.name for one in patterns if not one.is_wide}
     wide = [one for one in patterns if one.is_wide]
-    return frozenset(name for name in names if name in literal or any(one.covers(Pattern(name)) for one in wide))
+    return frozenset(
+        name for name in names if name in literal or any(one.covers(ResourcePattern(name)) for one in wide)
+    )
 
 
-_Key = tuple[str, Purpose, ResourceKind, Pattern, str]
+_Key = tuple[str, Purpose, ResourceKind, ResourcePattern, str]
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class Acl:
     alias: str
     purpose: Purpose
     kind: ResourceKind
-    pattern: Pattern
+    pattern: ResourcePattern
     operation: str
     is_optional: bool
     why: str
@@ -134,7 +136,7 @@ def _likely(merged: Mapping[_Key, Acl], one: Acl) -> Iterator[Acl]:
     """Yield the few of many ACLs that might give one of them: each flow adds some, so none is held against all."""
     operations = (one.operation, *(giver for giver, given in IMPLIED.items() if given == one.operation))
     name = one.pattern.name
-    patterns = (ALL, Pattern(name), *(Pattern(name[:length], True) for length in range(len(name) + 1)))
+    patterns = (ALL, ResourcePattern(name), *(ResourcePattern(name[:length], True) for length in range(len(name) + 1)))
     for operation in operations:
         for pattern in patterns:
             other = merged.get((one.alias, one.purpose, one.kind, pattern, operation))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from reconciler.model.acl import ALL, IMPLIED, Pattern, ResourceKind
+from reconciler.model.acl import ALL, IMPLIED, ResourceKind, ResourcePattern
 from reconciler.model.binding import Binding
 
 EVERYBODY = "User:*"
@@ -34,15 +34,15 @@ class Authorizer:
 
     def __init__(self, bindings: Iterable[Binding], open_without_acls: bool = False) -> None:
         self._open = open_without_acls
-        self._found: dict[tuple[ResourceKind, Pattern], list[Binding]] = defaultdict(list)
+        self._found: dict[tuple[ResourceKind, ResourcePattern], list[Binding]] = defaultdict(list)
         for one in sorted(bindings):
             self._found[one.kind, one.pattern].append(one)
         self._lengths = sorted({len(pattern.name) for _, pattern in self._found if pattern.prefixed})
 
     def about(self, name: str, kind: ResourceKind = "topic") -> tuple[Binding, ...]:
         """Return the ACLs whose pattern covers a resource, whether it exists or not."""
-        patterns = [ALL, Pattern(name)] if name != ALL.name else [ALL]
-        patterns += [Pattern(name[:length], prefixed=True) for length in self._lengths if length <= len(name)]
+        patterns = [ALL, ResourcePattern(name)] if name != ALL.name else [ALL]
+        patterns += [ResourcePattern(name[:length], prefixed=True) for length in self._lengths if length <= len(name)]
         return tuple(one for pattern in patterns for one in self._found.get((kind, pattern), ()))
 
     def allows(self, principal: str, operation: str, name: str, host: str, kind: ResourceKind = "topic") -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-from reconciler.model.acl import RESOURCE_KINDS, Pattern, ResourceKind
+from reconciler.model.acl import RESOURCE_KINDS, ResourceKind, ResourcePattern
 from reconciler.model.shape import WORD, fields, flag, one_of, text
 
 Permission = Literal["ALLOW", "DENY"]
@@ -32,8 +32,8 @@ _OPERATIONS = (
 _LONGEST_NAME = text(32_767, least=1)
 
 
-def _pattern(value: Any) -> Pattern:
-    return Pattern(**fields(value, {"name": _LONGEST_NAME}, {"prefixed": flag}))
+def _pattern(value: Any) -> ResourcePattern:
+    return ResourcePattern(**fields(value, {"name": _LONGEST_NAME}, {"prefixed": flag}))
 
 
 _BINDING = {
@@ -60,7 +60,7 @@ class Binding:
     """
 
     kind: ResourceKind
-    pattern: Pattern
+    pattern: ResourcePattern
     principal: str
     operation: str
     permission: Permission = "ALLOW"

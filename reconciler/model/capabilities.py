@@ -1,7 +1,7 @@
 """What a target cluster was seen to do: the probe's findings, as values.
 
-`replicator.probe` finds them, `state` remembers them. Kafka's own brokers do all of it; others that speak its protocol
-may not, and then identical offsets cannot be held there.
+`replicator.gaps.probe` finds them, `state` remembers them. Kafka's own brokers do all of it; others that speak its
+protocol may not, and then identical offsets cannot be held there.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class ProbeFinding:
     """The end of one trial.
 
     Attributes:
@@ -67,13 +67,13 @@ class Capabilities:
 
     cluster_id: str
     time: float
-    findings: tuple[Finding, ...]
+    findings: tuple[ProbeFinding, ...]
 
     def verdict(self, capability: Capability) -> Verdict | None:
         """Return how the trial of `capability` ended; None when there was none."""
         return next((found.verdict for found in self.findings if found.capability is capability), None)
 
-    def required(self, verdict: Verdict) -> tuple[Finding, ...]:
+    def required(self, verdict: Verdict) -> tuple[ProbeFinding, ...]:
         """Return what ended with `verdict` of all that identical offsets require."""
         return tuple(found for found in self.findings if found.capability in REQUIRED and found.verdict is verdict)
 
@@ -96,7 +96,7 @@ class Capabilities:
         known = fields(value, {"cluster_id": WORD, "time": TIME, "findings": listed(_finding, 1_000)})
         # Another release may have tried more.
         findings = tuple(
-            Finding(Capability(name), verdict, said) for name, verdict, said in known["findings"] if name in _KNOWN
+            ProbeFinding(Capability(name), verdict, said) for name, verdict, said in known["findings"] if name in _KNOWN
         )
         return cls(known["cluster_id"], float(known["time"]), findings)
 

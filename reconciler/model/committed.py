@@ -21,7 +21,7 @@ Cells = dict[str, str | int | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class LogBounds:
     """Where a partition's log begins and ends.
 
     Attributes:
@@ -34,7 +34,7 @@ class Bounds:
     stable: int
     end: int
 
-    def read(self, *, committed: bool) -> Bounds:
+    def read(self, *, committed: bool) -> LogBounds:
         """Return the bounds as a reader has them: `stable` is where it ends, of committed records or of all."""
         return self if committed else replace(self, stable=self.end)
 
@@ -69,7 +69,7 @@ class Committed:
     offset: int
     metadata: str = ""
     epoch: int | None = None
-    bounds: Bounds | None = None
+    bounds: LogBounds | None = None
 
     @property
     def lag(self) -> int | None:
@@ -112,7 +112,7 @@ class Position:
     metadata: str
     remote: str
     mode: str
-    bounds: Bounds | None = None
+    bounds: LogBounds | None = None
 
     @property
     def lag(self) -> int | None:
@@ -136,7 +136,7 @@ class Position:
         }
 
 
-def _cells(bounds: Bounds | None) -> Cells:
+def _cells(bounds: LogBounds | None) -> Cells:
     if bounds is None:
         return {"log_start": None, "log_stable": None, "log_end": None}
     return {"log_start": bounds.start, "log_stable": bounds.stable, "log_end": bounds.end}
@@ -220,7 +220,7 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Moved:
+class MovedOffset:
     """What became of moves.
 
     Attributes:

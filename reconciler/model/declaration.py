@@ -201,7 +201,7 @@ def _in_force(value: Any) -> InForce:
     return InForce(**fields(value, {"digest": ID, "since": TIME, "by": TEXT}, optional))
 
 
-class Standing(Enum):
+class DeclarationStanding(Enum):
     """How a digest stands to the one in force."""
 
     IN_FORCE = "in force"
@@ -211,7 +211,7 @@ class Standing(Enum):
 
 
 @dataclass(frozen=True)
-class History:
+class DeclarationHistory:
     """What was put in force for one topology at one target, the last 50 times.
 
     Attributes:
@@ -224,7 +224,7 @@ class History:
     declaration: Declaration | None = None
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> History:
+    def from_json(cls, value: Mapping[str, Any]) -> DeclarationHistory:
         """Read the value of a journal.
 
         Raises:
@@ -242,13 +242,17 @@ class History:
         """The newest entry; None when nothing was ever put in force."""
         return self.entries[-1] if self.entries else None
 
-    def standing(self, digest: str) -> Standing:
+    def standing(self, digest: str) -> DeclarationStanding:
         """Tell how a digest stands to the one in force."""
         if self.in_force is None:
-            return Standing.ALONE
+            return DeclarationStanding.ALONE
         if digest == self.in_force.digest:
-            return Standing.IN_FORCE
-        return Standing.OLDER if any(one.digest == digest for one in self.entries) else Standing.NEWER
+            return DeclarationStanding.IN_FORCE
+        return (
+            DeclarationStanding.OLDER
+            if any(one.digest == digest for one in self.entries)
+            else DeclarationStanding.NEWER
+        )
 
     def objection(self, digest: str, where: str) -> Problem | None:
         """Return why flows with this digest must not run; None where they may: it is in force, or nothing ever was.
@@ -258,12 +262,12 @@ class History:
             where: names the target.
         """
         standing = self.standing(digest)
-        if standing in (Standing.IN_FORCE, Standing.ALONE):
+        if standing in (DeclarationStanding.IN_FORCE, DeclarationStanding.ALONE):
             return None
         if self.in_force is not None and self.in_force.digest == DESTROYED:
             found, remedy = f"this process has digest {digest}", "`anabranch apply` makes the copies anew"
             return Problem("AB411", where, f"{self.in_force}; {found}", remedy)
-        if standing is Standing.OLDER:
+        if standing is DeclarationStanding.OLDER:
             why, remedy = "was in force before", "bring its files up to date; apply them to go back to them"
         else:
             why, remedy = "was never put in force", "put it in force with `anabranch apply`, or correct its files"
@@ -272,9 +276,9 @@ class History:
             now += ", by which no flow leads into it any more"
         return Problem("AB411", where, f"{now}; this process has digest {digest}, which {why}", remedy)
 
-    def followed_by(self, entry: InForce, declaration: Declaration | None = None) -> History:
+    def followed_by(self, entry: InForce, declaration: Declaration | None = None) -> DeclarationHistory:
         """Return the history in which `entry` is in force, and what it declares; the oldest are forgotten."""
-        return History((*self.entries, entry)[-_KEPT:], declaration)
+        return DeclarationHistory((*self.entries, entry)[-_KEPT:], declaration)
 
     def to_json(self) -> dict[str, Any]:
         """Return the value of a journal."""

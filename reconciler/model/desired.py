@@ -25,7 +25,7 @@ not follow its original."""
 
 
 @dataclass(frozen=True)
-class Setting:
+class TopicSetting:
     """One topic-level configuration value of a remote topic.
 
     Attributes:
@@ -78,7 +78,7 @@ class DesiredTopic:
     partitions: int
     replication_factor: int
     offsets: str
-    settings: tuple[Setting, ...]
+    settings: tuple[TopicSetting, ...]
     padding: Mapping[int, int] = field(default_factory=dict, compare=False)
     is_made: bool = True
 

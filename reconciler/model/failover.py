@@ -47,7 +47,8 @@ class Cut:
         is_handed: whether a failback has handed the original's log to the flow that copies back.
         anew: whether the original is made anew, for its copy to be copied back as a whole: empty for no.
         notes: by partition what was said with the position, or would have been: of which topics it is, and up to which
-            leader epoch the source was read; `replicator.note` reads it. Empty where an older release made the cut.
+            leader epoch the source was read; `replicator.partition.offset_metadata` reads it. Empty where an older
+            release made the cut.
     """
 
     topic: str

@@ -29,7 +29,7 @@ MOST_DEPTH = 100
 """How deep what a file holds may be nested; nothing of ours is nested deeper than some ten."""
 
 
-class Unreadable(ValueError):
+class UnreadableFile(ValueError):
     """What a file holds cannot be taken; the text says why, and repeats nothing of what it holds.
 
     Attributes:
@@ -54,18 +54,18 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
 
     Raises:
         OSError: it cannot be read.
-        Unreadable: it is larger, or no UTF-8 text.
+        UnreadableFile: it is larger, or no UTF-8 text.
     """
     with path.open("rb") as file:
         data = file.read(most + 1)
     if len(data) > most:
         message = f"is larger than {most} bytes"
-        raise Unreadable(message)
+        raise UnreadableFile(message)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         message = f"is not UTF-8 text at byte {error.start}"
-        raise Unreadable(message) from None
+        raise UnreadableFile(message) from None
 
 
 def parse_json(text: str, finite: bool = True) -> Any:
@@ -84,21 +84,21 @@ def parse_json(text: str, finite: bool = True) -> Any:
         value = json.loads(text, parse_float=floats, parse_constant=constants)
     except json.JSONDecodeError as error:
         message = f"is not JSON: {error.msg}"
-        raise Unreadable(message, error.lineno) from None
+        raise UnreadableFile(message, error.lineno) from None
     except RecursionError:
-        raise Unreadable(_TOO_DEEP) from None
-    except Unreadable:
+        raise UnreadableFile(_TOO_DEEP) from None
+    except UnreadableFile:
         raise
     except ValueError:
         # Python refuses whole numbers of thousands of digits, and does not tell where.
         message = "has a number that is too long"
-        raise Unreadable(message) from None
+        raise UnreadableFile(message) from None
     level = [value]
     for _ in range(MOST_DEPTH):
         level = [one for outer in level for one in _within(outer) if isinstance(one, dict | list)]
         if not level:
             return value
-    raise Unreadable(_TOO_DEEP)
+    raise UnreadableFile(_TOO_DEEP)
 
 
 def _within(value: Any) -> Iterable[Any]:
@@ -114,13 +114,13 @@ def _finite(digits: str) -> float:
     number = float(digits)
     if not math.isfinite(number):
         message = "has a number that is too large"
-        raise Unreadable(message)
+        raise UnreadableFile(message)
     return number
 
 
 def _no_constant(name: str) -> float:
     message = f"is not JSON: {name} is no number"
-    raise Unreadable(message)
+    raise UnreadableFile(message)
 
 
 def make_private(folder: Path) -> None:

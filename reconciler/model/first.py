@@ -17,7 +17,7 @@ MEANING: Mapping[Shape, str] = {
 
 
 @dataclass(frozen=True)
-class Answers:
+class InitAnswers:
     """What a first file is made of.
 
     Attributes:

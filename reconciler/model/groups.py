@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from reconciler.model.selection import EVERYTHING, Names, names
+from reconciler.model.selection import EVERYTHING, NameSelection, names
 
 USUALLY_EXCLUDED = ("__.*", "connect-.*", "console-consumer-.*")
 """Groups that nobody moves, as MirrorMaker 2 has it (`DefaultGroupFilter`)."""
@@ -30,7 +30,7 @@ def is_of_flows(group: str) -> bool:
     return group in names(ALWAYS_EXCLUDED, any_text=True)
 
 
-def choosing(named: Iterable[str]) -> Names:
+def choosing(named: Iterable[str]) -> NameSelection:
     """Return what names and regular expressions of a command line choose among groups; `all` chooses every group."""
     return names(tuple(EVERYTHING if name == ALL else name for name in named), any_text=True)
 
@@ -78,11 +78,11 @@ class GroupRules:
         return self._included.idle(group for group in there if not is_of_flows(group))
 
     @cached_property
-    def _included(self) -> Names:
+    def _included(self) -> NameSelection:
         return names(self.include, any_text=True)
 
     @cached_property
-    def _excluded(self) -> Names:
+    def _excluded(self) -> NameSelection:
         return names(self.exclude, any_text=True)
 
     @property

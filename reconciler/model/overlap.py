@@ -24,7 +24,7 @@ _MOST_WALKED = 20_000
 _Walked = tuple[tuple[frozenset[int], frozenset[int]], ...]
 
 
-class TooMuch(Exception):
+class TooManyStates(Exception):
     """An expression, or several together, are too large to be walked, or have what is not understood here."""
 
 
@@ -57,7 +57,7 @@ class _Automaton:
 
     def _state(self) -> int:
         if len(self.steps) >= _MOST_STATES:
-            raise TooMuch
+            raise TooManyStates
         self.steps.append([])
         self.jumps.append([])
         return len(self.steps) - 1
@@ -69,7 +69,7 @@ class _Automaton:
             if str(kind) == "AT":
                 # The whole name is matched: an anchor at its end says nothing, and elsewhere it is not understood.
                 if not (index == 0 and str(value).startswith("AT_BEGINNING")) and index != len(nodes) - 1:
-                    raise TooMuch
+                    raise TooManyStates
                 continue
             following = self._state()
             self._node(str(kind), value, flags, at, following)
@@ -89,7 +89,7 @@ class _Automaton:
             case "MAX_REPEAT" | "MIN_REPEAT":
                 self._repeat(value, flags, begin, end)
             case _:
-                raise TooMuch
+                raise TooManyStates
 
     def _repeat(self, value: Any, flags: int, begin: int, end: int) -> None:
         least, most, nodes = value
@@ -118,7 +118,7 @@ def common_name(selections: Sequence[Selection]) -> str | None:
     Items that are plain names are left out: what these take is known without.
 
     Raises:
-        TooMuch: nobody can tell.
+        TooManyStates: nobody can tell.
     """
     return _common(tuple(dict.fromkeys(selections)))
 
@@ -134,7 +134,7 @@ def _common(selections: tuple[Selection, ...]) -> str | None:
             for one in selections
         ]
     except (BadPattern, NotLinear, RecursionError):
-        raise TooMuch from None
+        raise TooManyStates from None
     alphabet = _representatives([automaton for pair in automata for automaton in pair])
     begin: _Walked = tuple((taken.begin, left.begin) for taken, left in automata)
     ways, seen = deque([("", begin)]), {begin}
@@ -149,7 +149,7 @@ def _common(selections: tuple[Selection, ...]) -> str | None:
                 continue
             seen.add(after)
             if len(seen) > _MOST_WALKED:
-                raise TooMuch
+                raise TooManyStates
             longer = name + character
             if all(
                 taken.accepts(one) and not left.accepts(other)

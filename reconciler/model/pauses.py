@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Scope:
+class PauseScope:
     """What a command is about: a flow, one of its topics, or one partition.
 
     Attributes:
@@ -25,12 +25,12 @@ class Scope:
     partition: int | None = None
 
     @property
-    def around(self) -> tuple[Scope, ...]:
+    def around(self) -> tuple[PauseScope, ...]:
         """The wider scopes, the narrowest first."""
         if self.topic is None:
             return ()
-        flow = Scope(self.flow)
-        return (flow,) if self.partition is None else (Scope(self.flow, self.topic), flow)
+        flow = PauseScope(self.flow)
+        return (flow,) if self.partition is None else (PauseScope(self.flow, self.topic), flow)
 
     def covers(self, topic: str, partition: int) -> bool:
         """Tell whether a partition of the flow is in this scope."""
@@ -51,10 +51,10 @@ class Pauses:
         said: who made a rule and when, in words, by its scope; of older releases' rules nothing.
     """
 
-    rules: Mapping[Scope, bool] = field(default_factory=dict)
-    said: Mapping[Scope, str] = field(default_factory=dict, compare=False)
+    rules: Mapping[PauseScope, bool] = field(default_factory=dict)
+    said: Mapping[PauseScope, str] = field(default_factory=dict, compare=False)
 
-    def of(self, flow: str) -> tuple[tuple[Scope, str], ...]:
+    def of(self, flow: str) -> tuple[tuple[PauseScope, str], ...]:
         """Return what is paused of a flow, the widest first, with who has paused it and when."""
         paused = [scope for scope, is_paused in self.rules.items() if is_paused and scope.flow == flow]
         ordered = sorted(paused, key=lambda one: (one.topic or "", -1 if one.partition is None else one.partition))
@@ -62,17 +62,17 @@ class Pauses:
 
     def hold(self, flow: str, topic: str, partition: int) -> bool:
         """Tell whether a partition is paused."""
-        rule = self._rule(Scope(flow, topic, partition))
+        rule = self._rule(PauseScope(flow, topic, partition))
         return rule is not None and self.rules[rule]
 
     def why(self, flow: str, topic: str, partition: int) -> str:
         """Return who has paused a partition and when, in words; empty where that is not known."""
-        rule = self._rule(Scope(flow, topic, partition))
+        rule = self._rule(PauseScope(flow, topic, partition))
         return "" if rule is None else self.said.get(rule, "")
 
-    def changes(self, scope: Scope, paused: bool) -> dict[Scope, bool | None]:
+    def changes(self, scope: PauseScope, paused: bool) -> dict[PauseScope, bool | None]:
         """Return the rules that pause or resume all of `scope`; None where a rule must go."""
-        changes: dict[Scope, bool | None] = {rule: None for rule in self.rules if scope in rule.around}
+        changes: dict[PauseScope, bool | None] = {rule: None for rule in self.rules if scope in rule.around}
         wider = next((self.rules[rule] for rule in scope.around if rule in self.rules), False)
         if wider is not paused:
             changes[scope] = paused
@@ -80,12 +80,14 @@ class Pauses:
             changes[scope] = None
         return changes
 
-    def changed(self, changes: Mapping[Scope, bool | None], said: Mapping[Scope, str] | None = None) -> Pauses:
+    def changed(
+        self, changes: Mapping[PauseScope, bool | None], said: Mapping[PauseScope, str] | None = None
+    ) -> Pauses:
         """Return the rules after `changes`, of which `said` tells who made them."""
         rules = {scope: paused for scope, paused in {**self.rules, **changes}.items() if paused is not None}
         words = {**self.said, **(said or {})}
         return Pauses(rules, {scope: words[scope] for scope in rules if words.get(scope)})
 
-    def _rule(self, scope: Scope) -> Scope | None:
+    def _rule(self, scope: PauseScope) -> PauseScope | None:
         """Return the narrowest scope around one that has a rule."""
         return next((rule for rule in (scope, *scope.around) if rule in self.rules), None)

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 from reconciler.model import properties
 from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.files import Unreadable, read_text
+from reconciler.model.files import UnreadableFile, read_text
 
 # More than line breaks and marks before what a file holds.
 _BEGIN = 1024
@@ -93,7 +93,7 @@ class Reference:
             text = read_text(Path(self.name), _LONGEST).replace("\r\n", "\n")
         except OSError as error:
             raise self._unreadable(where, error.strerror) from None
-        except Unreadable as error:
+        except UnreadableFile as error:
             raise self._unreadable(where, f"it {error}") from None
         if self.key:
             return self._of_key(where, text)
@@ -152,7 +152,7 @@ Text: TypeAlias = str | Reference
 
 
 @dataclass(frozen=True)
-class Form:
+class ReferenceForm:
     """What a field takes whose value is neither a secret nor any text.
 
     Attributes:
@@ -164,18 +164,18 @@ class Form:
     pattern: str
 
 
-ADDRESSES = Form(
+ADDRESSES = ReferenceForm(
     "host:port of brokers, with commas between them",
     r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *,? *",
 )
-CLUSTER_ID = Form("a cluster's id", r"[A-Za-z0-9_-]+")
-URL = Form("an http or https URL", r"https?://[^\s@]+")
-PRINCIPAL = Form("a Kerberos principal", r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)?(@[A-Za-z0-9._-]+)?")
-KAFKA_PRINCIPAL = Form("a principal, such as User:mirror", r"[A-Za-z]+:(?!\*$)\S(.*\S)?")
-MASTERS = Form("spark://host:port", r"spark://[A-Za-z0-9._-]+:[0-9]{1,5}(,[A-Za-z0-9._-]+:[0-9]{1,5})*")
+CLUSTER_ID = ReferenceForm("a cluster's id", r"[A-Za-z0-9_-]+")
+URL = ReferenceForm("an http or https URL", r"https?://[^\s@]+")
+PRINCIPAL = ReferenceForm("a Kerberos principal", r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)?(@[A-Za-z0-9._-]+)?")
+KAFKA_PRINCIPAL = ReferenceForm("a principal, such as User:mirror", r"[A-Za-z]+:(?!\*$)\S(.*\S)?")
+MASTERS = ReferenceForm("spark://host:port", r"spark://[A-Za-z0-9._-]+:[0-9]{1,5}(,[A-Za-z0-9._-]+:[0-9]{1,5})*")
 
 
-def settled(value: Text, where: str, form: Form | None = None) -> str:
+def settled(value: Text, where: str, form: ReferenceForm | None = None) -> str:
     """Return a value, looked up where it is a reference.
 
     Args:
@@ -194,7 +194,7 @@ def settled(value: Text, where: str, form: Form | None = None) -> str:
     return found
 
 
-def said(value: Text, form: Form | None = None) -> str:
+def said(value: Text, form: ReferenceForm | None = None) -> str:
     """Return how a message shows a value that is no secret; a reference that leads to none as it is declared."""
     try:
         return settled(value, "", form)

@@ -208,7 +208,8 @@ _TABLE = {
     "username": ("sasl.username", "sasl_plain_username"),
     "password": ("sasl.password", "sasl_plain_password"),
 }
-# What librdkafka calls a PEM file, and the text of one. Connections of kafka-python get a context of `state/tls`.
+# What librdkafka calls a PEM file, and the text of one. Connections of kafka-python get a context of
+# `state/confluent/tls`.
 _PEM = {
     "ca": ("ssl.ca.location", "ssl.ca.pem"),
     "certificate": ("ssl.certificate.location", "ssl.certificate.pem"),

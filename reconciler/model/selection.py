@@ -86,7 +86,7 @@ def alternatives(expression: str) -> Iterator[str]:
     yield expression[begin:]
 
 
-class Names:
+class NameSelection:
     """Names and regular expressions, of which one must match a whole name; plain ones are looked up.
 
     Args:
@@ -142,9 +142,9 @@ class Names:
 
 
 @lru_cache(maxsize=1024)
-def names(items: tuple[str, ...], any_text: bool = False) -> Names:
+def names(items: tuple[str, ...], any_text: bool = False) -> NameSelection:
     """Return names and regular expressions, ready to be asked; flows of one pattern share them."""
-    return Names(items, any_text)
+    return NameSelection(items, any_text)
 
 
 def any_matches(items: tuple[str, ...], name: str) -> bool:
@@ -167,15 +167,15 @@ class Selection:
     required: bool = False
 
     @cached_property
-    def _included(self) -> Names:
+    def _included(self) -> NameSelection:
         return names(self.include)
 
     @cached_property
-    def _excluded(self) -> Names:
+    def _excluded(self) -> NameSelection:
         return names(self.exclude)
 
     @cached_property
-    def _meaning_internal(self) -> Names:
+    def _meaning_internal(self) -> NameSelection:
         return names(tuple(filter(means_internal, self.include)))
 
     def matches(self, name: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from reconciler.model.access import Access, Refusal
+from reconciler.model.access import Access, AccessRefusal
 from reconciler.model.flow import Flow
 from reconciler.model.names import lease_group, transactional_prefix
 from reconciler.observe.connection import Connection
@@ -43,21 +43,23 @@ def observe_access(connection: Connection, keys: Collection[str], topology: str,
 
 def _look(
     connection: Connection, topology: str, flows: Collection[Flow], *, is_open: bool
-) -> tuple[tuple[Refusal, ...], bool]:
+) -> tuple[tuple[AccessRefusal, ...], bool]:
     """Return what is refused, and whether there are transactions; where all is allowed one flow is asked for the rest.
 
     Also for a flow that does without transactions: a copy that it has begun with identical offsets needs the same.
     """
-    refused: list[Refusal] = []
+    refused: list[AccessRefusal] = []
     for flow in flows:
         group, prefix = lease_group(topology, flow.name), transactional_prefix(topology, flow.name)
         if not connection.may_read_group(group):
-            refused.append(Refusal(flow.name, "READ", f"group {group}"))
+            refused.append(AccessRefusal(flow.name, "READ", f"group {group}"))
         why_not = connection.why_no_transactions(f"{prefix}plan")
         if why_not == "unknown":
             return tuple(refused), False
         if why_not == "refused":
-            refused.append(Refusal(flow.name, "WRITE", f"transactional ids {prefix}* (a prefix)", transactional=True))
+            refused.append(
+                AccessRefusal(flow.name, "WRITE", f"transactional ids {prefix}* (a prefix)", transactional=True)
+            )
         # What is allowed on the cluster allows nothing on groups and transactional ids.
         if is_open and not refused:
             break

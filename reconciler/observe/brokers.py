@@ -13,9 +13,9 @@ from confluent_kafka.admin import ClusterMetadata
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import Flow
 from reconciler.observe.connection import Connection
+from reconciler.observe.registered import default_in, registered_in
 from reconciler.observe.values import stand_in
-from reconciler.replicator.registered import default_in, registered_in
-from reconciler.state.replicas import known_brokers
+from reconciler.state.confluent.replicas import known_brokers
 
 Registered = Callable[[Cluster], frozenset[int] | None]
 

@@ -26,8 +26,8 @@ from reconciler.model.binding import Binding, Sight
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem, Refused
 from reconciler.model.observed import Offsets
-from reconciler.state import bindings, clients
-from reconciler.state.faults import in_words, is_refusal, refused, unreachable
+from reconciler.state.confluent import bindings, clients
+from reconciler.state.confluent.faults import in_words, is_refusal, refused, unreachable
 
 CONNECT_SECONDS = 4.0
 ANSWER_SECONDS = 30.0

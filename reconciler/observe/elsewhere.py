@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from reconciler.model.changes import OUT_OF_REACH
-from reconciler.model.declaration import History, declaration_into
+from reconciler.model.declaration import DeclarationHistory, declaration_into
 from reconciler.model.errors import AnabranchError
 from reconciler.model.steps import Notice
 from reconciler.model.topology import Topology
@@ -57,7 +57,7 @@ def in_force_elsewhere(topology: Topology, targets: Collection[str]) -> Elsewher
     return Elsewhere(tuple(alias for alias in aliases if _lasts(topology, alias, found[alias])), tuple(notices))
 
 
-def _look(topology: Topology, alias: str) -> History | AnabranchError:
+def _look(topology: Topology, alias: str) -> DeclarationHistory | AnabranchError:
     cluster = topology.clusters[alias]
     if error := unreachable_among([cluster]).get(alias):
         return error
@@ -70,7 +70,7 @@ def _look(topology: Topology, alias: str) -> History | AnabranchError:
         declarations.close()
 
 
-def _lasts(topology: Topology, alias: str, found: History | AnabranchError) -> bool:
+def _lasts(topology: Topology, alias: str, found: DeclarationHistory | AnabranchError) -> bool:
     """Tell whether flows into a cluster are in force, as far as is known."""
     if isinstance(found, AnabranchError) or found.in_force is None or not found.in_force.is_declared:
         return False

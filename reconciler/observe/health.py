@@ -9,7 +9,7 @@ import socket
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 
-from reconciler.model.acl import Acl, Pattern, ResourceKind
+from reconciler.model.acl import Acl, ResourceKind, ResourcePattern
 from reconciler.model.health import BrokerSeen, Rights
 from reconciler.model.selection import is_reserved
 from reconciler.observe.connection import Connection
@@ -34,7 +34,7 @@ def rights(connection: Connection, acls: Collection[Acl]) -> Rights:
     there = [name for name in connection.metadata.topics if not is_reserved(name)]
     topics = {acl.pattern for acl in acls if acl.kind == "topic"}
     names = {pattern.name for pattern in topics if not (pattern.prefixed or pattern.is_everything)}
-    names |= {name for name in there if any(pattern.covers(Pattern(name)) for pattern in topics)}
+    names |= {name for name in there if any(pattern.covers(ResourcePattern(name)) for pattern in topics)}
     found: dict[tuple[ResourceKind, str], frozenset[str] | None] = {
         ("topic", name): operations for name, operations in connection.topic_operations(sorted(names)).items()
     }

@@ -12,8 +12,8 @@ from reconciler.model.errors import EnvironmentFault, Unreachable
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.remembered import RememberedCopy
 from reconciler.model.topology import Topology
-from reconciler.state import home
 from reconciler.state.copies import Copies
+from reconciler.state.journals import home
 
 
 def with_remembered(

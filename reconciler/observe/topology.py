@@ -37,9 +37,10 @@ from reconciler.observe.brokers import brokers_of, default_replicas, fewest_repl
 from reconciler.observe.connection import Configs, Connection, operations_of
 from reconciler.observe.remembered import with_remembered
 from reconciler.observe.values import refused_values
-from reconciler.state import faults, home
+from reconciler.state.confluent import faults
 from reconciler.state.declarations import Declarations
 from reconciler.state.failovers import failed_over
+from reconciler.state.journals import home
 from reconciler.state.ownership import Ownership, Records
 
 Answer = TypeVar("Answer")

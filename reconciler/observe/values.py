@@ -17,7 +17,7 @@ from confluent_kafka.admin import NewTopic
 from reconciler.model.flow import Flow
 from reconciler.model.observed import RefusedValue
 from reconciler.observe.connection import Connection
-from reconciler.state.faults import in_words, is_refusal
+from reconciler.state.confluent.faults import in_words, is_refusal
 
 _STAND_IN = "anabranch-asks"
 """Original whose copy is asked about where a flow takes no topic yet; it is never made."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from reconciler.model.acl import CLUSTER_NAME, COPYING, Acl, Pattern, Purpose, ResourceKind, without_surplus
+from reconciler.model.acl import CLUSTER_NAME, COPYING, Acl, Purpose, ResourceKind, ResourcePattern, without_surplus
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import Flow
 from reconciler.model.names import (
@@ -35,7 +35,7 @@ PLACEHOLDER = "REPLICATOR"
 
 _MARKERS = "transaction markers that fill gaps; CLUSTER_ACTION instead before Kafka 3.8"
 _MARKERS_BEGUN = "transaction markers that fill gaps, in copies that were begun with identical offsets"
-_CLUSTER = Pattern(CLUSTER_NAME)
+_CLUSTER = ResourcePattern(CLUSTER_NAME)
 _FOLLOWING: tuple[Collection[Purpose], bool] = (["apply"], True)
 _LOOK = "seeing before a copy begins whether its remote topic is ours"
 _LOOKED = "when groups were last looked at, between waves and in `status`"
@@ -49,7 +49,7 @@ class _Need:
     """Operations of one flow on one side; for these purposes they are needed, or optional."""
 
     kind: ResourceKind
-    pattern: Pattern
+    pattern: ResourcePattern
     operations: Sequence[str]
     why: str
     purposes: Collection[Purpose] = COPYING
@@ -145,11 +145,13 @@ def _at_source(flow: Flow, aliases: Collection[str]) -> Iterator[_Need]:
 def _of_groups_at_target(topology: str, flow: Flow) -> Iterator[_Need]:
     if not flow.has_service:
         return
-    yield _Need("group", Pattern(turn_group(topology, flow.name)), ["READ"], "whose turn the groups are", ["replicate"])
-    yield _Need("topic", Pattern(HEARTBEATS), ["CREATE", "WRITE"], "signs of life", ["replicate"])
+    yield _Need(
+        "group", ResourcePattern(turn_group(topology, flow.name)), ["READ"], "whose turn the groups are", ["replicate"]
+    )
+    yield _Need("topic", ResourcePattern(HEARTBEATS), ["CREATE", "WRITE"], "signs of life", ["replicate"])
     if not flow.groups.include:
         return
-    checkpoints = Pattern(checkpoints_topic(flow.source, flow.checkpoints_separator))
+    checkpoints = ResourcePattern(checkpoints_topic(flow.source, flow.checkpoints_separator))
     why = "where groups stand, at the source and in copies"
     yield _Need("topic", checkpoints, ["CREATE", "READ", "WRITE"], why, ["replicate"])
     if flow.groups.sync_offsets:
@@ -161,14 +163,14 @@ def _of_looks(topology: Topology, flow: Flow, names: StateNames) -> Iterator[_Ne
     """Yield what is looked at between waves: how flows are, and when groups were last looked at."""
     has_waves = len({topology.wave(one.target) for one in topology.flows if one.enabled}) > 1
     if has_waves:
-        yield _Need("topic", Pattern(names.status), ["READ"], "how flows are, between waves", ["apply"])
+        yield _Need("topic", ResourcePattern(names.status), ["READ"], "how flows are, between waves", ["apply"])
     if flow.groups.include and names == SHARED_NAMES:
-        yield _Need("topic", Pattern(HEARTBEATS), ["READ"], _LOOKED, ["apply"], is_optional=not has_waves)
+        yield _Need("topic", ResourcePattern(HEARTBEATS), ["READ"], _LOOKED, ["apply"], is_optional=not has_waves)
 
 
-def _groups(flow: Flow) -> tuple[Pattern, ...]:
+def _groups(flow: Flow) -> tuple[ResourcePattern, ...]:
     # An item is a group's name as it stands, and what it matches as an expression.
-    return narrowed(pattern for item in flow.groups.include for pattern in (Pattern(item), *patterns_of(item)))
+    return narrowed(pattern for item in flow.groups.include for pattern in (ResourcePattern(item), *patterns_of(item)))
 
 
 def _of_copies(flow: Flow, aliases: Collection[str]) -> Iterator[_Need]:
@@ -190,8 +192,8 @@ def _of_copies(flow: Flow, aliases: Collection[str]) -> Iterator[_Need]:
 
 
 def _of_coordinators(topology: str, flow: Flow) -> Iterator[_Need]:
-    yield _Need("group", Pattern(lease_group(topology, flow.name)), ["READ"], "the lease; committed positions")
-    ids = Pattern(transactional_prefix(topology, flow.name), prefixed=True)
+    yield _Need("group", ResourcePattern(lease_group(topology, flow.name)), ["READ"], "the lease; committed positions")
+    ids = ResourcePattern(transactional_prefix(topology, flow.name), prefixed=True)
     why = "producers of partitions, and transactions"
     if not flow.repeats:
         yield _Need("transactional-id", ids, ["WRITE"], why)
@@ -211,19 +213,19 @@ def _of_coordinators(topology: str, flow: Flow) -> Iterator[_Need]:
 
 def _of_journals(names: StateNames) -> Iterator[_Need]:
     for name, why in ((names.status, _STATUS), (names.control, _CONTROL), (names.copies, _COPIES)):
-        yield _Need("topic", Pattern(name), ["READ", "WRITE"], why, ["replicate"])
-        yield _Need("topic", Pattern(name), ["CREATE", "DESCRIBE"], why, ["apply"])
+        yield _Need("topic", ResourcePattern(name), ["READ", "WRITE"], why, ["replicate"])
+        yield _Need("topic", ResourcePattern(name), ["CREATE", "DESCRIBE"], why, ["apply"])
     why = "which remote topics are ours"
-    yield _Need("topic", Pattern(names.owned), ["READ"], why)
-    yield _Need("topic", Pattern(names.owned), ["CREATE", "WRITE"], why, ["apply"])
+    yield _Need("topic", ResourcePattern(names.owned), ["READ"], why)
+    yield _Need("topic", ResourcePattern(names.owned), ["CREATE", "WRITE"], why, ["apply"])
 
 
 def _of_topics_beside(flow: Flow) -> Iterator[_Need]:
     if flow.dlq is not None:
-        yield _Need("topic", Pattern(flow.dlq), ["WRITE"], "records put aside (dlq)", ["replicate"])
-        yield _Need("topic", Pattern(flow.dlq), ["DESCRIBE"], "looking whether the dlq is there", ["apply"])
+        yield _Need("topic", ResourcePattern(flow.dlq), ["WRITE"], "records put aside (dlq)", ["replicate"])
+        yield _Need("topic", ResourcePattern(flow.dlq), ["DESCRIBE"], "looking whether the dlq is there", ["apply"])
     if _may_be_translated(flow):
-        syncs, why = Pattern(syncs_topic(flow.source)), "where records with translated offsets stand"
+        syncs, why = ResourcePattern(syncs_topic(flow.source)), "where records with translated offsets stand"
         is_optional = flow.may_begin_identical
         yield _Need("topic", syncs, ["CREATE", "WRITE"], why, ["replicate"], is_optional)
         why = "a position that the group has lost"
@@ -239,15 +241,15 @@ def _of_probe(topology: str, flow: Flow, names: StateNames) -> Iterator[_Need]:
     why = "trying once what the target can"
     is_shared = names == SHARED_NAMES
     prefix = transactional_prefix(*SHARED_PROBE_NAMES) if is_shared else probe_prefix(topology)
-    ids, scratch = Pattern(prefix, prefixed=True), Pattern(names.scratch)
+    ids, scratch = ResourcePattern(prefix, prefixed=True), ResourcePattern(names.scratch)
     yield _Need("topic", scratch, ["CREATE", "READ", "WRITE"], why, ["replicate"], is_optional=True)
     yield _Need("transactional-id", ids, ["WRITE"], why, ["replicate"], is_optional=True)
     if is_shared:
         why = "remembering what the target can"
-        yield _Need("topic", Pattern(names.owned), ["WRITE"], why, ["replicate"], is_optional=True)
+        yield _Need("topic", ResourcePattern(names.owned), ["WRITE"], why, ["replicate"], is_optional=True)
 
 
-def _verified(patterns: Collection[Pattern], why: str) -> Iterator[_Need]:
+def _verified(patterns: Collection[ResourcePattern], why: str) -> Iterator[_Need]:
     """Yield what comparing topics takes."""
     for pattern in patterns:
         yield _Need("topic", pattern, ["READ"], why, ["verify"])
@@ -256,13 +258,13 @@ def _verified(patterns: Collection[Pattern], why: str) -> Iterator[_Need]:
 
 def _of_verifying(topology: str, flow: Flow, names: StateNames) -> Iterator[_Need]:
     """Yield what explains at the target how copies stand to their originals."""
-    yield _Need("topic", Pattern(names.owned), ["READ"], "which offsets copies have", ["verify"])
-    yield _Need("topic", Pattern(names.copies), ["READ"], "shifted runs, and records put aside", ["verify"])
+    yield _Need("topic", ResourcePattern(names.owned), ["READ"], "which offsets copies have", ["verify"])
+    yield _Need("topic", ResourcePattern(names.copies), ["READ"], "shifted runs, and records put aside", ["verify"])
     if _may_be_translated(flow):
-        group, why = Pattern(lease_group(topology, flow.name)), "up to where copies must reach"
+        group, why = ResourcePattern(lease_group(topology, flow.name)), "up to where copies must reach"
         yield _Need("group", group, ["DESCRIBE"], why, ["verify"], is_optional=True)
         why = "where copies begin, when nothing else tells"
-        yield _Need("topic", Pattern(syncs_topic(flow.source)), ["READ"], why, ["verify"], is_optional=True)
+        yield _Need("topic", ResourcePattern(syncs_topic(flow.source)), ["READ"], why, ["verify"], is_optional=True)
 
 
 def _may_be_translated(flow: Flow) -> bool:

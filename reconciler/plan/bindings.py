@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from reconciler.model.acl import Pattern, covered
+from reconciler.model.acl import ResourcePattern, covered
 from reconciler.model.authorizer import Authorizer
 from reconciler.model.binding import Binding, OwnedBinding
 from reconciler.model.flow import Flow
@@ -20,7 +20,7 @@ from reconciler.model.steps import AclChange, GrantAcl, Notice, RevocationCause,
 from reconciler.model.topology import Topology
 from reconciler.plan.doubt import granted_by_others, is_granted_by_us
 from reconciler.plan.failed_over import opened
-from reconciler.plan.fillers import Filler, is_closed, is_seen
+from reconciler.plan.fillers import CopySource, is_closed, is_seen
 from reconciler.plan.followed import followed, left_notices, name_of
 from reconciler.plan.offsets import Choice, Observed
 from reconciler.plan.own import own_notices, own_steps
@@ -121,7 +121,7 @@ class _Following:
             is_kept = acls.is_shared(one, self._topology.name)
             yield RevokeAcl(alias, one, flow, is_kept=is_kept, cause=self._cause(one, flow))
 
-    def _fillers(self, copy: str) -> tuple[Filler, ...]:
+    def _fillers(self, copy: str) -> tuple[CopySource, ...]:
         return self._found.copies.get(copy, ())
 
     def _cause(self, one: Binding, flow: str) -> RevocationCause:
@@ -158,8 +158,8 @@ class _Following:
         for wide, record in self._owned.items():
             if wide.pattern.is_wide and wide.kind == "topic":
                 for name, copy in ours.items():
-                    if name in self._target.names and wide.pattern.covers(Pattern(name)):
-                        one = replace(wide, pattern=Pattern(name))
+                    if name in self._target.names and wide.pattern.covers(ResourcePattern(name)):
+                        one = replace(wide, pattern=ResourcePattern(name))
                         if self._goes_on(one, record, copy):
                             yield one, name_of(self._fillers(name)) or copy.flow
 
@@ -176,7 +176,7 @@ class _Following:
             return False
         if self._fillers(copy.name):
             return True
-        if is_seen(Filler(copy.source, copy.source_topic, flow), self._observed):
+        if is_seen(CopySource(copy.source, copy.source_topic, flow), self._observed):
             return self._has(one, copy.source, copy.source_topic)
         return copy.flow == record.flow
 

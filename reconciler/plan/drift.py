@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 
 from reconciler.model.config_rules import ConfigRules
-from reconciler.model.desired import Setting
+from reconciler.model.desired import TopicSetting
 from reconciler.model.drift import Drifted
 from reconciler.model.observed import ObservedCluster, ObservedTopic
 from reconciler.model.ownership import OwnedTopic
@@ -82,7 +82,7 @@ def _within(alias: str, record: OwnedTopic, existing: ObservedTopic, ignored: Co
         yield Drifted(alias, "changed", name, "partitions", desired, found, remedy)
     for key, value in sorted(record.configs.items()):
         found_value = existing.configs.get(key)
-        if not Setting(key, value, "source", floor=key in FLOORS).accepts(found_value):
+        if not TopicSetting(key, value, "source", floor=key in FLOORS).accepts(found_value):
             yield Drifted(alias, "changed", name, key, value, found_value, _APPLY)
     for key, value in sorted(existing.configs.items()):
         if key not in record.configs and key not in ignored:

@@ -17,7 +17,7 @@ from reconciler.plan.guardrails import is_ours
 from reconciler.plan.offsets import Choice, Observed
 
 
-class Filler(NamedTuple):
+class CopySource(NamedTuple):
     """One original of a copy.
 
     Attributes:
@@ -31,7 +31,7 @@ class Filler(NamedTuple):
     flow: Flow | None
 
 
-Fillers = tuple[Filler, ...]
+Fillers = tuple[CopySource, ...]
 
 
 def copies_at(topology: Topology, observed: Observed, chosen: Collection[Choice], alias: str) -> Mapping[str, Fillers]:
@@ -48,20 +48,20 @@ def copies_at(topology: Topology, observed: Observed, chosen: Collection[Choice]
     """
     target = observed[alias]
     flows = {flow.name: flow for flow in topology.flows if flow.target == alias}
-    found: dict[str, list[Filler]] = {}
+    found: dict[str, list[CopySource]] = {}
     here = [(flow, choice) for choice in chosen if (flow := flows.get(choice.flow.name))]
     # Nothing is made for a flow that is failed over.
     resting = {choice.remote for flow, choice in here if flow.failed_over or choice.flow.failed_over}
     for flow, choice in here:
         if _is_copied(choice, target, topology.name, choice.remote in resting):
-            found.setdefault(choice.remote, []).append(Filler(flow.source, choice.original.name, flow))
+            found.setdefault(choice.remote, []).append(CopySource(flow.source, choice.original.name, flow))
     for record in _on_record(topology, target):
         known = found.get(record.name, [])
         if all((one.source, one.topic) != (record.source, record.source_topic) for one in known):
             takers: list[Flow | None] = [*_takers(record, flows.values(), topology)]
             if not takers and known:
                 takers = [flows.get(record.flow)]
-            more = [Filler(record.source, record.source_topic, flow) for flow in takers]
+            more = [CopySource(record.source, record.source_topic, flow) for flow in takers]
             if more:
                 found[record.name] = [*known, *more]
     for flow in flows.values():
@@ -69,7 +69,7 @@ def copies_at(topology: Topology, observed: Observed, chosen: Collection[Choice]
             for remote, known in found.items():
                 topic = _may_be_original(flow, remote, topology)
                 if topic is not None and all((one.source, one.topic) != (flow.source, topic) for one in known):
-                    known.append(Filler(flow.source, topic, flow))
+                    known.append(CopySource(flow.source, topic, flow))
     return {remote: tuple(fillers) for remote, fillers in sorted(found.items())}
 
 
@@ -78,7 +78,7 @@ def is_closed(fillers: Fillers) -> bool:
     return any(filler.flow is not None and not filler.flow.acls for filler in fillers)
 
 
-def is_seen(filler: Filler, observed: Observed) -> bool:
+def is_seen(filler: CopySource, observed: Observed) -> bool:
     """Tell whether the ACLs of an original are known."""
     source = observed.get(filler.source)
     return source is not None and source.acls.sight == "seen" and bool(filler.topic)

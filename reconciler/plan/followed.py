@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from reconciler.model.acl import IMPLIED, Pattern
+from reconciler.model.acl import IMPLIED, ResourcePattern
 from reconciler.model.authorizer import ANYWHERE, EVERY_OPERATION, EVERYBODY, Authorizer, covers, denies, meet
 from reconciler.model.binding import Binding, Permission
 from reconciler.model.steps import Notice
@@ -105,7 +105,9 @@ def followed(topology: Topology, observed: Observed, chosen: Collection[Choice],
             if not rules and all(about):
                 bare.append(copy)
             for rule in rules:
-                one = Binding("topic", Pattern(copy), rule.principal, rule.operation, rule.permission, rule.host)
+                one = Binding(
+                    "topic", ResourcePattern(copy), rule.principal, rule.operation, rule.permission, rule.host
+                )
                 bindings[one] = name
     return Followed(copies, bindings, left, bare)
 

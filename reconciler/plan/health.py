@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from reconciler.model import hosts
-from reconciler.model.acl import COPYING, IMPLIED, Acl, Pattern, Purpose
+from reconciler.model.acl import COPYING, IMPLIED, Acl, Purpose, ResourcePattern
 from reconciler.model.capabilities import REQUIRED, Capabilities, Capability, Verdict
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import Flow
@@ -181,7 +181,7 @@ def _untold(acls: Collection[Acl], rights: Rights) -> list[str]:
     return [
         f"{kind} {name}"
         for kind, name in silent
-        if any(acl.kind == kind and acl.pattern.covers(Pattern(name)) for acl in acls)
+        if any(acl.kind == kind and acl.pattern.covers(ResourcePattern(name)) for acl in acls)
     ]
 
 
@@ -190,7 +190,7 @@ def _missing(acls: Collection[Acl], rights: Rights) -> list[str]:
     found: dict[str, list[str]] = {}
     for acl in acls:
         for (kind, name), allowed in rights.operations.items():
-            is_meant = kind == acl.kind and acl.pattern.covers(Pattern(name))
+            is_meant = kind == acl.kind and acl.pattern.covers(ResourcePattern(name))
             if is_meant and allowed is not None and not _gives(acl, allowed):
                 found.setdefault(f"{kind} {name}", []).append(acl.operation)
     return [f"{' and '.join(dict.fromkeys(operations))} on {resource}" for resource, operations in found.items()]

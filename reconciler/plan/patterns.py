@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from reconciler.model.acl import ALL, Pattern
+from reconciler.model.acl import ALL, ResourcePattern
 from reconciler.model.flow import Flow
 from reconciler.model.renames import GROUP
 from reconciler.model.selection import alternatives, is_literal
@@ -17,14 +17,14 @@ _OPTIONAL = frozenset("*?{")
 _SPECIAL = frozenset(".^$*+?{}[]\\|()")
 
 
-def patterns_of(item: str) -> tuple[Pattern, ...]:
+def patterns_of(item: str) -> tuple[ResourcePattern, ...]:
     """Return what covers an item of an include list: a plain name, or a regular expression (Python's `re`)."""
     if is_literal(item):
-        return (Pattern(item),)
+        return (ResourcePattern(item),)
     return narrowed(_pattern(alternative) for alternative in alternatives(item))
 
 
-def originals(flow: Flow, aliases: Collection[str]) -> tuple[Pattern, ...]:
+def originals(flow: Flow, aliases: Collection[str]) -> tuple[ResourcePattern, ...]:
     """Return what covers the topics that a flow takes at its source.
 
     Args:
@@ -34,14 +34,14 @@ def originals(flow: Flow, aliases: Collection[str]) -> tuple[Pattern, ...]:
     return narrowed(pattern for item in _wanted(flow, aliases) for pattern in patterns_of(item))
 
 
-def copies(flow: Flow, aliases: Collection[str]) -> tuple[Pattern, ...]:
+def copies(flow: Flow, aliases: Collection[str]) -> tuple[ResourcePattern, ...]:
     """Return what covers the remote topics of a flow at its target; takes what `originals` does."""
     return narrowed(
         copy for item in _wanted(flow, aliases) for original in patterns_of(item) for copy in _copies_of(flow, original)
     )
 
 
-def narrowed(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
+def narrowed(patterns: Iterable[ResourcePattern]) -> tuple[ResourcePattern, ...]:
     """Return patterns without those that another one covers, each once."""
     once = dict.fromkeys(patterns)
     if ALL in once:
@@ -49,7 +49,7 @@ def narrowed(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
     prefixes = {pattern.name for pattern in once if pattern.prefixed}
     lengths = {len(prefix) for prefix in prefixes}
 
-    def is_covered(one: Pattern) -> bool:
+    def is_covered(one: ResourcePattern) -> bool:
         longest = len(one.name) - one.prefixed
         return any(length <= longest and one.name[:length] in prefixes for length in lengths)
 
@@ -61,36 +61,36 @@ def _wanted(flow: Flow, aliases: Collection[str]) -> Iterator[str]:
     return (item for item in flow.topics.include if not is_literal(item) or flow.takes(item, aliases))
 
 
-def _copies_of(flow: Flow, original: Pattern) -> Iterator[Pattern]:
+def _copies_of(flow: Flow, original: ResourcePattern) -> Iterator[ResourcePattern]:
     if not (original.prefixed or original.is_everything):
         if flow.nameless(original.name) is None:
-            yield Pattern(flow.remote_topic(original.name))
+            yield ResourcePattern(flow.remote_topic(original.name))
         return
     policy, begin = flow.policy, "" if original.is_everything else original.name
     if policy.kind == "class":
         yield ALL
         return
     if policy.prefixes:
-        yield Pattern(f"{flow.source}{policy.separator}{begin}", prefixed=True)
+        yield ResourcePattern(f"{flow.source}{policy.separator}{begin}", prefixed=True)
     else:
         yield original
         # Heartbeats have the prefix whatever the policy, and a prefix may go on with anything: z.orders, z.heartbeats.
-        yield Pattern(f"{flow.source}{policy.separator}{begin}", prefixed=True)
+        yield ResourcePattern(f"{flow.source}{policy.separator}{begin}", prefixed=True)
     for rule in policy.rules:
         if not is_literal(rule.pattern) or (rule.pattern.startswith(begin) and flow.topics.matches(rule.pattern)):
             fixed, *groups = GROUP.split(rule.replacement)
             if fixed or not groups:
-                yield Pattern(fixed, prefixed=bool(groups))
+                yield ResourcePattern(fixed, prefixed=bool(groups))
             else:
                 yield ALL
 
 
-def _pattern(expression: str) -> Pattern:
+def _pattern(expression: str) -> ResourcePattern:
     """Return what covers an expression without bars outside of groups."""
     fixed, rest = _begin(expression.removeprefix("^"))
     if fixed and rest in ("", "$"):
-        return Pattern(fixed)
-    return Pattern(fixed, prefixed=True) if fixed else ALL
+        return ResourcePattern(fixed)
+    return ResourcePattern(fixed, prefixed=True) if fixed else ALL
 
 
 def _begin(expression: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reconciler.model.config_rules import FIXED, THROTTLES, ConfigRules
-from reconciler.model.desired import Setting
+from reconciler.model.desired import TopicSetting
 from reconciler.model.observed import EFFECTIVE_KEYS, NO_BOUND, ObservedCluster, ObservedTopic
 
 MIRROR_MAKER_EXCLUDES = frozenset(
@@ -50,7 +50,7 @@ def settings_of(
     replication: int,
     rules: ConfigRules,
     applied: Mapping[str, str] | None = None,
-) -> tuple[Setting, ...]:
+) -> tuple[TopicSetting, ...]:
     """Return the settings of the remote topic of `original`, by key.
 
     Args:
@@ -63,25 +63,25 @@ def settings_of(
     if rules.sync or applied is None:
         settings = _of_original(original, target, rules)
     else:
-        settings = {key: Setting(key, value, "kept", floor=key in FLOORS) for key, value in applied.items()}
+        settings = {key: TopicSetting(key, value, "kept", floor=key in FLOORS) for key, value in applied.items()}
     for needed in _for_identical_offsets(target, replication):
         # Where more is as good, the original may ask for more.
         if not (needed.floor and needed.accepts(settings[needed.key].value if needed.key in settings else None)):
             settings[needed.key] = needed
-    settings |= {key: Setting(key, value, "declared") for key, value in rules.set if key not in FIXED}
+    settings |= {key: TopicSetting(key, value, "declared") for key, value in rules.set if key not in FIXED}
     return tuple(settings[key] for key in sorted(settings))
 
 
-def _of_original(original: ObservedTopic, target: ObservedCluster, rules: ConfigRules) -> dict[str, Setting]:
+def _of_original(original: ObservedTopic, target: ObservedCluster, rules: ConfigRules) -> dict[str, TopicSetting]:
     settings = {
-        key: Setting(key, value, "source", floor=key in FLOORS)
+        key: TopicSetting(key, value, "source", floor=key in FLOORS)
         for key, value in original.configs.items()
         if _is_copied(key, rules) and target.knows_key(key)
     }
     for key in EFFECTIVE_KEYS:
         # A target whose brokers default to a shorter retention would delete what the source still has.
         if key in original.effective and key not in settings and rules.copies(key, is_excluded=False):
-            settings[key] = Setting(key, original.effective[key], "source-default", floor=key in FLOORS)
+            settings[key] = TopicSetting(key, original.effective[key], "source-default", floor=key in FLOORS)
     return settings
 
 
@@ -94,7 +94,7 @@ def unknown_keys(original: ObservedTopic, target: ObservedCluster, rules: Config
     return tuple(sorted(key for key in original.configs if _is_copied(key, rules) and not target.knows_key(key)))
 
 
-def _for_identical_offsets(target: ObservedCluster, replication: int) -> tuple[Setting, ...]:
+def _for_identical_offsets(target: ObservedCluster, replication: int) -> tuple[TopicSetting, ...]:
     """Return what lets batches pass byte for byte, whatever their age, and stay where they were acknowledged.
 
     Since Kafka 4.0 brokers refuse timestamps more than an hour ahead of their clock (KIP-1030): both bounds are lifted.
@@ -104,7 +104,7 @@ def _for_identical_offsets(target: ObservedCluster, replication: int) -> tuple[S
         "message.timestamp.type": "CreateTime",
         "unclean.leader.election.enable": "false",
     } | dict.fromkeys(target.timestamp_keys, NO_BOUND)
-    needed = [Setting(key, value, "identical-offsets") for key, value in values.items()]
+    needed = [TopicSetting(key, value, "identical-offsets") for key, value in values.items()]
     if replication >= _SAFE_REPLICATION:
-        needed.append(Setting("min.insync.replicas", "2", "identical-offsets", floor=True))
+        needed.append(TopicSetting("min.insync.replicas", "2", "identical-offsets", floor=True))
     return tuple(needed)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from reconciler.model.flow import Flow
 from reconciler.model.near import did_you_mean
-from reconciler.model.selection import EVERYTHING, Names, is_internal, is_literal, is_reserved, means_internal
+from reconciler.model.selection import EVERYTHING, NameSelection, is_internal, is_literal, is_reserved, means_internal
 
 _SHOWN = 5
 
@@ -25,12 +25,12 @@ def unmatched(flow: Flow, there: Iterable[str]) -> Iterator[str]:
     names = frozenset(there)
     # Internal topics are not taken whatever matches them; excluding them again is no mistake.
     takeable = [name for name in sorted(names) if not is_internal(name)]
-    idle = [item for item in Names(flow.topics.include).idle(takeable) if item != EVERYTHING]
+    idle = [item for item in NameSelection(flow.topics.include).idle(takeable) if item != EVERYTHING]
     # What means topics that are usually left behind may find one of them.
     left = [name for name in names if is_internal(name) and not is_reserved(name)]
-    none_left = set(Names(tuple(filter(means_internal, idle))).idle(left))
+    none_left = set(NameSelection(tuple(filter(means_internal, idle))).idle(left))
     missed = [("include", item) for item in idle if not means_internal(item) or item in none_left]
-    missed += [("exclude", item) for item in Names(flow.topics.exclude).idle(names)]
+    missed += [("exclude", item) for item in NameSelection(flow.topics.exclude).idle(names)]
     yield from _said(missed, "topics", takeable, flow)
 
 

@@ -28,8 +28,8 @@ from reconciler.model.desired import DesiredTopic
 from reconciler.model.errors import Problem
 from reconciler.model.steps import ConfigChange
 from reconciler.provision.changes import failed
-from reconciler.state import calls, clients, replicas
-from reconciler.state.faults import in_words
+from reconciler.state.confluent import calls, clients, replicas
+from reconciler.state.confluent.faults import in_words
 
 ANSWER_SECONDS = 30.0
 VISIBLE_SECONDS = 30.0

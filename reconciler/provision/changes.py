@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import Problem
-from reconciler.state.faults import in_words, is_refusal, refused, unreachable
+from reconciler.state.confluent.faults import in_words, is_refusal, refused, unreachable
 
 Item = TypeVar("Item")
 

@@ -20,7 +20,7 @@ from reconciler.model.errors import AnabranchError, Problem
 from reconciler.model.outcome import Failure, Outcome
 from reconciler.model.steps import AclChange, GrantAcl, RevokeAcl
 from reconciler.provision.changes import failed, portions
-from reconciler.state import bindings, clients
+from reconciler.state.confluent import bindings, clients
 from reconciler.state.ownership import Ownership
 
 ANSWER_SECONDS = 30.0

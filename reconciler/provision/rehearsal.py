@@ -17,8 +17,8 @@ from reconciler.model.errors import Problem, Refused
 from reconciler.model.steps import AddPartitions, AlterConfig, ClusterPlan, CreateTopic, Notice, Plan
 from reconciler.model.topology import Topology
 from reconciler.provision.admin import Admin, Problems
-from reconciler.state import calls, replicas
-from reconciler.state.faults import in_words, is_refusal
+from reconciler.state.confluent import calls, replicas
+from reconciler.state.confluent.faults import in_words, is_refusal
 
 _SHOWN = 3
 _REFUSED = "AB451"

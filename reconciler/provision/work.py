@@ -28,8 +28,8 @@ from reconciler.model.steps import (
 from reconciler.model.topology import Topology
 from reconciler.provision.admin import Admin
 from reconciler.state.declarations import Declarations
-from reconciler.state.home import journals
-from reconciler.state.journal import Journal
+from reconciler.state.journals.home import journals
+from reconciler.state.journals.journal import Journal
 from reconciler.state.ownership import Ownership
 
 Progress = Callable[[Step], None]

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reconciler.model.acl import PURPOSES, Acl, Pattern, Purpose, ResourceKind
+from reconciler.model.acl import PURPOSES, Acl, Purpose, ResourceKind, ResourcePattern
 from reconciler.model.text import LONGEST, shown
 from reconciler.model.topology import Topology
 from reconciler.report.columns import aligned
@@ -54,7 +54,7 @@ class _Row:
     """The operations on one resource, for one purpose."""
 
     kind: ResourceKind
-    pattern: Pattern
+    pattern: ResourcePattern
     operations: tuple[str, ...]
     whys: tuple[str, ...]
 
@@ -163,7 +163,7 @@ def _sections(one: Granted) -> Iterator[tuple[str, list[_Row]]]:
 
 
 def _rows(acls: Sequence[Acl]) -> list[_Row]:
-    by_resource: dict[tuple[ResourceKind, Pattern], list[Acl]] = {}
+    by_resource: dict[tuple[ResourceKind, ResourcePattern], list[Acl]] = {}
     for acl in acls:
         by_resource.setdefault((acl.kind, acl.pattern), []).append(acl)
     return [

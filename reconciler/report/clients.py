@@ -24,7 +24,7 @@ _UNDECLARED = {
 }
 
 
-class Told(TypedDict):
+class ClientSettings(TypedDict):
     """One setting: Kafka's name of it, its value, None where it has none, and where it is declared, if it is."""
 
     key: str
@@ -37,18 +37,20 @@ class ToldClients(TypedDict):
 
     cluster: str
     role: str
-    settings: list[Told]
+    settings: list[ClientSettings]
 
 
 def clients_told(topology: Topology, flows: Sequence[Flow]) -> list[ToldClients]:
     """Return the effective settings of the clients that flows have at each cluster, as JSON types."""
     reads, writes = {flow.source for flow in flows}, {flow.target for flow in flows}
-    found: dict[tuple[str, str], list[Told]] = {}
+    found: dict[tuple[str, str], list[ClientSettings]] = {}
     for alias, cluster in topology.clusters.items():
         uses = {"consumer": alias in reads, "producer": alias in writes, "admin": alias in reads | writes}
         for one in cluster.clients.effective():
             if uses[one.role]:
-                found.setdefault((alias, one.role), []).append(Told(key=one.key, value=one.value, place=one.place))
+                found.setdefault((alias, one.role), []).append(
+                    ClientSettings(key=one.key, value=one.value, place=one.place)
+                )
     return [ToldClients(cluster=alias, role=role, settings=settings) for (alias, role), settings in found.items()]
 
 

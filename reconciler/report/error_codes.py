@@ -23,7 +23,7 @@ _WIDEST = 100
 
 
 @dataclass(frozen=True)
-class Entry:
+class CodeEntry:
     """What is said of one code.
 
     Attributes:
@@ -60,18 +60,18 @@ def is_like_a_code(text: str) -> bool:
     return _LIKE_A_CODE.fullmatch(text) is not None
 
 
-def entries(page: str) -> dict[str, Entry]:
+def entries(page: str) -> dict[str, CodeEntry]:
     """Return every entry by its code, in the page's order.
 
     Args:
         page: the Markdown; `#` begins a chapter, `##` a code or a chapter's section, text before the first code of them
             is their preface.
     """
-    found: dict[str, Entry] = {}
+    found: dict[str, CodeEntry] = {}
     chapter = preface = ""
     for title, body in _sections(page):
         if _CODE.fullmatch(title):
-            found[title] = Entry(title, chapter, preface, tuple(_paragraphs(body)))
+            found[title] = CodeEntry(title, chapter, preface, tuple(_paragraphs(body)))
         else:
             chapter = title
             # An example of a message stands below it, and belongs to no code.
@@ -81,7 +81,7 @@ def entries(page: str) -> dict[str, Entry]:
     return found
 
 
-def entry_text(entry: Entry, width: int) -> Lines:
+def entry_text(entry: CodeEntry, width: int) -> Lines:
     """Return an entry for people, in lines of at most `width` letters."""
     lines = [Line.assemble((entry.code, "bold red"), f"  {entry.chapter}")]
     if entry.preface:
@@ -91,7 +91,7 @@ def entry_text(entry: Entry, width: int) -> Lines:
     return Lines(lines)
 
 
-def codes_text(listed: Sequence[Entry]) -> Lines:
+def codes_text(listed: Sequence[CodeEntry]) -> Lines:
     """Return one line for each code."""
     lines = [Line.assemble((entry.code, "bold"), f"  {entry.meaning}") for entry in listed]
     return Lines(lines)

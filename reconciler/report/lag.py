@@ -16,7 +16,7 @@ _NUMBERS = STANDING[1:]
 
 
 @dataclass(frozen=True)
-class Row:
+class LagRow:
     """One partition of one flow.
 
     Attributes:
@@ -30,7 +30,9 @@ class Row:
     partition: PartitionStatus
 
 
-def lag_rows(flows: Iterable[Flow], statuses: Iterable[TaskStatus], now: float, topic: str | None = None) -> list[Row]:
+def lag_rows(
+    flows: Iterable[Flow], statuses: Iterable[TaskStatus], now: float, topic: str | None = None
+) -> list[LagRow]:
     """Return the partitions of `flows`, those first of which most is missing.
 
     First those whose lag nobody knows, then by the age of the oldest record still to copy, then by the number of
@@ -44,20 +46,20 @@ def lag_rows(flows: Iterable[Flow], statuses: Iterable[TaskStatus], now: float, 
     """
     names = {flow.name for flow in flows}
     rows = [
-        Row(status.flow, status.is_live(now), one)
+        LagRow(status.flow, status.is_live(now), one)
         for status, one in words(statuses, now)
         if status.flow in names and topic in (None, one.topic, one.remote)
     ]
     return sorted(rows, key=_worst_first)
 
 
-def _worst_first(row: Row) -> tuple[bool, float, int, str, str, int]:
+def _worst_first(row: LagRow) -> tuple[bool, float, int, str, str, int]:
     one = row.partition
     lag, age = one.lag, one.metrics.lag_seconds
     return (lag is not None, -(age or 0.0), -(lag or 0), row.flow, one.topic, one.partition)
 
 
-def lag_lines(rows: Sequence[Row], start: str = "") -> list[Line]:
+def lag_lines(rows: Sequence[LagRow], start: str = "") -> list[Line]:
     """Return the table, and a line for each flow that does not run.
 
     Args:
@@ -72,7 +74,7 @@ def lag_lines(rows: Sequence[Row], start: str = "") -> list[Line]:
     return aligned(_TITLES, cells, right=_NUMBERS) + notes
 
 
-def _cells(row: Row) -> list[str | Line]:
+def _cells(row: LagRow) -> list[str | Line]:
     state, *figures = standing(row.partition)
     name = f"{row.partition.topic}/{row.partition.partition}"
     return [row.flow, name, state if row.is_live else Line("silent", style="dim"), *figures]

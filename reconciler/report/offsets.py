@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reconciler.model.committed import COLUMNS, Cells, Committed, Kind, Move, Moved, Position, owners
+from reconciler.model.committed import COLUMNS, Cells, Committed, Kind, Move, MovedOffset, Position, owners
 from reconciler.model.text import csv_text
 from reconciler.report.columns import aligned
 from reconciler.report.line import Line
@@ -86,7 +86,7 @@ def kept_lines(kind: Kind, kept: Sequence[Move]) -> list[Line]:
     ]
 
 
-def moved_line(kind: Kind, moves: Sequence[Move], moved: Moved) -> str:
+def moved_line(kind: Kind, moves: Sequence[Move], moved: MovedOffset) -> str:
     """Return in one line what became of moves."""
     if not moved.done:
         return "nothing was written"
@@ -96,7 +96,7 @@ def moved_line(kind: Kind, moves: Sequence[Move], moved: Moved) -> str:
     return f"{done}; {left} not written" if left else done
 
 
-def moves_json(kind: Kind, moves: Sequence[Move], moved: Moved | None) -> dict[str, Any]:
+def moves_json(kind: Kind, moves: Sequence[Move], moved: MovedOffset | None) -> dict[str, Any]:
     """Return moves as JSON types, each with whether it was written.
 
     Args:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.model.errors import DeclaredInputError, Problem
-from reconciler.model.files import Unreadable, read_json
+from reconciler.model.files import UnreadableFile, read_json
 from reconciler.model.removals import DeletionKind
 from reconciler.model.steps import Plan
 from reconciler.model.text import json_text
@@ -100,7 +100,7 @@ def read_plan(path: Path) -> SavedPlan:
                 return saved
     except OSError as error:
         why = f"cannot be read: {error.strerror}"
-    except Unreadable as error:
+    except UnreadableFile as error:
         where, why = error.where(path), str(error)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         why = "is no plan file"

@@ -19,7 +19,7 @@ OWN = "{}"
 
 
 @dataclass(frozen=True)
-class Row(Generic[What]):
+class GroupRow(Generic[What]):
     """One change.
 
     Attributes:
@@ -57,7 +57,7 @@ class Group(Generic[What]):
         return number
 
 
-def folded(rows: Iterable[Row[What]]) -> list[Group[What]]:
+def folded(rows: Iterable[GroupRow[What]]) -> list[Group[What]]:
     """Return groups in the order of their first rows: by names first, then by each of the dims."""
     names: dict[tuple[What, tuple[str, ...]], dict[str, None]] = {}
     for row in rows:
@@ -76,7 +76,7 @@ def folded(rows: Iterable[Row[What]]) -> list[Group[What]]:
 
 
 @dataclass(frozen=True)
-class Access:
+class AccessRow:
     """What changes for somebody, on some resources alike.
 
     Attributes:
@@ -98,18 +98,20 @@ class Access:
         return self.why.replace(f"flow {OWN}", f"flow{'s' * (len(flows) > 1)} {', '.join(flows)}")
 
 
-def access_groups(steps: Iterable[AclChange]) -> list[Group[Access]]:
+def access_groups(steps: Iterable[AclChange]) -> list[Group[AccessRow]]:
     """Return changes of ACLs by operations and resources; the dims are clusters, whom (`User:x`), and flows."""
-    operations: dict[tuple[Access, tuple[str, ...], str], dict[str, None]] = {}
+    operations: dict[tuple[AccessRow, tuple[str, ...], str], dict[str, None]] = {}
     # Most flows have one target, so where and for which flow is one dim until all are together.
     places: dict[tuple[str, str], str] = {}
     for step in steps:
         one = step.binding
         why = acl_reason(replace(step, flow=OWN))
-        what = Access(isinstance(step, GrantAcl), (), one.kind, one.place, why)
+        what = AccessRow(isinstance(step, GrantAcl), (), one.kind, one.place, why)
         place = places.setdefault((step.cluster, step.flow), str(len(places)))
         operations.setdefault((what, (one.who, place), str(one.pattern)), {})[one.operation] = None
-    rows = [Row(replace(what, operations=tuple(found)), name, dims) for (what, dims, name), found in operations.items()]
+    rows = [
+        GroupRow(replace(what, operations=tuple(found)), name, dims) for (what, dims, name), found in operations.items()
+    ]
     pairs = list(places)
     groups = []
     for group in folded(rows):
@@ -136,7 +138,9 @@ def notice_groups(notices: Iterable[tuple[str, Notice]]) -> list[Group[str]]:
     """
     told = tuple(notices)
     first = {(one.pattern, _subject(one)): one for _, one in told}
-    groups = folded(Row((one.pattern, "" if one.pattern else one.message), _subject(one), (at,)) for at, one in told)
+    groups = folded(
+        GroupRow((one.pattern, "" if one.pattern else one.message), _subject(one), (at,)) for at, one in told
+    )
     found = []
     for group in groups:
         pattern, message = group.what

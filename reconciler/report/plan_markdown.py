@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from reconciler.model.desired import Setting
+from reconciler.model.desired import TopicSetting
 from reconciler.model.removals import DeleteTopic, ForgetTopic
 from reconciler.model.steps import (
     AclChange,
@@ -27,8 +27,8 @@ from reconciler.model.steps import (
     Step,
 )
 from reconciler.report.markdown import code, plain
-from reconciler.report.plan_groups import Row, access_groups, becomes, folded, new_topics, notice_groups
-from reconciler.report.sections import FEW, Entry, Section, within
+from reconciler.report.plan_groups import GroupRow, access_groups, becomes, folded, new_topics, notice_groups
+from reconciler.report.sections import FEW, Section, SectionEntry, within
 from reconciler.report.words import (
     CHANGE_REASONS,
     IN_DOUBT,
@@ -100,7 +100,7 @@ def _flows_changed(plan: Plan) -> Section:
     places: dict[str, dict[str, None]] = {}
     for alias, change in changes:
         places.setdefault(change.name, {})[alias] = None
-    told = [Row((one.subject, one.fate, one.why, one.fields), one.name) for _, one in changes]
+    told = [GroupRow((one.subject, one.fate, one.why, one.fields), one.name) for _, one in changes]
     entries = []
     for group in sorted(folded(told), key=lambda group: ["ends", "changes", "begins"].index(group.what[1])):
         subject, does, why, fields = group.what
@@ -111,16 +111,16 @@ def _flows_changed(plan: Plan) -> Section:
             said += ": " + "; ".join(f"{code(one.field)} {code(field_change(one))}" for one in fields)
         if said:
             names = tuple(map(code, group.names))
-            entries.append(Entry(f"`{mark}` {at}: ", said, names, subject, f"{subject} "))
+            entries.append(SectionEntry(f"`{mark}` {at}: ", said, names, subject, f"{subject} "))
     stops = [
-        Row(change.name, f"{code(stop.remote)} ({stop.records:,})", (alias,))
+        GroupRow(change.name, f"{code(stop.remote)} ({stop.records:,})", (alias,))
         for alias, change in changes
         for stop in change.stops
     ]
     for stopping in folded(stops):
         after = f" by flow {code(stopping.what)}; in brackets the records that stay"
         at = f"`-` {_at(stopping.dims[0])}: **no longer followed**: "
-        entries.insert(0, Entry(at, after, stopping.names, "topic"))
+        entries.insert(0, SectionEntry(at, after, stopping.names, "topic"))
     title = f"Flows: {plan.to_end:,} end, {sum(one.fate == 'changes' for _, one in changes):,} change"
     return Section(title, tuple(entries))
 
@@ -136,21 +136,23 @@ def _access(plan: Plan) -> Section:
         after = f"{plain(what.place)}; {plain(what.reason(flows))}"
         new = made.get(clusters[0], frozenset())
         if what.kind == "topic" and len(clusters) == 1 and len(new) > 1 and new == set(group.names):
-            entries.append(Entry(f"{before}each of the **{counted(len(new), 'topic')}** that are new there{after}"))
+            entries.append(
+                SectionEntry(f"{before}each of the **{counted(len(new), 'topic')}** that are new there{after}")
+            )
         else:
-            entries.append(Entry(before, after, tuple(map(code, group.names)), what.kind, f"{what.kind} "))
+            entries.append(SectionEntry(before, after, tuple(map(code, group.names)), what.kind, f"{what.kind} "))
     granted = sum(isinstance(step, GrantAcl) for step in steps)
     return Section(f"Access: {counted(granted, 'ACL')} granted, {len(steps) - granted:,} revoked", tuple(entries))
 
 
 def _warned(plan: Plan) -> Section:
     rows = [
-        Row(one.reason, f"{code(one.remote)} ({plain(one.source)}'s {code(one.topic)})", (cluster.alias,))
+        GroupRow(one.reason, f"{code(one.remote)} ({plain(one.source)}'s {code(one.topic)})", (cluster.alias,))
         for cluster in plan.clusters
         for one in cluster.not_started
     ]
     entries = [
-        Entry(f"✗ {_at(group.dims[0])}: ", f": **not started**: {plain(group.what)}", group.names)
+        SectionEntry(f"✗ {_at(group.dims[0])}: ", f": **not started**: {plain(group.what)}", group.names)
         for group in folded(rows)
     ]
     told = [(cluster.alias, notice) for cluster in plan.clusters for notice in cluster.warnings]
@@ -160,9 +162,11 @@ def _warned(plan: Plan) -> Section:
 
 
 def _grown(plan: Plan) -> Section:
-    rows = [Row((one.found, one.topic.partitions), code(one.name), (one.cluster,)) for one in _of(plan, AddPartitions)]
+    rows = [
+        GroupRow((one.found, one.topic.partitions), code(one.name), (one.cluster,)) for one in _of(plan, AddPartitions)
+    ]
     entries = [
-        Entry(
+        SectionEntry(
             f"{_at(group.dims[0])}: ", f": partitions {group.what[0]} → {group.what[1]}, as at the source", group.names
         )
         for group in folded(rows)
@@ -171,9 +175,9 @@ def _grown(plan: Plan) -> Section:
 
 
 def _changed(plan: Plan) -> Section:
-    rows = [Row(one.changes, code(one.name), (one.cluster,)) for one in _of(plan, AlterConfig)]
+    rows = [GroupRow(one.changes, code(one.name), (one.cluster,)) for one in _of(plan, AlterConfig)]
     entries = [
-        Entry(f"{_at(group.dims[0])}: ", f": {'; '.join(map(_change, group.what))}", group.names)
+        SectionEntry(f"{_at(group.dims[0])}: ", f": {'; '.join(map(_change, group.what))}", group.names)
         for group in folded(rows)
     ]
     return Section(_title("Settings that change", len(rows), "topic"), tuple(entries))
@@ -181,20 +185,20 @@ def _changed(plan: Plan) -> Section:
 
 def _recorded(plan: Plan) -> Section:
     rows = [
-        Row(f"ownership recorded, {OWNERSHIP_REASONS[one.reason]}", code(one.name), (one.cluster,))
+        GroupRow(f"ownership recorded, {OWNERSHIP_REASONS[one.reason]}", code(one.name), (one.cluster,))
         for one in _of(plan, RecordOwnership)
     ]
     rows += [
-        Row("ownership forgotten, it is not there any more", code(one.name), (one.cluster,))
+        GroupRow("ownership forgotten, it is not there any more", code(one.name), (one.cluster,))
         for one in _of(plan, ForgetTopic)
     ]
-    entries = [Entry(f"{_at(group.dims[0])}: ", f": {group.what}", group.names) for group in folded(rows)]
+    entries = [SectionEntry(f"{_at(group.dims[0])}: ", f": {group.what}", group.names) for group in folded(rows)]
     return Section(_title("Ownership", len(rows), "topic"), tuple(entries))
 
 
 def _put_in_force(plan: Plan) -> Section:
     told = [(cluster.alias, cluster.declared) for cluster in plan.clusters if cluster.declared is not None]
-    entries = [Entry(f"{_at([alias])}: {plain(in_force(one))}") for alias, one in told if not one.is_in_force]
+    entries = [SectionEntry(f"{_at([alias])}: {plain(in_force(one))}") for alias, one in told if not one.is_in_force]
     return Section(_title("Put in force", len(entries), "cluster"), tuple(entries))
 
 
@@ -209,21 +213,23 @@ def _targets(plan: Plan) -> Section:
         alone = Plan(plan.topology, plan.digest, (cluster,))
         what = summary(alone) if cluster.steps else "no changes"
         same = f"; {plain(in_force(cluster.declared))}" if cluster.declared and cluster.declared.is_in_force else ""
-        entries.append(Entry(f"{_at([cluster.alias])} ({plain(place(plan, cluster))}): {plain(what)}{same}"))
+        entries.append(SectionEntry(f"{_at([cluster.alias])} ({plain(place(plan, cluster))}): {plain(what)}{same}"))
     return Section(_title("Targets", len(plan.clusters), "cluster"), tuple(entries), is_vital=False)
 
 
 def _flows(plan: Plan) -> Section:
     rows = [
-        Row(_about(flow, becomes(cluster, flow)), _named(flow)) for cluster in plan.clusters for flow in cluster.flows
+        GroupRow(_about(flow, becomes(cluster, flow)), _named(flow))
+        for cluster in plan.clusters
+        for flow in cluster.flows
     ]
-    entries = [Entry("", f": {group.what}", group.names, "flow", "flow ") for group in folded(rows)]
+    entries = [SectionEntry("", f": {group.what}", group.names, "flow", "flow ") for group in folded(rows)]
     return Section(_title("All flows", len(rows), "flow"), tuple(entries), is_vital=False)
 
 
 def _new(plan: Plan) -> Section:
     topics = [step.topic for step in _of(plan, CreateTopic)]
-    alike = frozenset[Setting]()
+    alike = frozenset[TopicSetting]()
     if len(topics) > 1:
         alike = frozenset.intersection(*(frozenset(topic.settings) for topic in topics))
     made = []
@@ -237,9 +243,9 @@ def _new(plan: Plan) -> Section:
         entries.append(group.entry("+", f"{group.which}, by {group.flows}: {facts}{''.join(map(_setting, settings))}"))
     if alike:
         said = "".join(_setting(setting) for setting in topics[0].settings if setting in alike)
-        entries.insert(0, Entry(f"each of the {len(topics):,} copies below also gets{said[1:]}"))
-    own = folded(Row("", code(one.name), (one.cluster,)) for one in _of(plan, CreateInternalTopic))
-    entries += [Entry(f"`+` {_at(one.dims[0])}: ", ", for our own state", one.names) for one in own]
+        entries.insert(0, SectionEntry(f"each of the {len(topics):,} copies below also gets{said[1:]}"))
+    own = folded(GroupRow("", code(one.name), (one.cluster,)) for one in _of(plan, CreateInternalTopic))
+    entries += [SectionEntry(f"`+` {_at(one.dims[0])}: ", ", for our own state", one.names) for one in own]
     return Section(_title("New", len(topics), "topic"), tuple(entries), is_vital=False)
 
 
@@ -316,12 +322,12 @@ class _Copies:
         """How many copies they are, where the names are those of originals."""
         return "" if len(self.copies) == len(self.originals) else f", their **{len(self.copies):,} copies**"
 
-    def entry(self, mark: str, after: str) -> Entry:
+    def entry(self, mark: str, after: str) -> SectionEntry:
         """Return the line about them."""
         at = f"`{mark}` {_at(tuple(dict.fromkeys(copy.cluster for copy in self.copies)))}: "
         if self.which:
-            return Entry(at, after, tuple(map(code, self.originals)), "original", "original ")
-        return Entry(at, after, tuple(_copy(copy.name, copy.original) for copy in self.copies))
+            return SectionEntry(at, after, tuple(map(code, self.originals)), "original", "original ")
+        return SectionEntry(at, after, tuple(_copy(copy.name, copy.original) for copy in self.copies))
 
 
 def _by_flow(copies: Sequence[_Copy]) -> list[_Copies]:
@@ -336,7 +342,7 @@ def _by_flow(copies: Sequence[_Copy]) -> list[_Copies]:
         what = (copy.what, place if copy.front is None else "")
         found.setdefault((what, copy.name if copy.front is None else copy.original, place), []).append(copy)
     told = []
-    for group in folded(Row(what, name, (place,)) for what, name, place in found):
+    for group in folded(GroupRow(what, name, (place,)) for what, name, place in found):
         # Names of copies say more, as long as they are few.
         alone = [(place,) for place in group.dims[0]] if len(group.names) <= FEW else [group.dims[0]]
         for some in alone:
@@ -355,14 +361,14 @@ def _change(change: ConfigChange) -> str:
     return f"{code(change.key)} {old} → {new}, {CHANGE_REASONS[change.reason]}"
 
 
-def _setting(setting: Setting) -> str:
+def _setting(setting: TopicSetting) -> str:
     return f"; {code(setting.key)} {code(setting.value)} ({SETTING_REASONS[setting.reason]})"
 
 
-def _notices(mark: str, told: Sequence[tuple[str, Notice]]) -> Iterator[Entry]:
+def _notices(mark: str, told: Sequence[tuple[str, Notice]]) -> Iterator[SectionEntry]:
     for group in notice_groups(told):
         names = tuple(map(code, group.names))
-        yield Entry(f"{mark}{_at(group.dims[0])}: ", f": {plain(group.what)}", names, "subject")
+        yield SectionEntry(f"{mark}{_at(group.dims[0])}: ", f": {plain(group.what)}", names, "subject")
 
 
 def _named(flow: PlannedFlow) -> str:

@@ -11,7 +11,7 @@ from itertools import groupby
 from rich.console import Group
 
 from reconciler.model.changes import Change
-from reconciler.model.desired import DesiredTopic, Setting
+from reconciler.model.desired import DesiredTopic, TopicSetting
 from reconciler.model.removals import DeleteTopic, ForgetTopic, Removal
 from reconciler.model.steps import (
     AclChange,
@@ -29,7 +29,7 @@ from reconciler.model.steps import (
 from reconciler.model.text import shown
 from reconciler.report.columns import WIDEST
 from reconciler.report.line import Line, Wrapping
-from reconciler.report.plan_groups import Row, access_groups, becomes, folded, new_topics, notice_groups
+from reconciler.report.plan_groups import GroupRow, access_groups, becomes, folded, new_topics, notice_groups
 from reconciler.report.words import (
     CHANGE_REASONS,
     IN_DOUBT,
@@ -112,14 +112,14 @@ def _created(topics: Sequence[DesiredTopic]) -> Iterator[Line]:
     for topic in topics:
         facts = f"{counted(topic.partitions, 'partition')}, replication {topic.replication_factor}"
         settings = tuple(setting for setting in topic.settings if setting not in shared)
-        rows.append(Row(settings, f"{topic.name:<{width}}   {facts}, {topic.offsets} offsets"))
+        rows.append(GroupRow(settings, f"{topic.name:<{width}}   {facts}, {topic.offsets} offsets"))
     for group in folded(rows):
         yield from (_head("+", "green", "topic", said) for said in group.names)
         yield from _settings_of(len(group.names), group.what)
     yield from _settings_of(len(topics), shared)
 
 
-def _settings_of(topics: int, settings: Sequence[Setting]) -> Iterator[Line]:
+def _settings_of(topics: int, settings: Sequence[TopicSetting]) -> Iterator[Line]:
     if topics > 1 and settings:
         yield Line(f"    each of these {topics:,} topics also gets", style="dim")
     yield from _table([(setting.key, setting.value, SETTING_REASONS[setting.reason]) for setting in settings])
@@ -129,7 +129,7 @@ def _topics_changed(changes: Sequence[TopicChange]) -> Iterator[Line]:
     """Yield what changes of topics that are there; topics of which the same changes are told together."""
     rows = []
     for name, steps in groupby(sorted(changes, key=lambda step: step.name), key=lambda step: step.name):
-        rows.append(Row(tuple(row for step in steps for row in _change(step)), name))
+        rows.append(GroupRow(tuple(row for step in steps for row in _change(step)), name))
     for group in folded(rows):
         yield from _together("~", "yellow", "topic", group.names)
         yield from _table(group.what)
@@ -148,7 +148,7 @@ def _change(step: TopicChange) -> Iterator[tuple[str, str, str]]:
 
 def _changes(changes: Sequence[Change]) -> Iterator[Line]:
     """Yield what changes against the declaration that is in force, of flows and of what else it says."""
-    for group in folded(Row((one.subject, one.fate, fate(one), one.fields), one.name) for one in changes):
+    for group in folded(GroupRow((one.subject, one.fate, fate(one), one.fields), one.name) for one in changes):
         subject, does, said, fields = group.what
         if said:
             mark, style = ("+", "green") if does == "begins" else ("-", "red")
@@ -229,7 +229,7 @@ def _flows(cluster: ClusterPlan) -> Iterator[Line]:
         how += [("padding", *padding(flow))] if flow.padding.offsets else []
         named = "" if flow.name == f"{flow.source}-{flow.target}" else f"   ({flow.name})"
         facts = f"{counted(flow.tasks, 'task')}, {counted(flow.topics, 'topic')}{named}"
-        rows.append(Row((becomes(cluster, flow) != "", tuple(how)), f"{flow.source} → {flow.target}   {facts}"))
+        rows.append(GroupRow((becomes(cluster, flow) != "", tuple(how)), f"{flow.source} → {flow.target}   {facts}"))
     for group in folded(rows):
         is_news, details = group.what
         for said in group.names:
@@ -240,7 +240,7 @@ def _flows(cluster: ClusterPlan) -> Iterator[Line]:
 
 
 def _not_started(topics: Sequence[NotStarted]) -> Iterator[Line]:
-    for group in folded(Row(one.why, f"{one.remote}   {one.source}'s {one.topic}") for one in topics):
+    for group in folded(GroupRow(one.why, f"{one.remote}   {one.source}'s {one.topic}") for one in topics):
         if len(group.names) == 1:
             yield _head("✗", "red", "skip", f"{group.names[0]}, {group.what}")
         else:

@@ -18,7 +18,7 @@ BORDER = "#### "
 
 
 @dataclass(frozen=True)
-class Entry:
+class SectionEntry:
     """A line about one thing, or several alike.
 
     Attributes:
@@ -78,7 +78,7 @@ class Section:
     """
 
     title: str
-    entries: tuple[Entry, ...]
+    entries: tuple[SectionEntry, ...]
     is_vital: bool = True
 
     @property

@@ -14,7 +14,7 @@ from reconciler.model.failover import FailedOver
 from reconciler.model.flow import Flow
 from reconciler.model.groups import LastLook
 from reconciler.model.latency import Latency, merged
-from reconciler.model.pauses import Pauses, Scope
+from reconciler.model.pauses import Pauses, PauseScope
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus, words
 from reconciler.report.columns import aligned
 from reconciler.report.flow_states import FlowState, state_of, unheard, waiting_for
@@ -127,7 +127,7 @@ class FlowSummary:
     failed_over: FailedOver | None = None
     groups: GroupsSummary | None = None
     is_enabled: bool = True
-    pauses: tuple[tuple[Scope, str], ...] = ()
+    pauses: tuple[tuple[PauseScope, str], ...] = ()
 
 
 def summarise(
@@ -349,7 +349,7 @@ def _lag(summary: FlowSummary) -> str:
     return f"lag {summary.lag:,} records{age}{unknown}"
 
 
-def _pause_line(scope: Scope, said: str) -> Line:
+def _pause_line(scope: PauseScope, said: str) -> Line:
     what = "all partitions" if scope.topic is None else str(scope)
     line = Line(f"  {what}  ", style="none").append("paused", style=_PARTITION_STYLES[PartitionState.PAUSED])
     return line.append(f"  {said}" if said else "", style="none")

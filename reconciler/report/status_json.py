@@ -8,7 +8,7 @@ from typing import Any
 
 from reconciler.model.latency import Latency
 from reconciler.model.status import PartitionStatus
-from reconciler.report.lag import Row
+from reconciler.report.lag import LagRow
 from reconciler.report.status import FlowSummary, GroupsSummary
 
 
@@ -23,7 +23,7 @@ def status_json(summaries: Sequence[FlowSummary], now: float, unreachable: Seque
     return {"time": now, "flows": [_flow(summary) for summary in summaries], "unreachable": list(unreachable)}
 
 
-def lag_json(rows: Sequence[Row], now: float, unreachable: Sequence[str] = ()) -> dict[str, Any]:
+def lag_json(rows: Sequence[LagRow], now: float, unreachable: Sequence[str] = ()) -> dict[str, Any]:
     """Return the rows as JSON types, the worst first: `{"time", "partitions": [{"flow", "lag", …}], …}`."""
     partitions = [{"flow": row.flow, "live": row.is_live, **_partition(row.partition)} for row in rows]
     return {"time": now, "partitions": partitions, "unreachable": list(unreachable)}

@@ -21,11 +21,11 @@ from reconciler.report.svg_parts import (
     LINE_HEIGHT,
     PANEL_PADDING,
     TEXT_SIZE,
+    ConnectingLine,
     Layout,
     Node,
     Panel,
     Rect,
-    Wire,
     fitted,
     shortened,
     text_width,
@@ -113,7 +113,7 @@ def _node(node: Node, hue: str) -> Iterator[str]:
     yield "</g>"
 
 
-def _wire(wire: Wire, hues: dict[str, str]) -> Iterator[str]:
+def _wire(wire: ConnectingLine, hues: dict[str, str]) -> Iterator[str]:
     points = wire.points()
     end, before = points[-1], points[-2]
     way = 1 if end[0] > before[0] else -1
@@ -141,7 +141,7 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
     return "".join(parts)
 
 
-def _label(wire: Wire, hues: dict[str, str]) -> Iterator[str]:
+def _label(wire: ConnectingLine, hues: dict[str, str]) -> Iterator[str]:
     arrow, place = wire.arrow, wire.label
     told = [f"{arrow.source} → {arrow.target} ({arrow.name})", *map(plain_text, arrow.lines)]
     yield f'<g class="flow {_classes(wire, hues)}" data-flow={_attribute(arrow.name)}>'
@@ -159,7 +159,7 @@ def _lines(lines: Sequence[Line], x: float, y: float) -> Iterator[str]:
         yield f'<text x="{_n(x)}" y="{_n(y + (index + _BASELINE) * LINE_HEIGHT)}">{words}</text>'
 
 
-def _classes(wire: Wire, hues: dict[str, str]) -> str:
+def _classes(wire: ConnectingLine, hues: dict[str, str]) -> str:
     dotted = " dotted" if wire.arrow.dotted else ""
     return _tone(wire.arrow.tone, hues[wire.arrow.source]) + dotted
 

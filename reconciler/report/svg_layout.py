@@ -17,6 +17,7 @@ from reconciler.report.svg_parts import (
     PANEL_HEAD,
     PANEL_PADDING,
     PORT_GAP,
+    ConnectingLine,
     Layout,
     Node,
     Panel,
@@ -24,7 +25,6 @@ from reconciler.report.svg_parts import (
     Rect,
     Side,
     Slot,
-    Wire,
     box_height,
     box_width,
     label_height,
@@ -70,14 +70,14 @@ class _Plane:
             return [Panel(nodes=[node]) for node in self.nodes.values()]
         return [Panel(name=name, nodes=[self.nodes[box.alias] for box in boxes]) for name, boxes in self.groups.items()]
 
-    def _wire(self, arrow: Arrow, source: int, target: int) -> Wire:
+    def _wire(self, arrow: Arrow, source: int, target: int) -> ConnectingLine:
         label = Slot(width=label_width(arrow), height=label_height(arrow), is_label=True)
         nodes = self.nodes[arrow.source], self.nodes[arrow.target]
         if source == target:
             # The outer columns turn outwards, where nothing else passes.
             side: Side = "left" if source == 0 and len(self.columns) > 1 else "right"
             self.channels[source + (side == "right")].append(label)
-            wire = Wire(arrow, nodes, (side, side), [label], label, is_turned=False)
+            wire = ConnectingLine(arrow, nodes, (side, side), [label], label, is_turned=False)
         else:
             low, high = sorted((source, target))
             channel = min(range(low + 1, high + 1), key=lambda at: sum(slot.is_label for slot in self.channels[at]))
@@ -91,7 +91,7 @@ class _Plane:
                     self.columns[at].append(slots[-1])
             turned = target < source
             ends = (nodes[1], nodes[0]) if turned else nodes
-            wire = Wire(arrow, ends, ("right", "left"), slots, label, turned)
+            wire = ConnectingLine(arrow, ends, ("right", "left"), slots, label, turned)
         for node, end in zip(wire.ends, wire.sides, strict=True):
             node.ports[end].append(Port(wire))
         return wire
@@ -148,7 +148,7 @@ class _Plane:
         near.append(wire.slots[at + 1].middle if at + 1 < len(wire.slots) else self._middle(wire.ends[1]))
         return fmean(near)
 
-    def _wire_of(self, slot: Slot) -> Wire:
+    def _wire_of(self, slot: Slot) -> ConnectingLine:
         if not hasattr(self, "_owners"):
             self._owners = {id(one): wire for wire in self.wires for one in wire.slots}
         return self._owners[id(slot)]

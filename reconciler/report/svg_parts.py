@@ -81,7 +81,7 @@ class Slot(Rect):
 
 
 @dataclass(eq=False)
-class Wire:
+class ConnectingLine:
     """One flow on its way: from its left end to its right one, or between two boxes of one column.
 
     Attributes:
@@ -124,7 +124,7 @@ class Wire:
 class Port:
     """Where a flow meets an edge of a box, and how far down."""
 
-    wire: Wire
+    wire: ConnectingLine
     y: float = 0.0
 
 
@@ -134,7 +134,7 @@ class Layout:
 
     panels: list[Panel]
     nodes: list[Node]
-    wires: list[Wire]
+    wires: list[ConnectingLine]
     width: float
     height: float
 
@@ -198,7 +198,7 @@ def _cut(line: Line) -> Line:
     return tuple(kept)
 
 
-def _port(node: Node, side: Side, wire: Wire) -> tuple[float, float]:
+def _port(node: Node, side: Side, wire: ConnectingLine) -> tuple[float, float]:
     """Return where a wire meets a box's edge."""
     y = next(port.y for port in node.ports[side] if port.wire is wire)
     return (node.x if side == "left" else node.right), y

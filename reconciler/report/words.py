@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from reconciler.model.changes import Change, FieldChange, StoppedTopic
 from reconciler.model.declaration import DESTROYED, Declared
-from reconciler.model.desired import DesiredTopic, Reason, Setting
+from reconciler.model.desired import DesiredTopic, Reason, TopicSetting
 from reconciler.model.removals import RemovalReason
 from reconciler.model.steps import (
     AclChange,
@@ -150,7 +150,7 @@ def summary(plan: Plan) -> str:
     return f"{said} {counted(left_out, 'topic')} not started." if left_out else said
 
 
-def shared_settings(topics: Sequence[DesiredTopic]) -> tuple[Setting, ...]:
+def shared_settings(topics: Sequence[DesiredTopic]) -> tuple[TopicSetting, ...]:
     """Return what several new topics all get alike and none of them has from its original: said once for all."""
     if len(topics) <= 1:
         return ()

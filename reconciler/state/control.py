@@ -17,13 +17,13 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.pauses import Pauses, Scope
+from reconciler.model.pauses import Pauses, PauseScope
 from reconciler.model.seal import Seal
 from reconciler.model.shape import decimal, fits
-from reconciler.state import following
-from reconciler.state.home import Place
-from reconciler.state.journal import Follower, Journal, Value
-from reconciler.state.user import user
+from reconciler.state.journals import following
+from reconciler.state.journals.home import JournalPlace
+from reconciler.state.journals.journal import Follower, Journal, Value
+from reconciler.state.journals.user import user
 
 # A stop must not wait long for a cluster that is gone.
 _TIMEOUT = 2.0
@@ -55,7 +55,7 @@ class Restart:
         parked_only: whether those that run are left alone.
     """
 
-    scope: Scope
+    scope: PauseScope
     parked_only: bool
 
 
@@ -75,7 +75,7 @@ def send(cluster: Cluster, seals: Iterable[Seal], command: Command) -> None:
         for seal in some:
             key = _run_key(command, seal)
             told[key] = seal.sealed(key, _value(command))
-        Journal(cluster, Place(topology, "control"), timeout=_TIMEOUT).write_all(told)
+        Journal(cluster, JournalPlace(topology, "control"), timeout=_TIMEOUT).write_all(told)
 
 
 def withdraw(cluster: Cluster, seals: Collection[Seal]) -> None:
@@ -86,7 +86,7 @@ def withdraw(cluster: Cluster, seals: Collection[Seal]) -> None:
     """
     for topology, some in _by_topology(seals).items():
         keys = [_run_key(command, seal) for seal in some for command in (Command.STOP, Command.SHARES)]
-        Journal(cluster, Place(topology, "control"), timeout=_TIMEOUT).write_all(dict.fromkeys(keys))
+        Journal(cluster, JournalPlace(topology, "control"), timeout=_TIMEOUT).write_all(dict.fromkeys(keys))
 
 
 def announce(cluster: Cluster, seal: Seal, shares: Value) -> None:
@@ -95,17 +95,17 @@ def announce(cluster: Cluster, seal: Seal, shares: Value) -> None:
     Args:
         cluster: the target.
         seal: that of the flow in its run.
-        shares: as `replicator.shares.Shares.to_json` returns them.
+        shares: as `replicator.partition.shares.Shares.to_json` returns them.
 
     Raises:
         EnvironmentFault: AB310 or AB311, the shares are not stored.
     """
     key = _run_key(Command.SHARES, seal)
     value = seal.sealed(key, _value(Command.SHARES) | {"shares": shares})
-    Journal(cluster, Place(seal.topology, "control"), timeout=_PATIENT / 2).write(key, value)
+    Journal(cluster, JournalPlace(seal.topology, "control"), timeout=_PATIENT / 2).write(key, value)
 
 
-def pause(cluster: Cluster, topology: str, scopes: Iterable[Scope]) -> int:
+def pause(cluster: Cluster, topology: str, scopes: Iterable[PauseScope]) -> int:
     """Pause partitions of a topology's flows until they are resumed, in this run and all later ones.
 
     Returns:
@@ -117,12 +117,12 @@ def pause(cluster: Cluster, topology: str, scopes: Iterable[Scope]) -> int:
     return _set_paused(cluster, topology, scopes, paused=True)
 
 
-def resume(cluster: Cluster, topology: str, scopes: Iterable[Scope]) -> int:
+def resume(cluster: Cluster, topology: str, scopes: Iterable[PauseScope]) -> int:
     """Let paused partitions go on; returns and raises as `pause` does."""
     return _set_paused(cluster, topology, scopes, paused=False)
 
 
-def restart(cluster: Cluster, topology: str, scopes: Iterable[Scope], parked_only: bool) -> int:
+def restart(cluster: Cluster, topology: str, scopes: Iterable[PauseScope], parked_only: bool) -> int:
     """Have partitions tried again at once by the tasks that run now; returns and raises as `pause` does.
 
     Args:
@@ -145,7 +145,7 @@ def forget_old(cluster: Cluster, topology: str) -> None:
         Unreachable: AB310, the cluster does not answer.
         EnvironmentFault: AB311, reading or writing is refused.
     """
-    journal = Journal(cluster, Place(topology, "control"))
+    journal = Journal(cluster, JournalPlace(topology, "control"))
     horizon = time.time() - _FORGET_SECONDS
     old = [key for key, value in journal.read().items() if _is_for_a_run(key, value) and value["time"] < horizon]
     if old:
@@ -184,7 +184,7 @@ class Listener:
         self.pauses = Pauses()
         self.shares: Value | None = None
         self.unsealed = 0
-        self._follower: Follower = Journal(cluster, Place(seal.topology, "control")).follow()
+        self._follower: Follower = Journal(cluster, JournalPlace(seal.topology, "control")).follow()
         for key, value in self._follower.catch_up().items():
             # What is to be restarted has been: whoever begins to listen has only just begun.
             if not _is(value, Command.RESTART):
@@ -265,7 +265,7 @@ class PauseRules:
         self._topology = topology
         self._values: dict[str, Value] = {}
         self._follower: Follower | None = None
-        self._journal = Journal(cluster, Place(topology, "control"), timeout)
+        self._journal = Journal(cluster, JournalPlace(topology, "control"), timeout)
 
     def current(self) -> Pauses:
         """Return the rules; only the first call waits for the cluster, later ones take in what has arrived.
@@ -287,16 +287,16 @@ class PauseRules:
             self._follower.close()
 
 
-def _rules(values: Mapping[str, Value], topology: str) -> dict[str, dict[Scope, bool]]:
+def _rules(values: Mapping[str, Value], topology: str) -> dict[str, dict[PauseScope, bool]]:
     """Return the rules of any topology, under "", and those of a topology."""
-    rules: dict[str, dict[Scope, bool]] = {"": {}, topology: {}}
+    rules: dict[str, dict[PauseScope, bool]] = {"": {}, topology: {}}
     for key, value in values.items():
         if (one := _told(key)) is not None and one.kind == "pause" and one.topology in rules:
             rules[one.topology][one.scope] = _is(value, Command.PAUSE)
     return rules
 
 
-def _set_paused(cluster: Cluster, topology: str, scopes: Iterable[Scope], paused: bool) -> int:
+def _set_paused(cluster: Cluster, topology: str, scopes: Iterable[PauseScope], paused: bool) -> int:
     journal = _journal(cluster, topology)
     rules = _rules(journal.read(), topology)
     pauses = Pauses({**rules[""], **rules[topology]})
@@ -314,12 +314,12 @@ def _set_paused(cluster: Cluster, topology: str, scopes: Iterable[Scope], paused
 
 def _journal(cluster: Cluster, topology: str) -> Journal:
     """Return the journal, made if nothing ever ran there."""
-    journal = Journal(cluster, Place(topology, "control"), timeout=_PATIENT)
+    journal = Journal(cluster, JournalPlace(topology, "control"), timeout=_PATIENT)
     journal.ensure()
     return journal
 
 
-def _value(command: Command, scope: Scope | None = None) -> Value:
+def _value(command: Command, scope: PauseScope | None = None) -> Value:
     about = {} if scope is None else {"flow": scope.flow, "topic": scope.topic, "partition": scope.partition}
     return {"command": command.value, "time": time.time(), "by": user()} | about
 
@@ -353,7 +353,7 @@ def _run_key(command: Command, seal: Seal) -> str:
     return f"{command.value}/{seal.run}/{seal.flow}"
 
 
-def _key(kind: str, topology: str, scope: Scope) -> str:
+def _key(kind: str, topology: str, scope: PauseScope) -> str:
     parts = (f"{kind}@{topology}", scope.flow, scope.topic, scope.partition)
     # Neither topologies nor flows nor topics have a slash in their names.
     return "/".join(str(part) for part in parts if part is not None)
@@ -364,7 +364,7 @@ class _Told(NamedTuple):
 
     kind: str
     topology: str
-    scope: Scope
+    scope: PauseScope
 
 
 def _told(key: str) -> _Told | None:
@@ -378,4 +378,4 @@ def _told(key: str) -> _Told | None:
     number = None if partition is None else fits(_PARTITION, partition)
     if flow is None or (number is None and partition is not None):
         return None
-    return _Told(kind, topology, Scope(flow, topic, number))
+    return _Told(kind, topology, PauseScope(flow, topic, number))

@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.runs import CopyRecord
-from reconciler.state.home import Place
-from reconciler.state.journal import Follower, Journal, Value
+from reconciler.state.journals.home import JournalPlace
+from reconciler.state.journals.journal import Follower, Journal, Value
 
 _TIMEOUT = 4.0
 
@@ -32,7 +32,7 @@ class Copies:
     """
 
     def __init__(self, cluster: Cluster, topology: str) -> None:
-        self._journal = Journal(cluster, Place(topology, "copies"), _TIMEOUT)
+        self._journal = Journal(cluster, JournalPlace(topology, "copies"), _TIMEOUT)
         self._follower: Follower | None = None
         self._values: dict[str, Value] = {}
         # Which flows have a record of a remote partition; made when somebody asks.

@@ -9,14 +9,14 @@ import time
 from dataclasses import replace
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import Declared, History, InForce
+from reconciler.model.declaration import DeclarationHistory, Declared, InForce
 from reconciler.model.errors import EnvironmentFault, Unreachable
-from reconciler.state import following
-from reconciler.state.encoding import encoded
-from reconciler.state.home import Place
-from reconciler.state.journal import Follower, Journal, Value
-from reconciler.state.topics import LARGEST_WHOLE
-from reconciler.state.user import user
+from reconciler.state.journals import following
+from reconciler.state.journals.encoding import encoded
+from reconciler.state.journals.home import JournalPlace
+from reconciler.state.journals.journal import Follower, Journal, Value
+from reconciler.state.journals.topics import LARGEST_WHOLE
+from reconciler.state.journals.user import user
 
 _KIND = "declaration"
 
@@ -31,15 +31,15 @@ class Declarations:
     """
 
     def __init__(self, cluster: Cluster, topology: str, timeout: float = 10.0) -> None:
-        self._journal = Journal(cluster, Place(topology, "owned"), timeout)
+        self._journal = Journal(cluster, JournalPlace(topology, "owned"), timeout)
         # One cluster may be declared twice, and then each alias has flows of its own.
         self._alias = cluster.alias
         self._key = f"{_KIND}/{topology}/{cluster.alias}"
         self._follower: Follower | None = None
         self._value: Value | None = None
-        self._others: dict[str, History] = {}
+        self._others: dict[str, DeclarationHistory] = {}
 
-    def current(self) -> History:
+    def current(self) -> DeclarationHistory:
         """Return the history; only the first call waits for the cluster, later ones take in what has arrived.
 
         Raises:
@@ -60,7 +60,7 @@ class Declarations:
             self._value = dict(arrived).get(self._key, self._value)
         return _history(self._value)
 
-    def others(self) -> dict[str, History]:
+    def others(self) -> dict[str, DeclarationHistory]:
         """Return the histories of the same topology for this cluster under other aliases, by alias, as they were first.
 
         Raises:
@@ -91,7 +91,7 @@ class Declarations:
         if now is not None and (now.digest, now.owner) == (digest, owner):
             if declared is None or (now.targets == targets and history.declaration is not None):
                 return
-            history = History((*history.entries[:-1], replace(now, targets=targets)), declaration)
+            history = DeclarationHistory((*history.entries[:-1], replace(now, targets=targets)), declaration)
         else:
             history = history.followed_by(InForce(digest, time.time(), user(), owner, targets), declaration)
         self._journal.ensure()
@@ -114,13 +114,13 @@ class Declarations:
             self._follower.close()
 
 
-def _value(history: History) -> Value:
+def _value(history: DeclarationHistory) -> Value:
     return {"kind": _KIND} | history.to_json()
 
 
-def _fits(history: History) -> bool:
+def _fits(history: DeclarationHistory) -> bool:
     return len(encoded(_value(history)) or b"") <= LARGEST_WHOLE
 
 
-def _history(value: Value | None) -> History:
-    return History() if value is None else History.from_json(value)
+def _history(value: Value | None) -> DeclarationHistory:
+    return DeclarationHistory() if value is None else DeclarationHistory.from_json(value)

@@ -16,10 +16,10 @@ from reconciler.model.errors import Problem, Refused
 from reconciler.model.failover import Cut, FailedOver
 from reconciler.model.placed import Placed
 from reconciler.model.shape import fits
-from reconciler.state import following, records
-from reconciler.state.faults import unreachable
-from reconciler.state.home import Place
-from reconciler.state.journal import Follower, Journal, Value
+from reconciler.state.confluent.faults import unreachable
+from reconciler.state.journals import following, records
+from reconciler.state.journals.home import JournalPlace
+from reconciler.state.journals.journal import Follower, Journal, Value
 
 _FLOW, _CUT, _MOVED, _RETURNED = "failover", "failover-cut", "failover-moved", "failover-returned"
 _PAUSE = 0.05
@@ -35,7 +35,7 @@ class Failovers:
     """
 
     def __init__(self, cluster: Cluster, topology: str, timeout: float = 10.0) -> None:
-        self._journal = Journal(cluster, Place(topology, "owned"), timeout)
+        self._journal = Journal(cluster, JournalPlace(topology, "owned"), timeout)
         self._cluster = cluster
         self._timeout = timeout
         self._topology = topology

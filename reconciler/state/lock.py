@@ -17,11 +17,11 @@ from typing import Self
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, Locked, Problem
-from reconciler.state import process
-from reconciler.state.boot import boot_time
-from reconciler.state.home import Place
-from reconciler.state.journal import Follower, Journal, Placed, Value
-from reconciler.state.user import user
+from reconciler.state.journals import process
+from reconciler.state.journals.boot import boot_time
+from reconciler.state.journals.home import JournalPlace
+from reconciler.state.journals.journal import Follower, Journal, JournalRecord, Value
+from reconciler.state.journals.user import user
 
 BEAT_SECONDS = 2.0
 SILENT_SECONDS = 15.0
@@ -45,7 +45,7 @@ class Lock:
         self._cluster = cluster
         self._prefix = f"{_KIND}/{topology}/{cluster.alias}/"
         self._id = uuid.uuid4().hex
-        self._place: Placed = Place(topology, "owned")
+        self._place: JournalRecord = JournalPlace(topology, "owned")
         self._journal = Journal(cluster, self._place)
         self._follower: Follower | None = None
         # Claims in the order of the log, and when each was last heard of.

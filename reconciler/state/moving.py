@@ -16,12 +16,13 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.declaration import MOVED
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.status import STALE_SECONDS, TaskStatus
-from reconciler.state import control, home
+from reconciler.state import control
 from reconciler.state.declarations import Declarations
 from reconciler.state.hearing import Hearing
-from reconciler.state.journal import Journal, Value
+from reconciler.state.journals import home
+from reconciler.state.journals.journal import Journal, Value
+from reconciler.state.journals.topics import SHARED, JournalTopic, own
 from reconciler.state.status import StatusReader
-from reconciler.state.topics import SHARED, JournalTopic, own
 
 _SECONDS = 10.0
 _PART = 10_000

@@ -18,9 +18,9 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Unreachable
 from reconciler.model.names import state_names, topology_of_owned
 from reconciler.model.ownership import OwnedTopic
-from reconciler.state import home
-from reconciler.state.journal import Journal, Placed, Value
-from reconciler.state.topics import SHARED, own
+from reconciler.state.journals import home
+from reconciler.state.journals.journal import Journal, JournalRecord, Value
+from reconciler.state.journals.topics import SHARED, own
 
 _TOPIC, _ACL = "topic", "acl"
 _AT_ONCE = 8
@@ -53,7 +53,7 @@ class Ownership:
         self._cluster = cluster
         self._topology = topology
         self._timeout = timeout
-        self._journal = Journal(cluster, home.Place(topology, "owned"), timeout)
+        self._journal = Journal(cluster, home.JournalPlace(topology, "owned"), timeout)
 
     def read(self) -> dict[str, OwnedTopic]:
         """Return the records by topic name; empty when nothing was ever applied there.
@@ -92,7 +92,7 @@ class Ownership:
         moved = {one for one in others.values() if one is not None and state_names(one).status in names}
         ours = self.read_all()
         is_own = home.journals(self._cluster, self._topology, self._timeout).is_own
-        elsewhere: list[tuple[Placed, Callable[[Value], bool]]] = [
+        elsewhere: list[tuple[JournalRecord, Callable[[Value], bool]]] = [
             (own(one).owned, partial(_is_there, one, names)) for one in others.values() if one is not None
         ]
         if is_own and SHARED.owned.name in names:
@@ -106,7 +106,7 @@ class Ownership:
         # A topology that claims what is on record here does not get it.
         return Records(topics | kept, (*acls, *(one for part in found for one in part.acls)), ours.others)
 
-    def _foreign(self, topic: Placed, counts: Callable[[Value], bool]) -> Records:
+    def _foreign(self, topic: JournalRecord, counts: Callable[[Value], bool]) -> Records:
         """Return the records of another journal that count; none where it may not be read."""
         try:
             values = Journal(self._cluster, topic, self._timeout).read().values()

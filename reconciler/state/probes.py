@@ -2,15 +2,15 @@
 
 Beside shared journals it is that of ownership.
 
-`replicator.probe` writes it once for each cluster and asks it at every later start.
+`replicator.gaps.probe` writes it once for each cluster and asks it at every later start.
 """
 
 from __future__ import annotations
 
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.cluster import Cluster
-from reconciler.state.home import Place
-from reconciler.state.journal import Journal
+from reconciler.state.journals.home import JournalPlace
+from reconciler.state.journals.journal import Journal
 
 _KIND = "probe"
 # Raised when the trials change, so that what an older release saw is not taken for it.
@@ -27,7 +27,7 @@ class Probes:
     """
 
     def __init__(self, cluster: Cluster, topology: str, timeout: float = 10.0) -> None:
-        self._journal = Journal(cluster, Place(topology, "probes"), timeout)
+        self._journal = Journal(cluster, JournalPlace(topology, "probes"), timeout)
 
     def read(self, cluster_id: str) -> Capabilities | None:
         """Return what the cluster was seen to do; None when nothing is known.

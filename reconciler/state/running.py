@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import History, Standing
+from reconciler.model.declaration import DeclarationHistory, DeclarationStanding
 from reconciler.model.errors import Problem
 from reconciler.model.removals import DeleteTopic
 from reconciler.model.status import TaskStatus
@@ -97,7 +97,7 @@ def copying(cluster: Cluster, topology: str, flow: str) -> list[TaskStatus]:
         ears.close()
 
 
-class Words:
+class LiveTasks:
     """The words of who copies a flow or is about to, as they come.
 
     Who has said nothing new for some seconds, by this process's own clock and since it listens, is not there any more:
@@ -151,12 +151,12 @@ def _copies(word: TaskStatus) -> bool:
     return not word.stopped and (word.starting or not (word.is_held and word.waiting))
 
 
-def _is_of(word: TaskStatus, topology: str, history: History) -> bool:
+def _is_of(word: TaskStatus, topology: str, history: DeclarationHistory) -> bool:
     # Flows of several topologies may have one name. Nobody runs with a digest that never was in force, where one is.
-    return word.is_of(topology) and (not word.digest or history.standing(word.digest) is not Standing.NEWER)
+    return word.is_of(topology) and (not word.digest or history.standing(word.digest) is not DeclarationStanding.NEWER)
 
 
-def _history(cluster: Cluster, topology: str) -> History:
+def _history(cluster: Cluster, topology: str) -> DeclarationHistory:
     declarations = Declarations(cluster, topology)
     try:
         return declarations.current()

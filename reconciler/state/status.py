@@ -16,9 +16,9 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.groups import LastLook
 from reconciler.model.shape import COUNT, MOST_PARTITIONS, TIME, Misfit, fields, fits, listed, maybe, whole
 from reconciler.model.status import PartitionStatus, TaskStatus
-from reconciler.state.encoding import Stored
-from reconciler.state.home import Place, journals
-from reconciler.state.journal import Follower, Journal, Placed, Value
+from reconciler.state.journals.encoding import Stored
+from reconciler.state.journals.home import JournalPlace, journals
+from reconciler.state.journals.journal import Follower, Journal, JournalRecord, Value
 
 _FORGET_SECONDS = 3600.0
 # What keys of looks at groups begin with; no flow has such a name.
@@ -78,7 +78,7 @@ class StatusWriter:
     """
 
     def __init__(self, cluster: Cluster, topology: str, digest: str = "") -> None:
-        self._journal = Journal(cluster, Place(topology, "status"))
+        self._journal = Journal(cluster, JournalPlace(topology, "status"))
         self._digest = digest
         self._topology = topology
         self._pages: dict[str, _Pages] = {}
@@ -132,9 +132,9 @@ class StatusReader:
         Unreachable: AB310, at the first use, when the cluster does not answer.
     """
 
-    def __init__(self, cluster: Cluster, topology: str, place: Placed | None = None) -> None:
+    def __init__(self, cluster: Cluster, topology: str, place: JournalRecord | None = None) -> None:
         self._cluster = cluster
-        self._place = place or Place(topology, "status")
+        self._place = place or JournalPlace(topology, "status")
         self._follower: Follower | None = None
         self._heard = _Heard()
 
@@ -180,7 +180,7 @@ class LookWriter:
     def __init__(self, cluster: Cluster, topology: str, flow: str) -> None:
         self._cluster = cluster
         self._topology = topology
-        self._journal = Journal(cluster, Place(topology, "status"))
+        self._journal = Journal(cluster, JournalPlace(topology, "status"))
         self._key = f"{_LOOKS}{flow}"
         self._is_there = False
 
@@ -281,7 +281,7 @@ def forget_old(cluster: Cluster, topology: str, flows: Iterable[str]) -> None:
         Unreachable: AB310, the cluster does not answer.
         EnvironmentFault: AB311, reading or writing is refused.
     """
-    journal = Journal(cluster, Place(topology, "status"))
+    journal = Journal(cluster, JournalPlace(topology, "status"))
     names, horizon = tuple(flows), time.time() - _FORGET_SECONDS
 
     def is_old(value: Value) -> bool:

@@ -10,10 +10,10 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.names import syncs_topic
-from reconciler.state import clients
-from reconciler.state.faults import is_refusal, no_connection
-from reconciler.state.journal import Journal
-from reconciler.state.topics import JournalTopic
+from reconciler.state.confluent import clients
+from reconciler.state.confluent.faults import is_refusal, no_connection
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import JournalTopic
 
 KEPT_MS = 7 * 24 * 3_600_000
 """For how long syncs are kept at least: as long as Kafka keeps records by default."""

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from functools import partial
 
 from reconciler.model.verification import Difference
-from reconciler.replicator.batch import UnreadableBatch
-from reconciler.replicator.pace import Quota
-from reconciler.replicator.reading import read
-from reconciler.replicator.rewrite import Kept, kept
-from reconciler.replicator.split import split
-from reconciler.replicator.visible import Gap, sift
-from reconciler.replicator.wire import EARLIEST, LATEST, ErrorCode, FetchAnswer, Loop, TopicInfo, Wire, stable_ends
-from reconciler.verify.align import align
+from reconciler.records.batch import UnreadableBatch
+from reconciler.records.read_committed import Gap, sift
+from reconciler.records.rewrite import Kept, kept
+from reconciler.records.split import split
+from reconciler.replicator.copy.log_reading import read
+from reconciler.replicator.transfer.pace import Quota
+from reconciler.verify.comparison.align import align
+from reconciler.verify.comparison.side import content
 from reconciler.verify.patience import newest, patiently, room
-from reconciler.verify.side import content
-from reconciler.verify.slices import Bounds, Progress
+from reconciler.verify.slices import SliceBounds, SliceProgress
+from reconciler.wire import EARLIEST, LATEST, ErrorCode, FetchAnswer, Loop, TopicInfo, Wire, stable_ends
 
 _OUT_OF_RANGE = 1
 _NOT_LEADER = 6
@@ -32,7 +32,7 @@ class NoBeginning(Exception):
 
 
 @dataclass
-class Log:
+class LogReader:
     """One side's log of one partition, up to where it counts.
 
     Attributes:
@@ -117,7 +117,7 @@ class Log:
         self.topic = await newest(self.wire, self.topic)
 
 
-async def find_pair(source: Log, target: Log, bounds: Bounds, progress: Progress) -> None:
+async def find_pair(source: LogReader, target: LogReader, bounds: SliceBounds, progress: SliceProgress) -> None:
     """Move both positions to where they hold the same record, or say that nothing is left to be compared.
 
     Raises:
@@ -131,7 +131,7 @@ async def find_pair(source: Log, target: Log, bounds: Bounds, progress: Progress
     progress.is_paired = True
 
 
-async def _find(source: Log, target: Log, bounds: Bounds, progress: Progress) -> None:
+async def _find(source: LogReader, target: LogReader, bounds: SliceBounds, progress: SliceProgress) -> None:
     ours, theirs = await source.records(progress.source), await target.records(progress.target)
     has_first = bounds.has_first and progress.source == bounds.source_first and progress.target == bounds.target_first
     if not theirs and not (has_first and bounds.copied_to):
@@ -170,7 +170,7 @@ async def _find(source: Log, target: Log, bounds: Bounds, progress: Progress) ->
     progress.is_done = True
 
 
-async def _without_original(source: Log, bounds: Bounds, progress: Progress) -> None:
+async def _without_original(source: LogReader, bounds: SliceBounds, progress: SliceProgress) -> None:
     """Take a copy whose original holds no records: retention has deleted them, or there were none."""
     first = await source.at_time(EARLIEST)
     if not first and not progress.source:
@@ -181,13 +181,15 @@ async def _without_original(source: Log, bounds: Bounds, progress: Progress) -> 
     progress.source, progress.target, progress.is_done = bounds.source_end, bounds.target_end, True
 
 
-def _leave_out_copy(bounds: Bounds, progress: Progress) -> None:
+def _leave_out_copy(bounds: SliceBounds, progress: SliceProgress) -> None:
     """Count the rest of a copy as deleted at the source, by its offsets: it is not read for the number alone."""
     progress.findings.counts.expired += max(0, bounds.target_end - progress.target)
     progress.target, progress.is_done = bounds.target_end, True
 
 
-async def _by_time(source: Log, target: Log, ours: list[Kept], theirs: list[Kept]) -> tuple[int, int] | None:
+async def _by_time(
+    source: LogReader, target: LogReader, ours: list[Kept], theirs: list[Kept]
+) -> tuple[int, int] | None:
     """Look where the other side holds what one begins with, by its time."""
     at = await source.at_time(theirs[0].timestamp)
     if at > ours[0].offset:
@@ -202,7 +204,7 @@ async def _by_time(source: Log, target: Log, ours: list[Kept], theirs: list[Kept
     return None
 
 
-def _by_sync(bounds: Bounds, progress: Progress) -> tuple[int, int] | None:
+def _by_sync(bounds: SliceBounds, progress: SliceProgress) -> tuple[int, int] | None:
     if bounds.sync is None or bounds.sync[0] < progress.source or bounds.sync[1] < progress.target:
         return None
     return bounds.sync

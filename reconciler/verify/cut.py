@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 from reconciler.model.errors import Problem
 from reconciler.model.failed_flows import since
 from reconciler.model.spec import FlowSpec
-from reconciler.replicator.note import Note
-from reconciler.replicator.place import differ
-from reconciler.replicator.shares import Place
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.place import differ
+from reconciler.replicator.partition.shares import Place
 from reconciler.state.failovers import failed_over
-from reconciler.verify.slices import Bounds
+from reconciler.verify.slices import SliceBounds
 
 
-class At(NamedTuple):
+class CutPoint(NamedTuple):
     """Where one partition of a copy was cut.
 
     Attributes:
@@ -59,7 +59,7 @@ class Cuts:
         remedy = f"run it again when `anabranch failback --flow {self._flow.name}` is done"
         return Problem("AB609", where, "is not compared: a failback is making it anew", remedy)
 
-    def at(self, place: Place, target_id: str | None) -> At | None:
+    def at(self, place: Place, target_id: str | None) -> CutPoint | None:
         """Return where a partition was cut; None where its flow is not failed over, or this is another topic.
 
         Args:
@@ -71,10 +71,10 @@ class Cuts:
             return None
         if differ(Note.parse(cut.note(place.partition)).target_id, target_id):
             return None
-        return At(*cut.at(place.partition))
+        return CutPoint(*cut.at(place.partition))
 
 
-def up_to(one: Bounds, at: At | None) -> Bounds:
+def up_to(one: SliceBounds, at: CutPoint | None) -> SliceBounds:
     """Return bounds that end where the copy was cut, if it was."""
     if at is None:
         return one

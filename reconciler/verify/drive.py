@@ -24,13 +24,13 @@ from reconciler.model.runs import CopyRecord
 from reconciler.model.spec import FlowSpec
 from reconciler.model.topology import Topology
 from reconciler.model.verification import NOWHERE, Compared, Counts, Difference, Findings, Sofar, Verification
-from reconciler.replicator.jobs import Jobs
-from reconciler.replicator.shares import Place
+from reconciler.replicator.driver.spark_jobs import Jobs
+from reconciler.replicator.partition.shares import Place
 from reconciler.verify import work
 from reconciler.verify.incomplete import lacking, reasons
 from reconciler.verify.origin import Origin, made_anew, objections, origin_of
 from reconciler.verify.resume import FlowState, Resume
-from reconciler.verify.slices import Bounds, Names, Progress
+from reconciler.verify.slices import SliceBounds, SliceNames, SliceProgress
 from reconciler.verify.survey import Survey, Wanted
 
 _PIECE_SECONDS = 3.0
@@ -66,7 +66,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Watcher:
+class VerifyWatcher:
     """Who is told.
 
     Attributes:
@@ -92,7 +92,7 @@ class Verify:
         watcher: who is told.
     """
 
-    def __init__(self, topology: Topology, flows: Sequence[Flow], options: Options, watcher: Watcher) -> None:
+    def __init__(self, topology: Topology, flows: Sequence[Flow], options: Options, watcher: VerifyWatcher) -> None:
         self._topology = topology
         self._options = options
         self._watcher = watcher
@@ -189,7 +189,7 @@ class Verify:
             except AnabranchError as error:
                 self._unseen += error.problems
                 continue
-            partitions = [(bounds, Progress.begin(bounds)) for bounds in found.bounds]
+            partitions = [(bounds, SliceProgress.begin(bounds)) for bounds in found.bounds]
             without, unseen, notices = list(found.without), list(found.unreadable), list(found.notices)
             seen = FlowState(partitions, without, unseen, notices, warnings, self._origins.get(name))
             self._flows[name] = kept.with_more(seen)
@@ -271,7 +271,7 @@ class Verify:
         with self._lock:
             for number, value in zip(numbers, answer, strict=True):
                 if value is not None:
-                    progress = Progress.from_json(value)
+                    progress = SliceProgress.from_json(value)
                     before = partitions[number][1]
                     if (progress.source, progress.target) != (before.source, before.target):
                         # It has got further: this is another trouble.
@@ -304,7 +304,7 @@ class Verify:
     def _result(self) -> Verification:
         found: list[Compared] = []
         for name, spec in self._specs.items():
-            names = Names(name, spec.flow.source, spec.flow.target)
+            names = SliceNames(name, spec.flow.source, spec.flow.target)
             flow = self._flows.get(name, FlowState())
             is_behind = any(progress.findings.counts.behind for _, progress in flow.partitions)
             why = reasons(spec) if is_behind else {}
@@ -323,9 +323,9 @@ class Verify:
         return Verification(self._topology.name, tuple(found), tuple(unseen), notices, self._options.copied_only)
 
 
-def _without_copy(names: Names, place: Place) -> Compared:
-    bounds = Bounds(place.topic, place.partition, place.remote, place.offsets, None, None, 0, 0, 0, 0, _NO_RECORD)
+def _without_copy(names: SliceNames, place: Place) -> Compared:
+    bounds = SliceBounds(place.topic, place.partition, place.remote, place.offsets, None, None, 0, 0, 0, 0, _NO_RECORD)
     findings = Findings()
     what = "the remote topic, or this partition of it, does not exist"
     findings.add(Difference("no-copy", NOWHERE, NOWHERE, what))
-    return names.compared(bounds, Progress(0, 0, True, findings=findings, is_done=True))
+    return names.compared(bounds, SliceProgress(0, 0, True, findings=findings, is_done=True))

@@ -7,16 +7,16 @@ from collections import defaultdict
 from collections.abc import Collection
 from functools import partial
 
-from reconciler.replicator.wire import EARLIEST, LATEST, ConnectionLost, ErrorCode, Loop, TopicInfo, Wire, stable_ends
 from reconciler.verify import patience
 from reconciler.verify.patience import PASSING, RETRY, is_passing
+from reconciler.wire import EARLIEST, LATEST, ConnectionLost, ErrorCode, Loop, TopicInfo, Wire, stable_ends
 
 _UNKNOWN_TOPIC = 3
 
 Number = tuple[str, int]
 
 
-class Ends:
+class LogEnds:
     """The ends of one side.
 
     Args:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 
-from reconciler.replicator.pace import Quota
-from reconciler.replicator.split import split
-from reconciler.replicator.visible import sift
-from reconciler.replicator.wire import EARLIEST, Bell, ConnectionLost, ErrorCode, FetchAsk, Loop, TopicInfo, Wire
+from reconciler.records.read_committed import sift
+from reconciler.records.split import split
+from reconciler.replicator.transfer.pace import Quota
+from reconciler.verify.comparison.side import Side
 from reconciler.verify.patience import PATIENCE, RETRY, is_passing, newest
-from reconciler.verify.side import Side
+from reconciler.wire import EARLIEST, Bell, ConnectionLost, ErrorCode, FetchAsk, Loop, TopicInfo, Wire
 
 _BYTES = 8 * 2**20
 _WAIT_MS = 200

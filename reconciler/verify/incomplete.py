@@ -13,7 +13,7 @@ from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, PartitionStatus
 from reconciler.state.status import StatusReader, newest_runs
 from reconciler.verify.ends import Number
-from reconciler.verify.slices import Bounds, Progress
+from reconciler.verify.slices import SliceBounds, SliceProgress
 
 _LATER = "run it again when they are copied; --copied-only asks for what is copied alone"
 
@@ -43,7 +43,7 @@ def _why(one: PartitionStatus) -> str:
 
 
 def lacking(
-    spec: FlowSpec, one: tuple[Bounds, Progress], why: Mapping[Number, str], *, failed_over: bool
+    spec: FlowSpec, one: tuple[SliceBounds, SliceProgress], why: Mapping[Number, str], *, failed_over: bool
 ) -> tuple[Problem, ...]:
     """Return what of an original its copy does not have (AB651, AB652).
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from reconciler.replicator import syncs
-from reconciler.replicator.batch import UnreadableBatch
-from reconciler.replicator.pace import Quota
-from reconciler.replicator.reading import read
-from reconciler.replicator.split import split
-from reconciler.replicator.visible import Gap, sift
-from reconciler.replicator.wire import EARLIEST, ErrorCode, Loop, Wire, stable_ends
+from reconciler.records.batch import UnreadableBatch
+from reconciler.records.read_committed import Gap, sift
+from reconciler.records.split import split
+from reconciler.replicator.copy.log_reading import read
+from reconciler.replicator.partition import offset_syncs
+from reconciler.replicator.transfer.pace import Quota
 from reconciler.verify.patience import room
+from reconciler.wire import EARLIEST, ErrorCode, Loop, Wire, stable_ends
 
 # Of each partition so many are enough to find one near any place.
 _MOST = 1_000
@@ -52,7 +52,7 @@ async def known_syncs(
         try:
             for item in sift(split(answer.records), before, answer.aborted):
                 at = item.next if isinstance(item, Gap) else item.next_offset
-                for sync in () if isinstance(item, Gap) else syncs.read_batch(item):
+                for sync in () if isinstance(item, Gap) else offset_syncs.read_batch(item):
                     pairs = found[sync.topic, sync.partition]
                     pairs.append((sync.source, sync.target))
                     if len(pairs) > 2 * _MOST:

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import Problem
 from reconciler.model.spec import FlowSpec
-from reconciler.replicator.place import differ
-from reconciler.replicator.wire import ConnectionLost, ErrorCode, Loop, Wire
-from reconciler.state import clients
-from reconciler.state.faults import unreachable
-from reconciler.verify.slices import Bounds
+from reconciler.replicator.partition.place import differ
+from reconciler.state.confluent import clients
+from reconciler.state.confluent.faults import unreachable
+from reconciler.verify.slices import SliceBounds
+from reconciler.wire import ConnectionLost, ErrorCode, Loop, Wire
 
 _TIMEOUT = 10.0
 _UNKNOWN_TOPIC = 3
@@ -70,7 +70,7 @@ def objections(path: str, spec: FlowSpec, kept: Origin, now: Origin) -> Iterator
             yield Problem("AB614", where, f"{what}{found or 'one that tells none'}", _DELETE)
 
 
-def made_anew(path: str, spec: FlowSpec, bounds: list[Bounds]) -> list[Problem]:
+def made_anew(path: str, spec: FlowSpec, bounds: list[SliceBounds]) -> list[Problem]:
     """Return which topics of kept partitions are not those that were compared: they are gone, or were made anew.
 
     Raises:

@@ -6,8 +6,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from reconciler.replicator.pace import Quota
-from reconciler.replicator.wire import ConnectionLost, ErrorCode, Loop, NotLetIn, TopicInfo, Wire
+from reconciler.replicator.transfer.pace import Quota
+from reconciler.wire import ConnectionLost, ErrorCode, Loop, NotLetIn, TopicInfo, Wire
 
 # How long leaders may be away, in seconds.
 PATIENCE = 20.0

@@ -15,12 +15,12 @@ from typing import Any
 
 from reconciler.model.declared_types import check
 from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.model.files import Unreadable, read_json, write_private
+from reconciler.model.files import UnreadableFile, read_json, write_private
 from reconciler.model.verification import KINDS
-from reconciler.replicator.shares import Place
-from reconciler.verify.compaction import Compaction
+from reconciler.replicator.partition.shares import Place
+from reconciler.verify.comparison.compaction import Compaction
 from reconciler.verify.origin import Origin
-from reconciler.verify.slices import Bounds, Progress
+from reconciler.verify.slices import SliceBounds, SliceProgress
 from reconciler.verify.survey import Wanted
 
 _FORMAT = 2
@@ -42,7 +42,7 @@ class FlowState:
         origin: of what flow and which clusters all this was said; None before that is known.
     """
 
-    partitions: list[tuple[Bounds, Progress]] = field(default_factory=list)
+    partitions: list[tuple[SliceBounds, SliceProgress]] = field(default_factory=list)
     without: list[Place] = field(default_factory=list)
     unseen: list[Problem] = field(default_factory=list)
     notices: list[Problem] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Resume:
             return {}
         except OSError as error:
             raise self._fault(error) from None
-        except Unreadable as error:
+        except UnreadableFile as error:
             raise self._damaged(str(error), error.line) from None
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError, OverflowError):
             why = "does not hold what such a file does"
@@ -137,7 +137,9 @@ def _value(flow: FlowState) -> dict[str, Any]:
 
 def _flow_state(value: dict[str, Any]) -> FlowState:
     """Read one flow; raises KeyError, TypeError or ValueError where it is of another shape."""
-    partitions = [(Bounds.from_json(bounds), Progress.from_json(progress)) for bounds, progress in value["partitions"]]
+    partitions = [
+        (SliceBounds.from_json(bounds), SliceProgress.from_json(progress)) for bounds, progress in value["partitions"]
+    ]
     without = [Place(*place) for place in value["without"]]
     names = ("unseen", "notices", "warnings")
     unseen, notices, warnings = ([Problem(**one) for one in value[name]] for name in names)

@@ -11,7 +11,7 @@ from reconciler.model.verification import Compared, Findings
 
 
 @dataclass(frozen=True)
-class Bounds:
+class SliceBounds:
     """One partition, and between which offsets it is compared: they were fixed when the comparison began.
 
     Attributes:
@@ -70,7 +70,7 @@ class Bounds:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Bounds:
+    def from_json(cls, value: dict[str, Any]) -> SliceBounds:
         """Read what `to_json` returned, perhaps as JSON has it.
 
         Raises:
@@ -86,7 +86,7 @@ class Bounds:
 
 
 @dataclass
-class Progress:
+class SliceProgress:
     """How far one partition is compared.
 
     Attributes:
@@ -118,7 +118,7 @@ class Progress:
     failure: Problem | None = None
 
     @classmethod
-    def begin(cls, bounds: Bounds) -> Progress:
+    def begin(cls, bounds: SliceBounds) -> SliceProgress:
         """Return where comparing begins."""
         return cls(bounds.source_first, bounds.target_first, bounds.is_identical)
 
@@ -127,7 +127,7 @@ class Progress:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Progress:
+    def from_json(cls, value: dict[str, Any]) -> SliceProgress:
         """Read what `to_json` returned.
 
         Raises:
@@ -141,14 +141,14 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Names:
+class SliceNames:
     """A flow's name, and the aliases of its clusters."""
 
     flow: str
     source: str
     target: str
 
-    def compared(self, bounds: Bounds, progress: Progress) -> Compared:
+    def compared(self, bounds: SliceBounds, progress: SliceProgress) -> Compared:
         """Return what was found in a partition of the flow."""
         return Compared(
             *(self.flow, self.source, bounds.topic, self.target, bounds.remote, bounds.partition, bounds.offsets),

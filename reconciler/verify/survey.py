@@ -18,22 +18,22 @@ from reconciler.model.errors import Problem
 from reconciler.model.names import lease_group, syncs_topic
 from reconciler.model.runs import CopyRecord
 from reconciler.model.spec import FlowSpec
-from reconciler.replicator import discover
-from reconciler.replicator.holders import holders
-from reconciler.replicator.pace import Quota
-from reconciler.replicator.place import differ
-from reconciler.replicator.shares import Place
-from reconciler.replicator.wire import ConnectionLost, ErrorCode, Loop, Wire
-from reconciler.state import clients
+from reconciler.replicator.copy.transaction_holders import holders
+from reconciler.replicator.driver import discovery
+from reconciler.replicator.partition.place import differ
+from reconciler.replicator.partition.shares import Place
+from reconciler.replicator.transfer.pace import Quota
+from reconciler.state.confluent import clients
+from reconciler.state.confluent.faults import in_words, is_refusal, refused, unreachable
 from reconciler.state.copies import Copies
-from reconciler.state.faults import in_words, is_refusal, refused, unreachable
 from reconciler.state.ownership import Ownership
-from reconciler.verify.cut import At, Cuts, up_to
-from reconciler.verify.ends import Ends, Number
+from reconciler.verify.comparison.pairing import is_of_another
+from reconciler.verify.cut import CutPoint, Cuts, up_to
+from reconciler.verify.ends import LogEnds, Number
 from reconciler.verify.known_syncs import known_syncs
-from reconciler.verify.pairing import is_of_another
 from reconciler.verify.patience import PATIENCE, RETRY, patiently
-from reconciler.verify.slices import Bounds
+from reconciler.verify.slices import SliceBounds
+from reconciler.wire import ConnectionLost, ErrorCode, Loop, Wire
 
 _TIMEOUT = 10.0
 _UNKNOWN_TOPIC = 3
@@ -74,7 +74,7 @@ class Found:
         notices: what is to be known of the flow: it is failed over.
     """
 
-    bounds: tuple[Bounds, ...]
+    bounds: tuple[SliceBounds, ...]
     without: tuple[Place, ...]
     unreadable: tuple[Problem, ...]
     notices: tuple[Problem, ...] = ()
@@ -108,7 +108,7 @@ class Survey:
         spec = self._spec
         owned = Ownership(spec.target, spec.topology).read_all()
         cuts = Cuts(spec, owned.others)
-        listed = discover.matching(spec)
+        listed = discovery.matching(spec)
         wanted = [self._with_mode(place, owned.topics) for place in listed if self._wanted.takes(place)]
         anew = dict.fromkeys(problem for place in wanted if (problem := cuts.made_anew(place)))
         hidden = (*self._hidden({place.topic for place in listed}), *anew)
@@ -122,7 +122,7 @@ class Survey:
         wires: list[Wire] = []
         try:
             wires = [Wire(loop, cluster, "anabranch-verify", _TIMEOUT) for cluster in (spec.source, spec.target)]
-            source, target = (Ends(loop, wire) for wire in wires)
+            source, target = (LogEnds(loop, wire) for wire in wires)
             loop.run(lambda: self._ask(loop, wires[1], places, (source, target), syncs))
         finally:
             for wire in wires:
@@ -148,7 +148,7 @@ class Survey:
             Place(name, 0, "" if flow.nameless(name) else flow.remote_topic(name)) for name in flow.topics.literals()
         ]
         others = {place.topic for place in places if not self._wanted.takes(place)}
-        return tuple(discover.hidden(self._spec, {*listed, *others}))
+        return tuple(discovery.hidden(self._spec, {*listed, *others}))
 
     def _with_mode(self, place: Place, owned: Mapping[str, object]) -> Place:
         """Return a partition with the mode of its offsets: `apply` has chosen it, for good."""
@@ -164,7 +164,7 @@ class Survey:
         loop: Loop,
         wire: Wire,
         places: Sequence[Place],
-        sides: tuple[Ends, Ends],
+        sides: tuple[LogEnds, LogEnds],
         syncs: dict[Number, tuple[tuple[int, int], ...]],
     ) -> None:
         source, target = sides
@@ -197,8 +197,8 @@ class Survey:
 
     def _found(
         self,
-        places: Mapping[Place, At | None],
-        sides: tuple[Ends, Ends],
+        places: Mapping[Place, CutPoint | None],
+        sides: tuple[LogEnds, LogEnds],
         copied_to: Mapping[Number, int],
         syncs: Mapping[Number, tuple[tuple[int, int], ...]],
     ) -> Found:
@@ -238,7 +238,9 @@ class Survey:
                 bounds.append(one if one.is_identical else _with_sync(one, syncs.get(number, ()), self._wanted.since))
         return Found(tuple(bounds), tuple(without), tuple(unreadable))
 
-    def _bounds(self, place: Place, sides: tuple[Ends, Ends], record: CopyRecord | None, cut: At | None) -> Bounds:
+    def _bounds(
+        self, place: Place, sides: tuple[LogEnds, LogEnds], record: CopyRecord | None, cut: CutPoint | None
+    ) -> SliceBounds:
         source, target = sides
         flow, number = self._spec.flow, place.partition
         source_id, target_id = source.id_of(place.topic), target.id_of(place.remote)
@@ -249,7 +251,7 @@ class Survey:
         if since is not None:
             at = source.since.get((place.topic, number), -1)
             first = max(first, at) if at >= 0 else source.end[place.topic, number]
-        one = Bounds(
+        one = SliceBounds(
             *(place.topic, number, place.remote, place.offsets, source_id, target_id),
             *(first, source.end[place.topic, number], copy, target.end[place.remote, number]),
             record=record,
@@ -264,7 +266,7 @@ class Survey:
         return replace(one, has_first=has_first)
 
     def _records(
-        self, places: Sequence[Place], sides: tuple[Ends, Ends]
+        self, places: Sequence[Place], sides: tuple[LogEnds, LogEnds]
     ) -> tuple[dict[Place, CopyRecord | None], set[Place]]:
         """Return what is recorded of copies, and which of them other flows fill as well.
 
@@ -350,7 +352,7 @@ def _no_leader(cluster: Cluster, topic: str, number: int) -> Problem:
     )
 
 
-def _from_where_both_have(one: Bounds) -> Bounds:
+def _from_where_both_have(one: SliceBounds) -> SliceBounds:
     """Return bounds of identical offsets from where both sides have all."""
     runs = one.record.runs
     target = max(one.target_first, one.record.origin)
@@ -358,7 +360,7 @@ def _from_where_both_have(one: Bounds) -> Bounds:
     return replace(one, source_first=source, target_first=max(target, runs.to_target(source)))
 
 
-def _with_sync(one: Bounds, syncs: Sequence[tuple[int, int]], since: int | None) -> Bounds:
+def _with_sync(one: SliceBounds, syncs: Sequence[tuple[int, int]], since: int | None) -> SliceBounds:
     """Return bounds of translated offsets with a pair to begin at, as far as offset syncs tell one."""
     if since is None:
         usable = [pair for pair in syncs if pair[0] >= one.source_first and pair[1] >= one.target_first]

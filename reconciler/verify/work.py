@@ -18,29 +18,23 @@ from typing import NamedTuple
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, Problem
 from reconciler.model.spec import FlowSpec
-from reconciler.replicator import codecs, heap
-from reconciler.replicator.batch import UnreadableBatch
-from reconciler.replicator.pace import Quota
-from reconciler.replicator.place import differ
-from reconciler.replicator.rewrite import Kept
-from reconciler.replicator.wire import (
-    ConnectionLost,
-    ErrorCode,
-    Loop,
-    TopicInfo,
-    Wire,
-    error_name,
-)
-from reconciler.verify.begin import Log, NoBeginning, find_pair
-from reconciler.verify.compaction import Compaction
-from reconciler.verify.comparer import Comparer
-from reconciler.verify.doubts import Doubts, Look
+from reconciler.records import codecs
+from reconciler.records.batch import UnreadableBatch
+from reconciler.records.rewrite import Kept
+from reconciler.replicator.partition.place import differ
+from reconciler.replicator.task import malloc
+from reconciler.replicator.transfer.pace import Quota
+from reconciler.verify.begin import LogReader, NoBeginning, find_pair
+from reconciler.verify.comparison.compaction import Compaction
+from reconciler.verify.comparison.comparer import Comparer
+from reconciler.verify.comparison.doubts import Doubts, KeyLookup
+from reconciler.verify.comparison.looking import Meeting, Repeat, Scan
+from reconciler.verify.comparison.pairing import PairingTerms
+from reconciler.verify.comparison.side import Side
 from reconciler.verify.feed import Feed
-from reconciler.verify.looking import Meeting, Repeat, Scan
-from reconciler.verify.pairing import Terms
 from reconciler.verify.patience import PASSING, patiently
-from reconciler.verify.side import Side
-from reconciler.verify.slices import Bounds, Progress
+from reconciler.verify.slices import SliceBounds, SliceProgress
+from reconciler.wire import ConnectionLost, ErrorCode, Loop, TopicInfo, Wire, error_name
 
 _REQUEST_TIMEOUT = 15.0
 _WAIT = 0.5
@@ -70,15 +64,19 @@ def compare(text: str) -> str:
     """
     # A terminal's Ctrl-C reaches the workers too; it is the driver that stops them, in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    heap.keep()
+    malloc.keep()
     told = json.loads(text)
     spec = FlowSpec.from_json(told["spec"])
-    slices = [(Bounds.from_json(one["bounds"]), Progress.from_json(one["progress"])) for one in told["slices"]]
+    slices = [
+        (SliceBounds.from_json(one["bounds"]), SliceProgress.from_json(one["progress"])) for one in told["slices"]
+    ]
     worked = run(spec, slices, time.monotonic() + told["seconds"], Quota(told["rate"]))
     return json.dumps([progress.to_json() for progress in worked] + [None] * (len(slices) - len(worked)))
 
 
-def run(spec: FlowSpec, slices: list[tuple[Bounds, Progress]], until: float, quota: Quota) -> list[Progress]:
+def run(
+    spec: FlowSpec, slices: list[tuple[SliceBounds, SliceProgress]], until: float, quota: Quota
+) -> list[SliceProgress]:
     """Compare partitions of a flow until a time; return the progress of those that were begun.
 
     Args:
@@ -89,7 +87,7 @@ def run(spec: FlowSpec, slices: list[tuple[Bounds, Progress]], until: float, quo
     """
     loop = Loop()
     wires: list[Wire] = []
-    worked: list[Progress] = []
+    worked: list[SliceProgress] = []
     try:
         name = f"anabranch-verify-{spec.flow.name}"
         wires = [Wire(loop, cluster, name, _REQUEST_TIMEOUT) for cluster in (spec.source, spec.target)]
@@ -129,7 +127,7 @@ class _Partition:
         progress: how far; moved on.
     """
 
-    def __init__(self, loop: Loop, wires: tuple[Wire, Wire], bounds: Bounds, progress: Progress) -> None:
+    def __init__(self, loop: Loop, wires: tuple[Wire, Wire], bounds: SliceBounds, progress: SliceProgress) -> None:
         self._loop = loop
         self._source, self._target = wires
         self._bounds = bounds
@@ -165,11 +163,11 @@ class _Partition:
             where = f"{self._source.cluster.where} and {self._target.cluster.where}, {bounds.remote}/{bounds.partition}"
             raise Failed(_problem(error, where, self._target.cluster)) from None
 
-    def _log(self, sides: _Sides, name: str, quota: Quota) -> Log:
+    def _log(self, sides: _Sides, name: str, quota: Quota) -> LogReader:
         bounds, number = self._bounds, self._bounds.partition
         if name == "source":
-            return Log(self._loop, self._source, sides.source, number, bounds.source_end, bounds.committed, quota)
-        return Log(self._loop, self._target, sides.target, number, bounds.target_end, True, quota)
+            return LogReader(self._loop, self._source, sides.source, number, bounds.source_end, bounds.committed, quota)
+        return LogReader(self._loop, self._target, sides.target, number, bounds.target_end, True, quota)
 
     async def _compare(self, sides: _Sides, until: float, quota: Quota) -> bool:
         """Compare from where both sides stand; return whether the time is up."""
@@ -177,7 +175,7 @@ class _Partition:
         source = Side("source", progress.source, bounds.source_end)
         target = Side("target", progress.target, bounds.target_end)
         source.expired, target.expired = progress.source_expired, progress.target_expired
-        terms = Terms(
+        terms = PairingTerms(
             *(bounds.is_identical, bounds.record, bounds.copied_to, bounds.source_end),
             *(bounds.repeats, bounds.source_compacts, bounds.target_compacts, bounds.is_shared),
         )
@@ -260,7 +258,7 @@ class _Partition:
         doubts.tell(self._progress.findings)
         comparer.compaction = Compaction()
 
-    async def _scan(self, topics: _Sides, look: Look, see: Callable[[Kept], None], quota: Quota) -> None:
+    async def _scan(self, topics: _Sides, look: KeyLookup, see: Callable[[Kept], None], quota: Quota) -> None:
         at = look.first
         for _ in range(_MOST_ENDS):
             end = await self._asked(self._log(topics, look.name, quota)) if look.end is None else look.end
@@ -282,7 +280,7 @@ class _Partition:
                     one.room.ring()
                 await self._arrived.wait(_WAIT)
 
-    async def _asked(self, log: Log, stamp: int | None = None) -> int:
+    async def _asked(self, log: LogReader, stamp: int | None = None) -> int:
         """Return the first offset of a time, in ms, or -1 for none; without a time, up to where a log can be read."""
         try:
             return await (log.readable_to() if stamp is None else log.at_time(stamp))

@@ -29,13 +29,13 @@ from reconciler.observe.topology import observe
 from reconciler.plan.acls import needed_acls
 from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner
-from reconciler.replicator import discover, drive
-from reconciler.replicator.pace import Quota
-from reconciler.replicator.refresh import Refresh
-from reconciler.replicator.shares import Place, Shares
-from reconciler.state.topics import own
+from reconciler.replicator.driver import discovery, driver
+from reconciler.replicator.driver.refresh import Refresh
+from reconciler.replicator.partition.shares import Place, Shares
+from reconciler.replicator.transfer.pace import Quota
+from reconciler.state.journals.topics import own
 from reconciler.verify import work
-from reconciler.verify.slices import Progress
+from reconciler.verify.slices import SliceProgress
 from reconciler.verify.survey import Survey, Wanted
 from tests.contract.kafka import (
     ANSWER_SECONDS,
@@ -136,10 +136,10 @@ class Run:
         """
         (flow,) = one.flows
         warned: list[str] = []
-        spec = FlowSpec.compile(one, flow, drive.new_run())
+        spec = FlowSpec.compile(one, flow, driver.new_run())
         overseer = as_user(TARGET, broker, "admin")
-        drive.prepare(spec.target, spec.topology, [flow], warned.append)
-        warned += map(str, discover.hidden(spec, {place.topic for place in discover.matching(spec)}))
+        driver.prepare(spec.target, spec.topology, [flow], warned.append)
+        warned += map(str, discovery.hidden(spec, {place.topic for place in discovery.matching(spec)}))
         Refresh(spec, growing(one, make=False), warned.append, warned.append).look()
         found = announced(overseer, spec.seal)
         shares = Shares() if found is None else Shares.from_json(found)
@@ -332,7 +332,7 @@ def audited(one: Topology) -> tuple[list[str], int]:
         return [str(problem) for problem in error.problems], 0
     assert found.without == ()
     said += map(str, found.unreadable)
-    whole = work.run(spec, [(bounds, Progress.begin(bounds)) for bounds in found.bounds], math.inf, Quota(None))
+    whole = work.run(spec, [(bounds, SliceProgress.begin(bounds)) for bounds in found.bounds], math.inf, Quota(None))
     said += [str(progress.failure) for progress in whole if progress.failure is not None]
     assert [progress.findings.told for progress in whole if progress.findings.told] == []
     return said, sum(progress.findings.counts.records for progress in whole)

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.batch import CODEC_BITS, LARGE, SEQUENCE_MODULUS, Batch, next_sequence
-from reconciler.replicator.merge import merged
-from reconciler.replicator.rewrite import UNLIMITED, recoded, rewritten
-from reconciler.replicator.split import split
-from reconciler.replicator.wire import ConnectionLost, FetchAnswer, FetchAsk, ProduceAnswer, ProduceAsk, Wire
+from reconciler.records.batch import CODEC_BITS, LARGE, SEQUENCE_MODULUS, Batch, next_sequence
+from reconciler.records.merge import merged
+from reconciler.records.rewrite import UNLIMITED, recoded, rewritten
+from reconciler.records.split import split
+from reconciler.wire import ConnectionLost, FetchAnswer, FetchAsk, ProduceAnswer, ProduceAsk, Wire
 from tests.contract.kafka import create, declared
 from tests.support.batches import CODECS, Content, batch, build, compacted, in_a_row
 from tests.support.contents import contents

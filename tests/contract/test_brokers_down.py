@@ -11,20 +11,20 @@ from dataclasses import replace
 import pytest
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
-from reconciler.failover.topics import Shape, Topics
+from reconciler.failover.topics.topics import Shape, Topics
 from reconciler.model.errors import Refused
 from reconciler.model.flow import Flow
 from reconciler.model.names import syncs_topic
 from reconciler.model.selection import Selection
 from reconciler.model.topology import Topology
+from reconciler.observe.registered import default_in, registered_in
 from reconciler.observe.topology import observe, observe_owned
 from reconciler.plan.build import build_plan
 from reconciler.plan.drift import drift_of
 from reconciler.provision.direct import DirectProvisioner
-from reconciler.replicator.probe import check
-from reconciler.replicator.registered import default_in, registered_in
+from reconciler.replicator.gaps.probe import check
 from reconciler.state import syncs
-from reconciler.state.topics import own
+from reconciler.state.journals.topics import own
 from tests.conftest import MakeClusters
 from tests.contract.kafka import admin, create, declared
 

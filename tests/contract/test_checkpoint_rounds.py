@@ -12,13 +12,13 @@ from dataclasses import replace
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from reconciler.checkpoints import reading
-from reconciler.checkpoints.emit import CheckpointWriter
-from reconciler.checkpoints.formats import Checkpoint, newest
-from reconciler.checkpoints.groups import Groups
-from reconciler.checkpoints.rounds import Round, Rounds
-from reconciler.checkpoints.service import looking_after_groups
-from reconciler.checkpoints.turn import Turn
+from reconciler.checkpoints.groups.groups import Groups
+from reconciler.checkpoints.mirrormaker import reading
+from reconciler.checkpoints.mirrormaker.formats import Checkpoint, newest
+from reconciler.checkpoints.service.emit import CheckpointWriter
+from reconciler.checkpoints.service.leadership import Leadership
+from reconciler.checkpoints.service.rounds import Round, Rounds
+from reconciler.checkpoints.service.service import looking_after_groups
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
 from reconciler.model.flow import Flow, OffsetsMode
 from reconciler.model.groups import GroupRules
@@ -26,12 +26,12 @@ from reconciler.model.names import syncs_topic
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.spec import FlowSpec
 from reconciler.model.topology import Topology
-from reconciler.replicator.fill import Filler
-from reconciler.replicator.shares import Place
-from reconciler.replicator.wire import TopicInfo
-from reconciler.state.journal import Journal
+from reconciler.replicator.gaps.fill import Filler
+from reconciler.replicator.partition.shares import Place
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from reconciler.state.ownership import Ownership
-from reconciler.state.topics import own
+from reconciler.wire import TopicInfo
 from tests.contract.kafka import ANSWER_SECONDS, admin, create, declared
 from tests.support.consumers import Committed, join_share_group, leave_behind, member_of, offsets_of, places_of
 from tests.support.copying import REMOTE, all_running, copy, fill, log_end, spec_of
@@ -340,7 +340,7 @@ def test_of_several_processes_one_has_the_turn(target_cluster: EmbeddedCluster) 
     target = declared("west", target_cluster)
     name = f"turns-{uuid.uuid4().hex[:8]}"
     Journal(target, own(name).control).ensure()
-    first, second = Turn(target, name, "flow"), Turn(target, name, "flow")
+    first, second = Leadership(target, name, "flow"), Leadership(target, name, "flow")
 
     def look() -> int:
         return sum((first.look(0.05), second.look(0.05)))

@@ -17,20 +17,21 @@ import pytest
 import typer
 from confluent_kafka import Producer
 
-from reconciler.checkpoints import gaps, history
-from reconciler.checkpoints.bounds import Asker, Refusals
-from reconciler.checkpoints.pairing import Seen
-from reconciler.checkpoints.translate import Translator
-from reconciler.checkpoints.walk import TooFar, Walker
+from reconciler.checkpoints.groups.bounds import Asker, Refusals
+from reconciler.checkpoints.translation import history, unsynced
+from reconciler.checkpoints.translation.pairing import SeenRecord
+from reconciler.checkpoints.translation.translate import Translator
+from reconciler.checkpoints.translation.walk import TooFar, Walker
 from reconciler.cli.offsets_translate import translate
 from reconciler.embedded import EmbeddedCluster, running
-from reconciler.model.committed import Bounds, Log
+from reconciler.model.committed import Log, LogBounds
 from reconciler.model.names import syncs_topic
 from reconciler.model.translation import Translated, Way
-from reconciler.replicator import committing
-from reconciler.replicator.fill import Filler
-from reconciler.replicator.shares import Place
-from reconciler.replicator.wire import ConnectionLost, TopicInfo, commits
+from reconciler.replicator.commit import base
+from reconciler.replicator.gaps.fill import Filler
+from reconciler.replicator.partition.shares import Place
+from reconciler.wire import ConnectionLost, TopicInfo
+from reconciler.wire.requests import commits
 from tests.contract.kafka import create, declared, delete, delete_records, names
 from tests.support.all_kinds import EAGER, KINDS, SECONDS, World, Written, ask, check, first_at, thinned
 from tests.support.copying import REMOTE, Running, all_running, copy, log_end, spec_of
@@ -141,7 +142,7 @@ def test_what_was_read_in_vain_is_not_read_again_in_each_round(world: World, mon
     spec, topic = world.spec, world.written["plain"].topic
     read: list[int] = []
 
-    def slow(self: Walker, topic: str, partition: int, first: int, end: int | None, most: int) -> list[Seen]:
+    def slow(self: Walker, topic: str, partition: int, first: int, end: int | None, most: int) -> list[SeenRecord]:
         read.append(first)
         time.sleep(0.5)
         raise TooFar
@@ -154,7 +155,7 @@ def test_what_was_read_in_vain_is_not_read_again_in_each_round(world: World, mon
         assert len(read) == 1
         # Some day it is.
         now = time.monotonic()
-        monkeypatch.setattr(gaps, "time", SimpleNamespace(monotonic=lambda: now + 3600))
+        monkeypatch.setattr(unsynced, "time", SimpleNamespace(monotonic=lambda: now + 3600))
         translator.refresh()
         assert translator.downstream(topic, 0, 0).how == "unknown"
     assert len(read) == 2
@@ -165,7 +166,7 @@ def test_where_a_copy_has_lost_what_is_told_of_it_is_its_end(world: World, monke
     spec, topic, remote, pairs = world.spec, world.written["plain"].topic, world.remote("plain"), world.truth("plain")
     whole, kept = Asker.bounds, pairs[-5][1]
 
-    def less(self: Asker, logs: Collection[Log], refusals: Refusals | None = None) -> dict[Log, Bounds]:
+    def less(self: Asker, logs: Collection[Log], refusals: Refusals | None = None) -> dict[Log, LogBounds]:
         return {
             log: replace(one, stable=min(one.stable, kept), end=min(one.end, kept)) if log[0] == remote else one
             for log, one in whole(self, logs, refusals).items()
@@ -336,16 +337,16 @@ def test_at_least_once_copies_are_translated_to_the_first_of_what_was_written_ag
     create(target_cluster, f"again.{topic}", 1, REMOTE)
     if syncs_topic("again") not in names(target_cluster):
         create(target_cluster, syncs_topic("again"), 1, {"cleanup.policy": "compact"})
-    whole, calls = committing.Committing._write_syncs, itertools.count()
+    whole, calls = base.Committing._write_syncs, itertools.count()
 
-    async def twice(self: committing.Committing, *arguments: object) -> int:
+    async def twice(self: base.Committing, *arguments: object) -> int:
         told = await whole(self, *arguments)  # type: ignore[arg-type]
         if next(calls) % 2 == 0:
             message = "positions are not committed"
             raise ConnectionLost(message)
         return told
 
-    monkeypatch.setattr(committing.Committing, "_write_syncs", twice)
+    monkeypatch.setattr(base.Committing, "_write_syncs", twice)
     with Running(spec) as copying:
         for _ in range(3):
             copying.settled_again()

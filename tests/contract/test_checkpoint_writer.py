@@ -8,9 +8,8 @@ from collections.abc import Iterable
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 
-from reconciler.checkpoints.client import MirrorClient
-from reconciler.checkpoints.emit import CheckpointWriter, HeartbeatWriter
-from reconciler.checkpoints.formats import (
+from reconciler.checkpoints.mirrormaker.client import MirrorClient
+from reconciler.checkpoints.mirrormaker.formats import (
     Checkpoint,
     Heartbeat,
     checkpoint_key,
@@ -18,18 +17,19 @@ from reconciler.checkpoints.formats import (
     heartbeat_key,
     heartbeat_value,
 )
-from reconciler.checkpoints.heartbeats import LastLooks
+from reconciler.checkpoints.service.emit import CheckpointWriter, HeartbeatWriter
+from reconciler.checkpoints.service.heartbeats import LastLooks
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import Unreachable
 from reconciler.model.groups import LastLook
 from reconciler.model.naming import HEARTBEATS
 from reconciler.model.ownership import OwnedTopic
-from reconciler.state import home
-from reconciler.state.journal import Journal
+from reconciler.state.journals import home
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import JournalTopic
 from reconciler.state.ownership import Ownership
 from reconciler.state.status import LookWriter
-from reconciler.state.topics import JournalTopic
 from tests.contract.kafka import partitions, topic_configs
 
 NOBODY = Cluster("gone", ("127.0.0.1:1",))

@@ -19,8 +19,8 @@ from reconciler.model.clients import AdminSettings, Clients, ConsumerSettings, L
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import Unreachable
 from reconciler.observe.connection import Connection
-from reconciler.replicator.connections import Connections
-from reconciler.replicator.wire import ConnectionLost, Job, Loop, Wire
+from reconciler.replicator.task.connections import Connections
+from reconciler.wire import ConnectionLost, Job, Loop, Wire
 from tests.contract.kafka import create, declared
 from tests.support.copying import REMOTE, copy, fill, identical, spec_of
 from tests.support.relay import Relay

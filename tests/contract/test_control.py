@@ -10,13 +10,14 @@ import pytest
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
-from reconciler.model.pauses import Scope
+from reconciler.model.pauses import PauseScope
 from reconciler.model.seal import Seal, new_key
-from reconciler.state import control, home
+from reconciler.state import control
 from reconciler.state.control import Command, Listener, Restart
-from reconciler.state.journal import Journal, Value
-from reconciler.state.topics import SHARED, JournalTopic, own
-from reconciler.state.user import user
+from reconciler.state.journals import home
+from reconciler.state.journals.journal import Journal, Value
+from reconciler.state.journals.topics import SHARED, JournalTopic, own
+from reconciler.state.journals.user import user
 from tests.contract.kafka import declared
 from tests.support.announced import announced
 
@@ -99,7 +100,7 @@ def test_shares_are_for_one_flow_of_one_run_until_they_are_withdrawn(
 def test_a_pause_holds_for_those_who_listen_now_and_later(cluster: Cluster, listen: Ears, topic_name: str) -> None:
     flow = topic_name[:100]
     now, other = listen("now", flow), listen("now", f"{flow}-other")
-    heard = control.pause(cluster, SHOP, [Scope(flow, "orders"), Scope(flow, "users", 1)])
+    heard = control.pause(cluster, SHOP, [PauseScope(flow, "orders"), PauseScope(flow, "users", 1)])
     until(now, lambda: now.heard >= heard)
     until(other, lambda: other.heard >= heard)
     for ear in (now, listen("later", flow)):
@@ -107,7 +108,7 @@ def test_a_pause_holds_for_those_who_listen_now_and_later(cluster: Cluster, list
         assert found == [True, True, False]
     assert not other.pauses.rules
 
-    heard = control.resume(cluster, SHOP, [Scope(flow)])
+    heard = control.resume(cluster, SHOP, [PauseScope(flow)])
     until(now, lambda: now.heard >= heard)
     assert now.pauses.rules == listen("later", flow).pauses.rules == {}
 
@@ -116,17 +117,17 @@ def test_a_narrower_command_leaves_the_rest_as_it_was(cluster: Cluster, listen: 
     flow = topic_name[:100]
     rules = control.PauseRules(cluster, SHOP, 10.0)
     assert rules.current().of(flow) == (), "nothing was paused"
-    control.pause(cluster, SHOP, [Scope(flow)])
+    control.pause(cluster, SHOP, [PauseScope(flow)])
     deadline = time.monotonic() + 30
     while not (told := rules.current().of(flow)):
         assert time.monotonic() < deadline
     rules.close()
     ((scope, said),) = told
-    assert (scope, said.startswith("by ")) == (Scope(flow), True)
-    control.resume(cluster, SHOP, [Scope(flow, "orders", 0)])
+    assert (scope, said.startswith("by ")) == (PauseScope(flow), True)
+    control.resume(cluster, SHOP, [PauseScope(flow, "orders", 0)])
     pauses = listen("run", flow).pauses
     assert (pauses.hold(flow, "orders", 0), pauses.hold(flow, "orders", 1)) == (False, True)
-    control.resume(cluster, SHOP, [Scope(flow)])
+    control.resume(cluster, SHOP, [PauseScope(flow)])
     assert listen("run", flow).pauses.rules == {}
 
 
@@ -135,7 +136,7 @@ def test_a_restart_is_heard_once_and_never_by_those_who_begin_later(
 ) -> None:
     flow = topic_name[:100]
     ear = listen("run", flow)
-    scope = Scope(flow, "orders", 3)
+    scope = PauseScope(flow, "orders", 3)
     heard = control.restart(cluster, SHOP, [scope], parked_only=True)
     until(ear, lambda: ear.heard >= heard)
     assert ear.take_restarts() == [Restart(scope, parked_only=True)]
@@ -148,14 +149,14 @@ def test_a_flow_of_the_same_name_in_another_topology_is_left_alone(
 ) -> None:
     flow = topic_name[:100]
     ours, theirs = listen("run", flow), listen("other", flow, AUDIT)
-    control.pause(cluster, SHOP, [Scope(flow)])
-    heard = control.restart(cluster, SHOP, [Scope(flow)], parked_only=True)
+    control.pause(cluster, SHOP, [PauseScope(flow)])
+    heard = control.restart(cluster, SHOP, [PauseScope(flow)], parked_only=True)
     until(ours, lambda: ours.heard >= heard)
     until(theirs, lambda: theirs.heard >= heard)
     assert (ours.pauses.hold(flow, "orders", 0), theirs.pauses.hold(flow, "orders", 0)) == (True, False)
     assert (len(ours.take_restarts()), theirs.take_restarts()) == (1, [])
-    control.pause(cluster, AUDIT, [Scope(flow)])
-    control.resume(cluster, SHOP, [Scope(flow)])
+    control.pause(cluster, AUDIT, [PauseScope(flow)])
+    control.resume(cluster, SHOP, [PauseScope(flow)])
     assert not listen("later", flow).pauses.rules
     assert listen("later", flow, AUDIT).pauses.hold(flow, "orders", 0)
 
@@ -169,17 +170,17 @@ def test_what_an_older_release_paused_holds_until_each_topology_resumes_it(
     )
     ear = listen("run", flow)
     assert ear.pauses.hold(flow, "orders", 0)
-    heard = control.resume(cluster, SHOP, [Scope(flow)])
+    heard = control.resume(cluster, SHOP, [PauseScope(flow)])
     until(ear, lambda: ear.heard >= heard)
     for pauses in (ear.pauses, listen("later", flow).pauses):
         assert [pauses.hold(flow, topic, 0) for topic in ("orders", "users")] == [False, False]
     assert listen("later", flow, AUDIT).pauses.hold(flow, "users", 0)
-    control.pause(cluster, SHOP, [Scope(flow, "users")])
+    control.pause(cluster, SHOP, [PauseScope(flow, "users")])
     assert listen("later", flow).pauses.hold(flow, "users", 0)
     told = {"command": "restart", "time": time.time()}
     old = Journal(cluster, shared).write(f"restart/{flow}/orders", told)
     until(ear, lambda: ear.heard >= old)
-    assert [restart.scope for restart in ear.take_restarts()] == [Scope(flow, "orders")]
+    assert [restart.scope for restart in ear.take_restarts()] == [PauseScope(flow, "orders")]
 
 
 def test_the_shares_of_runs_that_died_are_forgotten(
@@ -256,7 +257,7 @@ def test_a_pause_says_who_made_it_and_one_of_an_older_release_nothing(
     cluster: Cluster, listen: Ears, topic_name: str
 ) -> None:
     flow = topic_name[:100]
-    control.pause(cluster, SHOP, [Scope(flow, "orders")])
+    control.pause(cluster, SHOP, [PauseScope(flow, "orders")])
     Journal(cluster, own(SHOP).control).write(f"pause@{SHOP}/{flow}/users", {"command": "pause", "time": time.time()})
     Journal(cluster, own(SHOP).control).write(
         f"pause@{SHOP}/{flow}/audit", {"command": "pause", "time": 1e300, "by": "x"}

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli import gate as gates
-from reconciler.cli.gate import Gate
+from reconciler.cli.gate import FlowGate
 from reconciler.cli.main import main
 from reconciler.cli.planning import DIFFERENT as CHANGES
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.changes import FieldChange
 from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import Standing, digest_into
+from reconciler.model.declaration import DeclarationStanding, digest_into
 from reconciler.model.errors import Refused
 from reconciler.model.names import state_names
 from reconciler.model.status import TaskStatus
@@ -32,10 +32,10 @@ from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner
 from reconciler.provision.work import record_in_force
 from reconciler.state.declarations import Declarations
-from reconciler.state.journal import Journal
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from reconciler.state.ownership import Ownership
 from reconciler.state.status import StatusReader, StatusWriter, newest_runs
-from reconciler.state.topics import own
 from tests.contract.kafka import create, declared
 
 SECONDS = 30.0
@@ -57,18 +57,18 @@ def cluster(target_cluster: EmbeddedCluster) -> Cluster:
 def test_a_history_is_kept_by_topology(cluster: Cluster, topic_name: str) -> None:
     follower, other = Declarations(cluster, topic_name), Declarations(cluster, f"{topic_name}-other")
     try:
-        assert follower.current().standing("one") is Standing.ALONE
+        assert follower.current().standing("one") is DeclarationStanding.ALONE
         writer = Declarations(cluster, topic_name)
         for digest in ("one", "two", "two"):
             writer.put_in_force(digest)
-        eventually("it is heard", lambda: follower.current().standing("one") is Standing.OLDER)
-        eventually("the newest too", lambda: follower.current().standing("two") is Standing.IN_FORCE)
+        eventually("it is heard", lambda: follower.current().standing("one") is DeclarationStanding.OLDER)
+        eventually("the newest too", lambda: follower.current().standing("two") is DeclarationStanding.IN_FORCE)
         entries = follower.current().entries
         assert [(entry.digest, entry.by) for entry in entries] == [("one", ME), ("two", ME)], "nothing is put twice"
         assert abs(entries[-1].since - time.time()) < SECONDS
         writer.put_in_force("one")
-        eventually("going back is heard", lambda: follower.current().standing("one") is Standing.IN_FORCE)
-        assert follower.current().standing("two") is Standing.OLDER
+        eventually("going back is heard", lambda: follower.current().standing("one") is DeclarationStanding.IN_FORCE)
+        assert follower.current().standing("two") is DeclarationStanding.OLDER
         assert other.current().in_force is None
         assert Ownership(cluster, topic_name).read().keys().isdisjoint({"one", "two", topic_name})
     finally:
@@ -188,11 +188,11 @@ def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gates, "_LOOK_EVERY", 0.05)
 
 
-def opened(files: Files, waits: bool = True) -> Gate:
-    return Gate((files.path,), None, waits)
+def opened(files: Files, waits: bool = True) -> FlowGate:
+    return FlowGate((files.path,), None, waits)
 
 
-def looked_again(gate: Gate) -> bool:
+def looked_again(gate: FlowGate) -> bool:
     """Ask the gate once more, however short ago it looked."""
     gate._next_look = 0.0
     return gate.is_superseded()
@@ -295,7 +295,7 @@ def test_the_gate_tells_who_runs_a_flow_with_another_digest(files: Files, capsys
     Journal(files.west, own(files.topology.name).status).ensure()
     word = TaskStatus.of_process(files.topology.flows[0], "a-run", "another")
     StatusWriter(files.west, files.topology.name).post_last(replace(word, task=0, tasks=1))
-    gate = Gate((files.path,), None, waits=True)
+    gate = FlowGate((files.path,), None, waits=True)
     try:
         gate.passed()
     finally:

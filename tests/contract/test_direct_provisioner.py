@@ -11,7 +11,7 @@ from confluent_kafka.admin import AclOperation, AdminClient
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.cluster import Cluster
-from reconciler.model.desired import Setting
+from reconciler.model.desired import TopicSetting
 from reconciler.model.errors import Refused
 from reconciler.model.flow import Flow
 from reconciler.model.names import state_names
@@ -150,7 +150,7 @@ def test_one_bad_topic_stops_no_other(source_cluster: EmbeddedCluster, topic_nam
     plan = plan_of(one)
     (part,) = plan.clusters
     creations = [step for step in part.steps if isinstance(step, CreateTopic)]
-    bad = replace(creations[1].topic, settings=(Setting("retention.ms", "-5", "source"),))
+    bad = replace(creations[1].topic, settings=(TopicSetting("retention.ms", "-5", "source"),))
     edited = (*(step for step in part.steps if step is not creations[1]), CreateTopic(bad))
 
     outcome = carry_out(one, replace(plan, clusters=(replace(part, steps=edited),)))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.failover.returning import Coming
-from reconciler.replicator import takeover
+from reconciler.failover.failback import Failback
+from reconciler.replicator.takeover import identical
 from tests.contract.kafka import declared, delete_records
 from tests.support.consumers import leave_behind, offsets_of
 from tests.support.copying import log_end
@@ -42,7 +42,7 @@ def goes_on(pair: Pair, *topics: str) -> None:
 def test_what_a_copy_has_lost_of_what_came_to_it_is_named(
     make: MakePair, monkeypatch: pytest.MonkeyPatch, offsets: str, fillable: int
 ) -> None:
-    monkeypatch.setattr(takeover, "_FILLABLE_LOSS", fillable)
+    monkeypatch.setattr(identical, "_FILLABLE_LOSS", fillable)
     pair = make(offsets)
     old, fresh, log = pair.group("old"), pair.group("fresh"), (pair.topic, 0)
     leave_behind(pair.east, old, {log: 40})
@@ -82,7 +82,7 @@ def test_strangers_are_told_from_what_was_deleted_once_it_was_back(
     assert pair.over("--yes").code == 0
     end = log_end(declared("west", pair.west), pair.topic)
     write(pair.west, pair.topic, named("new", 50))
-    dies(monkeypatch, Coming, "hand_back", lambda: pair.back("--yes"), after=False)
+    dies(monkeypatch, Failback, "hand_back", lambda: pair.back("--yes"), after=False)
     delete_records(pair.west, pair.topic, end + 20)
     write(pair.east, pair.topic, named("stranger", 2))
     back = pair.back("--yes")

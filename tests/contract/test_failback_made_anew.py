@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.checkpoints.groups import Groups
+from reconciler.checkpoints.groups.groups import Groups
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.names import lease_group
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionStatus
-from reconciler.replicator.drive import new_run
-from reconciler.replicator.note import Note
+from reconciler.replicator.driver.driver import new_run
+from reconciler.replicator.partition.offset_metadata import Note
 from tests.contract.kafka import admin, create, declared, delete
 from tests.support.copying import copy, fill, log_end
 from tests.support.failing_over import MOSTLY_TRANSLATED, MakePair, Pair, named, read_from, write

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Producer
 
 from reconciler.cli import failback
-from reconciler.failover.returning import Coming
+from reconciler.failover.failback import Failback
 from reconciler.model.failover import FailbackPlan
 from tests.contract.kafka import declared, delete_records, topic_id
 from tests.support.consumers import leave_behind, offsets_of
@@ -18,15 +18,15 @@ from tests.support.failing_over import MakePair, Pair, Said, copy_back, named, r
 
 def while_it_is_read(patch: pytest.MonkeyPatch, pair: Pair, *arguments: object) -> Said:
     """Fail back, and have somebody write to the original between the look at it and the first step."""
-    planned = Coming.plan
+    planned = Failback.plan
 
-    def and_then(coming: Coming) -> FailbackPlan:
+    def and_then(coming: Failback) -> FailbackPlan:
         plan = planned(coming)
         write(pair.east, pair.topic, ["late"])
         return plan
 
     with patch.context() as inner:
-        inner.setattr(Coming, "plan", and_then)
+        inner.setattr(Failback, "plan", and_then)
         return pair.back("--yes", *arguments)
 
 

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli import failback as failbacks
-from reconciler.failover.returning import Coming
+from reconciler.failover.failback import Failback
 from reconciler.model.committed import Log
 from reconciler.model.failover import FailbackPlan
 from reconciler.model.topology import Topology
-from reconciler.replicator.drive import new_run
+from reconciler.replicator.driver.driver import new_run
 from tests.support.copying import copy
 from tests.support.failing_over import MOSTLY_TRANSLATED, MakePair, break_off, named, read_from, write
 
 
-def copy_back(_topology: Topology, coming: Coming, plan: FailbackPlan) -> None:
+def copy_back(_topology: Topology, coming: Failback, plan: FailbackPlan) -> None:
     """Copy back without Spark, and let what is parked be found by looking once more."""
     for spec in coming.specs(plan, new_run()):
         copy(spec)
@@ -71,7 +71,7 @@ def test_a_copy_back_that_broke_off_goes_on(make: MakePair, monkeypatch: pytest.
     assert pair.over("--yes").code == 0
     write(pair.west, pair.topic, named("new", 10))
 
-    def late(topology: Topology, coming: Coming, plan: FailbackPlan) -> None:
+    def late(topology: Topology, coming: Failback, plan: FailbackPlan) -> None:
         copy_back(topology, coming, plan)
         break_off()
 
@@ -89,17 +89,17 @@ def test_who_writes_between_look_and_handing_over_is_noticed(make: MakePair, mon
     pair = make("auto")
     assert pair.over("--yes").code == 0
     write(pair.west, pair.topic, named("new", 10))
-    begin = Coming.begin
+    begin = Failback.begin
 
-    def late(self: Coming, plan: FailbackPlan) -> None:
+    def late(self: Failback, plan: FailbackPlan) -> None:
         write(pair.east, pair.topic, named("other", 3))
         begin(self, plan)
 
-    monkeypatch.setattr(Coming, "begin", late)
+    monkeypatch.setattr(Failback, "begin", late)
     refused = pair.back("--yes")
     assert (refused.code, "[AB705]" in refused.err, pair.phase) == (4, True, "over"), refused
     assert "written to while the plan was read" in refused.err
-    monkeypatch.setattr(Coming, "begin", begin)
+    monkeypatch.setattr(Failback, "begin", begin)
     refused = pair.back("--yes")
     assert (refused.code, "has 3 records that never crossed" in refused.err) == (4, True), refused
 
@@ -111,14 +111,14 @@ def test_who_writes_right_after_handing_over_is_noticed(
     pair = make("auto")
     assert pair.over("--yes").code == 0
     write(pair.west, pair.topic, named("new", 10))
-    not_back, others = Coming.not_back, [named("other", records)]
+    not_back, others = Failback.not_back, [named("other", records)]
 
-    def late(self: Coming, plan: FailbackPlan) -> list[Log]:
+    def late(self: Failback, plan: FailbackPlan) -> list[Log]:
         if others:
             write(pair.east, pair.topic, others.pop())
         return not_back(self, plan)
 
-    monkeypatch.setattr(Coming, "not_back", late)
+    monkeypatch.setattr(Failback, "not_back", late)
     refused = pair.back("--yes")
     # Ten and the end of their transaction are as much as the copy has: by their ends alone nothing is left to copy.
     assert (refused.code, "[AB705]" in refused.err, pair.phase) == (4, True, "returning"), refused
@@ -130,15 +130,15 @@ def test_what_comes_last_of_all_is_taken_along(make: MakePair, offsets: str, mon
     pair = make(offsets)
     assert pair.over("--yes").code == 0
     write(pair.west, pair.topic, named("new", 10))
-    hand_back, late = Coming.hand_back, ["late"]
+    hand_back, late = Failback.hand_back, ["late"]
 
-    def after_the_last_look(self: Coming, plan: FailbackPlan) -> list[Log]:
+    def after_the_last_look(self: Failback, plan: FailbackPlan) -> list[Log]:
         if late:
             # To a partition to which nothing had come.
             write(pair.west, pair.topic, [late.pop(0)], 1)
         return hand_back(self, plan)
 
-    monkeypatch.setattr(Coming, "hand_back", after_the_last_look)
+    monkeypatch.setattr(Failback, "hand_back", after_the_last_look)
     done = pair.back("--yes", "--format", "json")
     assert (done.code, done.json["problems"], pair.phase) == (0, [], None), done
     assert json.loads(done.out)["plan"]["topics"][0]["new"] == 10

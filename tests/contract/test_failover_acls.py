@@ -16,7 +16,7 @@ from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, R
 from reconciler.cli import failback, failover
 from reconciler.cli.main import main
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
-from reconciler.failover.returning import Coming
+from reconciler.failover.failback import Failback
 from reconciler.model.cluster import Replicator
 from reconciler.model.failover import FailbackPlan, FailedOver
 from reconciler.model.flow import Flow
@@ -27,8 +27,8 @@ from reconciler.observe.topology import observe, observe_owned
 from reconciler.plan.build import build_plan
 from reconciler.plan.failover_acls import failover_acl_plan
 from reconciler.provision.direct import DirectProvisioner
-from reconciler.replicator.drive import new_run
-from reconciler.state import bindings
+from reconciler.replicator.driver.driver import new_run
+from reconciler.state.confluent import bindings
 from reconciler.state.failovers import Failovers
 from tests.contract.kafka import ANSWER_SECONDS, VISIBLE_SECONDS, admin, create, grant
 from tests.support.acls import as_user
@@ -168,7 +168,7 @@ def test_the_commands_move_them_over_and_back(
     one, original = topology(secured, topic_name), f"{topic_name}-one"
     copied = f"{SOURCE}.{original}"
 
-    def copy_back(_topology: Topology, coming: Coming, plan: FailbackPlan) -> None:
+    def copy_back(_topology: Topology, coming: Failback, plan: FailbackPlan) -> None:
         for spec in coming.specs(plan, new_run()):
             copy(spec)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.failover.leaving import Leaving
+from reconciler.failover.failover import Failover
 from tests.contract.kafka import create, declared, delete_records
 from tests.support.consumers import join_share_group, leave_behind, offsets_of
 from tests.support.copying import log_end
@@ -60,14 +60,14 @@ def test_what_comes_while_the_flow_ends_counts_as_well(make: MakePair, monkeypat
     pair = make("auto")
     group, log = pair.group("a"), (pair.topic, 0)
     leave_behind(pair.east, group, {log: 40})
-    whole = Leaving.wait_until_ended
+    whole = Failover.wait_until_ended
 
     def meanwhile(*arguments: object) -> None:
         write(pair.east, pair.topic, ["meanwhile"])
         whole(*arguments)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(Leaving, "wait_until_ended", meanwhile)
+        patch.setattr(Failover, "wait_until_ended", meanwhile)
         said = pair.over("--yes")
     assert (said.code, "[AB729]" in said.err, pair.phase) == (4, True, "ending"), said
     assert "1 record of east would stay behind" in said.err

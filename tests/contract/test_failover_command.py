@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.checkpoints.groups import Groups
-from reconciler.checkpoints.rounds import Rounds
-from reconciler.failover import returning
-from reconciler.failover.rebuild import made_anew
+from reconciler.checkpoints.groups.groups import Groups
+from reconciler.checkpoints.service.rounds import Rounds
+from reconciler.failover import failback
+from reconciler.failover.topics.recreation import made_anew
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.runs import CopyRecord
 from reconciler.model.spec import FlowSpec
-from reconciler.replicator.drive import new_run
+from reconciler.replicator.driver.driver import new_run
 from reconciler.state.copies import Copies
 from tests.contract.kafka import create, declared, delete
 from tests.support.consumers import leave_behind, member_of, offsets_of
@@ -99,10 +99,10 @@ def test_a_rebuild_that_breaks_off_is_finished(
     def breaks_off(*_arguments: object) -> None:
         raise EnvironmentFault(Problem("AB726", "cluster east", "it breaks off", ""))
 
-    monkeypatch.setattr(returning, "made_anew", breaks_off)
+    monkeypatch.setattr(failback, "made_anew", breaks_off)
     broken = pair.back("--yes", "--rebuild", pair.topic, "--export", tmp_path / "kept")
     assert (broken.code, "[AB726]" in broken.err, pair.phase) == (1, True, "returning"), broken
-    monkeypatch.setattr(returning, "made_anew", made_anew)
+    monkeypatch.setattr(failback, "made_anew", made_anew)
     # What is still there is exported once more, elsewhere.
     again = pair.back("--yes")
     assert (again.code, "[AB708]" in again.err, pair.phase) == (1, True, "returning"), again
@@ -176,7 +176,7 @@ def test_a_failback_whose_source_is_lost_again_is_broken_off(
         raise EnvironmentFault(Problem("AB726", "cluster east", "it breaks off", ""))
 
     with monkeypatch.context() as patch:
-        patch.setattr(returning.Coming, "move", breaks_off)
+        patch.setattr(failback.Failback, "move", breaks_off)
         assert pair.back("--yes").code == 1
     refused = pair.over("--yes")
     assert ("[AB701]" in refused.err, pair.phase) == (True, "returning")

@@ -16,8 +16,8 @@ import pytest
 from confluent_kafka import Message, Producer
 
 from reconciler.embedded import EmbeddedCluster, running
-from reconciler.failover import diverged
-from reconciler.failover.diverged import Part, counted, export_files, export_topic
+from reconciler.failover.topics import diverged
+from reconciler.failover.topics.diverged import Part, counted, export_files, export_topic
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Unreachable
 from tests.contract.kafka import create, delete_records, names, partitions, topic_configs

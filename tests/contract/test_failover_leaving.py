@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.checkpoints.groups import Groups
-from reconciler.checkpoints.rounds import Rounds
-from reconciler.failover.leaving import Leaving, Wishes
-from reconciler.model.committed import Bounds, Log
+from reconciler.checkpoints.groups.groups import Groups
+from reconciler.checkpoints.service.rounds import Rounds
+from reconciler.failover.failover import Failover, FailoverOptions
+from reconciler.model.committed import Log, LogBounds
 from reconciler.model.names import lease_group
 from reconciler.model.status import TaskStatus
 from reconciler.state.status import StatusWriter
@@ -27,15 +27,15 @@ def pair(make: MakePair) -> Pair:
     return make("auto")
 
 
-def leaving(pair: Pair) -> Leaving:
+def leaving(pair: Pair) -> Failover:
     topology = pair.topology
-    return Leaving(topology, topology.flows[0], Wishes())
+    return Failover(topology, topology.flows[0], FailoverOptions())
 
 
 def test_who_cannot_be_asked_is_not_caught_up_with(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Groups.bounds
 
-    def without_a_leader(self: Groups, logs: Iterable[Log]) -> dict[Log, Bounds]:
+    def without_a_leader(self: Groups, logs: Iterable[Log]) -> dict[Log, LogBounds]:
         away = (pair.topic, 1) if self.cluster.alias == "east" else None
         return {log: one for log, one in whole(self, logs).items() if log != away}
 

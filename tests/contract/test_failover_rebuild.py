@@ -6,12 +6,12 @@ import pytest
 from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.failover.rebuild import made_anew
-from reconciler.failover.topics import Shape, Topics
+from reconciler.failover.topics.recreation import made_anew
+from reconciler.failover.topics.topics import Shape, Topics
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
-from reconciler.state.journal import Journal
-from reconciler.state.topics import own
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from tests.contract.kafka import create, delete, names, partitions, set_config, topic_configs, topic_id
 from tests.support.copying import log_end
 

@@ -12,13 +12,13 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AclOperation, ResourceType
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
-from reconciler.failover.diverged import Part, counted, export_files, export_topic
-from reconciler.failover.rebuild import made_anew
+from reconciler.failover.topics.diverged import Part, counted, export_files, export_topic
+from reconciler.failover.topics.recreation import made_anew
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
 from reconciler.model.names import state_names
-from reconciler.state.journal import Journal
-from reconciler.state.topics import own
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from tests.contract.kafka import VISIBLE_SECONDS, create, topic_id
 from tests.support.acls import allow, as_user
 

@@ -11,10 +11,10 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
-from reconciler.checkpoints.groups import Groups
-from reconciler.checkpoints.history import History
+from reconciler.checkpoints.groups.groups import Groups
+from reconciler.checkpoints.translation.history import SyncHistory
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
-from reconciler.failover.settling import Settling
+from reconciler.failover.logs.quiesce import Settling
 from reconciler.model.cluster import Cluster
 from reconciler.model.names import lease_group, transactional_prefix
 from tests.contract.kafka import admin, declared, wait_until_seen
@@ -112,7 +112,7 @@ def test_a_position_that_the_group_has_forgotten_is_told_by_the_last_offset_sync
 def test_a_position_that_nobody_tells_is_named(make: MakePair, monkeypatch: pytest.MonkeyPatch) -> None:
     pair = make("translated")
     forget(pair)
-    monkeypatch.setattr(History, "last", lambda *_: None)
+    monkeypatch.setattr(SyncHistory, "last", lambda *_: None)
     shown = pair.over("--dry-run", "--format", "json").json["plan"]
     assert [(one["copied"], one["waiting"]) for one in shown["partitions"]] == [(-1, 100)] * 2
     assert (

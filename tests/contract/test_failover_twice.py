@@ -10,8 +10,8 @@ from types import ModuleType
 import pytest
 
 from reconciler.cli import failback, failover
-from reconciler.failover.leaving import Leaving
-from reconciler.failover.returning import Coming
+from reconciler.failover.failback import Failback
+from reconciler.failover.failover import Failover
 from reconciler.state.lock import Lock
 from tests.contract.kafka import declared, topic_id
 from tests.support.consumers import leave_behind, member_of, offsets_of
@@ -99,13 +99,13 @@ def test_a_failover_that_dies_is_finished_by_the_next(make: MakePair, offsets: s
         # One that has read what never crossed.
         leave_behind(pair.east, group, {log: 105, (pair.topic, 1): 40})
     for step, phase in (("begin", "ending"), ("cut", "over")):
-        dies(monkeypatch, Leaving, step, lambda: pair.over(*LEFT), after=True)
+        dies(monkeypatch, Failover, step, lambda: pair.over(*LEFT), after=True)
         assert (pair.phase, offsets_of(pair.west, head)) == (phase, {}), step
     # Who knows that it is over may write already; nobody who comes from the source has read that.
     end = log_end(declared("west", pair.west), pair.topic)
     write(pair.west, pair.topic, named("new", 50))
     with member_of(pair.west, busy, [pair.topic]):
-        dies(monkeypatch, Leaving, "move", lambda: pair.over(*LEFT), after=True)
+        dies(monkeypatch, Failover, "move", lambda: pair.over(*LEFT), after=True)
     again = pair.over(*LEFT, "--format", "json")
     assert (again.code, again.json["plan"]["recordsNotCopied"], pair.phase) == (0, 10, "over"), again
     for group in (head, busy):
@@ -126,7 +126,7 @@ def test_a_failback_that_dies_is_finished_by_the_next(make: MakePair, offsets: s
         leave_behind(pair.west, one, {log: end - 21})
 
     at_east = log_end(declared("east", pair.east), pair.topic)
-    steps = ((Coming, "begin"), (failback, "_copy_back"), (Coming, "hand_back"), (Coming, "move"))
+    steps = ((Failback, "begin"), (failback, "_copy_back"), (Failback, "hand_back"), (Failback, "move"))
     for where, step in steps:
         dies(monkeypatch, where, step, lambda: pair.back("--yes"), after=True)
         assert pair.phase == "returning", step

@@ -10,10 +10,11 @@ import pytest
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.fill import TRANSACTIONS_AT_ONCE, Filler, NotFilled
-from reconciler.replicator.shares import Place
-from reconciler.replicator.wire import ConnectionLost, ErrorCode, ProducerState, transactions
-from reconciler.replicator.wire.transactions import Markers, Transactor
+from reconciler.replicator.gaps.fill import TRANSACTIONS_AT_ONCE, Filler, NotFilled
+from reconciler.replicator.partition.shares import Place
+from reconciler.wire import ConnectionLost, ErrorCode, ProducerState
+from reconciler.wire.requests import transactions
+from reconciler.wire.requests.transactions import Markers, Transactor
 from tests.contract.kafka import create
 from tests.support.filling import BEGIN, END, IDENTITY, MARKERS, SETTLE, Desk, desk, place
 

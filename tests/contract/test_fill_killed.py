@@ -10,8 +10,8 @@ from functools import partial
 import pytest
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
-from reconciler.replicator.fill import Filler
-from reconciler.replicator.wire import ConnectionLost, ErrorCode
+from reconciler.replicator.gaps.fill import Filler
+from reconciler.wire import ConnectionLost, ErrorCode
 from tests.contract.kafka import create, declared
 from tests.support.filling import Desk, desk, place
 

@@ -17,8 +17,8 @@ from reconciler.model.names import probe_prefix, state_names
 from reconciler.model.references import Reference
 from reconciler.model.security import Security
 from reconciler.model.selection import Selection
-from reconciler.replicator import probe
-from reconciler.replicator.fill import FillRefused
+from reconciler.replicator.gaps import probe
+from reconciler.replicator.gaps.fill import FillRefused
 from tests.contract.kafka import create
 from tests.support.acls import allow
 from tests.support.filling import desk, place

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 
 from reconciler.cli.following import growing
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
-from reconciler.model.acl import Pattern
+from reconciler.model.acl import ResourcePattern
 from reconciler.model.binding import Binding, OwnedBinding
 from reconciler.model.flow import Flow
 from reconciler.model.policy import ReplicationPolicy
@@ -37,10 +37,10 @@ from reconciler.plan.drift import drift_of
 from reconciler.plan.prune import cleared
 from reconciler.provision.direct import DirectProvisioner
 from reconciler.provision.grants import Grants
-from reconciler.state import bindings
-from reconciler.state.journal import Journal
+from reconciler.state.confluent import bindings
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from reconciler.state.ownership import Ownership
-from reconciler.state.topics import own
 from tests.contract.kafka import ANSWER_SECONDS, VISIBLE_SECONDS, admin, create, declared, grant
 from tests.support.acls import as_user, give
 
@@ -197,7 +197,7 @@ def test_an_apply_that_was_killed_before_it_granted_is_gone_on_with(secured: Emb
     one_way = topology(secured, topic_name)
     apply(one_way)
     grant(secured, [kafka_acl(topic_name)])
-    meant = Binding("topic", Pattern(f"north.{topic_name}"), "User:alice", "READ")
+    meant = Binding("topic", ResourcePattern(f"north.{topic_name}"), "User:alice", "READ")
     Ownership(one_way.clusters[TARGET], topic_name).write_bindings([OwnedBinding(meant, topic_name, "north-south")])
     (step,) = plan_of(one_way).steps
     assert step == GrantAcl(TARGET, meant, "north-south")
@@ -270,7 +270,7 @@ def test_who_may_not_see_or_change_acls_is_told_and_revokes_nothing(secured: Emb
 def test_what_cannot_be_granted_is_told(
     secured: EmbeddedCluster, target_cluster: EmbeddedCluster, topic_name: str
 ) -> None:
-    meant = Binding("topic", Pattern(topic_name), "User:alice", "READ")
+    meant = Binding("topic", ResourcePattern(topic_name), "User:alice", "READ")
     weak = topology(secured, topic_name, "weak")
     give(secured, "weak", [acl for acl in needed_acls(weak, weak.flows) if not acl.is_optional])
     for there in (declared(TARGET, target_cluster), topology(secured, topic_name).clusters[TARGET]):

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
-from reconciler.model.acl import Pattern
+from reconciler.model.acl import ResourcePattern
 from reconciler.model.authorizer import Authorizer
 from reconciler.model.binding import Binding, OwnedBinding
 from reconciler.model.flow import Flow
@@ -27,7 +27,7 @@ from reconciler.observe.connection import operations_of
 from reconciler.observe.topology import observe
 from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner
-from reconciler.state import bindings
+from reconciler.state.confluent import bindings
 from reconciler.state.ownership import Ownership
 from tests.contract.kafka import ANSWER_SECONDS, VISIBLE_SECONDS, admin, create, grant, names
 from tests.support.acl_worlds import CHECKED, HERE, rules
@@ -131,7 +131,7 @@ def _apply(topology: Topology) -> None:
 
 def _with_former_grant(topology: Topology, south: EmbeddedCluster) -> bool:
     """Grant a prefix of copies as an older release did; tell whether the plan takes it back."""
-    wide = Binding("topic", Pattern("north.", prefixed=True), "User:alice", "READ")
+    wide = Binding("topic", ResourcePattern("north.", prefixed=True), "User:alice", "READ")
     Ownership(topology.clusters[TARGET], topology.name).write_bindings([OwnedBinding(wide, topology.name, "pay")])
     grant(south, [bindings.to_kafka(wide)])
     taken = [step for step in _plan(topology).steps if isinstance(step, RevokeAcl) and step.cause == "wide"]

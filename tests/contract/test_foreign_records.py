@@ -14,10 +14,10 @@ from confluent_kafka import Producer
 from kafka import KafkaProducer
 
 from reconciler import declare
-from reconciler.checkpoints.emit import CheckpointWriter, HeartbeatWriter
-from reconciler.checkpoints.formats import Checkpoint
-from reconciler.checkpoints.heartbeats import LastLooks
-from reconciler.checkpoints.history import History
+from reconciler.checkpoints.mirrormaker.formats import Checkpoint
+from reconciler.checkpoints.service.emit import CheckpointWriter, HeartbeatWriter
+from reconciler.checkpoints.service.heartbeats import LastLooks
+from reconciler.checkpoints.translation.history import SyncHistory
 from reconciler.cli.main import main
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
@@ -25,11 +25,11 @@ from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.names import syncs_topic
 from reconciler.model.naming import HEARTBEATS
 from reconciler.model.spec import FlowSpec
-from reconciler.replicator import drive
-from reconciler.state import home, strangers
-from reconciler.state.journal import Journal
+from reconciler.replicator.driver import driver
+from reconciler.state.journals import home, strangers
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import Journals, JournalTopic, own
 from reconciler.state.ownership import Ownership
-from reconciler.state.topics import Journals, JournalTopic, own
 from tests.contract.kafka import create, declared
 from tests.integration.payments import write
 from tests.support.copying import SECONDS, Running, at, fill, identical
@@ -173,7 +173,7 @@ def test_commands_and_tasks_go_on(scene: Scene) -> None:
         running.stop()
     assert identical(spec, scene.topic) == 200
     with heard() as problems:
-        drive.prepare(spec.target, spec.topology, [spec.flow], pytest.fail)
+        driver.prepare(spec.target, spec.topology, [spec.flow], pytest.fail)
     assert {problem.code for problem in problems} == {"AB324"}
 
 
@@ -295,7 +295,7 @@ def test_topics_in_mirrormakers_formats_are_read_beside_them(
     HeartbeatWriter(cluster, alias, "west", whose=(alias, "second")).beat(2_000, 6)
     # Heartbeats are asked only where journals are shared still.
     home.hold(cluster, alias, "shared")
-    looks, history = LastLooks(cluster, alias), History(cluster, alias, SECONDS)
+    looks, history = LastLooks(cluster, alias), SyncHistory(cluster, alias, SECONDS)
     try:
         assert {(flow, look.groups) for flow, look in looks.current().items()} >= {("first", 5), ("second", 6)}
         history.refresh()

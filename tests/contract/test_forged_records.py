@@ -11,9 +11,9 @@ from confluent_kafka import Producer
 from reconciler.cli.main import main
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.ownership import OwnedTopic
-from reconciler.state.journal import Journal
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from reconciler.state.ownership import Ownership
-from reconciler.state.topics import own
 from tests.contract.kafka import create, declared, names, topic_configs, topic_id
 from tests.integration.payments import DECLARATION, name_of
 from tests.integration.payments import write as declare

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli import gate as gates
-from reconciler.cli.gate import Gate
+from reconciler.cli.gate import FlowGate
 from reconciler.cli.main import main
 from reconciler.cli.replicate import _check_flows
 from reconciler.embedded import EmbeddedCluster
@@ -86,12 +86,12 @@ def eventually(what: str, look: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def looked_again(gate: Gate) -> bool:
+def looked_again(gate: FlowGate) -> bool:
     gate._next_look = 0.0
     return gate.is_superseded()
 
 
-def passing(gate: Gate) -> list[str]:
+def passing(gate: FlowGate) -> list[str]:
     return [flow.name for flow in gate.passed().flows]
 
 
@@ -100,7 +100,7 @@ def said(reader: StatusReader, flow: str) -> list[TaskStatus]:
 
 
 def test_a_run_is_superseded_by_a_failover_and_by_its_end(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
-    gate, reader = Gate((pair.path,), None, waits=True), StatusReader(pair.west, pair.facts["name"])
+    gate, reader = FlowGate((pair.path,), None, waits=True), StatusReader(pair.west, pair.facts["name"])
     try:
         assert passing(gate) == [pair.one, pair.two]
         assert not looked_again(gate)
@@ -133,7 +133,7 @@ def test_a_run_is_superseded_by_a_failover_and_by_its_end(pair: Pair, capsys: py
 
 
 def test_a_run_that_begins_is_heard_of_until_its_tasks_speak(pair: Pair) -> None:
-    gate = Gate((pair.path,), None, waits=True)
+    gate = FlowGate((pair.path,), None, waits=True)
 
     def spoken() -> list[TaskStatus]:
         return [word for one in (pair.one, pair.two) for word in copying(pair.west, gate.topology.name, one)]
@@ -172,7 +172,7 @@ def test_a_run_that_begins_is_heard_of_until_its_tasks_speak(pair: Pair) -> None
 
 def test_what_its_file_declares_suffices(pair: Pair) -> None:
     pair.write(", failed-over: true")
-    gate = Gate((pair.path,), None, waits=True)
+    gate = FlowGate((pair.path,), None, waits=True)
     try:
         assert passing(gate) == [pair.two]
         assert gate.topology.flows[0].failed_over
@@ -184,7 +184,7 @@ def test_where_no_flow_is_left_it_waits_or_refuses(pair: Pair) -> None:
     pair.write(", failed-over: true")
     other = replace(pair.state(), flow=pair.two)
     pair.failovers.put(other)
-    refusing, waiting = Gate((pair.path,), None, waits=False), Gate((pair.path,), None, waits=True)
+    refusing, waiting = FlowGate((pair.path,), None, waits=False), FlowGate((pair.path,), None, waits=True)
     try:
         with pytest.raises(Refused) as caught:
             refusing.passed()
@@ -207,7 +207,7 @@ def test_the_source_of_a_flow_that_is_failed_over_need_not_answer(pair: Pair) ->
         "flows:\n", '  gone: {bootstrap: ["127.0.0.1:1"]}\nflows:\n  - {from: gone, to: west, name: from-gone}\n'
     )
     pair.path.write_text(with_gone)
-    gate, over = Gate((pair.path,), None, waits=True), replace(pair.state(), flow="from-gone")
+    gate, over = FlowGate((pair.path,), None, waits=True), replace(pair.state(), flow="from-gone")
     try:
         with pytest.raises(Unreachable, match="gone"):
             _check_flows(gate)

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka.admin import AclOperation
 
-from reconciler.checkpoints.groups import Groups
+from reconciler.checkpoints.groups.groups import Groups
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
 from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Bounds
+from reconciler.model.committed import LogBounds
 from reconciler.model.errors import EnvironmentFault
 from reconciler.model.references import Reference
 from reconciler.model.security import Security
@@ -37,7 +37,7 @@ def test_a_password_may_be_changed(secured: EmbeddedCluster, topic_name: str, mo
     security = Security("SASL_PLAINTEXT", "SCRAM-SHA-512", "mirror", Reference("env", "MIRROR_PASSWORD"))
     log = topic_name, 0
     groups = Groups(Cluster("secured", tuple(secured.bootstrap.split(",")), security=security))
-    assert groups.bounds([log]) == {log: Bounds(0, 10, 10)}
+    assert groups.bounds([log]) == {log: LogBounds(0, 10, 10)}
 
     secured.set_password("mirror", NEW)
     # Brokers keep connections that stand; a new broker process has none.
@@ -56,6 +56,6 @@ def test_a_password_may_be_changed(secured: EmbeddedCluster, topic_name: str, mo
             continue
         break
     assert groups.partitions[topic_name] == 1
-    assert groups.bounds([log]) == {log: Bounds(0, 10, 10)}
+    assert groups.bounds([log]) == {log: LogBounds(0, 10, 10)}
     assert groups.kinds() == {}
     groups.close()

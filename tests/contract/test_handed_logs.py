@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from reconciler.demo.compare import compare
 from reconciler.embedded import EmbeddedCluster
-from reconciler.failover.handing import Bequest, hand_over, stands
+from reconciler.failover.logs.handover import Bequest, hand_over, stands
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
 from reconciler.model.flow import Flow

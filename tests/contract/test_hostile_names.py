@@ -19,10 +19,10 @@ from reconciler.declare import load
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.spec import FlowSpec
 from reconciler.model.text import shown
-from reconciler.replicator.refresh import Refresh
+from reconciler.replicator.driver.refresh import Refresh
 from reconciler.report.markdown import code
-from reconciler.state.journal import Journal
-from reconciler.state.topics import own
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from tests.contract.kafka import create, grant
 
 USERS = {"admin": "admin-secret"}

@@ -15,9 +15,9 @@ from reconciler.model.errors import AnabranchError, EnvironmentFault, Unreachabl
 from reconciler.model.runs import CopyRecord
 from reconciler.model.status import PartitionState, PartitionStatus, Reason, TaskStatus
 from reconciler.state.copies import Copies
-from reconciler.state.journal import Follower, Journal, Value
+from reconciler.state.journals.journal import Follower, Journal, Value
+from reconciler.state.journals.topics import JournalTopic, own
 from reconciler.state.status import StatusReader, StatusWriter, forget_old
-from reconciler.state.topics import JournalTopic, own
 from tests.contract.kafka import declared, topic_configs
 
 SECONDS = 30.0

@@ -22,9 +22,9 @@ from reconciler.model.errors import EnvironmentFault
 from reconciler.model.references import Reference
 from reconciler.model.security import Kerberos, Security
 from reconciler.observe.connection import Connection
-from reconciler.replicator.shares import Place
-from reconciler.replicator.wire import NotLetIn
-from reconciler.state import clients
+from reconciler.replicator.partition.shares import Place
+from reconciler.state.confluent import clients
+from reconciler.wire import NotLetIn
 from tests.contract.kafka import allow, create
 from tests.support import kdc
 from tests.support.copying import REMOTE, Running, at, fill, identical, spec_of

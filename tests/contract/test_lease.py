@@ -14,12 +14,12 @@ import pytest
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
 from reconciler.model.cluster import Cluster
 from reconciler.model.status import PartitionState
-from reconciler.replicator import lease
-from reconciler.replicator.deal import Log
-from reconciler.replicator.lease import Lease
-from reconciler.replicator.wire import GroupWire, Loop, Membership
-from reconciler.state import process
-from reconciler.state.boot import boot_time
+from reconciler.replicator.lease import lease
+from reconciler.replicator.lease.assignor import Log
+from reconciler.replicator.lease.lease import Lease
+from reconciler.state.journals import process
+from reconciler.state.journals.boot import boot_time
+from reconciler.wire import GroupWire, Loop, Membership
 from tests.contract.kafka import declared
 
 SECONDS = 60.0

@@ -12,10 +12,10 @@ from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import Locked
 from reconciler.state import lock as room
-from reconciler.state import process
-from reconciler.state.journal import Journal
+from reconciler.state.journals import process
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from reconciler.state.lock import Lock
-from reconciler.state.topics import own
 from tests.contract.kafka import declared
 
 LONG = 30.0

@@ -13,8 +13,8 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AclOperation
 
-from reconciler.checkpoints.emit import CheckpointWriter, HeartbeatWriter
-from reconciler.checkpoints.formats import Checkpoint, checkpoint_key
+from reconciler.checkpoints.mirrormaker.formats import Checkpoint, checkpoint_key
+from reconciler.checkpoints.service.emit import CheckpointWriter, HeartbeatWriter
 from reconciler.client import MirrorClient, ReplicationPolicy, declared_client, translate_offsets
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.cluster import Cluster

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.checkpoints.rounds import Rounds
+from reconciler.checkpoints.service.rounds import Rounds
 from reconciler.client import MirrorClient, translate_offsets
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.flow import Flow, OffsetsMode

@@ -15,7 +15,7 @@ from reconciler.cli.posts import Post
 from reconciler.cli.watching import Lookout
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
-from reconciler.model.acl import Pattern
+from reconciler.model.acl import ResourcePattern
 from reconciler.model.binding import Binding, OwnedBinding
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.cluster import Cluster
@@ -24,7 +24,7 @@ from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.failover import FailedOver
 from reconciler.model.names import state_names
 from reconciler.model.ownership import OwnedTopic
-from reconciler.model.pauses import Scope
+from reconciler.model.pauses import PauseScope
 from reconciler.model.runs import CopyRecord, Run, Runs
 from reconciler.model.seal import Seal, new_key
 from reconciler.model.status import TaskStatus
@@ -32,17 +32,18 @@ from reconciler.model.topology import Topology
 from reconciler.observe.topology import observe
 from reconciler.plan.ahead import build_plan_ahead
 from reconciler.provision.direct import DirectProvisioner
-from reconciler.state import control, home, moving
+from reconciler.state import control, moving
 from reconciler.state.control import Listener
 from reconciler.state.copies import Copies
 from reconciler.state.declarations import Declarations
 from reconciler.state.failovers import Failovers
-from reconciler.state.journal import Journal
+from reconciler.state.journals import home
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import SHARED, own
 from reconciler.state.lock import Lock
 from reconciler.state.ownership import Ownership
 from reconciler.state.probes import Probes
 from reconciler.state.status import StatusWriter
-from reconciler.state.topics import SHARED, own
 from tests.contract.kafka import create, names
 from tests.integration.command import Ended, anabranch
 
@@ -73,7 +74,7 @@ class Former:
         self.flow = self.topology.flows[0]
         self.remote = f"east.{self.flow.topics.literals()[0]}"
         self.binding = OwnedBinding(
-            Binding("topic", Pattern(self.remote), "User:alice", "READ"), self.name, self.flow.name
+            Binding("topic", ResourcePattern(self.remote), "User:alice", "READ"), self.name, self.flow.name
         )
         self.live()
 
@@ -98,8 +99,8 @@ class Former:
         # Records of copies do not say of which topology; this is one of a flow of the same name.
         copies.put(self.flow.name, f"{self.remote}-theirs", 0, SHIFTED)
         copies.close()
-        control.pause(self.west, self.name, [Scope(self.flow.name, "orders")])
-        control.pause(self.west, f"x{self.name}", [Scope(self.flow.name, "theirs")])
+        control.pause(self.west, self.name, [PauseScope(self.flow.name, "orders")])
+        control.pause(self.west, f"x{self.name}", [PauseScope(self.flow.name, "theirs")])
         # A still older release named no topology.
         said = {"command": "pause", "time": time.time(), "flow": self.flow.name, "topic": "older", "partition": None}
         Journal(self.west, SHARED.control).write(f"pause/{self.flow.name}/older", said)
@@ -235,7 +236,7 @@ def test_a_move_that_was_killed_is_begun_anew(
     assert not former.has_moved()
     # What is told meanwhile is told in the shared ones, and what was copied of it is taken back.
     former.live()
-    control.resume(former.west, former.name, [Scope(former.flow.name, "orders")])
+    control.resume(former.west, former.name, [PauseScope(former.flow.name, "orders")])
     assert former.paused() == ["older"]
 
     # Somebody who applies is not disturbed.

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.checkpoints import asking, bounds
-from reconciler.checkpoints import groups as checkpoints_groups
+from reconciler.checkpoints.groups import asking, bounds
+from reconciler.checkpoints.groups import groups as checkpoints_groups
 from reconciler.embedded import EmbeddedCluster
 from tests.contract.kafka import delete_records
 from tests.support.consumers import Run, hundred, leave_behind, member_of, offsets_of, places_of, rows, table

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.checkpoints import positions as checkpoints_positions
-from reconciler.checkpoints.translate import Translator
+from reconciler.checkpoints.groups import positions as checkpoints_positions
+from reconciler.checkpoints.translation.translate import Translator
 from reconciler.cli.main import main
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
@@ -19,11 +19,11 @@ from reconciler.model.names import lease_group
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.spec import FlowSpec
 from reconciler.model.translation import Translated
-from reconciler.replicator.note import Note
-from reconciler.replicator.shares import Place
-from reconciler.state.journal import Journal
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.shares import Place
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from reconciler.state.ownership import Ownership
-from reconciler.state.topics import own
 from tests.contract.kafka import create, delete, delete_records, topic_id
 from tests.contract.test_task_translated import make
 from tests.support.consumers import Said, offsets_of, places_of, rows, table

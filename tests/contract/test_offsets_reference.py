@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.checkpoints.files import read_file
+from reconciler.checkpoints.groups.files import read_file
 from reconciler.cli.main import main
 from reconciler.model.committed import COLUMNS, Asked
 from tests.conftest import MakeClusters

@@ -14,8 +14,8 @@ from reconciler.declare import load
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, start_all, stop_all
 from reconciler.model.names import state_names
 from reconciler.model.spec import FlowSpec
-from reconciler.replicator import drive
-from reconciler.state import bindings
+from reconciler.replicator.driver import driver
+from reconciler.state.confluent import bindings
 from tests.contract.kafka import ANSWER_SECONDS, ANY_ACL, admin, create, grant, grow
 from tests.integration.command import Ended, anabranch
 from tests.support.acls import as_user, needed_by, revoke
@@ -135,7 +135,7 @@ def test_the_replicator_copies_with_what_apply_allows_it_and_with_nothing_else(
     # The one who copies is mirror; admin looks.
     login(monkeypatch, "mirror")
     topology = load((path,))
-    spec = FlowSpec.compile(topology, topology.flows[0], drive.new_run())
+    spec = FlowSpec.compile(topology, topology.flows[0], driver.new_run())
     with Running(spec, overseer=as_user("south", south, "admin")) as copying:
         status = copying.wait()
         assert [code(one) for one in status.partitions] == [None], status

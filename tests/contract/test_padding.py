@@ -11,9 +11,9 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.replicator.padding import CannotPad, is_padding, pad
-from reconciler.replicator.place import Standing
-from reconciler.replicator.wire import EARLIEST, ConnectionLost
+from reconciler.replicator.gaps.padding import CannotPad, is_padding, pad
+from reconciler.replicator.partition.place import Standing
+from reconciler.wire import EARLIEST, ConnectionLost
 from tests.contract.kafka import create, declared
 from tests.support.copying import REMOTE, SECONDS
 from tests.support.filling import DELETE, Desk, desk, place

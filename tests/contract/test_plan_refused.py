@@ -26,10 +26,10 @@ from reconciler.model.topology import Topology
 from reconciler.observe.topology import observe
 from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner
-from reconciler.replicator.refresh import Refresh
-from reconciler.replicator.shares import Place
-from reconciler.state.journal import Journal
-from reconciler.state.topics import own
+from reconciler.replicator.driver.refresh import Refresh
+from reconciler.replicator.partition.shares import Place
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from tests.contract.kafka import ANSWER_SECONDS, admin, create, declared
 from tests.support.acls import allow
 from tests.support.announced import announced

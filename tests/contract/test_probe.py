@@ -10,14 +10,14 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Unreachable
 from reconciler.model.flow import Fill, Flow
 from reconciler.model.selection import Selection
-from reconciler.replicator import probe
-from reconciler.replicator.batch import Batch
-from reconciler.replicator.identity import Identity
-from reconciler.replicator.trials import Scene
-from reconciler.state.journal import Journal
+from reconciler.records.batch import Batch
+from reconciler.replicator.copy.producer_names import Identity
+from reconciler.replicator.gaps import probe
+from reconciler.replicator.gaps.trials import Scene
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from reconciler.state.ownership import Ownership
 from reconciler.state.probes import Probes
-from reconciler.state.topics import own
 
 OURS = own("tests")
 

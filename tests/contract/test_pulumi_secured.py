@@ -14,9 +14,9 @@ from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.binding import OwnedBinding
 from reconciler.model.steps import RevokeAcl
 from reconciler.provision.direct import DirectProvisioner
-from reconciler.state.journal import Journal
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from reconciler.state.ownership import Ownership
-from reconciler.state.topics import own
 from stacks.names import ACL_TYPE
 from tests.contract.kafka import ANSWER_SECONDS, ANY_ACL, admin, create, grant
 from tests.support import fake_pulumi

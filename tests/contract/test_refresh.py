@@ -15,17 +15,17 @@ from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import Problem, Unreachable
 from reconciler.model.flow import Flow
-from reconciler.model.pauses import Scope
+from reconciler.model.pauses import PauseScope
 from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.model.steps import AlterConfig
 from reconciler.model.topology import Topology
-from reconciler.replicator.refresh import Refresh
-from reconciler.replicator.shares import Shares
+from reconciler.replicator.driver.refresh import Refresh
+from reconciler.replicator.partition.shares import Shares
 from reconciler.state import control
-from reconciler.state.journal import Journal
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from reconciler.state.ownership import Ownership
-from reconciler.state.topics import own
 from tests.contract.kafka import create, declared, delete, grow, partitions, set_config, topic_configs, topic_id
 from tests.support.announced import announced
 from tests.support.copying import Running, at, code, fill, identical
@@ -137,7 +137,7 @@ def test_who_waits_for_a_remote_topic_goes_on_as_soon_as_it_is_made(
     topic_name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("reconciler.replicator.pauses._PARKED", (3_600.0, 3_600.0))
+    monkeypatch.setattr("reconciler.replicator.partition.backoff._PARKED", (3_600.0, 3_600.0))
     create(source_cluster, topic_name)
     fill(source_cluster, topic_name, 10)
     with Running(looked.spec) as running:
@@ -189,7 +189,7 @@ def test_tasks_are_told_of_a_copy_that_was_made_when_they_can_be(
     create(source_cluster, topic_name, 1)
     whole, told = control.restart, []
 
-    def restart(cluster: Cluster, topology: str, scopes: Sequence[Scope], *, parked_only: bool) -> None:
+    def restart(cluster: Cluster, topology: str, scopes: Sequence[PauseScope], *, parked_only: bool) -> None:
         told.append((list(scopes), parked_only))
         if len(told) == 1:
             raise Unreachable(Problem("AB310", "west", "does not answer", "wait"))
@@ -198,7 +198,7 @@ def test_tasks_are_told_of_a_copy_that_was_made_when_they_can_be(
     monkeypatch.setattr(control, "restart", restart)
     for _ in range(3):
         looked.refresh.look()
-    scopes = [Scope(looked.spec.flow.name, topic_name)]
+    scopes = [PauseScope(looked.spec.flow.name, topic_name)]
     assert told == [(scopes, False), (scopes, False)]
 
 

@@ -12,9 +12,9 @@ from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.model.topology import Topology
-from reconciler.replicator.refresh import Refresh
-from reconciler.state.journal import Journal
-from reconciler.state.topics import own
+from reconciler.replicator.driver.refresh import Refresh
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from tests.contract.kafka import create, declared, names
 
 NOBODY = Cluster("south", ("127.0.0.1:1",))

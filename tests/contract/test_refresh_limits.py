@@ -13,9 +13,9 @@ from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.model.steps import CreateTopic
 from reconciler.model.topology import Topology
-from reconciler.replicator.refresh import Refresh
-from reconciler.state.journal import Journal
-from reconciler.state.topics import own
+from reconciler.replicator.driver.refresh import Refresh
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from tests.contract.kafka import create, declared, grow, names, partitions
 
 

@@ -16,10 +16,10 @@ from reconciler.model.renames import RenameRule
 from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.model.topology import Topology
-from reconciler.replicator import discover
-from reconciler.replicator.refresh import Refresh
-from reconciler.state.journal import Journal
-from reconciler.state.topics import own
+from reconciler.replicator.driver import discovery
+from reconciler.replicator.driver.refresh import Refresh
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from tests.contract.kafka import admin, create, declared
 from tests.support.copying import Running, fill, identical
 from tests.support.policy_classes import offer
@@ -97,7 +97,7 @@ def test_a_class_that_fails_or_lumps_leaves_those_topics_out_and_copies_the_othe
     named.refresh.look()
     assert named.copied() == [good]
     assert sorted(named.refresh.left_out) == sorted([one, two, bad])
-    assert {place.topic: place.remote for place in discover.matching(named.spec)}[bad] == "", (
+    assert {place.topic: place.remote for place in discovery.matching(named.spec)}[bad] == "", (
         "nobody takes it for copied"
     )
     with Running(named.spec, places=[]) as running:

@@ -26,10 +26,10 @@ from reconciler.observe.topology import observe_owned
 from reconciler.plan.destroy import destroy_plan
 from reconciler.provision.direct import DirectProvisioner
 from reconciler.provision.removal import AT_ONCE
-from reconciler.state.journal import Journal
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from reconciler.state.ownership import Ownership
 from reconciler.state.status import StatusWriter
-from reconciler.state.topics import own
 from tests.conftest import MakeClusters
 from tests.contract.kafka import allow, create, declared, delete, names, topic_id
 from tests.support.alive import alive

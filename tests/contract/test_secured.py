@@ -18,11 +18,11 @@ from reconciler.model.errors import AnabranchError, EnvironmentFault
 from reconciler.model.references import Reference
 from reconciler.model.security import Mechanism, OAuth, Security
 from reconciler.observe.connection import Connection
-from reconciler.replicator import discover
-from reconciler.replicator.shares import Place
-from reconciler.replicator.wire import Loop, NotLetIn, Wire
-from reconciler.state.journal import Journal
-from reconciler.state.topics import own
+from reconciler.replicator.driver import discovery
+from reconciler.replicator.partition.shares import Place
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
+from reconciler.wire import Loop, NotLetIn, Wire
 from tests.contract.kafka import allow, create
 from tests.integration.command import anabranch
 from tests.support.copying import REMOTE, Running, at, code, fill, identical, spec_of
@@ -225,7 +225,7 @@ def test_a_running_task_names_what_is_wrong(
     monkeypatch.setenv("CHANGED_PASSWORD", WRONG)
     spec = spec_of(source, by_certificate(west), topic_name)
     with pytest.raises(AnabranchError, match="does not let user mirror in"):
-        discover.matching(spec)
+        discovery.matching(spec)
     with Running(spec, [Place(topic_name, 0, f"east.{topic_name}", "identical")]) as copying:
         status = copying.wait(lambda status: code(at(status, topic_name)) == "AB232")
         reason = str(at(status, topic_name).reason)

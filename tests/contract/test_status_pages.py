@@ -12,9 +12,9 @@ from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
 from reconciler.state import status as status_topic
-from reconciler.state.journal import Follower, Journal
+from reconciler.state.journals.journal import Follower, Journal
+from reconciler.state.journals.topics import own
 from reconciler.state.status import StatusReader, StatusWriter, forget_old
-from reconciler.state.topics import own
 from tests.contract.kafka import declared
 
 SECONDS = 30.0

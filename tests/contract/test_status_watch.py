@@ -15,9 +15,9 @@ import pytest
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.latency import Histogram, Latency, bucket_of
 from reconciler.model.status import Metrics, PartitionState, PartitionStatus, TaskStatus
-from reconciler.state.journal import Journal
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from reconciler.state.status import StatusWriter
-from reconciler.state.topics import own
 from tests.contract.kafka import declared
 from tests.support.alive import alive
 
@@ -60,18 +60,23 @@ def test_the_figures_come_through_and_a_watch_follows_them_until_ctrl_c(
     west = declared("west", target_cluster)
     Journal(west, own("watched").status).ensure()
     writer = StatusWriter(west, "watched")
-    writer.post_last(word(topic_name, 40))
     command = [*COMMAND, "status", str(file), "--watch", "0.2", "--format", "json"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as watching:
         assert watching.stdout is not None
         try:
-            first = json.loads(watching.stdout.readline())["flows"][0]
+            # A busy machine may read a word so late that it counts as an old one: it is written again.
+            first, deadline = {"latencyMs": None}, time.monotonic() + SECONDS
+            while first["latencyMs"] is None:
+                assert time.monotonic() < deadline
+                writer.post_last(word(topic_name, 40))
+                first = (json.loads(watching.stdout.readline())["flows"] or [first])[0]
             assert (first["lag"], first["lagSeconds"], first["latencyMs"]["p99"]) == (10, 0.25, 3)
             assert first["partitions"][0]["latencyMs"]["p99"] == 4
             writer.post_last(word(topic_name, 45))
             deadline = time.monotonic() + SECONDS
             while json.loads(watching.stdout.readline())["flows"][0]["lag"] != 5:
                 assert time.monotonic() < deadline
+                writer.post_last(word(topic_name, 45))
             watching.send_signal(signal.SIGINT)
             watching.communicate(timeout=SECONDS)
         finally:

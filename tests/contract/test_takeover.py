@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.checkpoints.translate import Translator
+from reconciler.checkpoints.translation.translate import Translator
 from reconciler.embedded import ClusterOptions, EmbeddedCluster, running
 from reconciler.model.cluster import Cluster
 from reconciler.model.status import PartitionState
 from reconciler.model.translation import Question
-from reconciler.replicator import takeover
-from reconciler.replicator.batch import Batch
-from reconciler.state.journal import Journal
-from reconciler.state.topics import own
+from reconciler.records.batch import Batch
+from reconciler.replicator.takeover import identical as takeover
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from tests.contract.kafka import create, declared, delete, delete_records
 from tests.contract.test_task_parking import write
 from tests.support.copying import (

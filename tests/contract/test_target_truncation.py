@@ -13,7 +13,7 @@ from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.names import syncs_topic
 from reconciler.model.status import PartitionState
-from reconciler.replicator.shares import Place
+from reconciler.replicator.partition.shares import Place
 from tests.conftest import MakeClusters
 from tests.contract.kafka import admin, create, declared, wait_until_seen
 from tests.contract.test_truncation import QUICK_RETURN, UNCLEAN

@@ -12,15 +12,16 @@ from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.seal import Seal, new_key
 from reconciler.model.status import PartitionState
-from reconciler.replicator import discover, task
-from reconciler.replicator.ledger import Row
-from reconciler.replicator.shares import Assignment, Shares
-from reconciler.replicator.task import OrphanError
-from reconciler.replicator.wire import ProducerState
+from reconciler.replicator.driver import discovery
+from reconciler.replicator.partition.shares import Assignment, Shares
+from reconciler.replicator.task import task
+from reconciler.replicator.task.ledger import LedgerRow
+from reconciler.replicator.task.task import OrphanError
 from reconciler.state import control
-from reconciler.state.journal import Journal
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from reconciler.state.status import StatusReader
-from reconciler.state.topics import own
+from reconciler.wire import ProducerState
 from tests.contract.kafka import create
 from tests.support.copying import (
     REMOTE,
@@ -77,7 +78,7 @@ def test_a_restart_goes_on_where_the_copy_ends_and_the_ledger_tells(
     spec = spec_of(source, target, topic_name)
     fill(source_cluster, topic_name, 600, 2)
     first, second = copy(spec).rows
-    assert isinstance(first, Row)
+    assert isinstance(first, LedgerRow)
     assert first[:9] == ("east-west", topic_name, 0, remote, 0, 299, 0, 299, 0)
     assert (first.records, first.fills) == (300, 0)
     assert first.latency_avg is not None
@@ -106,8 +107,8 @@ def test_rounds_follow_each_other_over_the_same_connections(
     spec = spec_of(source, target, topic_name, round_seconds=1.5)
     for journal in (own(spec.topology).status, own(spec.topology).control):
         Journal(target, journal).ensure()
-    (assignment,) = Shares().extended(discover.matching(spec), 1).assignments()
-    rows: list[Row] = []
+    (assignment,) = Shares().extended(discovery.matching(spec), 1).assignments()
+    rows: list[LedgerRow] = []
     kept: set[object] = set()
     deadline = time.monotonic() + SECONDS
     for upto in (50, 100):

@@ -11,7 +11,7 @@ from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import Compression
 from reconciler.model.status import PartitionState, TaskStatus
-from reconciler.replicator.wire import Loop, ProduceAsk, Wire
+from reconciler.wire import Loop, ProduceAsk, Wire
 from tests.contract.kafka import create
 from tests.support.batches import ZSTD
 from tests.support.bombs import bomb

@@ -14,11 +14,13 @@ from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import Flow
 from reconciler.model.spec import FlowSpec
-from reconciler.replicator import channel, discover, task
-from reconciler.replicator.ledger import Row
-from reconciler.replicator.shares import Shares
-from reconciler.state.journal import Journal
-from reconciler.state.topics import own
+from reconciler.replicator.driver import discovery
+from reconciler.replicator.partition import channel
+from reconciler.replicator.partition.shares import Shares
+from reconciler.replicator.task import task
+from reconciler.replicator.task.ledger import LedgerRow
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from tests.contract.kafka import set_config
 from tests.contract.test_task_merging import batches
 from tests.contract.test_task_translated import make as make_translated
@@ -63,8 +65,8 @@ def test_nothing_is_lost_or_doubled_where_rounds_meet(
     spec = flow_of(source, target, topics, round_seconds=0.5)
     for journal in (own(spec.topology).status, own(spec.topology).control):
         Journal(target, journal).ensure()
-    (assignment,) = Shares().extended(discover.matching(spec), 1).assignments()
-    rows: list[Row] = []
+    (assignment,) = Shares().extended(discovery.matching(spec), 1).assignments()
+    rows: list[LedgerRow] = []
     deadline = time.monotonic() + SECONDS
     with Trickle(source_cluster, topics) as trickle:
         # A busy machine boards none in some of them.

@@ -16,15 +16,17 @@ from reconciler.model.clients import Clients, ConsumerSettings, ProducerSettings
 from reconciler.model.cluster import Cluster
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState
-from reconciler.replicator import channel, discover, task
-from reconciler.replicator.channel import Channel
-from reconciler.replicator.express import Express
-from reconciler.replicator.ledger import Row
-from reconciler.replicator.seat import Boarded
-from reconciler.replicator.shares import Shares
-from reconciler.replicator.wire import Direct
-from reconciler.state.journal import Journal
-from reconciler.state.topics import own
+from reconciler.replicator.driver import discovery
+from reconciler.replicator.partition import channel
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.shares import Shares
+from reconciler.replicator.task import task
+from reconciler.replicator.task.ledger import LedgerRow
+from reconciler.replicator.transfer.fast_path import Express
+from reconciler.replicator.transfer.fast_path_partition import Boarded
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
+from reconciler.wire import Direct
 from tests.contract.test_task_express import LONG_ENOUGH, flow_of
 from tests.support.copying import SECONDS, Running, all_running, assert_counted, close, identical
 from tests.support.trickles import PARTITIONS, Line, Trickle, cut
@@ -199,8 +201,8 @@ def test_brokers_stand_still_where_rounds_meet(
     spec = replace(flow_of(source, target, topics), round_seconds=0.8)
     for journal in (own(spec.topology).status, own(spec.topology).control):
         Journal(target, journal).ensure()
-    (assignment,) = Shares().extended(discover.matching(spec), 1).assignments()
-    rows: list[Row] = []
+    (assignment,) = Shares().extended(discovery.matching(spec), 1).assignments()
+    rows: list[LedgerRow] = []
     deadline = time.monotonic() + SECONDS
     with Trickle(source_cluster, topics) as trickle:
         for cluster in (source_cluster, target_cluster):

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
-from reconciler.model.pauses import Scope
-from reconciler.replicator import discover
-from reconciler.replicator.shares import Shares
+from reconciler.model.pauses import PauseScope
+from reconciler.replicator.driver import discovery
+from reconciler.replicator.partition.shares import Shares
 from reconciler.state import control
 from tests.contract.kafka import create, delete, grow
 from tests.contract.test_task_express import flow_of
@@ -36,19 +36,19 @@ def test_partitions_are_paused_resumed_and_begun_anew(
     times = 3
     with Running(spec) as running, Trickle(source_cluster, topics) as trickle:
         line.await_records()
-        paused = told(running, control.pause(target, spec.topology, [Scope(flow, first, 1)]))
+        paused = told(running, control.pause(target, spec.topology, [PauseScope(flow, first, 1)]))
         assert states(paused).count(PAUSED) == 1
         stands_at = log_end(target, f"east.{first}", 1)
         line.await_records(200)
         assert log_end(target, f"east.{first}", 1) == stands_at
-        told(running, control.resume(target, spec.topology, [Scope(flow, first, 1)]))
+        told(running, control.resume(target, spec.topology, [PauseScope(flow, first, 1)]))
         line.await_records()
         for number in range(times):
-            scope = Scope(flow, second, number % PARTITIONS) if number % 2 else Scope(flow)
+            scope = PauseScope(flow, second, number % PARTITIONS) if number % 2 else PauseScope(flow)
             told(running, control.restart(target, spec.topology, [scope], parked_only=False))
             line.await_records(20)
-        told(running, control.pause(target, spec.topology, [Scope(flow)]))
-        told(running, control.resume(target, spec.topology, [Scope(flow)]))
+        told(running, control.pause(target, spec.topology, [PauseScope(flow)]))
+        told(running, control.resume(target, spec.topology, [PauseScope(flow)]))
         line.await_records()
         sent = trickle.finish()
         status = running.settled_again()
@@ -70,7 +70,7 @@ def test_partitions_and_topics_come_while_an_express_goes(
     create(target_cluster, f"east.{first}", 1, REMOTE)
     spec = spec_of(source, target, f"{topic_name}.*")
     spec = replace(spec, flow=replace(spec.flow, name=topic_name[-8:]))
-    shares = Shares().extended(discover.matching(spec), 1)
+    shares = Shares().extended(discovery.matching(spec), 1)
     with Running(spec) as running, Trickle(source_cluster, [first], partitions=1) as trickle:
         announce(spec, shares)
         line.await_records()
@@ -81,7 +81,7 @@ def test_partitions_and_topics_come_while_an_express_goes(
         # The client that lists topics may be slower than the broker.
         deadline = time.monotonic() + SECONDS
         while len(shares.of(0)) < 4 and time.monotonic() < deadline:
-            shares = shares.extended(discover.matching(spec), 1)
+            shares = shares.extended(discovery.matching(spec), 1)
         with Trickle(source_cluster, [first, second], partitions=2) as more:
             line.await_records()
             announce(spec, shares)

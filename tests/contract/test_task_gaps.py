@@ -16,13 +16,14 @@ from reconciler.model.flow import Fill
 from reconciler.model.runs import Runs
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState
-from reconciler.replicator import takeover
-from reconciler.replicator.fill import Filler
-from reconciler.replicator.padding import pad
-from reconciler.replicator.place import Standing
-from reconciler.replicator.shares import Place
-from reconciler.replicator.wire import ConnectionLost, ErrorCode, TopicInfo, Wire, transactions
-from reconciler.replicator.wire.transactions import Markers
+from reconciler.replicator.gaps.fill import Filler
+from reconciler.replicator.gaps.padding import pad
+from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.partition.shares import Place
+from reconciler.replicator.takeover import identical as takeover
+from reconciler.wire import ConnectionLost, ErrorCode, TopicInfo, Wire
+from reconciler.wire.requests import transactions
+from reconciler.wire.requests.transactions import Markers
 from tests.contract.kafka import admin, create, delete
 from tests.support.copying import REMOTE, Running, all_running, code, copy, fill, identical, log_end, spec_of
 from tests.support.filling import fill_in_parts

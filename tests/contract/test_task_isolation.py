@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.status import PartitionState
-from reconciler.replicator import held_back
+from reconciler.replicator.task import open_transactions
 from tests.contract.test_task_translated import make
 from tests.support.copying import Running, code, identical, spec_of, wait_until_ends_at
 from tests.support.translated import contents
@@ -72,9 +72,9 @@ def test_a_transaction_that_nobody_ends_is_told_of_a_partition_without_lag(
     topic_name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(held_back, "LONGEST_OPEN", 0.5)
-    monkeypatch.setattr(held_back, "ASK_IDLE_EVERY", 0.5)
-    monkeypatch.setattr(held_back, "EVERY", 0.1)
+    monkeypatch.setattr(open_transactions, "LONGEST_OPEN", 0.5)
+    monkeypatch.setattr(open_transactions, "ASK_IDLE_EVERY", 0.5)
+    monkeypatch.setattr(open_transactions, "EVERY", 0.1)
     make(source_cluster, target_cluster, [topic_name])
     transaction(source_cluster, f"{topic_name}-1", topic_name, b"committed").commit_transaction(30)
     wait_until_ends_at(source, topic_name, 2)

@@ -14,7 +14,7 @@ from reconciler.model.errors import EnvironmentFault
 from reconciler.model.flow import OffsetsMode
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, TaskStatus
-from reconciler.replicator import dlq
+from reconciler.replicator.driver import dead_letter_topics
 from tests.contract.kafka import create, delete, set_config
 from tests.contract.test_task_translated import make
 from tests.support.copying import REMOTE, Running, all_running, code, copy, fill, spec_of
@@ -200,5 +200,5 @@ def test_without_a_place_for_it_a_record_too_large_parks_alone_until_the_limit_i
 def test_a_topic_for_dead_letters_that_is_not_there_is_an_error_before_anything_is_written(target: Cluster) -> None:
     spec = flow_spec(target, target, "identical", "nowhere", "orders")
     with pytest.raises(EnvironmentFault, match=r"topic nowhere: flow .* and it does not exist, .* \[AB363\]"):
-        dlq.check(target, [spec.flow])
-    dlq.check(target, [replace(spec.flow, dlq=None)])
+        dead_letter_topics.check(target, [spec.flow])
+    dead_letter_topics.check(target, [replace(spec.flow, dlq=None)])

@@ -8,9 +8,9 @@ from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.batch import Batch
-from reconciler.replicator.split import split
-from reconciler.replicator.wire import FetchAsk, Wire
+from reconciler.records.batch import Batch
+from reconciler.records.split import split
+from reconciler.wire import FetchAsk, Wire
 from tests.contract.kafka import create, declared
 from tests.support.copying import REMOTE, Running, assert_counted, copy, identical, spec_of
 from tests.support.wires import ask

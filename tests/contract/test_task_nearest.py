@@ -11,8 +11,8 @@ import pytest
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.references import Reference
-from reconciler.replicator import nearest
-from reconciler.replicator.wire import FetchAnswer, FetchSession, Wire
+from reconciler.replicator.transfer import preferred_replica
+from reconciler.wire import FetchAnswer, FetchSession, Wire
 from tests.conftest import MakeClusters
 from tests.contract.kafka import create, declared
 from tests.support.copying import REMOTE, SECONDS, Running, all_running, fill, identical, spec_of
@@ -57,7 +57,7 @@ def test_a_replica_in_our_rack_is_read(
     (three,) = make_clusters("three", options=OPTIONS)
     create(three, topic_name, PARTITIONS, replicas=3)
     create(target_cluster, f"east.{topic_name}", PARTITIONS, REMOTE)
-    monkeypatch.setattr(nearest, "_SHUNNED", 1.0)
+    monkeypatch.setattr(preferred_replica, "_SHUNNED", 1.0)
     monkeypatch.setenv("OUR_RACK", "b")
     spec = spec_of(replace(declared("east", three), rack=Reference("env", "OUR_RACK")), target, topic_name)
     reads = Reads(monkeypatch)

@@ -11,9 +11,9 @@ from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
-from reconciler.replicator import outlanes
-from reconciler.replicator.outlanes import FIRST, SECOND, OutLanes, Way
-from reconciler.replicator.writer import Writer
+from reconciler.replicator.transfer import produce_lanes
+from reconciler.replicator.transfer.produce_lanes import FIRST, SECOND, OutLanes, Way
+from reconciler.replicator.transfer.sender import Writer
 from tests.contract.kafka import create, declared
 from tests.support.copying import REMOTE, SECONDS, Running, assert_counted, fill, identical, spec_of
 
@@ -97,7 +97,7 @@ def test_a_second_one_that_breaks_again_and_again_loses_and_doubles_nothing(
     seen: Seen,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(outlanes, "_NARROW", 0.05)
+    monkeypatch.setattr(produce_lanes, "_NARROW", 0.05)
     spec = spec_of(*clusters, topic)
     records = much(source_cluster, topic)
     seen.drops = 3

@@ -13,8 +13,8 @@ from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
-from reconciler.state.journal import Journal
-from reconciler.state.topics import own
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from tests.contract.kafka import create, declared, delete, delete_records, set_config
 from tests.support.copying import REMOTE, Copied, Running, at, code, copy, fill, identical, log_end, spec_of
 

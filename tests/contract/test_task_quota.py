@@ -7,7 +7,7 @@ from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest
 from reconciler.embedded import ClusterOptions
 from reconciler.model.cluster import Cluster
 from reconciler.model.status import TaskStatus
-from reconciler.replicator.wire import Wire
+from reconciler.wire import Wire
 from tests.conftest import MakeClusters
 from tests.contract.kafka import create, declared
 from tests.support.copying import REMOTE, Running, all_running, assert_counted, fill, identical, spec_of
@@ -60,6 +60,6 @@ def test_a_throttled_copy_is_only_slow(make_clusters: MakeClusters, topic_name: 
             fill(cluster, topic_name, RECORDS // 3, 2)
         assert_counted((last := running.wait(arrived)).records, RECORDS, last)
     # A new cluster's coordinators take a moment; whatever else there was came of the quota.
-    of_new = ("transactional id", "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE")
+    of_new = ("transactional id", "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE")
     assert not [one for one in reasons if one is not None and not any(word in str(one) for word in of_new)]
     assert identical(spec, topic_name) == RECORDS

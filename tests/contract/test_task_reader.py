@@ -8,25 +8,15 @@ import pytest
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.cluster import Cluster
-from reconciler.replicator import pace
-from reconciler.replicator import reader as reader_module
-from reconciler.replicator.channel import SLOW_BYTES, Channel
-from reconciler.replicator.lanes import MOST_LANES, NEAR_LANES, Beat, Lanes
-from reconciler.replicator.pace import Pace, Quota
-from reconciler.replicator.place import Sides, Standing
-from reconciler.replicator.reader import Reader
-from reconciler.replicator.shares import Place
-from reconciler.replicator.wire import (
-    ConnectionLost,
-    FetchAnswer,
-    FetchAsk,
-    FetchSession,
-    Job,
-    Loop,
-    ProduceAsk,
-    TopicInfo,
-    Wire,
-)
+from reconciler.replicator.partition.channel import SLOW_BYTES, Channel
+from reconciler.replicator.partition.place import PartitionSides, Standing
+from reconciler.replicator.partition.shares import Place
+from reconciler.replicator.transfer import fetcher as reader_module
+from reconciler.replicator.transfer import pace
+from reconciler.replicator.transfer.fetch_lanes import MOST_LANES, NEAR_LANES, Beat, Lanes
+from reconciler.replicator.transfer.fetcher import Reader
+from reconciler.replicator.transfer.pace import Pace, Quota
+from reconciler.wire import ConnectionLost, FetchAnswer, FetchAsk, FetchSession, Job, Loop, ProduceAsk, TopicInfo, Wire
 from tests.contract.kafka import create, declared
 from tests.support.batches import Content, build
 from tests.support.channels import land
@@ -51,7 +41,9 @@ class _Scene:
         found = await self.wire.topics([channel.place.topic for channel in self.channels])
         for channel in self.channels:
             info = found[channel.place.topic]
-            channel.open(Sides(info.partitions[0], info.topic_id, info.partitions[0], None), Standing(0, 1, 0, 0))
+            channel.open(
+                PartitionSides(info.partitions[0], info.topic_id, info.partitions[0], None), Standing(0, 1, 0, 0)
+            )
 
     def empty(self) -> None:
         for channel in self.channels:

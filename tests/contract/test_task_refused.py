@@ -21,12 +21,13 @@ from reconciler.model.references import Reference
 from reconciler.model.seal import Seal, new_key
 from reconciler.model.security import Security
 from reconciler.model.status import PartitionState, TaskStatus
-from reconciler.replicator import discover, task
-from reconciler.replicator.shares import Assignment
-from reconciler.replicator.wire import NotLetIn
+from reconciler.replicator.driver import discovery
+from reconciler.replicator.partition.shares import Assignment
+from reconciler.replicator.task import task
 from reconciler.state.control import Listener
-from reconciler.state.journal import Journal
-from reconciler.state.topics import own
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
+from reconciler.wire import NotLetIn
 from tests.contract.kafka import allow, create, grant
 from tests.support.copying import REMOTE, Running, at, code, fill, identical, log_end, spec_of
 from tests.support.wires import ask
@@ -120,7 +121,7 @@ def test_a_wrong_password_is_said_and_never_the_password(secured: EmbeddedCluste
     with pytest.raises(NotLetIn, match=r"does not let user admin in: .*Authentication failed") as lost:
         ask(wrong, lambda wire: wire.topics(["open"]), timeout=1.5)
     with pytest.raises(EnvironmentFault, match="does not let user admin in") as caught:
-        discover.matching(spec_of(wrong, wrong, "open"))
+        discovery.matching(spec_of(wrong, wrong, "open"))
     assert [problem.code for problem in caught.value.problems] == ["AB312"]
     assert not any("hunter2" in str(error.value) for error in (lost, caught))
 
@@ -131,7 +132,7 @@ def test_a_mechanism_that_the_cluster_does_not_have_is_said(secured: EmbeddedClu
     with pytest.raises(NotLetIn, match=r"does not let user admin in: UNSUPPORTED_SASL_MECHANISM") as lost:
         ask(other, lambda wire: wire.topics(["open"]), timeout=1.0)
     with pytest.raises(EnvironmentFault, match=r"does not let user admin in: .*SCRAM-SHA-256") as caught:
-        discover.matching(spec_of(other, other, "open"))
+        discovery.matching(spec_of(other, other, "open"))
     assert [problem.code for problem in caught.value.problems] == ["AB312"]
     assert not any(USERS["admin"] in str(error.value) for error in (lost, caught))
 

@@ -10,14 +10,15 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.checkpoints.translate import Translator
+from reconciler.checkpoints.translation.translate import Translator
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState
-from reconciler.replicator import committing
-from reconciler.replicator.wire import ConnectionLost, ErrorCode, Membership, commits
-from reconciler.replicator.wire.commits import Log, Position
+from reconciler.replicator.commit import base
+from reconciler.wire import ConnectionLost, ErrorCode, Membership
+from reconciler.wire.requests import commits
+from reconciler.wire.requests.commits import CommittedPosition, Log
 from tests.contract.kafka import create, delete
 from tests.contract.test_task_gaps import transact
 from tests.contract.test_task_translated import SECONDS, make
@@ -73,7 +74,7 @@ def test_all_records_arrive_once_and_in_order_while_nothing_breaks(
     topic_name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(committing, "_SYNCS_AT_ONCE", 3)
+    monkeypatch.setattr(base, "_SYNCS_AT_ONCE", 3)
     plain, mixed = f"{topic_name}-plain", f"{topic_name}-transactions"
     make(source_cluster, target_cluster, [plain, mixed], 4)
     fill(source_cluster, plain, 5_000, 4, codec="lz4")
@@ -153,7 +154,7 @@ def test_a_lost_answer_to_a_commit_repeats_nothing(
     make(source_cluster, target_cluster, [topic_name], 2)
     whole, calls = commits.commit_acknowledged, itertools.count()
 
-    async def lost(wire: object, who: Membership, positions: Mapping[Log, Position]) -> dict[Log, int]:
+    async def lost(wire: object, who: Membership, positions: Mapping[Log, CommittedPosition]) -> dict[Log, int]:
         fails = next(calls) % 2 == 0
         refused = {} if fails and when == "before" else await whole(wire, who, positions)  # type: ignore[arg-type]
         if fails:
@@ -182,7 +183,7 @@ def test_a_member_of_an_older_generation_cannot_commit(
     make(source_cluster, target_cluster, [topic_name])
     whole, calls, answers = commits.commit_acknowledged, itertools.count(), list[int]()
 
-    async def late(wire: object, who: Membership, positions: Mapping[Log, Position]) -> dict[Log, int]:
+    async def late(wire: object, who: Membership, positions: Mapping[Log, CommittedPosition]) -> dict[Log, int]:
         if next(calls) % 2 == 0:
             who = replace(who, generation=who.generation - 1)
         try:
@@ -256,7 +257,7 @@ def test_what_cannot_be_committed_is_said_and_stops_its_own_partition(
     whole, refused, tries = commits.commit_acknowledged, [True], list[Log]()
     topic_authorization_failed = 29
 
-    async def closed(wire: object, who: Membership, positions: Mapping[Log, Position]) -> dict[Log, int]:
+    async def closed(wire: object, who: Membership, positions: Mapping[Log, CommittedPosition]) -> dict[Log, int]:
         tries.extend(log for log in positions if log[0] == f"east.{bad}")
         codes = {log: topic_authorization_failed for log in positions if refused and log[0] == f"east.{bad}"}
         rest = {log: position for log, position in positions.items() if log not in codes}

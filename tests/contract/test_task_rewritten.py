@@ -20,9 +20,9 @@ from reconciler.model.flow import Compression
 from reconciler.model.names import syncs_topic
 from reconciler.model.runs import Runs
 from reconciler.model.spec import FlowSpec
-from reconciler.replicator import codecs
-from reconciler.replicator.batch import Batch
-from reconciler.replicator.discover import matching
+from reconciler.records import codecs
+from reconciler.records.batch import Batch
+from reconciler.replicator.driver.discovery import matching
 from tests.contract.kafka import create, declared, delete_records
 from tests.support.batches import GZIP, LZ4, NONE, SNAPPY, build, build_old, some
 from tests.support.copying import REMOTE, Copied, all_running, copy, fill, identical, spec_of

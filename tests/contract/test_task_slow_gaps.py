@@ -7,9 +7,9 @@ from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.fill import Filler
-from reconciler.replicator.shares import Place
-from reconciler.replicator.wire import TopicInfo
+from reconciler.replicator.gaps.fill import Filler
+from reconciler.replicator.partition.shares import Place
+from reconciler.wire import TopicInfo
 from tests.contract.kafka import create
 from tests.support.copying import REMOTE, Running, all_running, at, fill, identical, spec_of
 

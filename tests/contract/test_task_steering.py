@@ -10,14 +10,14 @@ import pytest
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
-from reconciler.model.pauses import Scope
+from reconciler.model.pauses import PauseScope
 from reconciler.model.seal import Seal, new_key
 from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
-from reconciler.replicator import discover
-from reconciler.replicator.refresh import Refresh
-from reconciler.replicator.shares import Shares
+from reconciler.replicator.driver import discovery
+from reconciler.replicator.driver.refresh import Refresh
+from reconciler.replicator.partition.shares import Shares
 from reconciler.state import control
 from tests.contract.kafka import create, grow
 from tests.support.copying import REMOTE, Running, assert_counted, at, code, fill, identical, log_end, spec_of
@@ -53,7 +53,7 @@ def test_a_paused_partition_stands_still_and_goes_on_when_resumed(
     spec = flow_of(source, target, topic_name)
     with Running(spec) as running:
         running.wait()
-        paused = told(running, control.pause(target, spec.topology, [Scope(spec.flow.name, topic_name, 0)]))
+        paused = told(running, control.pause(target, spec.topology, [PauseScope(spec.flow.name, topic_name, 0)]))
         assert states(paused) == [PAUSED, RUNNING]
         fill(source_cluster, topic_name, 100, 2)
         running.wait(lambda status: at(status, topic_name, 1).position == 100)
@@ -65,7 +65,7 @@ def test_a_paused_partition_stands_still_and_goes_on_when_resumed(
     again = flow_of(source, target, topic_name)
     with Running(again) as running:
         running.wait(lambda status: states(status) == [PAUSED, RUNNING])
-        heard = control.resume(target, spec.topology, [Scope(spec.flow.name)])
+        heard = control.resume(target, spec.topology, [PauseScope(spec.flow.name)])
         resumed = running.wait(lambda status: status.heard >= heard and at(status, topic_name, 0).position == 100)
         assert states(resumed) == [RUNNING, RUNNING]
     assert identical(spec, topic_name) == 200
@@ -81,10 +81,10 @@ def test_what_is_in_flight_at_a_pause_is_answered(
         running.wait()
         for _ in range(3):
             fill(source_cluster, topic_name, 10_000)
-            told(running, control.pause(target, spec.topology, [Scope(spec.flow.name)]))
+            told(running, control.pause(target, spec.topology, [PauseScope(spec.flow.name)]))
             # The position that is told is the log end: no answer was given up.
             running.wait(lambda status: at(status, topic_name).position == log_end(target, f"east.{topic_name}"))
-            told(running, control.resume(target, spec.topology, [Scope(spec.flow.name)]))
+            told(running, control.resume(target, spec.topology, [PauseScope(spec.flow.name)]))
         running.settled_again()
         running.stop()
         # Going on after a pause is an opening of its own.
@@ -100,7 +100,7 @@ def test_a_restart_ends_a_long_wait_at_once(
     topic_name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("reconciler.replicator.pauses._PARKED", (3_600.0, 3_600.0))
+    monkeypatch.setattr("reconciler.replicator.partition.backoff._PARKED", (3_600.0, 3_600.0))
     create(source_cluster, topic_name)
     fill(source_cluster, topic_name, 10)
     spec = flow_of(source, target, topic_name)
@@ -108,9 +108,12 @@ def test_a_restart_ends_a_long_wait_at_once(
         running.wait(lambda status: code(at(status, topic_name)) == "AB214")
         create(target_cluster, f"east.{topic_name}", 1, REMOTE)
         control.restart(
-            target, spec.topology, [Scope("another-flow"), Scope(spec.flow.name, "another-topic")], parked_only=False
+            target,
+            spec.topology,
+            [PauseScope("another-flow"), PauseScope(spec.flow.name, "another-topic")],
+            parked_only=False,
         )
-        heard = control.restart(target, spec.topology, [Scope(spec.flow.name)], parked_only=True)
+        heard = control.restart(target, spec.topology, [PauseScope(spec.flow.name)], parked_only=True)
         status = running.wait(lambda status: status.heard >= heard and states(status) == [RUNNING])
         assert at(status, topic_name).reason is None
         running.settled_again()
@@ -125,7 +128,7 @@ def test_partitions_that_are_announced_are_taken_within_the_round(
     create(target_cluster, f"east.{first}", 1, REMOTE)
     fill(source_cluster, first, 100)
     spec = flow_of(source, target, topic_name)
-    shares = Shares().extended(discover.matching(spec), 1)
+    shares = Shares().extended(discovery.matching(spec), 1)
     with Running(spec) as running:
         announce(spec, shares)
         running.wait()
@@ -136,7 +139,7 @@ def test_partitions_that_are_announced_are_taken_within_the_round(
         # The client that lists topics may be slower than the broker.
         deadline = time.monotonic() + 60
         while len(shares.of(0)) < 5 and time.monotonic() < deadline:
-            shares = shares.extended(discover.matching(spec), 1)
+            shares = shares.extended(discovery.matching(spec), 1)
         announce(spec, shares)
         fill(source_cluster, first, 300, 3)
         fill(source_cluster, second, 100, 2)
@@ -153,10 +156,10 @@ def test_a_new_partition_of_a_paused_flow_is_paused(
     create(target_cluster, f"east.{topic_name}", 2, REMOTE)
     fill(source_cluster, topic_name, 10, 2)
     spec = flow_of(source, target, topic_name)
-    control.pause(target, spec.topology, [Scope(spec.flow.name, topic_name)])
+    control.pause(target, spec.topology, [PauseScope(spec.flow.name, topic_name)])
     with Running(spec, places=[]) as running:
         assert running.wait(lambda status: True).waiting == "no topic matches yet"
-        announce(spec, Shares().extended(discover.matching(spec), 1))
+        announce(spec, Shares().extended(discovery.matching(spec), 1))
         running.wait(lambda status: states(status) == [PAUSED, PAUSED])
         assert log_end(target, f"east.{topic_name}") == 0
 
@@ -193,7 +196,7 @@ def test_forged_shares_copy_nothing(
             continue
         create(source_cluster, topic)
         fill(source_cluster, topic, 50)
-    genuine = [place for place in discover.matching(spec) if place.topic == topic_name]
+    genuine = [place for place in discovery.matching(spec) if place.topic == topic_name]
     with Running(spec, places=genuine) as running:
         running.wait(lambda status: at(status, topic_name).position == 50)
         for topic, remote, mode in kinds.values():
@@ -208,7 +211,7 @@ def test_forged_shares_copy_nothing(
         # What is no share at all is passed over.
         control.announce(target, by, {"tasks": 1, "topics": {topic: [remote, [0], "upside-down", []]}})
         # What comes behind them is heard, so they were, too; and the flow goes on.
-        heard = control.restart(target, spec.topology, [Scope(spec.flow.name)], parked_only=False)
+        heard = control.restart(target, spec.topology, [PauseScope(spec.flow.name)], parked_only=False)
         fill(source_cluster, topic_name, 50)
         word = running.wait(lambda status: status.heard >= heard and at_own(status, topic_name).position == 100)
         assert len(word.partitions) == (1 + len(kinds) if sealed else 1)
@@ -233,7 +236,7 @@ def test_a_round_ends_when_the_flow_has_work_for_more_tasks(
     spec = flow_of(source, target, topic_name)
     with Running(spec, places=[]) as running:
         running.wait(lambda status: status.waiting is not None)
-        announce(spec, Shares().extended(discover.matching(spec), 2))
+        announce(spec, Shares().extended(discovery.matching(spec), 2))
         running._thread.join(60)
         assert not running._thread.is_alive()
         assert [status.stopped for status in running.statuses()] == [False]

@@ -14,8 +14,9 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.names import syncs_topic
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.spec import FlowSpec
-from reconciler.replicator import committing
-from reconciler.replicator.wire import ConnectionLost, Membership, commits
+from reconciler.replicator.commit import base
+from reconciler.wire import ConnectionLost, Membership
+from reconciler.wire.requests import commits
 from tests.contract.kafka import admin, create
 from tests.contract.test_task_gaps import transact
 from tests.support.copying import REMOTE, Running, all_running, copy, fill, spec_of
@@ -48,7 +49,7 @@ def test_all_kinds_of_logs_are_copied_and_gone_on_with(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With more offset syncs in a transaction than are written at once."""
-    monkeypatch.setattr(committing, "_SYNCS_AT_ONCE", 3)
+    monkeypatch.setattr(base, "_SYNCS_AT_ONCE", 3)
     plain, mixed = f"{topic_name}-plain", f"{topic_name}-transactions"
     make(source_cluster, target_cluster, [plain, mixed], 4)
     fill(source_cluster, plain, 5_000, 4, codec="lz4")

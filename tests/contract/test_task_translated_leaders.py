@@ -14,8 +14,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.names import syncs_topic
-from reconciler.replicator import arrival, unended, unstable
-from reconciler.replicator.wire import commits
+from reconciler.replicator.commit import hanging_transactions, unstable_offsets
+from reconciler.replicator.takeover import translated
+from reconciler.wire.requests import commits
 from tests.conftest import MakeClusters
 from tests.contract.kafka import admin, create, declared, wait_until_seen
 from tests.support.copying import REMOTE, SECONDS, Running, all_running, spec_of
@@ -39,8 +40,8 @@ def test_leaders_that_die_in_the_middle_of_transactions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each partition has one replica, so that with its node nobody leads it; some markers are missing then."""
-    monkeypatch.setattr(arrival, "end", ended := Counted(unended.end))
-    monkeypatch.setattr(unstable, "write_missing", written := Counted(unended.write_missing))
+    monkeypatch.setattr(translated, "end", ended := Counted(hanging_transactions.end))
+    monkeypatch.setattr(unstable_offsets, "write_missing", written := Counted(hanging_transactions.write_missing))
     (three,) = make_clusters("three", options=ClusterOptions(nodes=3, overrides=QUICK_RETURN))
     create(source_cluster, topic_name, PARTITIONS)
     remote = f"east.{topic_name}"

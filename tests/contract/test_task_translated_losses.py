@@ -9,11 +9,12 @@ import pytest
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import OnRecreate
-from reconciler.model.pauses import Scope
+from reconciler.model.pauses import PauseScope
 from reconciler.model.spec import FlowSpec
 from reconciler.model.start import Start
 from reconciler.model.status import PartitionState
-from reconciler.replicator import arrival, recreated
+from reconciler.replicator.copy import recreated
+from reconciler.replicator.takeover import translated as arrival
 from reconciler.state import control
 from tests.contract.kafka import create, delete, delete_records, grow, set_config
 from tests.contract.test_task_parking import write
@@ -183,7 +184,7 @@ def test_a_record_too_large_parks_its_partition_until_the_limit_is_raised(
         assert len(contents(target, remote)) == before
         assert contents(target, remote, 1) == contents(source, topic_name, 1)
         set_config(target_cluster, remote, "max.message.bytes", "4000000")
-        heard = control.restart(target, spec.topology, [Scope(spec.flow.name)], parked_only=True)
+        heard = control.restart(target, spec.topology, [PauseScope(spec.flow.name)], parked_only=True)
         # Only then: a partition that is still parked counts as settled.
         copying.wait(lambda status: status.heard >= heard and all_running(status.partitions))
         copying.settled_again()

@@ -12,7 +12,7 @@ from reconciler.embedded import EmbeddedCluster, running
 from reconciler.model.cluster import Cluster
 from reconciler.model.names import lease_group, syncs_topic
 from reconciler.model.spec import FlowSpec
-from reconciler.replicator.identity import Identity
+from reconciler.replicator.copy.producer_names import Identity
 from tests.contract.kafka import create, declared
 from tests.contract.test_two_owners import FORGETFUL
 from tests.support.copying import (

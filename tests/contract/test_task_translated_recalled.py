@@ -15,9 +15,9 @@ from reconciler.model.flow import OnRecreate
 from reconciler.model.names import lease_group, syncs_topic
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState
-from reconciler.replicator import recall
-from reconciler.state.journal import Journal
-from reconciler.state.topics import own
+from reconciler.replicator.commit import position_recovery
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from tests.contract.kafka import admin, create, delete, delete_records, set_config
 from tests.contract.test_task_gaps import transact
 from tests.contract.test_task_repeating import repeating
@@ -218,7 +218,7 @@ def test_what_is_still_open_in_the_topic_of_offset_syncs_is_waited_for(
     ends: str,
 ) -> None:
     """When it is aborted, what was told before it holds."""
-    monkeypatch.setattr(recall, "_PATIENCE", 5)
+    monkeypatch.setattr(position_recovery, "_PATIENCE", 5)
     make(source_cluster, target_cluster, [topic_name])
     fill(source_cluster, topic_name, 100)
     spec = translated(source, target, topic_name)

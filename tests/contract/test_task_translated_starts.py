@@ -12,7 +12,7 @@ from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.start import Start
 from reconciler.model.status import PartitionState
-from reconciler.replicator import discover
+from reconciler.replicator.driver import discovery
 from tests.contract.kafka import delete_records, grow
 from tests.contract.test_task_translated import make, translated
 from tests.support.copying import SECONDS, Running, all_running, at, code, copy, fill, log_end
@@ -116,7 +116,7 @@ def test_what_appears_after_the_latest_records_is_copied_from_its_begin(
         fill(source_cluster, topic, 100)
     spec = translated(source, target, f"{topic_name}-.*")
     spec = replace(spec, flow=replace(spec.flow, start=Start("latest")))
-    places = [place._replace(is_late=place.topic == new) for place in discover.matching(spec)]
+    places = [place._replace(is_late=place.topic == new) for place in discovery.matching(spec)]
     with Running(spec, places) as copying:
         copying.wait()
     assert contents(target, f"east.{old}") == []

@@ -27,7 +27,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
 from reconciler.model.flow import Flow
 from reconciler.model.names import lease_group, probe_prefix, state_names, turn_group
-from reconciler.model.pauses import Scope
+from reconciler.model.pauses import PauseScope
 from reconciler.model.seal import Seal, new_key
 from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
@@ -37,16 +37,15 @@ from reconciler.observe.topology import observe
 from reconciler.plan.acls import needed_acls
 from reconciler.plan.build import build_plan
 from reconciler.provision.direct import DirectProvisioner
-from reconciler.replicator.identity import Identity
-from reconciler.replicator.shares import Place
-from reconciler.replicator.wire import ErrorCode
+from reconciler.replicator.copy.producer_names import Identity
+from reconciler.replicator.partition.shares import Place
 from reconciler.state import control
 from reconciler.state.control import Command
-from reconciler.state.home import Place as JournalPlace
-from reconciler.state.home import Role
-from reconciler.state.journal import Journal
+from reconciler.state.journals.home import JournalPlace, Role
+from reconciler.state.journals.journal import Journal
 from reconciler.state.ownership import Ownership
 from reconciler.state.status import StatusReader
+from reconciler.wire import ErrorCode
 from tests.contract.kafka import ANSWER_SECONDS, create
 from tests.support.acls import as_user, give
 from tests.support.copying import Running, code, fill, identical
@@ -278,7 +277,7 @@ def test_what_one_topology_says_of_another_is_not_believed(tenants: tuple[Tenant
 
     spec = ours.spec()
     flow = spec.flow
-    places = [Scope(FLOW), Scope(FLOW, ours.topic)]
+    places = [PauseScope(FLOW), PauseScope(FLOW, ours.topic)]
     fill(ours.secured, ours.topic, RECORDS, 2)
     with Running(spec, overseer=admin) as copying:
         copying.wait()

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pytest
 from confluent_kafka import TopicPartition
 
-from reconciler.checkpoints.translate import Translator
+from reconciler.checkpoints.translation.translate import Translator
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import OffsetsMode

@@ -16,7 +16,7 @@ from reconciler.model.flow import OnDataLoss
 from reconciler.model.names import syncs_topic
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, TaskStatus
-from reconciler.replicator.shares import Place
+from reconciler.replicator.partition.shares import Place
 from reconciler.state.copies import Copies
 from tests.conftest import MakeClusters
 from tests.contract.kafka import admin, create, declared, wait_until_seen

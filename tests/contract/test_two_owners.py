@@ -14,10 +14,11 @@ from reconciler.model.clients import LineSettings
 from reconciler.model.cluster import Cluster
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState
-from reconciler.replicator import connections, takeover, task
-from reconciler.replicator.lease import Lease
-from reconciler.replicator.shares import Assignment
-from reconciler.replicator.wire import Loop, Wire
+from reconciler.replicator.lease.lease import Lease
+from reconciler.replicator.partition.shares import Assignment
+from reconciler.replicator.takeover import identical as takeover
+from reconciler.replicator.task import connections, task
+from reconciler.wire import Loop, Wire
 from tests.contract.kafka import create, declared
 from tests.support.copying import (
     REMOTE,

@@ -11,14 +11,14 @@ from reconciler.embedded import EmbeddedCluster
 from reconciler.model.errors import EnvironmentFault, Unreachable
 from reconciler.model.spec import FlowSpec
 from reconciler.model.topology import Topology
-from reconciler.replicator.jobs import Jobs
-from reconciler.verify.drive import Options, Verify, Watcher
+from reconciler.replicator.driver.spark_jobs import Jobs
+from reconciler.verify.drive import Options, Verify, VerifyWatcher
 from reconciler.verify.origin import made_anew, objections, origin_of
 from reconciler.verify.survey import Survey, Wanted
 from tests.contract.kafka import create, declared, delete
 from tests.support.copying import fill, spec_of
 
-SILENT = Watcher(warn=print, phase=lambda _: None, seen=lambda _: None)
+SILENT = VerifyWatcher(warn=print, phase=lambda _: None, seen=lambda _: None)
 
 
 @pytest.fixture

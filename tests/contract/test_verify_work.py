@@ -15,12 +15,13 @@ from reconciler.model.errors import Problem
 from reconciler.model.runs import CopyRecord, Run, Runs
 from reconciler.model.spec import FlowSpec
 from reconciler.model.verification import Findings
-from reconciler.replicator.pace import Quota
+from reconciler.replicator.transfer.pace import Quota
 from reconciler.state.copies import Copies
-from reconciler.state.journal import Journal
-from reconciler.state.topics import own
-from reconciler.verify import past, work
-from reconciler.verify.slices import Bounds, Progress
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
+from reconciler.verify import work
+from reconciler.verify.comparison import past
+from reconciler.verify.slices import SliceBounds, SliceProgress
 from reconciler.verify.survey import Survey, Wanted
 from tests.contract.kafka import create, delete, delete_records, set_config
 from tests.contract.test_task_gaps import transact
@@ -34,7 +35,7 @@ MODES = ("identical", "translated")
 HOUR_MS = 3_600_000
 
 
-def looked_at(spec: FlowSpec, wanted: Wanted | None = None) -> list[Bounds]:
+def looked_at(spec: FlowSpec, wanted: Wanted | None = None) -> list[SliceBounds]:
     """Look at both sides of a flow; everything must be told."""
     warnings: list[Problem] = []
     found = Survey(spec, wanted or Wanted(), warnings.append).look()
@@ -42,13 +43,13 @@ def looked_at(spec: FlowSpec, wanted: Wanted | None = None) -> list[Bounds]:
     return list(found.bounds)
 
 
-def compared(spec: FlowSpec, bounds: Bounds) -> tuple[Progress, int]:
+def compared(spec: FlowSpec, bounds: SliceBounds) -> tuple[SliceProgress, int]:
     """Compare one partition in the smallest pieces; return how far it came, and in how many."""
-    progress, pieces = Progress.begin(bounds), 0
+    progress, pieces = SliceProgress.begin(bounds), 0
     while not progress.is_done:
         # As it goes to a worker and back.
         told = [json.loads(json.dumps(one.to_json())) for one in (bounds, progress)]
-        slices = [(Bounds.from_json(told[0]), Progress.from_json(told[1]))]
+        slices = [(SliceBounds.from_json(told[0]), SliceProgress.from_json(told[1]))]
         (progress,) = work.run(spec, slices, time.monotonic(), Quota(None))
         assert progress.failure is None
         pieces += 1
@@ -343,7 +344,7 @@ def test_a_topic_made_anew_meanwhile_is_not_compared(
     (bounds,) = looked_at(spec)
     delete(target_cluster, f"east.{topic_name}")
     for said in ("cannot be read", "made anew"):
-        (progress,) = work.run(spec, [(bounds, Progress.begin(bounds))], time.monotonic() + 5, Quota(None))
+        (progress,) = work.run(spec, [(bounds, SliceProgress.begin(bounds))], time.monotonic() + 5, Quota(None))
         assert progress.failure is not None
         assert (progress.failure.code, said in progress.failure.message) == ("AB609", True)
         if said == "cannot be read":

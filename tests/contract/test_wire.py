@@ -10,9 +10,9 @@ import pytest
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.batch import LARGE
-from reconciler.replicator.split import split
-from reconciler.replicator.wire import (
+from reconciler.records.batch import LARGE
+from reconciler.records.split import split
+from reconciler.wire import (
     EARLIEST,
     LATEST,
     ConnectionLost,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from reconciler.embedded import ClusterOptions
-from reconciler.replicator.wire import ConnectionLost, Loop, Wire, stable_ends
+from reconciler.wire import ConnectionLost, Loop, Wire, stable_ends
 from tests.conftest import MakeClusters
 from tests.contract.kafka import admin, create, declared
 

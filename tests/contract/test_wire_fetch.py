@@ -10,8 +10,8 @@ from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.split import split
-from reconciler.replicator.wire import FetchAnswer, FetchAsk, FetchSession, Wire
+from reconciler.records.split import split
+from reconciler.wire import FetchAnswer, FetchAsk, FetchSession, Wire
 from tests.contract.kafka import create, declared
 from tests.support.wires import ask
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.replicator.batch import LARGE
-from reconciler.replicator.wire import ConnectionLost, Loop, ProduceAnswer, ProduceAsk, TopicInfo, Wire, Work, post
+from reconciler.records.batch import LARGE
+from reconciler.wire import ConnectionLost, Loop, ProduceAnswer, ProduceAsk, TopicInfo, Wire, Work, post
 from tests.contract.kafka import create, declared
 from tests.support.batches import Content, build, some
 from tests.support.copying import log_end

@@ -19,9 +19,9 @@ from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.provision.work import Work
 from reconciler.state.declarations import Declarations
-from reconciler.state.journal import Journal
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from reconciler.state.lock import Lock
-from reconciler.state.topics import own
 from tests.contract.kafka import create, declared, names
 from tests.integration.command import COMMAND, LIMIT_SECONDS, anabranch
 from tests.integration.payments import write

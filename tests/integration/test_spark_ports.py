@@ -17,7 +17,7 @@ import pytest
 from pyspark import SparkContext
 
 from reconciler.model.datacenter import Spark
-from reconciler.replicator.jobs import Jobs
+from reconciler.replicator.driver.spark_jobs import Jobs
 
 SECONDS = 60
 REQUEST, ANSWER, FAILURE = 3, 4, 5

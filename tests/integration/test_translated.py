@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from reconciler.checkpoints.translate import Translator
+from reconciler.checkpoints.translation.translate import Translator
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster, running
 from reconciler.model.cluster import Cluster

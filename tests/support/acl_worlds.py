@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from reconciler.model.acl import ALL, Pattern
+from reconciler.model.acl import ALL, ResourcePattern
 from reconciler.model.binding import Binding, ObservedBindings, OwnedBinding, Permission
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError
@@ -120,14 +120,19 @@ def rules(random: Random, count: int, names: Sequence[str] = NAMES) -> Iterator[
     for _ in range(count):
         name = random.choice(names)
         pattern = random.choice(
-            (Pattern(name), Pattern(name), Pattern(name[: random.randint(1, len(name))], prefixed=True), ALL)
+            (
+                ResourcePattern(name),
+                ResourcePattern(name),
+                ResourcePattern(name[: random.randint(1, len(name))], prefixed=True),
+                ALL,
+            )
         )
         who = random.choice((*PRINCIPALS, PEOPLE[0], PEOPLE[0], OURS))
         permission = random.choice(_PERMISSIONS)
         host = random.choice(("*", "*", "*", *HOSTS))
         yield Binding("topic", pattern, who, random.choice(OPERATIONS), permission, host)
     if random.random() < 0.1:
-        yield Binding("cluster", Pattern("kafka-cluster"), "User:*", "ALL", "DENY")
+        yield Binding("cluster", ResourcePattern("kafka-cluster"), "User:*", "ALL", "DENY")
 
 
 def world(random: Random) -> World:
@@ -153,7 +158,7 @@ def with_former_grants(random: Random, one: World) -> World:
     target, flow = one.target, random.choice(one.topologies[0].flows)
     name = f"{flow.source}.{random.choice(('', 'pay', 'o'))}"
     wide = frozenset(
-        Binding("topic", Pattern(name, prefixed=True), random.choice(PRINCIPALS), operation, permission)
+        Binding("topic", ResourcePattern(name, prefixed=True), random.choice(PRINCIPALS), operation, permission)
         for operation, permission in (("READ", _PERMISSIONS[0]), ("DESCRIBE_CONFIGS", random.choice(_PERMISSIONS)))
     )
     records = tuple(OwnedBinding(binding, "one", flow.name) for binding in sorted(wide))

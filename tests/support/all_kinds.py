@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 from confluent_kafka import Message, Producer
 
-from reconciler.checkpoints import history
-from reconciler.checkpoints.translate import Translator
+from reconciler.checkpoints.translation import history
+from reconciler.checkpoints.translation.translate import Translator
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.names import syncs_topic
 from reconciler.model.spec import FlowSpec

@@ -16,8 +16,8 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from reconciler.replicator import engine
-from reconciler.replicator.jobs import Jobs
+from reconciler.replicator.driver import spark_engine
+from reconciler.replicator.driver.spark_jobs import Jobs
 
 NAME = "counting"
 
@@ -55,7 +55,7 @@ class Rounds(DataSourceStreamReader):
 
 def main(seconds: float) -> int:
     # Java writes the archive at its end, which takes longer than we wait for that otherwise.
-    engine._JVM_PATIENCE = seconds
+    spark_engine._JVM_PATIENCE = seconds
     with tempfile.TemporaryDirectory(prefix="anabranch-spark-") as scratch:
         jobs = Jobs(2, Path(scratch), print)
         jobs.open()

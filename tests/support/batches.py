@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
 
-from reconciler.replicator.batch import HEADER_SIZE, Batch
-from reconciler.replicator.checksum import crc32c
-from reconciler.replicator.codecs import pack
-from reconciler.replicator.split import split
-from reconciler.replicator.varint import read
+from reconciler.records.batch import HEADER_SIZE, Batch
+from reconciler.records.checksum import crc32c
+from reconciler.records.codecs import pack
+from reconciler.records.split import split
+from reconciler.records.varint import read
 
 Headers = tuple[tuple[str, bytes | None], ...]
 

@@ -10,9 +10,9 @@ import lz4.frame
 import snappy
 import zstandard
 
-from reconciler.replicator.checksum import crc32c
-from reconciler.replicator.inflate import LENGTH, XERIAL, XERIAL_VERSIONS
-from reconciler.replicator.varint import signed
+from reconciler.records.checksum import crc32c
+from reconciler.records.decompression import LENGTH, XERIAL, XERIAL_VERSIONS
+from reconciler.records.varint import signed
 from tests.support.batches import GZIP, LZ4, NONE, SNAPPY, ZSTD
 
 _PIECE = 2**20

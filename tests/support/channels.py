@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reconciler.model.status import Reason
-from reconciler.replicator.channel import Channel
-from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.place import Sides, Standing
-from reconciler.replicator.shares import Place
-from reconciler.replicator.wire import FetchAnswer, Leader, ProduceAnswer
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.place import PartitionSides, Standing
+from reconciler.replicator.partition.shares import Place
+from reconciler.wire import FetchAnswer, Leader, ProduceAnswer
 from tests.support.batches import CONTROL, build, build_old, damaged, marked, some, thinned
 
 PLACE = Place("orders", 3, "east.orders")
-SIDES = Sides(Leader(1, 5, 0), None, Leader(2, 7, 0), None)
+SIDES = PartitionSides(Leader(1, 5, 0), None, Leader(2, 7, 0), None)
 PRODUCER_ID, EPOCH = 77, 0
 OUTAGE = Reason("AB220", "the connection broke")
 

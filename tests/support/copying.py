@@ -19,14 +19,15 @@ from reconciler.model.flow import Flow
 from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
-from reconciler.replicator import discover, task
-from reconciler.replicator.goals import Goals
-from reconciler.replicator.ledger import Row
-from reconciler.replicator.shares import Assignment, Place
+from reconciler.replicator.driver import discovery
+from reconciler.replicator.driver.catch_up import Goals
+from reconciler.replicator.partition.shares import Assignment, Place
+from reconciler.replicator.task import task
+from reconciler.replicator.task.ledger import LedgerRow
 from reconciler.state import control
-from reconciler.state.journal import Journal
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from reconciler.state.status import StatusReader
-from reconciler.state.topics import own
 from tests.support.wires import producers
 
 SECONDS = 60.0
@@ -47,7 +48,7 @@ Condition = Callable[[TaskStatus], bool]
 class Copied:
     """What one run of a task left behind: its ledger, and the word that was waited for."""
 
-    rows: list[Row]
+    rows: list[LedgerRow]
     status: TaskStatus
 
     def at(self, topic: str, partition: int = 0) -> PartitionStatus:
@@ -86,12 +87,12 @@ class Running:
 
     def __init__(self, spec: FlowSpec, places: Sequence[Place] | None = None, overseer: Cluster | None = None) -> None:
         self.spec = spec
-        self.rows: list[Row] = []
+        self.rows: list[LedgerRow] = []
         self._overseer = overseer or spec.target
         for journal in (own(spec.topology).status, own(spec.topology).control, own(spec.topology).copies):
             Journal(self._overseer, journal).ensure()
         self._reader = StatusReader(self._overseer, spec.topology)
-        chosen = discover.matching(spec) if places is None else places
+        chosen = discovery.matching(spec) if places is None else places
         self._assignment = Assignment(0, 1, tuple(chosen))
         self._goals: Goals | None = None
         self._error: BaseException | None = None

@@ -7,8 +7,8 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from reconciler.replicator.wire.compact import uvarint
-from reconciler.replicator.wire.producing import FIRST_WITH_IDS
+from reconciler.wire.protocol.compact import uvarint
+from reconciler.wire.protocol.producing import FIRST_WITH_IDS
 
 SESSION = 7
 TOPIC, COPY = uuid.UUID(int=1), uuid.UUID(int=2)

@@ -7,15 +7,16 @@ from functools import partial
 from typing import Any
 
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.channel import Channel
-from reconciler.replicator.express import MUCH, Express, Terms, Ways, ways
-from reconciler.replicator.pace import Quota, Rest
-from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.place import Sides, Standing
-from reconciler.replicator.seat import Boarded
-from reconciler.replicator.shares import Place
-from reconciler.replicator.wire import Bounds, Direct, FetchAnswer, FetchAsk, FetchSession, Leader, Loop, Wire, fetching
-from reconciler.replicator.writer import Writer
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.place import PartitionSides, Standing
+from reconciler.replicator.partition.shares import Place
+from reconciler.replicator.transfer.fast_path import MUCH, Express, FastPathTerms, Ways, ways
+from reconciler.replicator.transfer.fast_path_partition import Boarded
+from reconciler.replicator.transfer.pace import FetchRest, Quota
+from reconciler.replicator.transfer.sender import Writer
+from reconciler.wire import Direct, FetchAnswer, FetchAsk, FetchBounds, FetchSession, Leader, Loop, Wire
+from reconciler.wire.protocol import fetching
 from tests.support.direct_ends import COPY, SESSION, TOPIC, FakeDirect
 
 SOURCE = 1
@@ -78,7 +79,9 @@ class Scene:
 
     def _channel(self, number: int, node: int, batch_size: int) -> Channel:
         channel = Channel(Place("orders", number, "east.orders"), batch_size=batch_size)
-        channel.open(Sides(Leader(SOURCE, 5, 0), TOPIC, Leader(node, 7, 0), COPY), Standing(0, PRODUCER_ID, 0, 0))
+        channel.open(
+            PartitionSides(Leader(SOURCE, 5, 0), TOPIC, Leader(node, 7, 0), COPY), Standing(0, PRODUCER_ID, 0, 0)
+        )
         # As after its first answer: it does not travel alone any more.
         channel._alone = False
         channel._answered_at = float("inf")
@@ -102,7 +105,9 @@ class Scene:
         self.begin_session()
         over = self.ways()
         assert over is not None
-        terms = Terms(Bounds(0, MOST, True, "", MUCH), Rest(0.05, 0.0), lambda _: self.goes_on, lambda: self.is_stopped)
+        terms = FastPathTerms(
+            FetchBounds(0, MOST, True, "", MUCH), FetchRest(0.05, 0.0), lambda _: self.goes_on, lambda: self.is_stopped
+        )
         express = self.express = Express(self.loop, self.ends, self.session, over, terms)
         changed = self.session.turn_on()
         assert changed is not None

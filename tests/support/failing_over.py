@@ -18,13 +18,13 @@ from reconciler.cli.main import main
 from reconciler.cli.replicate import parked_problem
 from reconciler.declare import load
 from reconciler.embedded import EmbeddedCluster
-from reconciler.failover.returning import Coming
+from reconciler.failover.failback import Failback
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.failover import FailbackPlan
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState
 from reconciler.model.topology import Topology
-from reconciler.replicator.drive import new_run
+from reconciler.replicator.driver.driver import new_run
 from reconciler.state.failovers import Failovers
 from reconciler.state.syncs import ensure
 from tests.contract.kafka import create, declared
@@ -163,7 +163,7 @@ class MakePair(Protocol):
         ...
 
 
-def copy_back(_topology: Topology, coming: Coming, plan: FailbackPlan) -> None:
+def copy_back(_topology: Topology, coming: Failback, plan: FailbackPlan) -> None:
     """Copy back without Spark; what is parked is told as ever."""
     for number, spec in enumerate(coming.specs(plan, new_run())):
         # One after the other: a run that has been stopped is not begun again.

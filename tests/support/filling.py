@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 import pytest
 
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.batch import Batch
-from reconciler.replicator.fill import Filler
-from reconciler.replicator.identity import Identity
-from reconciler.replicator.shares import Place
-from reconciler.replicator.split import split
-from reconciler.replicator.wire import ConnectionLost, FetchAsk, Loop, ProduceAsk, TopicInfo, Wire
-from reconciler.replicator.wire.transactions import Markers, write_markers
+from reconciler.records.batch import Batch
+from reconciler.records.split import split
+from reconciler.replicator.copy.producer_names import Identity
+from reconciler.replicator.gaps.fill import Filler
+from reconciler.replicator.partition.shares import Place
+from reconciler.wire import ConnectionLost, FetchAsk, Loop, ProduceAsk, TopicInfo, Wire
+from reconciler.wire.requests.transactions import Markers, write_markers
 from tests.support.batches import Content, build
 
 T = TypeVar("T")

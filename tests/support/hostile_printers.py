@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from reconciler.model.acl import Acl, Pattern
+from reconciler.model.acl import Acl, ResourcePattern
 from reconciler.model.binding import Binding
 from reconciler.model.changes import Change, FieldChange, StoppedTopic
-from reconciler.model.committed import Bounds, Committed, Move, Moved, Position
+from reconciler.model.committed import Committed, LogBounds, Move, MovedOffset, Position
 from reconciler.model.declaration import Declared, InForce
-from reconciler.model.desired import DesiredTopic, Setting
+from reconciler.model.desired import DesiredTopic, TopicSetting
 from reconciler.model.drift import Drift, Drifted
 from reconciler.model.errors import Problem
 from reconciler.model.failover import (
@@ -28,7 +28,7 @@ from reconciler.model.failover import (
 from reconciler.model.flow import Flow
 from reconciler.model.health import Check
 from reconciler.model.outcome import Failure, Outcome, Skipped
-from reconciler.model.pauses import Pauses, Scope
+from reconciler.model.pauses import Pauses, PauseScope
 from reconciler.model.removals import DeleteTopic, ForgetTopic
 from reconciler.model.selection import Selection
 from reconciler.model.status import PartitionState, PartitionStatus, Reason, TaskStatus
@@ -106,12 +106,12 @@ def problem(name: str) -> Problem:
 
 
 def wanted(name: str, remote: str) -> DesiredTopic:
-    settings = (Setting(name, name, "source"), Setting("retention.ms", "1", "declared"))
+    settings = (TopicSetting(name, name, "source"), TopicSetting("retention.ms", "1", "declared"))
     return DesiredTopic("west", remote, name, name, name, name, 6, 3, "identical", settings)
 
 
 def plan(name: str) -> Plan:
-    binding = Binding("topic", Pattern(name), name, "READ", "DENY", name)
+    binding = Binding("topic", ResourcePattern(name), name, "READ", "DENY", name)
     topic = wanted(name, name)
     steps = (
         CreateInternalTopic("west", name),
@@ -177,7 +177,7 @@ def summaries(name: str, *told: TaskStatus) -> list[status.FlowSummary]:
 
 
 def paused(name: str) -> list[status.FlowSummary]:
-    told = Pauses({Scope(name, name, 1): True}, {Scope(name, name, 1): name})
+    told = Pauses({PauseScope(name, name, 1): True}, {PauseScope(name, name, 1): name})
     made = summaries(name)
     return status.with_pauses(made, {one.target: told for one in made})
 
@@ -188,7 +188,7 @@ def events(name: str) -> list[log.Event]:
     return [*map(log.of_flow, flows), *troubled, log.of_problem(problem(name), "ERROR"), log.Event(name, flow=name)]
 
 
-def rows(name: str) -> list[lag.Row]:
+def rows(name: str) -> list[lag.LagRow]:
     return lag.lag_rows(declared(name).flows, statuses(name), NOW)
 
 
@@ -217,11 +217,14 @@ def compared(name: str) -> Verification:
 
 
 def committed(name: str) -> list[Committed]:
-    return [Committed(name, name, 0, 3, name, 7, Bounds(0, 5, 5)), Committed("", "orders", 1, 2)]
+    return [Committed(name, name, 0, 3, name, 7, LogBounds(0, 5, 5)), Committed("", "orders", 1, 2)]
 
 
 def positions(name: str) -> list[Position]:
-    return [Position(name, name, 0, 3, name, name, "translated", Bounds(0, 5, 5)), Position("", "x", 1, 1, "", "", "")]
+    return [
+        Position(name, name, 0, 3, name, name, "translated", LogBounds(0, 5, 5)),
+        Position("", "x", 1, 1, "", "", ""),
+    ]
 
 
 def moves(name: str) -> list[Move]:
@@ -237,8 +240,8 @@ def answers(name: str) -> list[translation.Answer]:
 
 def granted(name: str) -> list[acls.Granted]:
     told = (
-        Acl(name, "apply", "topic", Pattern(name), "READ", True, name, (name,)),
-        Acl(name, "verify", "group", Pattern(name), "READ", False, name, (name,)),
+        Acl(name, "apply", "topic", ResourcePattern(name), "READ", True, name, (name,)),
+        Acl(name, "verify", "group", ResourcePattern(name), "READ", False, name, (name,)),
     )
     return [acls.Granted(name, (name,), name, told, (name,))]
 
@@ -312,7 +315,9 @@ PRINTERS = (
     Printer(offsets.offsets_json, "json", lambda n: offsets.offsets_json(committed(n))),
     Printer(offsets.moves_lines, "text", lambda n: offsets.moves_lines("group", moves(n))),
     Printer(offsets.kept_lines, "text", lambda n: offsets.kept_lines("group", moves(n))),
-    Printer(offsets.moves_json, "json", lambda n: offsets.moves_json("group", moves(n), Moved((), (problem(n),)))),
+    Printer(
+        offsets.moves_json, "json", lambda n: offsets.moves_json("group", moves(n), MovedOffset((), (problem(n),)))
+    ),
     Printer(outcome_text.outcome_lines, "text", lambda n: outcome_text.outcome_lines(outcome(n))),
     Printer(outcome_text.outcome_lines, "text", lambda n: outcome_text.outcome_lines(Outcome(closed=[n]))),
     Printer(plan_json.plan_json, "json", lambda n: plan_json.plan_json(plan(n))),

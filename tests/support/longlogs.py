@@ -8,11 +8,11 @@ from functools import cache
 from itertools import chain
 
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.batch import CHECKED_FROM, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC
-from reconciler.replicator.checksum import crc32c
-from reconciler.replicator.codecs import pack
-from reconciler.replicator.varint import signed
-from reconciler.replicator.wire import ProduceAnswer, ProduceAsk, Wire
+from reconciler.records.batch import CHECKED_FROM, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC
+from reconciler.records.checksum import crc32c
+from reconciler.records.codecs import pack
+from reconciler.records.varint import signed
+from reconciler.wire import ProduceAnswer, ProduceAsk, Wire
 from tests.support.batches import NONE, Content, build
 from tests.support.wires import ask
 

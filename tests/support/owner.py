@@ -11,11 +11,12 @@ import time
 from types import TracebackType
 
 from reconciler.model.spec import FlowSpec
-from reconciler.replicator import discover, task
-from reconciler.replicator.shares import Assignment
-from reconciler.state.journal import Journal
+from reconciler.replicator.driver import discovery
+from reconciler.replicator.partition.shares import Assignment
+from reconciler.replicator.task import task
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from reconciler.state.status import StatusReader
-from reconciler.state.topics import own
 from tests.support.copying import SECONDS, Condition
 
 
@@ -52,7 +53,7 @@ def main(text: str) -> None:
     """Copy until killed."""
     spec = FlowSpec.from_json(text)
     while True:
-        task.run(spec, Assignment(0, 1, tuple(discover.matching(spec))))
+        task.run(spec, Assignment(0, 1, tuple(discovery.matching(spec))))
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ from reconciler.declare import load
 from reconciler.model.cluster import Cluster
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, TaskStatus
-from reconciler.replicator import discover
-from reconciler.replicator.goals import Goals
+from reconciler.replicator.driver import discovery
+from reconciler.replicator.driver.catch_up import Goals
 from reconciler.state.status import StatusReader
 
 COMMAND = (sys.executable, "-m", "reconciler.cli.main")
@@ -79,7 +79,9 @@ class Replicator:
 
     def workers(self) -> list[psutil.Process]:
         """Return all Python workers, not the daemon that makes them."""
-        daemons = [p for p in self._descendants() if "reconciler.replicator.daemon" in " ".join(p.cmdline())]
+        daemons = [
+            p for p in self._descendants() if "reconciler.replicator.driver.spark_daemon" in " ".join(p.cmdline())
+        ]
         return [p for p in daemons if p.ppid() in {other.pid for other in daemons}]
 
     def kill_worker(self) -> None:
@@ -100,7 +102,7 @@ class Replicator:
         return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
 
 
-def wait_until_copying(target: Cluster, replicator: Replicator, since: float, seconds: float = 120) -> list[TaskStatus]:
+def wait_until_copying(target: Cluster, replicator: Replicator, since: float, seconds: float = 400) -> list[TaskStatus]:
     """Wait until a task that has spoken after `since` copies: all its partitions run and it has copied something."""
     return _wait(
         target,
@@ -111,17 +113,17 @@ def wait_until_copying(target: Cluster, replicator: Replicator, since: float, se
     )
 
 
-def wait_until_running(target: Cluster, replicator: Replicator, seconds: float = 120) -> list[TaskStatus]:
+def wait_until_running(target: Cluster, replicator: Replicator, seconds: float = 400) -> list[TaskStatus]:
     """Wait until a run has all partitions of its flow, and all of them run."""
     return _wait(target, replicator, 0.0, lambda mine: _states(mine) == {PartitionState.RUNNING}, seconds)
 
 
-def wait_until_some_copied(target: Cluster, replicator: Replicator, seconds: float = 120) -> list[TaskStatus]:
+def wait_until_some_copied(target: Cluster, replicator: Replicator, seconds: float = 400) -> list[TaskStatus]:
     """Wait until a run has copied something, whatever else it waits for."""
     return _wait(target, replicator, 0.0, lambda mine: any(status.records for status in mine), seconds)
 
 
-def wait_until_sharing(target: Cluster, replicator: Replicator, seconds: float = 120) -> list[TaskStatus]:
+def wait_until_sharing(target: Cluster, replicator: Replicator, seconds: float = 400) -> list[TaskStatus]:
     """Wait until a run copies half of its flow's partitions, and says of the others that another run does."""
 
     def has_half(mine: list[TaskStatus]) -> bool:
@@ -133,12 +135,12 @@ def wait_until_sharing(target: Cluster, replicator: Replicator, seconds: float =
     return _wait(target, replicator, 0.0, has_half, seconds)
 
 
-def wait_until_caught_up(target: Cluster, replicator: Replicator, file: Path, seconds: float = 120) -> None:
+def wait_until_caught_up(target: Cluster, replicator: Replicator, file: Path, seconds: float = 400) -> None:
     """Wait until a process has copied all that the sources of its file's flows have now."""
     topology, goals = load((file,)), Goals()
     for flow in topology.flows:
         spec = FlowSpec.compile(topology, flow, "unused")
-        goals.add(spec, discover.matching(spec))
+        goals.add(spec, discovery.matching(spec))
     _wait(target, replicator, 0.0, lambda mine: goals.progress(mine).missing == 0, seconds)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from jsonschema import Draft7Validator
 
-from reconciler.declare.resources import report_schema_text
+from reconciler.declare.documents.resources import report_schema_text
 
 SCHEMAS = {"plan": "plan", "apply": "apply", "adopt": "apply", "destroy": "apply", "drift": "drift"}
 """By command, which schema its JSON has."""

@@ -9,8 +9,8 @@ import time
 from confluent_kafka import Producer
 
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.wire import EARLIEST, LATEST, ProduceAsk, Wire
-from reconciler.state import clients
+from reconciler.state.confluent import clients
+from reconciler.wire import EARLIEST, LATEST, ProduceAsk, Wire
 from tests.support.batches import build, some
 from tests.support.wires import ask
 

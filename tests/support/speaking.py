@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.wire import Direct, Loop, ProduceAsk, Wire
+from reconciler.wire import Direct, Loop, ProduceAsk, Wire
 from tests.support.pretended import Asked, PretendedBroker
 
 NODE = 1

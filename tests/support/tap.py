@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from reconciler.replicator.wire.compact import read_string, read_topics, read_uvarint, skip_tags
+from reconciler.wire.protocol.compact import read_string, read_topics, read_uvarint, skip_tags
 
 PRODUCE, FETCH, METADATA = 0, 1, 3
 _HEAD = struct.Struct(">hhih")

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, Consumer, Message, TopicPartition
 
-from reconciler.checkpoints.history import History
-from reconciler.checkpoints.runs import At
+from reconciler.checkpoints.translation.history import SyncHistory
+from reconciler.checkpoints.translation.runs import RunPoint
 from reconciler.model.cluster import Cluster
 from reconciler.model.names import syncs_topic
 from reconciler.model.runs import Runs
 from reconciler.model.spec import FlowSpec
-from reconciler.replicator.syncs import OffsetSync
+from reconciler.replicator.partition.offset_syncs import OffsetSync
 from reconciler.state.copies import Copies
 
 SECONDS = 60
@@ -169,7 +169,7 @@ def assert_synced(
 
 def assert_translates(source: Cluster, topic: str, target: Cluster, remote: str, partition: int = 0) -> int:
     """Assert that offset syncs lead from each original to its copy, the last one; return how many there are."""
-    history = History(target, source.alias, SECONDS)
+    history = SyncHistory(target, source.alias, SECONDS)
     history.refresh()
     runs = history.runs((topic, partition))
     history.close()
@@ -179,9 +179,9 @@ def assert_translates(source: Cluster, topic: str, target: Cluster, remote: str,
     }
     for message in originals:
         found = runs.downstream(message.offset() or 0)
-        assert isinstance(found, At), (message.offset(), found)
+        assert isinstance(found, RunPoint), (message.offset(), found)
         assert copies[found.offset] == _content(message), (message.offset(), found)
-        assert runs.upstream(found.offset) == At(message.offset() or 0)
+        assert runs.upstream(found.offset) == RunPoint(message.offset() or 0)
     return len(originals)
 
 

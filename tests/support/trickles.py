@@ -13,11 +13,11 @@ import pytest
 from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.replicator.channel import Channel
-from reconciler.replicator.express import Express
-from reconciler.replicator.seat import Boarded
-from reconciler.replicator.wire import Direct, FetchAsk
-from reconciler.replicator.writer import Writer
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.transfer.fast_path import Express
+from reconciler.replicator.transfer.fast_path_partition import Boarded
+from reconciler.replicator.transfer.sender import Writer
+from reconciler.wire import Direct, FetchAsk
 from tests.contract.kafka import create
 from tests.support.copying import REMOTE, SECONDS
 

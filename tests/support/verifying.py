@@ -7,19 +7,19 @@ from dataclasses import replace
 
 from reconciler.model.runs import CopyRecord, Runs
 from reconciler.model.verification import Findings
-from reconciler.replicator.batch import Batch
-from reconciler.replicator.rewrite import Kept
-from reconciler.replicator.split import split
-from reconciler.replicator.visible import Gap
-from reconciler.verify.compaction import Compaction
-from reconciler.verify.comparer import Comparer
-from reconciler.verify.doubts import Doubts, Look
-from reconciler.verify.looking import Meeting, Repeat, Scan
-from reconciler.verify.pairing import Terms
-from reconciler.verify.side import Side
+from reconciler.records.batch import Batch
+from reconciler.records.read_committed import Gap
+from reconciler.records.rewrite import Kept
+from reconciler.records.split import split
+from reconciler.verify.comparison.compaction import Compaction
+from reconciler.verify.comparison.comparer import Comparer
+from reconciler.verify.comparison.doubts import Doubts, KeyLookup
+from reconciler.verify.comparison.looking import Meeting, Repeat, Scan
+from reconciler.verify.comparison.pairing import PairingTerms
+from reconciler.verify.comparison.side import Side
 from tests.support.batches import NONE, Content, build
 
-IDENTICAL = Terms(identical=True, record=CopyRecord(None, None), copied_to=None, source_end=2**40)
+IDENTICAL = PairingTerms(identical=True, record=CopyRecord(None, None), copied_to=None, source_end=2**40)
 TRANSLATED = replace(IDENTICAL, identical=False)
 
 
@@ -42,7 +42,7 @@ def shifted(runs: Runs) -> CopyRecord:
 def compare(
     source: Sequence[Batch | Gap],
     target: Sequence[Batch | Gap],
-    terms: Terms = IDENTICAL,
+    terms: PairingTerms = IDENTICAL,
     *,
     ends: tuple[int, int] | None = None,
     at_once: int = 1,
@@ -87,7 +87,7 @@ def compare(
 
 
 def _look_at_keys(doubts: Doubts, logs: Mapping[str, Sequence[Batch | Gap]], found: Findings, at_once: int) -> None:
-    def scan(look: Look, see: Callable[[Kept], None]) -> None:
+    def scan(look: KeyLookup, see: Callable[[Kept], None]) -> None:
         side = Side(look.name, look.first, _end(logs[look.name]) if look.end is None else look.end)
         _feed(Scan(side, see), (side,), logs, at_once)
 

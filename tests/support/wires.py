@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.batch import Batch
-from reconciler.replicator.samelog import batch_at
-from reconciler.replicator.wire import Loop, ProducerState, Wire
+from reconciler.records.batch import Batch
+from reconciler.replicator.copy.same_log import batch_at
+from reconciler.wire import Loop, ProducerState, Wire
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from reconciler.model.declaration import History, InForce, declaration_into
+from reconciler.model.declaration import DeclarationHistory, InForce, declaration_into
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
@@ -40,6 +40,6 @@ def text(plan: Plan) -> list[str]:
     return [line.rstrip() for line in file.getvalue().splitlines()]
 
 
-def history(declared: Topology, entry: Sequence[InForce] = ()) -> History:
+def history(declared: Topology, entry: Sequence[InForce] = ()) -> DeclarationHistory:
     one = declaration_into(declared, WEST)
-    return History((*entry, InForce(one.digest, 1.0, "ops")), one)
+    return DeclarationHistory((*entry, InForce(one.digest, 1.0, "ops")), one)

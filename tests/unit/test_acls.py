@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.cli.main import main
-from reconciler.model.acl import PURPOSES, Acl, Pattern, without_surplus
+from reconciler.model.acl import PURPOSES, Acl, ResourcePattern, without_surplus
 from reconciler.model.names import SHARED_NAMES, probe_prefix, state_names
 from reconciler.plan.acls import needed_acls
 from reconciler.plan.own import own_bindings
@@ -129,10 +129,10 @@ def test_what_verifying_needs_is_not_granted_to_the_replicator(tmp_path: Path) -
 
 
 def test_what_another_one_gives_is_left_out() -> None:
-    def acl(operation: str, pattern: Pattern, optional: bool = False, flow: str = "x") -> Acl:
+    def acl(operation: str, pattern: ResourcePattern, optional: bool = False, flow: str = "x") -> Acl:
         return Acl("a", "apply", "topic", pattern, operation, optional, "", (flow,))
 
-    orders, prefix = Pattern("orders"), Pattern("ord", prefixed=True)
+    orders, prefix = ResourcePattern("orders"), ResourcePattern("ord", prefixed=True)
     read = acl("READ", orders)
     assert without_surplus([acl("DESCRIBE", orders), read, acl("READ", orders, True, "y")]) == (
         Acl("a", "apply", "topic", orders, "READ", False, "", ("x", "y")),
@@ -151,13 +151,13 @@ def test_acls_of_many_flows_are_not_held_against_all_others(monkeypatch: pytest.
         return gives(one, other)
 
     monkeypatch.setattr(Acl, "gives", counted)
-    many = [Acl("b", "apply", "topic", Pattern(f"t{n}"), "READ", False, "x", ("f",)) for n in range(1000)]
+    many = [Acl("b", "apply", "topic", ResourcePattern(f"t{n}"), "READ", False, "x", ("f",)) for n in range(1000)]
     assert without_surplus(many) == tuple(many)
-    assert len(without_surplus([*many, replace(many[0], pattern=Pattern("t", True))])) == 1
+    assert len(without_surplus([*many, replace(many[0], pattern=ResourcePattern("t", True))])) == 1
     assert len(compared) <= 2 * len(many)
 
 
-_PATTERNS = st.builds(Pattern, st.text("ab*", max_size=3), st.booleans())
+_PATTERNS = st.builds(ResourcePattern, st.text("ab*", max_size=3), st.booleans())
 _ACLS = st.builds(
     Acl,
     alias=st.sampled_from("xy"),

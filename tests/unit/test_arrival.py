@@ -11,15 +11,16 @@ from typing import Any
 import pytest
 
 from reconciler.model.runs import CopyRecord
-from reconciler.replicator import arrival as module
-from reconciler.replicator.agreement import Disagreement
-from reconciler.replicator.arrival import Arrival
-from reconciler.replicator.memory import Change
-from reconciler.replicator.note import Note
-from reconciler.replicator.shares import Place
-from reconciler.replicator.translated import TranslatedChannel
-from reconciler.replicator.wire import EARLIEST, LATEST, Leader, TopicInfo, commits
-from reconciler.replicator.wire.commits import Log, Position
+from reconciler.replicator.copy.agreement import Disagreement
+from reconciler.replicator.copy.copy_records import Change
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.shares import Place
+from reconciler.replicator.partition.translated_channel import TranslatedChannel
+from reconciler.replicator.takeover import translated as module
+from reconciler.replicator.takeover.translated import Arrival
+from reconciler.wire import EARLIEST, LATEST, Leader, TopicInfo
+from reconciler.wire.requests import commits
+from reconciler.wire.requests.commits import CommittedPosition, Log
 
 PLACE = Place("orders", 0, "r.orders", "translated")
 SOURCE, TARGET = (
@@ -67,8 +68,8 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Any:
     async def nobody(*_: object) -> list[object]:
         return []
 
-    async def positions(*_: object) -> dict[Log, Position]:
-        return {(PLACE.remote, 0): Position(1000, str(Note(*IDS, "mine", BEGAN, 1)))}
+    async def positions(*_: object) -> dict[Log, CommittedPosition]:
+        return {(PLACE.remote, 0): CommittedPosition(1000, str(Note(*IDS, "mine", BEGAN, 1)))}
 
     monkeypatch.setattr(module, "fence_the_dead", nobody)
     monkeypatch.setattr(module, "unended", nobody)
@@ -112,8 +113,8 @@ def test_what_is_lost_of_the_newest_records_is_noticed_too(
 ) -> None:
     """Also where nothing is in a transaction."""
 
-    async def positions(*_: object) -> dict[Log, Position]:
-        return {(PLACE.remote, 0): Position(1000, str(Note(*IDS, mine, BEGAN if mine else -1, 1, ended=1150)))}
+    async def positions(*_: object) -> dict[Log, CommittedPosition]:
+        return {(PLACE.remote, 0): CommittedPosition(1000, str(Note(*IDS, mine, BEGAN if mine else -1, 1, ended=1150)))}
 
     monkeypatch.setattr(commits, "positions", positions)
     monkeypatch.setattr(Around, "end", end)

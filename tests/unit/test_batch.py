@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.replicator.batch import HEADER_SIZE, LARGE, SEQUENCE_MODULUS, Batch, UnreadableBatch, next_sequence
-from reconciler.replicator.split import split
+from reconciler.records.batch import HEADER_SIZE, LARGE, SEQUENCE_MODULUS, Batch, UnreadableBatch, next_sequence
+from reconciler.records.split import split
 from tests.support.batches import (
     CODECS,
     CONTROL,

@@ -13,19 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.replicator.batch import Batch, UnreadableBatch
-from reconciler.replicator.codecs import pack
-from reconciler.replicator.inflate import TooMuch
-from reconciler.replicator.intake import CannotPass, Form, items
-from reconciler.replicator.letters import with_headers
-from reconciler.replicator.merge import take
-from reconciler.replicator.parts import parts
-from reconciler.replicator.renumber import renumbered
-from reconciler.replicator.rewrite import first_at, kept
-from reconciler.replicator.singles import batches, one_plain
-from reconciler.replicator.split import split
-from reconciler.replicator.syncs import read_batch
-from reconciler.replicator.varint import signed
+from reconciler.records.batch import Batch, UnreadableBatch
+from reconciler.records.codecs import pack
+from reconciler.records.decompression import DecompressedTooLarge
+from reconciler.records.merge import take
+from reconciler.records.one_record_batches import batches, one_plain
+from reconciler.records.record import parts
+from reconciler.records.renumber import renumbered
+from reconciler.records.rewrite import first_at, kept
+from reconciler.records.split import split
+from reconciler.records.varint import signed
+from reconciler.replicator.partition.intake import BatchForm, CannotPass, items
+from reconciler.replicator.partition.offset_syncs import read_batch
+from reconciler.replicator.task.dead_letters import with_headers
 from tests.support.batches import (
     CODECS,
     GZIP,
@@ -45,15 +45,15 @@ from tests.support.batches import (
 from tests.support.channels import fetched
 
 FORMS = (
-    Form(),
-    Form(merge=4_096),
-    Form(codec=ZSTD, largest=50),
-    Form(codec=NONE, largest=10**6),
-    Form(codec=GZIP),
-    Form(dense=True),
-    Form(dense=True, codec=LZ4, largest=60),
-    Form(without=frozenset({1})),
-    Form(largest=80, checked=True),
+    BatchForm(),
+    BatchForm(merge=4_096),
+    BatchForm(codec=ZSTD, largest=50),
+    BatchForm(codec=NONE, largest=10**6),
+    BatchForm(codec=GZIP),
+    BatchForm(dense=True),
+    BatchForm(dense=True, codec=LZ4, largest=60),
+    BatchForm(without=frozenset({1})),
+    BatchForm(largest=80, checked=True),
 )
 # Where the header has its count of records, and its last offset delta.
 _COUNT_AT, _DELTA_AT, _BODY_AT = 57, 23, 61
@@ -197,8 +197,10 @@ def test_counts_and_lengths_that_lie_end_early(lie: str) -> None:
 
 
 @pytest.mark.parametrize("codec", [NONE, ZSTD])
-@pytest.mark.parametrize("form", [Form(dense=True, largest=10), Form(largest=10), Form(codec=GZIP, largest=10)])
-def test_a_count_of_records_that_lies_is_told(codec: int, form: Form) -> None:
+@pytest.mark.parametrize(
+    "form", [BatchForm(dense=True, largest=10), BatchForm(largest=10), BatchForm(codec=GZIP, largest=10)]
+)
+def test_a_count_of_records_that_lies_is_told(codec: int, form: BatchForm) -> None:
     with pytest.raises(CannotPass) as told, in_little_memory():
         list(items(fetched(lying(_HUGE, _HUGE - 1, codec=codec)), 0, form))
     assert told.value.reason.code == "AB207"
@@ -222,4 +224,4 @@ def test_a_record_that_lies_is_an_error(rest: bytes) -> None:
 
 
 def test_what_holds_too_much_is_a_kind_of_what_cannot_be_read() -> None:
-    assert issubclass(TooMuch, ValueError)
+    assert issubclass(DecompressedTooLarge, ValueError)

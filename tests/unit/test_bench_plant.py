@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.plant import one_record_batch, write_segments
 from bench.segments import LogFacts, TopicLog
-from reconciler.replicator.split import split
+from reconciler.records.split import split
 from tests.support.library_records import decode
 
 

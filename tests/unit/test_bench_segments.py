@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.segments import LogFacts, TopicLog
-from reconciler.replicator.batch import HEADER
+from reconciler.records.batch import HEADER
 
 TRANSACTIONAL, CONTROL = 0x10, 0x20
 COMMIT, ABORT = 1, 0

@@ -22,7 +22,7 @@ ORIGINAL = LogFacts(batches=8, records=80, bytes=8_000)
 # then with the first until that has been seen.
 PROGRAM = """
 import pathlib, sys, time
-from reconciler.replicator.batch import HEADER
+from reconciler.records.batch import HEADER
 folder = pathlib.Path("remote.orders-0"); folder.mkdir()
 with (folder / "00000000000000000000.log").open("ab", buffering=0) as log:
     for _ in range(int(sys.argv[1])):

@@ -13,23 +13,24 @@ import pytest
 from reconciler.model.flow import DEFAULT_LARGEST_BATCH, Flow
 from reconciler.model.selection import Selection
 from reconciler.model.status import PartitionState, Reason
-from reconciler.replicator import codecs, reasons
-from reconciler.replicator.agreement import Agreement, Disagreement
-from reconciler.replicator.batch import Batch, UnreadableBatch
-from reconciler.replicator.channel import Channel
-from reconciler.replicator.inflate import TooMuch
-from reconciler.replicator.intake import CannotPass, Form, items
-from reconciler.replicator.letters import DeadLetters
-from reconciler.replicator.old import read_old
-from reconciler.replicator.padding import _is_ours
-from reconciler.replicator.place import Standing
-from reconciler.replicator.refusals import Refused
-from reconciler.replicator.rewrite import first_at, kept
-from reconciler.replicator.samelog import first_difference, share_records
-from reconciler.replicator.split import split
-from reconciler.replicator.translated import TranslatedChannel
-from reconciler.verify.past import Past
-from reconciler.verify.side import Side, Unreadable
+from reconciler.records import codecs
+from reconciler.records.batch import Batch, UnreadableBatch
+from reconciler.records.decompression import DecompressedTooLarge
+from reconciler.records.legacy import read_old
+from reconciler.records.rewrite import first_at, kept
+from reconciler.records.split import split
+from reconciler.replicator.copy.agreement import Agreement, Disagreement
+from reconciler.replicator.copy.same_log import first_difference, share_records
+from reconciler.replicator.gaps.padding import _is_ours
+from reconciler.replicator.partition import reasons
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.intake import BatchForm, CannotPass, items
+from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.partition.refusals import RefusedRecords
+from reconciler.replicator.partition.translated_channel import TranslatedChannel
+from reconciler.replicator.task.dead_letters import DeadLetters
+from reconciler.verify.comparison.past import Past
+from reconciler.verify.comparison.side import Side, UnreadableLog
 from tests.support.batches import CODECS, GZIP, LOG_APPEND_TIME, LZ4, NONE, SNAPPY, ZSTD, build, some
 from tests.support.bombs import OTHERWISE, bomb, old_bomb
 from tests.support.channels import EPOCH, PLACE, PRODUCER_ID, SIDES, feed, fetched, land
@@ -57,15 +58,15 @@ def code_of(work: Callable[[], object]) -> str:
         return error.verdict[1].code
     except UnreadableBatch as error:
         return reasons.unreadable(error).code
-    except Unreadable as error:
+    except UnreadableLog as error:
         assert "more than" in str(error)
         return "unreadable"
-    except TooMuch as error:
+    except DecompressedTooLarge as error:
         return reasons.undecodable(7, error).code
     return "nothing"
 
 
-def passed(data: bytes, form: Form, expected: int = 0) -> Callable[[], object]:
+def passed(data: bytes, form: BatchForm, expected: int = 0) -> Callable[[], object]:
     return lambda: list(items(fetched(data), expected, form))
 
 
@@ -77,7 +78,7 @@ def letter_of(batch: Batch) -> Callable[[], object]:
         channel.open(SIDES, Standing(0, PRODUCER_ID, EPOCH, 0, 0))
         parcel = channel._sent(batch, batch.size, 0.0)
         letters = DeadLetters(cast("Any", None), Flow("f", "a", "b", Selection((".*",))), cast("Any", None))
-        return letters._letters(channel, parcel, [Refused(0, 0, Reason("AB217", "refused"))], 0)
+        return letters._letters(channel, parcel, [RefusedRecords(0, 0, Reason("AB217", "refused"))], 0)
 
     return put
 
@@ -107,25 +108,25 @@ def everywhere(codec: int) -> tuple[dict[str, str], int]:
     holey = bomb(SIZE, codec, span=3)
     one, other = only(plain), CODES[codec]
     paths = {
-        "another codec": passed(plain, Form(codec=other, largest=MIB)),
-        "divided": passed(bomb(SIZE, codec, span=2, records=2), Form(largest=100)),
-        "append times": passed(stamped, Form()),
-        "append times, dense": passed(stamped, Form(dense=True)),
-        "holes": passed(holey, Form()),
-        "holes, dense": passed(holey, Form(dense=True)),
-        "begun inside": passed(holey, Form(), 1),
-        "put aside": passed(plain, Form(without=frozenset({0}))),
+        "another codec": passed(plain, BatchForm(codec=other, largest=MIB)),
+        "divided": passed(bomb(SIZE, codec, span=2, records=2), BatchForm(largest=100)),
+        "append times": passed(stamped, BatchForm()),
+        "append times, dense": passed(stamped, BatchForm(dense=True)),
+        "holes": passed(holey, BatchForm()),
+        "holes, dense": passed(holey, BatchForm(dense=True)),
+        "begun inside": passed(holey, BatchForm(), 1),
+        "put aside": passed(plain, BatchForm(without=frozenset({0}))),
         "dead letter": letter_of(one),
         "first record": lambda: first_at(only(holey), 0),
         "takeover": compared(one),
         "same log": lambda: first_difference(one, only(build(some(1)))),
         "common records": lambda: share_records(one, only(build(some(1)))),
         "verify": looked_at(one),
-        "as it is": passed(plain, Form(merge=256 * 1024)),
-        "as it is, dense": passed(plain, Form(dense=True)),
+        "as it is": passed(plain, BatchForm(merge=256 * 1024)),
+        "as it is, dense": passed(plain, BatchForm(dense=True)),
     }
     if codec in (GZIP, SNAPPY, LZ4):
-        paths |= {f"v{magic}": passed(old_bomb(SIZE, codec, magic), Form()) for magic in (0, 1)}
+        paths |= {f"v{magic}": passed(old_bomb(SIZE, codec, magic), BatchForm()) for magic in (0, 1)}
     before = peak()
     found = {name: code_of(work) for name, work in paths.items()}
     return found, peak() - before
@@ -145,7 +146,7 @@ def in_another_way(name: str) -> tuple[str, int]:
     codec, packed = OTHERWISE[name]
     data = bomb(SIZE, codec, packed=packed)
     before = peak()
-    return code_of(passed(data, Form(codec=NONE, largest=MIB))), peak() - before
+    return code_of(passed(data, BatchForm(codec=NONE, largest=MIB))), peak() - before
 
 
 @pytest.mark.parametrize("name", OTHERWISE)
@@ -168,7 +169,7 @@ def within_bounds(codec: int, form: str) -> tuple[list[int], int]:
     codecs.bound(BOUND)
     data = bomb(BOUND - 100, codec, attributes=0 if form == "codec" else LOG_APPEND_TIME)
     before = peak()
-    how = Form(codec=CODES[codec], largest=2 * MIB) if form == "codec" else Form(dense=form == "dense")
+    how = BatchForm(codec=CODES[codec], largest=2 * MIB) if form == "codec" else BatchForm(dense=form == "dense")
     found = [one.size for one in items(fetched(data), 0, how) if isinstance(one, Batch)]
     return found, peak() - before
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.replicator.wire.buffers import Buffers
+from reconciler.wire.net.buffers import Buffers
 
 MB = 2**20
 MOST = 32 * MB

@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from reconciler.checkpoints.bounds import Asker
-from reconciler.checkpoints.reading import records
-from reconciler.checkpoints.retention import retention_seconds
+from reconciler.checkpoints.groups.bounds import Asker
+from reconciler.checkpoints.groups.retention import retention_seconds
+from reconciler.checkpoints.mirrormaker.reading import records
 from reconciler.cli.replicate import warn
-from reconciler.failover.topics import Topics
+from reconciler.failover.topics.topics import Topics
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem, Unreachable
 from reconciler.model.status import Reason
 from reconciler.observe.connection import Connection
-from reconciler.state import calls, clients
-from reconciler.state.journal import Journal
-from reconciler.state.topics import own
+from reconciler.state.confluent import calls, clients
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import own
 from tests.support.pretended import PretendedBroker
 
 ROOT = Path(__file__).parents[2]
@@ -37,14 +37,14 @@ CALLBACKS = "an AdminClient serves nothing but callbacks of ours"
 ANSWERED = "only of what `_problems` found no error in"
 # Each with the reason why nothing is raised there.
 ALLOWED = {
-    ("state/clients.py", "make", "poll"): "a client that has asked nothing",
-    ("state/allowed.py", "check", "poll"): CALLBACKS,
+    ("state/confluent/clients.py", "make", "poll"): "a client that has asked nothing",
+    ("state/journals/allowed.py", "check", "poll"): CALLBACKS,
     ("state/syncs.py", "ensure", "poll"): CALLBACKS,
-    ("checkpoints/bounds.py", "_answer", "poll"): CALLBACKS,
+    ("checkpoints/groups/bounds.py", "_answer", "poll"): CALLBACKS,
     ("provision/admin.py", "await_topics", "result"): ANSWERED,
     ("provision/admin.py", "lacking", "result"): ANSWERED,
     ("provision/removal.py", "_ids", "result"): ANSWERED,
-    ("failover/topics.py", "_ends", "result"): "only where `exception` is None",
+    ("failover/topics/topics.py", "_ends", "result"): "only where `exception` is None",
     ("observe/topology.py", "_ask_each", "result"): "a thread of ours",
 }
 OF_OURS = SystemError("ours")
@@ -108,7 +108,7 @@ def test_topics_are_listed_in_one_place_and_no_future_is_given_a_limit_of_its_ow
                 listing += [name] * (node.func.attr == "list_topics")
                 # A limit ends in a TimeoutError without a reason; the request has one of its own.
                 limited += [name] * (node.func.attr == "result" and bool(node.args or node.keywords))
-    assert listing == ["embedded/cluster.py", "state/clients.py"]
+    assert listing == ["embedded/cluster.py", "state/confluent/clients.py"]
     assert limited == []
 
 
@@ -144,13 +144,13 @@ def test_a_cluster_that_names_no_broker_is_not_reachable(
 def test_who_asks_settings_of_brokers_and_topics_of_such_a_cluster_hears_the_same(
     empty: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reconciler.checkpoints.retention._SECONDS", 0.5)
-    monkeypatch.setattr("reconciler.failover.topics._FIRST_SECONDS", 0.5)
-    monkeypatch.setattr("reconciler.failover.topics._ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr("reconciler.checkpoints.groups.retention._SECONDS", 4.0)
+    monkeypatch.setattr("reconciler.failover.topics.topics._FIRST_SECONDS", 4.0)
+    monkeypatch.setattr("reconciler.failover.topics.topics._ANSWER_SECONDS", 4.0)
     with pytest.raises(Unreachable, match="no broker of it is ready"):
         retention_seconds(empty)
     with pytest.raises(Unreachable, match="no broker of it is ready"):
-        Topics(empty, 0.5)
+        Topics(empty, 4.0)
 
 
 class AtItsEnd:

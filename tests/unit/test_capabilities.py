@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from reconciler.model.capabilities import REQUIRED, Capabilities, Capability, Finding, Verdict
+from reconciler.model.capabilities import REQUIRED, Capabilities, Capability, ProbeFinding, Verdict
 
 
 def found(**others: Verdict) -> Capabilities:
     named = {Capability(name.replace("_", "-")): verdict for name, verdict in others.items()}
-    findings = (Finding(one, named.get(one, Verdict.HOLDS), "seen" if one in named else "") for one in Capability)
+    findings = (ProbeFinding(one, named.get(one, Verdict.HOLDS), "seen" if one in named else "") for one in Capability)
     return Capabilities("id", 5.0, tuple(findings))
 
 

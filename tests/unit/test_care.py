@@ -15,8 +15,8 @@ from reconciler.model.flow import Flow
 from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import TaskStatus
-from reconciler.replicator import care
-from reconciler.replicator.session import Session
+from reconciler.replicator.driver import supervisor
+from reconciler.replicator.driver.spark_session import Session
 
 WEST = Cluster("west", ("w:9092",))
 FLOWS = ("a", "b")
@@ -70,7 +70,7 @@ class Scene:
             FlowSpec("t", "run", Flow(name, "east", "west", Selection(("x",)), tasks=2), WEST, WEST, ())
             for name in FLOWS
         ]
-        self.care = care.Care(self.specs, cast("Session", self.spark))
+        self.care = supervisor.Care(self.specs, cast("Session", self.spark))
         self.failing: dict[str, str] = {}
 
     def go_on(self, seconds: float, *silent: tuple[str, int]) -> None:
@@ -98,7 +98,7 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
 
     whole: Callable[..., TaskStatus] = TaskStatus.of_process
     monkeypatch.setattr(TaskStatus, "of_process", of_process)
-    monkeypatch.setattr(care, "StatusWriter", lambda _cluster, topology: made.topic)
+    monkeypatch.setattr(supervisor, "StatusWriter", lambda _cluster, topology: made.topic)
     made.go_on(10)
     assert made.spark.replaced == []
     return made

@@ -7,11 +7,11 @@ from typing import cast
 
 import pytest
 
-from reconciler.checkpoints.formats import Checkpoint
-from reconciler.checkpoints.groups import Groups
-from reconciler.failover import carry
+from reconciler.checkpoints.groups.groups import Groups
+from reconciler.checkpoints.mirrormaker.formats import Checkpoint
+from reconciler.failover.groups import group_positions
 from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Bounds, Committed, Log
+from reconciler.model.committed import Committed, Log, LogBounds
 from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem
 from reconciler.model.flow import Flow
 from reconciler.model.ownership import OwnedTopic
@@ -44,7 +44,8 @@ class FakeGroups:
 def named(others: Mapping[str, str], committed: Mapping[str, str], chosen: Sequence[str] | None = None) -> list[str]:
     here = cast("Groups", FakeGroups(others, committed))
     return [
-        f"group {one.group} {one.why.split(' the flow')[0]}" for one in carry.not_moved(here, {"orders"}, chosen, FLOW)
+        f"group {one.group} {one.why.split(' the flow')[0]}"
+        for one in group_positions.not_moved(here, {"orders"}, chosen, FLOW)
     ]
 
 
@@ -63,12 +64,12 @@ def test_readers_of_topics_without_a_copy_are_named() -> None:
 
     here = cast("Groups", Here({}, {"a": "orders-new", "b": "orders-new", "c": "orders", "d": "orders-late"}))
     topics = {"orders-new", "orders-late", "orders-idle"}
-    assert carry.readers_of(here, topics, None, FLOW) == {
+    assert group_positions.readers_of(here, topics, None, FLOW) == {
         "orders-idle": [],
         "orders-late": ["d"],
         "orders-new": ["a", "b"],
     }
-    assert carry.readers_of(here, set(), None, FLOW) == {}
+    assert group_positions.readers_of(here, set(), None, FLOW) == {}
 
 
 class Told:
@@ -117,24 +118,24 @@ TOPOLOGY = Topology("topology", {"west": FakeGroups.cluster}, (FLOW,))
 def test_a_checkpoint_is_looked_up_in_what_is_copied_by_now(
     monkeypatch: pytest.MonkeyPatch, answer: Translated, goes_on: int | None
 ) -> None:
-    monkeypatch.setattr(carry, "Ownership", Told)
-    monkeypatch.setattr(carry, "MirrorClient", Told)
-    monkeypatch.setattr(carry, "Translator", lambda *_: Translates(answer))
-    (one,) = carry.by_checkpoints(TOPOLOGY, FLOW, cast("Groups", FakeGroups({}, {})), None)
+    monkeypatch.setattr(group_positions, "Ownership", Told)
+    monkeypatch.setattr(group_positions, "MirrorClient", Told)
+    monkeypatch.setattr(group_positions, "Translator", lambda *_: Translates(answer))
+    (one,) = group_positions.by_checkpoints(TOPOLOGY, FLOW, cast("Groups", FakeGroups({}, {})), None)
     assert (one.offset, one.to_offset) == (100, goes_on)
 
 
 def test_without_the_source_a_named_group_without_a_checkpoint_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(carry, "Ownership", Told)
-    monkeypatch.setattr(carry, "MirrorClient", Told)
-    monkeypatch.setattr(carry, "Translator", lambda *_: Translates(Translated(None, "unknown")))
+    monkeypatch.setattr(group_positions, "Ownership", Told)
+    monkeypatch.setattr(group_positions, "MirrorClient", Told)
+    monkeypatch.setattr(group_positions, "Translator", lambda *_: Translates(Translated(None, "unknown")))
     there = cast("Groups", FakeGroups({}, {}))
     for chosen in (None, ["known"], ["all"], ["kno.*"]):
-        found = carry.by_checkpoints(TOPOLOGY, FLOW, there, chosen)
+        found = group_positions.by_checkpoints(TOPOLOGY, FLOW, there, chosen)
         assert [(one.group, one.offset, one.to_offset) for one in found] == [("known", 100, 90)]
     for chosen in (["known", "typo"], ["kno.*", "typo.*"]):
         with pytest.raises(DeclaredInputError) as error:
-            carry.by_checkpoints(TOPOLOGY, FLOW, there, chosen)
+            group_positions.by_checkpoints(TOPOLOGY, FLOW, there, chosen)
         (problem,) = error.value.problems
         assert (problem.code, "group typo" in problem.where) == ("AB625", True)
 
@@ -144,8 +145,8 @@ class Deleted:
 
     cluster = Cluster("east", ("localhost:1",))
 
-    def bounds(self, logs: Collection[Log]) -> dict[Log, Bounds]:
-        return {log: Bounds(55, 100, 100) for log in logs}
+    def bounds(self, logs: Collection[Log]) -> dict[Log, LogBounds]:
+        return {log: LogBounds(55, 100, 100) for log in logs}
 
     def committed(self, groups: Sequence[str]) -> list[Committed]:
         return []
@@ -170,10 +171,10 @@ def test_a_position_in_front_of_the_first_record_goes_on_where_nothing_is_lost(
         def downstream(self, topic: str, partition: int, offset: int) -> Translated:
             return {10: Translated(told, "expired", "told"), 55: Translated(at_first, "expired", "told")}[offset]
 
-    monkeypatch.setattr(carry, "Translator", lambda *_: Answers(Translated(None, "unknown")))
+    monkeypatch.setattr(group_positions, "Translator", lambda *_: Answers(Translated(None, "unknown")))
     topology = Topology("topology", {"east": Deleted.cluster, "west": FakeGroups.cluster}, (FLOW,))
     here = cast("Groups", Deleted())
-    ways = {"orders": [carry.Path(FLOW, "downstream", "orders", "orders")]}
-    (one,) = carry.carried(topology, here, here, [Committed("low", "orders", 0, 10)], ways)
+    ways = {"orders": [group_positions.Path(FLOW, "downstream", "orders", "orders")]}
+    (one,) = group_positions.carried(topology, here, here, [Committed("low", "orders", 0, 10)], ways)
     assert (one.offset, one.lag, one.to_offset) == (10, 45, goes_on)
     assert (one.why == "offset 10 is deleted at east: it goes on at the first record") is is_said

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.status import PartitionState
-from reconciler.replicator.channel import QUEUE_BYTES, SLOW_BYTES
-from reconciler.replicator.place import Standing
-from reconciler.replicator.visible import Gap
+from reconciler.records.read_committed import Gap
+from reconciler.replicator.partition.channel import QUEUE_BYTES, SLOW_BYTES
+from reconciler.replicator.partition.place import Standing
 from tests.support.batches import Content, build, compacted, damaged
 from tests.support.channels import (
     EPOCH,

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.status import PartitionState
-from reconciler.replicator.channel import Channel
-from reconciler.replicator.place import Standing
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.place import Standing
 from tests.support.batches import Content, decode
 from tests.support.channels import PLACE, SIDES, answer, feed, land, log, opened, send_all
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.status import PartitionState
-from reconciler.replicator.batch import LARGE, SEQUENCE_MODULUS, Batch
-from reconciler.replicator.channel import QUEUE_BYTES, Channel
-from reconciler.replicator.place import Standing
+from reconciler.records.batch import LARGE, SEQUENCE_MODULUS, Batch
+from reconciler.replicator.partition.channel import QUEUE_BYTES, Channel
+from reconciler.replicator.partition.place import Standing
 from tests.support.batches import CODECS, ZSTD, Content, build, damaged, decode, marked, some
 from tests.support.channels import (
     AT,

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.status import PartitionState, Reason
-from reconciler.replicator.channel import WINDOW, Channel
-from reconciler.replicator.place import Standing
-from reconciler.replicator.visible import Gap
-from reconciler.replicator.wire import ProduceAnswer
+from reconciler.records.read_committed import Gap
+from reconciler.replicator.partition.channel import WINDOW, Channel
+from reconciler.replicator.partition.place import Standing
+from reconciler.wire import ProduceAnswer
 from tests.support.batches import decode
 from tests.support.channels import (
     EPOCH,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.model.status import PartitionState, Reason
-from reconciler.replicator.place import Standing
+from reconciler.replicator.partition.place import Standing
 from tests.support.channels import EPOCH, OUTAGE, PRODUCER_ID, SIDES, answer, feed, fetched, land, log, opened, send_all
 
 PARKING = Reason("AB204", "gaps inside a batch")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.checkpoints.answers import _Bounded
-from reconciler.model.committed import Bounds
+from reconciler.checkpoints.translation.answers import _Bounded
+from reconciler.model.committed import LogBounds
 from reconciler.model.failover import Cut
 from reconciler.model.translation import How, Question, Translated, Way
 
@@ -14,7 +14,7 @@ CUT = Cut("orders", "east.orders", "translated", ((90, 100), (-1, 7)))
 
 def told(offset: int, found: Translated, way: Way = "downstream", partition: int = 0, start: int = 0) -> Translated:
     """Return what is told of an offset; the logs of the other side begin at `start`."""
-    logs = {("orders", number): Bounds(start, 500, 500) for number in range(3)}
+    logs = {("orders", number): LogBounds(start, 500, 500) for number in range(3)}
     bounded = _Bounded(dict.fromkeys(logs, CUT), logs, logs)
     return bounded(Question("orders", partition, offset, way), found)
 

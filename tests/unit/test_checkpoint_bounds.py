@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 
-from reconciler.checkpoints.bounds import Asker
+from reconciler.checkpoints.groups.bounds import Asker
 from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Bounds, Log
+from reconciler.model.committed import Log, LogBounds
 from reconciler.model.errors import EnvironmentFault, Unreachable
-from reconciler.state import clients
+from reconciler.state.confluent import clients
 
 EARLIEST, LATEST = -2, -1
 
@@ -70,7 +70,7 @@ def test_partitions_that_are_not_there_or_have_no_leader_are_left_out(
         # Its beginning was deleted between two questions.
         ("short", 0): (8, 7, 9),
     }
-    assert asker().bounds(told.keys()) == {("orders", 0): Bounds(5, 90, 100), ("short", 0): Bounds(8, 8, 9)}
+    assert asker().bounds(told.keys()) == {("orders", 0): LogBounds(5, 90, 100), ("short", 0): LogBounds(8, 8, 9)}
     assert asker().bounds([]) == {}
     asked = [("orders", 0), ("orders", 1), ("short", 0), ("gone", 0)]
     assert asker().at_time(asked, 50) == {("orders", 0): 50, ("short", 0): None}
@@ -105,6 +105,6 @@ def test_all_topics_that_may_not_be_described_are_named_at_once(
 
 
 def test_a_reader_of_all_records_ends_at_the_end() -> None:
-    bounds = Bounds(5, 90, 100)
+    bounds = LogBounds(5, 90, 100)
     assert bounds.read(committed=True) == bounds
-    assert bounds.read(committed=False) == Bounds(5, 100, 100)
+    assert bounds.read(committed=False) == LogBounds(5, 100, 100)

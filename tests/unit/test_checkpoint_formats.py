@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.checkpoints.formats import (
+from reconciler.checkpoints.mirrormaker.formats import (
     BLANK,
     Checkpoint,
     CheckpointKey,
@@ -23,7 +23,7 @@ from reconciler.checkpoints.formats import (
     read_checkpoint_key,
     read_heartbeat,
 )
-from reconciler.replicator.syncs import OffsetSync, sync_of
+from reconciler.replicator.partition.offset_syncs import OffsetSync, sync_of
 
 NAMES = st.text(max_size=249)
 PARTITIONS = st.integers(0, 2**31 - 1)

@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from reconciler.checkpoints.history import _Copy
-from reconciler.checkpoints.runs import At, Behind, Between, Point
-from reconciler.replicator.note import Note
-from reconciler.replicator.syncs import OffsetSync, Span
-from reconciler.replicator.wire.commits import Position
+from reconciler.checkpoints.translation.history import _Copy
+from reconciler.checkpoints.translation.runs import Behind, Between, Point, RunPoint
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_syncs import OffsetSync, Span
+from reconciler.wire.requests.commits import CommittedPosition
 
 OLD = Note("source-1", "target-1")
 
 
 def told(source: int, target: int, count: int, begin: int, note: Note | None = OLD) -> OffsetSync:
-    position = None if note is None else Position(source + count, str(note))
+    position = None if note is None else CommittedPosition(source + count, str(note))
     return OffsetSync("orders", 0, source, target, position, Span(begin, (count, 0)))
 
 
 def test_what_was_told_of_a_topic_that_is_gone_counts_no_more() -> None:
     copy = _Copy()
     copy.add(told(0, 0, 10, 0))
-    assert copy.runs.downstream(4) == At(4)
+    assert copy.runs.downstream(4) == RunPoint(4)
     # The source's was made anew, and goes on in the same copy; its first transaction tells of two runs.
     new = OLD._replace(source_id="source-2")
     copy.add(told(50, 20, 5, 0, None))
     copy.add(told(60, 25, 5, 55, new))
     assert copy.note == new
     assert copy.runs.downstream(4) == Between(None, Point(50, 20))
-    assert [copy.runs.downstream(offset) for offset in (50, 57, 60)] == [At(20), At(25), At(25)]
+    assert [copy.runs.downstream(offset) for offset in (50, 57, 60)] == [RunPoint(20), RunPoint(25), RunPoint(25)]
     # The copy's was made anew, too.
     copy.add(told(0, 0, 3, 0, new._replace(target_id="target-2")))
-    assert copy.runs.downstream(2) == At(2)
+    assert copy.runs.downstream(2) == RunPoint(2)
     assert copy.runs.downstream(3) == Behind(3, 3)
 
 
@@ -38,7 +38,7 @@ def test_brokers_without_ids_tell_of_no_other_topic() -> None:
     copy.add(told(0, 0, 10, 0, Note()))
     copy.add(told(10, 11, 10, 10))
     copy.add(told(20, 22, 10, 20, Note()))
-    assert copy.runs.downstream(4) == At(4)
+    assert copy.runs.downstream(4) == RunPoint(4)
 
 
 def test_what_no_position_follows_is_told_all_the_same_in_the_end() -> None:
@@ -46,7 +46,7 @@ def test_what_no_position_follows_is_told_all_the_same_in_the_end() -> None:
     copy.add(told(0, 0, 10, 0, None))
     assert copy.runs.downstream(4) == Between(None, None)
     copy.settle()
-    assert copy.runs.downstream(4) == At(4)
+    assert copy.runs.downstream(4) == RunPoint(4)
     copy.settle()
     assert len(copy.runs) == 1
 
@@ -60,12 +60,12 @@ def test_what_is_told_from_the_beginning_on_is_of_topics_that_no_position_names(
     assert copy.note == Note()
     # Nor does what is told in transactions then make it forget.
     copy.add(told(3, 23, 5, 3, OLD._replace(source_id="source-2")))
-    assert [copy.runs.downstream(offset) for offset in (0, 7)] == [At(20), At(27)]
+    assert [copy.runs.downstream(offset) for offset in (0, 7)] == [RunPoint(20), RunPoint(27)]
 
 
 def test_what_says_nothing_of_others_counts_at_once() -> None:
     copy = _Copy()
     copy.add(OffsetSync("orders", 0, 5, 7))
-    assert copy.runs.downstream(5) == At(7)
+    assert copy.runs.downstream(5) == RunPoint(7)
     copy.add(OffsetSync("orders", 0, 6, 8, None, Span(6, (4, 0), repeats=True)))
-    assert copy.runs.downstream(9) == At(11)
+    assert copy.runs.downstream(9) == RunPoint(11)

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from reconciler.checkpoints.bounds import Refusals, Topic, TopicRefused
-from reconciler.checkpoints.formats import Checkpoint, CheckpointKey
-from reconciler.checkpoints.rounds import Rounds
-from reconciler.checkpoints.sides import Sides
-from reconciler.checkpoints.syncing import Settled
-from reconciler.checkpoints.translate import Translator
+from reconciler.checkpoints.groups.bounds import Refusals, Topic, TopicRefused
+from reconciler.checkpoints.mirrormaker.formats import Checkpoint, CheckpointKey
+from reconciler.checkpoints.service.rounds import Rounds
+from reconciler.checkpoints.service.syncing import Settled
+from reconciler.checkpoints.translation.sides import LogSides
+from reconciler.checkpoints.translation.translate import Translator
 from reconciler.model.cluster import Cluster as Declared
-from reconciler.model.committed import Bounds, Committed, Log, Move
+from reconciler.model.committed import Committed, Log, LogBounds, Move
 from reconciler.model.errors import Problem
 from reconciler.model.flow import Delivery, Flow, OffsetsMode
 from reconciler.model.groups import GroupRules
@@ -162,10 +162,10 @@ class Asked:
         refusals |= {name: refusal(name) for name in names if name == self._no_topic}
         return {name: Topic("id", 1) for name in names if name != self._no_topic}
 
-    def bounds(self, logs: Collection[Log], refusals: Refusals | None = None) -> dict[Log, Bounds]:
+    def bounds(self, logs: Collection[Log], refusals: Refusals | None = None) -> dict[Log, LogBounds]:
         if refusals is not None:
             refusals |= {topic: refusal(topic) for topic, _ in logs if topic == self._no_bounds}
-        return {log: Bounds(0, self.end, self.end) for log in logs if log[0] != self._no_bounds}
+        return {log: LogBounds(0, self.end, self.end) for log in logs if log[0] != self._no_bounds}
 
 
 def refusal(topic: str) -> TopicRefused:
@@ -173,7 +173,7 @@ def refusal(topic: str) -> TopicRefused:
 
 
 def sides_of(source: Asked, target: Asked, *, one_by_one: bool) -> Any:
-    made: Any = Sides(Declared("east", ("e:1",)), Declared("west", ("w:1",)), FLOW, 1.0, one_by_one=one_by_one)
+    made: Any = LogSides(Declared("east", ("e:1",)), Declared("west", ("w:1",)), FLOW, 1.0, one_by_one=one_by_one)
     made._source, made._target = source, target
     return made
 

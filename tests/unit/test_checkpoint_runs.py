@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.checkpoints.pairing import Seen, paired
-from reconciler.checkpoints.runs import At, Behind, Between, Found, Point, Run, Runs
-from reconciler.replicator import syncs as writing
-from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.syncs import OffsetSync, syncs
+from reconciler.checkpoints.translation.pairing import SeenRecord, paired
+from reconciler.checkpoints.translation.runs import Behind, Between, Found, PairedRun, PairedRuns, Point, RunPoint
+from reconciler.replicator.partition import offset_syncs as writing
+from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.offset_syncs import OffsetSync, syncs
 
 LOG = "orders", 0
 SMALL = st.integers(0, 3)
@@ -118,8 +118,8 @@ def copies(draw: st.DrawFn, repeats: bool | None = None) -> Copying:
     return made
 
 
-def added(told: Sequence[OffsetSync]) -> Runs:
-    runs = Runs()
+def added(told: Sequence[OffsetSync]) -> PairedRuns:
+    runs = PairedRuns()
     for sync in told:
         assert sync.span is not None
         runs.add(Point(sync.source, sync.target), sync.span.parts, sync.span.begin, repeats=sync.span.repeats)
@@ -135,7 +135,7 @@ def truth(pairs: Sequence[tuple[int, int]], offset: int, back: bool = False) -> 
 
 def check(found: Found, expected: int | None, made: Copying) -> None:
     if expected is not None:
-        assert found == At(expected)
+        assert found == RunPoint(expected)
     elif made.told:
         assert isinstance(found, Behind)
         source, target = made.first_told()[-1]
@@ -174,9 +174,13 @@ def test_where_syncs_are_gone_nothing_is_guessed_and_reading_tells_it(made: Copy
     for offset in range((made.offsets or [0])[-1] + 6):
         found = runs.downstream(offset)
         if isinstance(found, Between) and pairs:
-            here = [Seen(source, source % 3 if alike else source) for source, _ in pairs if inside(found, source, 0)]
+            here = [
+                SeenRecord(source, source % 3 if alike else source) for source, _ in pairs if inside(found, source, 0)
+            ]
             there = [
-                Seen(target, source % 3 if alike else source) for source, target in pairs if inside(found, target, 1)
+                SeenRecord(target, source % 3 if alike else source)
+                for source, target in pairs
+                if inside(found, target, 1)
             ]
             known = paired(found, here, there)
             assert known is not None
@@ -196,7 +200,7 @@ def inside(gap: Between, offset: int, side: int) -> bool:
     return (gap.low is None or offset >= gap.low[side]) and (gap.high is None or offset < gap.high[side])
 
 
-def spread(run: Run) -> list[tuple[int, int]]:
+def spread(run: PairedRun) -> list[tuple[int, int]]:
     return [(run.source + number, run.target + number) for number in range(run.records)]
 
 
@@ -210,8 +214,8 @@ def test_what_compaction_has_taken_on_either_side_does_not_confuse_the_others(
     here, there = data.draw(flags), data.draw(flags)
     low = data.draw(st.sampled_from([Point(0, 0), None]))
     high = data.draw(st.sampled_from([Point(1_000, 1_000), None]))
-    source = [Seen(number, mark) for number, mark in enumerate(marks) if here[number]]
-    target = [Seen(100 + 2 * number, mark) for number, mark in enumerate(marks) if there[number]]
+    source = [SeenRecord(number, mark) for number, mark in enumerate(marks) if here[number]]
+    target = [SeenRecord(100 + 2 * number, mark) for number, mark in enumerate(marks) if there[number]]
     both = [(number, 100 + 2 * number) for number in range(len(marks)) if here[number] and there[number]]
     known = paired(Between(low, high), source, target)
     if known is None:
@@ -224,35 +228,46 @@ def test_what_compaction_has_taken_on_either_side_does_not_confuse_the_others(
 
 def test_records_that_are_the_same_are_not_told_apart_where_some_of_them_are_gone() -> None:
     gap = Between(Point(0, 0), Point(9, 9))
-    assert paired(gap, [Seen(0, 1), Seen(1, 7), Seen(2, 7), Seen(3, 2)], [Seen(0, 1), Seen(1, 7), Seen(3, 2)]) == [
-        Run(0, 0, 2),
-        Run(3, 3, 1),
+    assert paired(
+        gap,
+        [SeenRecord(0, 1), SeenRecord(1, 7), SeenRecord(2, 7), SeenRecord(3, 2)],
+        [SeenRecord(0, 1), SeenRecord(1, 7), SeenRecord(3, 2)],
+    ) == [
+        PairedRun(0, 0, 2),
+        PairedRun(3, 3, 1),
     ]
-    middle = [Seen(0, 1), Seen(1, 5), Seen(2, 7), Seen(3, 6), Seen(4, 7), Seen(5, 2)]
-    assert paired(gap, middle, [Seen(0, 3), Seen(2, 7), Seen(5, 4)]) is None
+    middle = [
+        SeenRecord(0, 1),
+        SeenRecord(1, 5),
+        SeenRecord(2, 7),
+        SeenRecord(3, 6),
+        SeenRecord(4, 7),
+        SeenRecord(5, 2),
+    ]
+    assert paired(gap, middle, [SeenRecord(0, 3), SeenRecord(2, 7), SeenRecord(5, 4)]) is None
 
 
 def test_times_that_were_made_anew_leave_the_number() -> None:
-    here, there = [Seen(3, 1), Seen(5, 2)], [Seen(10, 3), Seen(11, 4)]
-    assert paired(Between(Point(3, 10), Point(9, 12)), here, there) == [Run(3, 10, 1), Run(5, 11, 1)]
+    here, there = [SeenRecord(3, 1), SeenRecord(5, 2)], [SeenRecord(10, 3), SeenRecord(11, 4)]
+    assert paired(Between(Point(3, 10), Point(9, 12)), here, there) == [PairedRun(3, 10, 1), PairedRun(5, 11, 1)]
     assert paired(Between(Point(3, 10), None), here, there) is None
     assert paired(Between(Point(3, 10), Point(9, 12)), here[:1], there) is None
 
 
 def test_a_sync_that_tells_of_one_record_tells_nothing_of_others() -> None:
-    runs = Runs()
+    runs = PairedRuns()
     runs.add_point(Point(5, 7))
     runs.add_point(Point(9, 30))
-    assert runs.downstream(5) == At(7)
+    assert runs.downstream(5) == RunPoint(7)
     assert runs.downstream(4) == Between(None, Point(5, 7))
     assert runs.downstream(6) == Between(Point(6, 8), Point(9, 30))
     assert runs.upstream(29) == Between(Point(6, 8), Point(9, 30))
     assert runs.downstream(10) == Between(Point(10, 31), None)
-    runs.fill(Between(Point(10, 31), None), [Run(10, 31, 3)])
-    assert runs.downstream(12) == At(33)
+    runs.fill(Between(Point(10, 31), None), [PairedRun(10, 31, 3)])
+    assert runs.downstream(12) == RunPoint(33)
     assert runs.downstream(14) == Behind(13, 34)
     runs.doubt()
-    assert runs.downstream(12) == At(33)
+    assert runs.downstream(12) == RunPoint(33)
     assert runs.downstream(13) == Between(Point(13, 34), None)
     runs.add(Point(13, 34), (2, 0), 13)
     assert runs.downstream(15) == Behind(15, 36)
@@ -265,56 +280,67 @@ def test_records_that_took_the_offsets_of_lost_ones_count_at_the_source() -> Non
     runs = added([])
     runs.add(Point(0, 0), (10, 0), 0)
     runs.add(Point(6, 11), (8, 0), 6)
-    assert [runs.downstream(offset) for offset in (5, 6, 13)] == [At(5), At(11), At(18)]
-    assert [runs.upstream(offset) for offset in (5, 6, 10, 12)] == [At(5), At(6), At(6), At(7)]
+    assert [runs.downstream(offset) for offset in (5, 6, 13)] == [RunPoint(5), RunPoint(11), RunPoint(18)]
+    assert [runs.upstream(offset) for offset in (5, 6, 10, 12)] == [RunPoint(5), RunPoint(6), RunPoint(6), RunPoint(7)]
 
 
 def test_records_that_took_the_offsets_of_lost_ones_count_also_where_records_may_be_repeated() -> None:
-    runs = Runs()
+    runs = PairedRuns()
     runs.add(Point(0, 0), (10, 0), 0, repeats=True)
     for _ in range(2):
         # It may be told twice, when the position behind it was not committed.
         runs.add(Point(6, 10), (15, 0), 6, repeats=True, is_anew=True)
-        assert [runs.downstream(offset) for offset in (5, 6, 7, 20)] == [At(5), At(10), At(11), At(24)]
-        assert [runs.upstream(offset) for offset in (5, 6, 9, 10, 24)] == [At(5), At(6), At(6), At(6), At(20)]
+        assert [runs.downstream(offset) for offset in (5, 6, 7, 20)] == [
+            RunPoint(5),
+            RunPoint(10),
+            RunPoint(11),
+            RunPoint(24),
+        ]
+        assert [runs.upstream(offset) for offset in (5, 6, 9, 10, 24)] == [
+            RunPoint(5),
+            RunPoint(6),
+            RunPoint(6),
+            RunPoint(6),
+            RunPoint(20),
+        ]
         assert runs.downstream(21) == Behind(21, 25)
     # What is repeated of the new ones counts once, as ever.
     runs.add(Point(16, 25), (10, 0), 16, repeats=True)
-    assert [runs.downstream(offset) for offset in (20, 21, 26)] == [At(24), At(30), Behind(26, 35)]
+    assert [runs.downstream(offset) for offset in (20, 21, 26)] == [RunPoint(24), RunPoint(30), Behind(26, 35)]
 
 
 @pytest.mark.parametrize("repeats", [False, True])
 @pytest.mark.parametrize(("anew", "told"), [(120, 101), (160, 160)])
 def test_what_may_stand_before_the_new_records_is_not_forgotten(anew: int, told: int, repeats: bool) -> None:
-    runs = Runs()
+    runs = PairedRuns()
     for offset in (0, 100):
         runs.add_point(Point(offset, offset))
     runs.add(Point(150, 150), (40, 0), 150, repeats=repeats)
     runs.add(Point(anew, 190), (30, 0), anew, repeats=repeats, is_anew=repeats)
-    assert runs.downstream(anew) == At(190)
+    assert runs.downstream(anew) == RunPoint(190)
     assert runs.downstream(105) == Between(Point(101, 101), Point(anew, 190) if told == 101 else Point(150, 150))
-    assert runs.upstream(189) == (Between(Point(101, 101), Point(anew, 190)) if told == 101 else At(160))
+    assert runs.upstream(189) == (Between(Point(101, 101), Point(anew, 190)) if told == 101 else RunPoint(160))
 
 
 def test_of_a_copy_that_was_made_anew_no_older_position_counts() -> None:
-    runs = Runs()
+    runs = PairedRuns()
     runs.add(Point(0, 0), (1_000, 0), 0, repeats=True)
     runs.add(Point(0, 0), (10, 0), 0, repeats=True, is_anew=True)
     assert runs.downstream(10) == runs.upstream(10) == Behind(10, 10)
 
 
 def test_of_a_topic_that_was_made_anew_nothing_older_counts_where_records_may_be_repeated() -> None:
-    runs = Runs()
+    runs = PairedRuns()
     runs.add(Point(0, 0), (10, 0), 0, repeats=True)
     runs.add(Point(2, 10), (3, 1), 0, repeats=True, is_anew=True)
-    assert [runs.downstream(offset) for offset in (2, 4, 5)] == [At(10), At(12), Behind(6, 13)]
+    assert [runs.downstream(offset) for offset in (2, 4, 5)] == [RunPoint(10), RunPoint(12), Behind(6, 13)]
     assert runs.downstream(0) == Between(None, Point(2, 10))
 
 
 def test_what_the_target_has_lost_is_told_again() -> None:
-    runs = Runs()
+    runs = PairedRuns()
     runs.add(Point(0, 0), (10, 0), 0)
     runs.add(Point(10, 11), (5, 0), 10)
     runs.add(Point(4, 4), (3, 2), 4)
-    assert list(runs) == [Run(0, 0, 7)]
+    assert list(runs) == [PairedRun(0, 0, 7)]
     assert runs.downstream(7) == Behind(9, 7)

@@ -5,29 +5,29 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.checkpoints.formats import Checkpoint, CheckpointKey
-from reconciler.checkpoints.syncing import Settled, Standing
+from reconciler.checkpoints.mirrormaker.formats import Checkpoint, CheckpointKey
+from reconciler.checkpoints.service.syncing import GroupStanding, Settled
 from reconciler.model.groups import GroupRules
 
 OFFSETS = st.integers(0, 20)
 
 
 def test_a_position_goes_on_and_goes_back_only_with_the_group() -> None:
-    assert Standing(5, 7, None, None).is_to_move
-    assert Standing(5, 7, 4, 6).is_to_move
-    assert not Standing(5, 7, 5, 7).is_to_move
+    assert GroupStanding(5, 7, None, None).is_to_move
+    assert GroupStanding(5, 7, 4, 6).is_to_move
+    assert not GroupStanding(5, 7, 5, 7).is_to_move
     # Somebody reads at the target, or put it there.
-    assert not Standing(5, 7, 5, 9).is_to_move
-    assert not Standing(5, 7, None, 9).is_to_move
+    assert not GroupStanding(5, 7, 5, 9).is_to_move
+    assert not GroupStanding(5, 7, None, 9).is_to_move
     # The group went back at the source.
-    assert Standing(3, 5, 5, 7).is_to_move
+    assert GroupStanding(3, 5, 5, 7).is_to_move
 
 
 @given(OFFSETS, OFFSETS, st.none() | OFFSETS, st.none() | OFFSETS)
 def test_what_is_at_the_target_is_taken_back_for_nobody_but_the_source(
     upstream: int, downstream: int, before: int | None, committed: int | None
 ) -> None:
-    moves = Standing(upstream, downstream, before, committed).is_to_move
+    moves = GroupStanding(upstream, downstream, before, committed).is_to_move
     if committed is not None and downstream < committed:
         assert moves is (before is not None and upstream < before)
     else:
@@ -50,7 +50,7 @@ class Group:
         """Make one round; return where the group stands at the target then."""
         self.settled.learn({KEY: self.checkpoint})
         self.checkpoint = Checkpoint(*KEY, upstream, upstream)
-        moves = Standing(upstream, upstream, self.settled.before(KEY), self.target).is_to_move
+        moves = GroupStanding(upstream, upstream, self.settled.before(KEY), self.target).is_to_move
         if moves and not self.has_members:
             self.target = upstream
         self.settled.note(KEY, upstream, is_in_line=not (moves and self.has_members))

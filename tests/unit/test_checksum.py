@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.replicator.checksum import crc32c, instead
+from reconciler.records.checksum import crc32c, instead
 
 fronts = st.integers(0, 60).flatmap(lambda size: st.tuples(*[st.binary(min_size=size, max_size=size)] * 2))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.cli.following import only_following
-from reconciler.model.acl import Pattern
+from reconciler.model.acl import ResourcePattern
 from reconciler.model.binding import Binding
-from reconciler.model.desired import DesiredTopic, Setting
+from reconciler.model.desired import DesiredTopic, TopicSetting
 from reconciler.model.steps import (
     AddPartitions,
     AlterConfig,
@@ -24,7 +24,7 @@ from reconciler.model.steps import (
 
 TOPIC = DesiredTopic("west", "east.orders", "east-west", "east", "orders", "id", 4, 1, "identical", ())
 OTHER = replace(TOPIC, name="east.users", flow="users")
-BINDING = Binding("topic", Pattern("east.orders"), "User:alice", "READ")
+BINDING = Binding("topic", ResourcePattern("east.orders"), "User:alice", "READ")
 WANTED: tuple[Step, ...] = (
     CreateInternalTopic("west", "anabranch.payments.owned.internal"),
     CreateTopic(TOPIC),
@@ -54,8 +54,10 @@ def test_only_what_follows_the_flows_originals_is_left() -> None:
 
 
 def test_a_record_goes_on_saying_what_was_applied_last() -> None:
-    grown = replace(TOPIC, settings=(Setting("retention.ms", "2", "source"),))
-    before = replace(TOPIC, settings=(Setting("retention.ms", "1", "source"), Setting("segment.ms", "3", "source")))
+    grown = replace(TOPIC, settings=(TopicSetting("retention.ms", "2", "source"),))
+    before = replace(
+        TOPIC, settings=(TopicSetting("retention.ms", "1", "source"), TopicSetting("segment.ms", "3", "source"))
+    )
     plan = Plan("tests", "digest", (ClusterPlan("west", "dc1", (CreateTopic(OTHER), AddPartitions(grown, "id", 2))),))
     (step,) = only_following(plan, "east-west", {TOPIC.name: before.owned("tests", "digest", "id")}).steps
     assert isinstance(step, AddPartitions)
@@ -64,7 +66,9 @@ def test_a_record_goes_on_saying_what_was_applied_last() -> None:
 
 
 def test_of_changes_those_that_follow_are_made_and_recorded() -> None:
-    before = replace(TOPIC, settings=(Setting("retention.ms", "1", "source"), Setting("segment.ms", "3", "source")))
+    before = replace(
+        TOPIC, settings=(TopicSetting("retention.ms", "1", "source"), TopicSetting("segment.ms", "3", "source"))
+    )
     changes = (
         ConfigChange("retention.ms", "1", "2", "source-change"),
         ConfigChange("max.message.bytes", "9", "8", "target-change"),

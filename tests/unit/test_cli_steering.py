@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 import typer
 
-from reconciler.cli.steering import Words, _deaf, _flows, _line, _scope, _unknown
+from reconciler.cli.steering import SteeringWords, _deaf, _flows, _line, _scope, _unknown
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import Flow
-from reconciler.model.pauses import Scope
+from reconciler.model.pauses import PauseScope
 from reconciler.model.selection import Selection
 from reconciler.model.status import TaskStatus
 from reconciler.model.topology import Topology
@@ -21,23 +21,23 @@ OFF = Flow("off", "east", "west", Selection((".*",)), enabled=False)
 CLUSTERS = {alias: Cluster(alias, ("127.0.0.1:1",)) for alias in ("east", "west")}
 TOPOLOGY = Topology("tests", CLUSTERS, (FLOW, BACK, OFF))
 KNOWN = {"orders": 4, "users": 1}
-WORDS = Words("paused", "paused {what}; nobody runs")
-BOTH = (Scope("east-west", "orders", 1), Scope("east-west", "users"))
+WORDS = SteeringWords("paused", "paused {what}; nobody runs")
+BOTH = (PauseScope("east-west", "orders", 1), PauseScope("east-west", "users"))
 
 
 @pytest.mark.parametrize(
     ("name", "scope"),
     [
-        ("orders", Scope("east-west", "orders")),
-        ("orders/3", Scope("east-west", "orders", 3)),
-        ("east.orders/0", Scope("east-west", "orders", 0)),
+        ("orders", PauseScope("east-west", "orders")),
+        ("orders/3", PauseScope("east-west", "orders", 3)),
+        ("east.orders/0", PauseScope("east-west", "orders", 0)),
         ("orders/4", None),
         ("orders/", None),
         ("orders/-1", None),
         ("ordres", None),
     ],
 )
-def test_a_topic_or_partition_is_named_by_original_or_remote_name(name: str, scope: Scope | None) -> None:
+def test_a_topic_or_partition_is_named_by_original_or_remote_name(name: str, scope: PauseScope | None) -> None:
     assert _scope(FLOW, KNOWN, name) == scope
 
 

@@ -15,7 +15,7 @@ import pytest
 from reconciler import __version__
 from reconciler.cli import main as frame
 from reconciler.cli.main import main
-from reconciler.declare.resources import examples, schema_text
+from reconciler.declare.documents.resources import examples, schema_text
 from tests.unit.declaring import HEAD
 
 BROKEN = Path(__file__).parent / "broken"

@@ -14,7 +14,7 @@ from reconciler.model.errors import EnvironmentFault, Unreachable
 from reconciler.model.references import Reference
 from reconciler.model.security import Kerberos, Security
 from reconciler.model.topology import Topology
-from reconciler.state import clients
+from reconciler.state.confluent import clients
 from tests.support.tls import reference
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.status import PartitionState
-from reconciler.replicator.closings import Closings
-from reconciler.replicator.place import Standing
-from reconciler.replicator.wire import Closed, ConnectionLost, FetchAnswer
-from reconciler.replicator.wire.connection import _ClosedError
-from reconciler.replicator.wire.pending import connection_lost
+from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.transfer.dropped_requests import Closings
+from reconciler.wire import Closed, ConnectionLost, FetchAnswer
+from reconciler.wire.net.connection import _ClosedError
+from reconciler.wire.net.pending import connection_lost
 from tests.support.batches import Content, build
 from tests.support.channels import SIDES
 from tests.unit.test_writer import Scene

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka import codec as library
 
-from reconciler.replicator.codecs import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD, pack, unpack
+from reconciler.records.codecs import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD, pack, unpack
 from tests.support.batches import CODECS
 
 ENCODERS = {

@@ -11,18 +11,19 @@ from typing import Any
 import pytest
 
 from reconciler.model.status import PartitionState
-from reconciler.replicator import committer as module
-from reconciler.replicator.channel import Channel
-from reconciler.replicator.committer import Committer
-from reconciler.replicator.committing import Terms
-from reconciler.replicator.note import Note
-from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.place import Sides
-from reconciler.replicator.shares import Place
-from reconciler.replicator.translated import TranslatedChannel
-from reconciler.replicator.wire import ErrorCode, FetchAnswer, Leader, Membership, ProduceAnswer, TopicInfo, commits
-from reconciler.replicator.wire.commits import Log, PartitionsRefused, Position
-from reconciler.replicator.wire.transactions import Transactor
+from reconciler.replicator.commit import transactional as module
+from reconciler.replicator.commit.base import CommitContext
+from reconciler.replicator.commit.transactional import Committer
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.place import PartitionSides
+from reconciler.replicator.partition.shares import Place
+from reconciler.replicator.partition.translated_channel import TranslatedChannel
+from reconciler.wire import ErrorCode, FetchAnswer, Leader, Membership, ProduceAnswer, TopicInfo
+from reconciler.wire.requests import commits
+from reconciler.wire.requests.commits import CommittedPosition, Log, PartitionsRefused
+from reconciler.wire.requests.transactions import Transactor
 from tests.support.batches import build, some
 
 LEADER = Leader(1, 1, 0)
@@ -49,7 +50,7 @@ class Task:
         self._rests = 0
         # What was aborted is read once more.
         self._read_anew = True
-        terms = Terms("transactional", "syncs", 0.0, "r.{}".format)
+        terms = CommitContext("transactional", "syncs", 0.0, "r.{}".format)
         arguments: Any = (self, self, terms, self, lambda _: self.write(), self._note)
         self.committer = Committer(*arguments)
         self.channels: list[TranslatedChannel] = []
@@ -103,10 +104,12 @@ class Task:
     async def _in_doubt(self, *_: object) -> set[Log]:
         return set()
 
-    async def _stand(self, *_: object) -> dict[Log, Position]:
+    async def _stand(self, *_: object) -> dict[Log, CommittedPosition]:
         return {}
 
-    async def _positions(self, _wire: object, _by: object, _who: object, places: Mapping[Log, Position]) -> None:
+    async def _positions(
+        self, _wire: object, _by: object, _who: object, places: Mapping[Log, CommittedPosition]
+    ) -> None:
         if refused := {log: self.refused[log] for log in places if log in self.refused}:
             raise PartitionsRefused(refused)
         self._pending = {log: one.offset for log, one in places.items()}
@@ -138,7 +141,7 @@ class Task:
                 channel.receive(answer, channel.fetch_at, channel.opening, 0.0)
 
     def begin(self, channel: TranslatedChannel) -> None:
-        sides = Sides(LEADER, uuid.uuid4(), LEADER, self.ids[channel.place.remote])
+        sides = PartitionSides(LEADER, uuid.uuid4(), LEADER, self.ids[channel.place.remote])
         channel.begin(sides, 0, (7, 0), Note())
 
     def write(self) -> None:
@@ -202,7 +205,7 @@ class Broker:
 
 
 def commit(*codes: int) -> None:
-    positions = {("r.orders", number): Position(5, "") for number in range(len(codes))}
+    positions = {("r.orders", number): CommittedPosition(5, "") for number in range(len(codes))}
     broker: Any = Broker(*codes)
     asyncio.run(commits.commit_positions(broker, Transactor("transactional", 1, 7, 0), Task.membership, positions))
 

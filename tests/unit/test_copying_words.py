@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import History
+from reconciler.model.declaration import DeclarationHistory
 from reconciler.model.flow import Flow
 from reconciler.model.selection import Selection
 from reconciler.model.status import TaskStatus
 from reconciler.state import running
-from reconciler.state.running import Words
+from reconciler.state.running import LiveTasks
 
 FLOW = Flow("over", "east", "west", Selection(("orders",)))
 ALONE = replace(TaskStatus.of_process(FLOW, "one", ""), task=0, tasks=1)
@@ -36,13 +36,13 @@ class Said:
 def said(monkeypatch: pytest.MonkeyPatch) -> Said:
     said = Said()
     monkeypatch.setattr(running, "StatusReader", lambda _cluster, _topology: said)
-    monkeypatch.setattr(running, "_history", lambda _cluster, _topology: History(()))
+    monkeypatch.setattr(running, "_history", lambda _cluster, _topology: DeclarationHistory(()))
     monkeypatch.setattr(time, "monotonic", lambda: said.now)
     return said
 
 
-def words() -> Words:
-    return Words(Cluster("west", ("localhost:1",)), "topology", "over")
+def words() -> LiveTasks:
+    return LiveTasks(Cluster("west", ("localhost:1",)), "topology", "over")
 
 
 @pytest.mark.parametrize("clock", [-3600.0, 0.0, 2e9, 9e9])

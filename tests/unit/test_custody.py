@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable, Iterable
 import pytest
 
 from reconciler.model.status import PartitionState, Reason
-from reconciler.replicator import custody as custody_module
-from reconciler.replicator.channel import Channel
-from reconciler.replicator.custody import Custody
-from reconciler.replicator.deal import Log
-from reconciler.replicator.place import Standing
-from reconciler.replicator.reasons import Verdict
-from reconciler.replicator.shares import Place
-from reconciler.replicator.translated import TranslatedChannel
+from reconciler.replicator.lease.assignor import Log
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.partition.reasons import Verdict
+from reconciler.replicator.partition.shares import Place
+from reconciler.replicator.partition.translated_channel import TranslatedChannel
+from reconciler.replicator.takeover import guard as custody_module
+from reconciler.replicator.takeover.guard import Custody
 from tests.support.channels import OUTAGE, PRODUCER_ID, SIDES, feed, land, log, send_all
 
 TAKEN: Verdict = (PartitionState.WAITING, Reason("AB223", "another run copies this partition"))

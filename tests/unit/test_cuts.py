@@ -8,19 +8,19 @@ from typing import cast
 
 import pytest
 
-from reconciler.checkpoints.groups import Groups
-from reconciler.failover import cuts
+from reconciler.checkpoints.groups.groups import Groups
+from reconciler.failover.logs import cuts
 from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Bounds, Committed, Log
+from reconciler.model.committed import Committed, Log, LogBounds
 from reconciler.model.failover import Crossing, Cut
 from reconciler.model.flow import Flow
 from reconciler.model.ownership import OwnedTopic
 from reconciler.model.runs import CopyRecord
 from reconciler.model.selection import Selection
 from reconciler.model.topology import Topology
-from reconciler.replicator.note import Note
-from reconciler.replicator.syncs import OffsetSync
-from reconciler.replicator.wire.commits import Position
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_syncs import OffsetSync
+from reconciler.wire.requests.commits import CommittedPosition
 
 FLOW = Flow("over", "east", "west", Selection(("orders",)), offsets="translated")
 WEST = Cluster("west", ("localhost:1",))
@@ -42,8 +42,8 @@ class Target:
     def refresh(self) -> None:
         self.partitions = {LOG[0]: 1}
 
-    def bounds(self, logs: Collection[Log]) -> dict[Log, Bounds]:
-        return {log: Bounds(0, 120, 120) for log in logs}
+    def bounds(self, logs: Collection[Log]) -> dict[Log, LogBounds]:
+        return {log: LogBounds(0, 120, 120) for log in logs}
 
     def ids(self, names: Collection[str]) -> dict[str, str | None]:
         return dict.fromkeys(names, COPY)
@@ -82,14 +82,14 @@ def crossing(
 ) -> tuple[int, int]:
     """Return how far the copy is, and the end of its log."""
     monkeypatch.setattr(cuts, "Ownership", Owned)
-    monkeypatch.setattr(cuts, "History", type("Syncs", (Told,), {"last_one": sync}))
+    monkeypatch.setattr(cuts, "SyncHistory", type("Syncs", (Told,), {"last_one": sync}))
     monkeypatch.setattr(cuts, "remembered", lambda *_: {} if record is None else {LOG: record})
     (one,) = cuts.crossings(TOPOLOGY, FLOW, cast("Groups", Target(committed)))
     return one.copied, one.remote_end
 
 
 def sync_with(note: str, offset: int = 100) -> OffsetSync:
-    return OffsetSync("orders", 0, offset - 1, 118, Position(offset, note))
+    return OffsetSync("orders", 0, offset - 1, 118, CommittedPosition(offset, note))
 
 
 BEGUN = CopyRecord("source-id", COPY)

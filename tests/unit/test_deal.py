@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.replicator.deal import Holder, Log, Member, Share, deal
+from reconciler.replicator.lease.assignor import LeaseHolder, Log, Member, Share, deal
 
 A, B, C = ("east.orders", 0), ("east.orders", 1), ("east.users", 7)
 # A hundred kilobytes that come to a hundred megabytes.
@@ -18,7 +18,7 @@ BOMB = zlib.compress(b'{"run": "' + b"x" * 100_000_000)
 
 
 def member(run: str, since: float, wants: set[Log], holds: set[Log] | None = None, task: int = 0) -> Member:
-    return Member(Holder(run, task, since), frozenset(wants), frozenset(holds or ()))
+    return Member(LeaseHolder(run, task, since), frozenset(wants), frozenset(holds or ()))
 
 
 def granted(members: dict[str, Member]) -> dict[str, set[Log]]:
@@ -32,7 +32,7 @@ def test_a_lone_member_gets_what_it_wants() -> None:
 def test_runs_share_what_is_free_and_the_oldest_gets_the_odd_one() -> None:
     members = {"m": member("young", 2.0, {A, B, C}), "n": member("old", 1.0, {A, B, C})}
     assert granted(members) == {"m": {B}, "n": {A, C}}
-    assert deal(members)["m"].taken == {A: Holder("old", 0, 1.0), C: Holder("old", 0, 1.0)}
+    assert deal(members)["m"].taken == {A: LeaseHolder("old", 0, 1.0), C: LeaseHolder("old", 0, 1.0)}
 
 
 def test_what_only_one_wants_counts_for_its_part() -> None:
@@ -58,14 +58,14 @@ def test_a_holder_keeps_what_it_has_though_an_older_run_wants_it() -> None:
 
 
 def test_what_its_holder_keeps_is_never_asked_for() -> None:
-    keeper = Member(Holder("old", 0, 1.0), frozenset({A, B, C}), frozenset({A, B, C}), frozenset({A, B}))
+    keeper = Member(LeaseHolder("old", 0, 1.0), frozenset({A, B, C}), frozenset({A, B, C}), frozenset({A, B}))
     shares = deal({"m": keeper, "n": member("young", 2.0, {A, B, C})})
     assert shares["m"] == Share(frozenset({A, B, C}), {}, frozenset({C}))
 
 
 def test_what_nobody_holds_is_given_to_whom_it_falls_though_another_would_keep_it() -> None:
     wanted = frozenset((A, B, C))
-    old = Member(Holder("old", 0, 1.0), wanted, keeps=wanted)
+    old = Member(LeaseHolder("old", 0, 1.0), wanted, keeps=wanted)
     members = {"m": old, "n": member("young", 2.0, {A})}
     assert granted(members) == {"m": {B, C}, "n": {A}}
 
@@ -100,7 +100,7 @@ def test_what_is_held_and_not_wanted_any_more_is_not_given_away_yet() -> None:
 
 LOGS = st.frozensets(st.sampled_from([A, B, C, ("ALL_kinds-of.chars", 3)]))
 HOLDERS = st.builds(
-    Holder, st.sampled_from(["one", "two", "three"]), st.integers(0, 3), st.sampled_from([1.0, 2.5, 3.0])
+    LeaseHolder, st.sampled_from(["one", "two", "three"]), st.integers(0, 3), st.sampled_from([1.0, 2.5, 3.0])
 )
 MEMBERS = st.dictionaries(st.sampled_from("abcdef"), st.builds(Member, HOLDERS, LOGS, LOGS, LOGS), min_size=1)
 

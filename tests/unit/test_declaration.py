@@ -11,7 +11,7 @@ import pytest
 from reconciler.model.clients import ROLES, AdminSettings, Clients, ConsumerSettings, ProducerSettings
 from reconciler.model.cluster import Cluster
 from reconciler.model.config_rules import ConfigRules
-from reconciler.model.declaration import Declared, History, InForce, Standing, digest_into
+from reconciler.model.declaration import DeclarationHistory, DeclarationStanding, Declared, InForce, digest_into
 from reconciler.model.flow import Flow
 from reconciler.model.groups import GroupRules
 from reconciler.model.limits import Limits
@@ -218,8 +218,8 @@ def test_how_it_is_written_does_not_count(tmp_path: Path) -> None:
     assert digest_into(one, "west") != digest_into(load(tmp_path, WRITTEN.replace("tasks: 2", "tasks: 3")), "west")
 
 
-def history(*digests: str) -> History:
-    made = History()
+def history(*digests: str) -> DeclarationHistory:
+    made = DeclarationHistory()
     for since, digest in enumerate(digests):
         made = made.followed_by(InForce(digest, since, "ops@host"))
     return made
@@ -228,24 +228,24 @@ def history(*digests: str) -> History:
 @pytest.mark.parametrize(
     ("digests", "expected"),
     [
-        ((), Standing.ALONE),
-        (("mine",), Standing.IN_FORCE),
-        (("one", "mine"), Standing.IN_FORCE),
-        (("mine", "two"), Standing.OLDER),
-        (("mine", "two", "mine"), Standing.IN_FORCE),
-        (("mine", "two", "mine", "three"), Standing.OLDER),
-        (("one", "two"), Standing.NEWER),
+        ((), DeclarationStanding.ALONE),
+        (("mine",), DeclarationStanding.IN_FORCE),
+        (("one", "mine"), DeclarationStanding.IN_FORCE),
+        (("mine", "two"), DeclarationStanding.OLDER),
+        (("mine", "two", "mine"), DeclarationStanding.IN_FORCE),
+        (("mine", "two", "mine", "three"), DeclarationStanding.OLDER),
+        (("one", "two"), DeclarationStanding.NEWER),
     ],
 )
-def test_how_a_digest_stands_to_the_one_in_force(digests: tuple[str, ...], expected: Standing) -> None:
+def test_how_a_digest_stands_to_the_one_in_force(digests: tuple[str, ...], expected: DeclarationStanding) -> None:
     assert history(*digests).standing("mine") is expected
 
 
 def test_a_history_is_bounded() -> None:
     long = history(*(f"digest-{number}" for number in range(60)))
     assert [entry.digest for entry in long.entries] == [f"digest-{number}" for number in range(10, 60)]
-    assert long.standing("digest-10") is Standing.OLDER
-    assert long.standing("digest-9") is Standing.NEWER
+    assert long.standing("digest-10") is DeclarationStanding.OLDER
+    assert long.standing("digest-9") is DeclarationStanding.NEWER
 
 
 def test_what_is_in_force_is_told_with_when_and_whose_it_is() -> None:

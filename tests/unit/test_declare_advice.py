@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.declare.java import explained
+from reconciler.declare.checks.java import explained
 from reconciler.model.patterns import check
 from tests.unit.declaring import HEAD, load, refused
 

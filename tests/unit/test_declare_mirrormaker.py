@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.declare import mirrormaker
+from reconciler.declare.documents import mirrormaker
 from tests.unit.declaring import HEAD, place, refused
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "topology.md").read_text(encoding="utf-8")

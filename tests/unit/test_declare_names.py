@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.declare.meant import in_ascii, meant_by_glob
+from reconciler.declare.checks.meant import in_ascii, meant_by_glob
 from reconciler.model.patterns import BadPattern, NotLinear
 from reconciler.model.reachable import dead_end
 from tests.unit.declaring import HEAD, load, refused, warnings

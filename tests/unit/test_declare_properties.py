@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler import declare
-from reconciler.declare.resources import schema_text
+from reconciler.declare.documents.resources import schema_text
 from reconciler.model.errors import DeclaredInputError
 from reconciler.model.topology import Topology
 

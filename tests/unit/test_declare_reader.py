@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from reconciler import declare
-from reconciler.declare.located import Mark, render
-from reconciler.declare.reader import MAX_BYTES, parse
+from reconciler.declare.documents.located import Mark, render
+from reconciler.declare.documents.reader import MAX_BYTES, parse
 from reconciler.model.errors import DeclaredInputError, Problem
 from tests.unit.declaring import HEAD, refused, said
 

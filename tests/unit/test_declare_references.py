@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.declare import codes
+from reconciler.declare.documents import codes
 from reconciler.model.errors import Problem
 from reconciler.model.references import Reference
 from tests.unit.declaring import load, refused

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.declare.words import closest
+from reconciler.declare.documents.words import closest
 from tests.unit.declaring import HEAD, HEAD_LINES, place, refused, said
 
 LINE = HEAD_LINES + 1

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler import declare
-from reconciler.declare.resources import examples
+from reconciler.declare.documents.resources import examples
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import DeclaredInputError
 from reconciler.model.flow import Flow

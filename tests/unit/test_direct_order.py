@@ -11,18 +11,18 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AclBinding, AclBindingFilter, AclPermissionType
 
-from reconciler.model.acl import Pattern
+from reconciler.model.acl import ResourcePattern
 from reconciler.model.binding import Binding, ObservedBindings, OwnedBinding
 from reconciler.model.desired import DesiredTopic
 from reconciler.model.errors import Problem
 from reconciler.model.outcome import Failure, Outcome
 from reconciler.model.steps import AclChange, CreateTopic, GrantAcl, Plan, RevokeAcl
 from reconciler.provision import direct, grants, work
-from reconciler.state import bindings, clients
+from reconciler.state.confluent import bindings, clients
 from tests.unit.facts import EAST, WEST, carried_out, cluster, plan_of, topic, topology
 
-WIDE = Binding("topic", Pattern("us-east.", prefixed=True), "User:alice", "READ")
-EVERYTHING = Binding("topic", Pattern("*"), "User:alice", "READ")
+WIDE = Binding("topic", ResourcePattern("us-east.", prefixed=True), "User:alice", "READ")
+EVERYTHING = Binding("topic", ResourcePattern("*"), "User:alice", "READ")
 
 
 class Recorder:
@@ -179,7 +179,7 @@ def test_what_is_denied_is_granted_first_and_revoked_last(
     monkeypatch.setattr(grants, "Ownership", lambda _cluster, _topology: Records())
 
     def one(name: str) -> tuple[Binding, Binding]:
-        allowed = Binding("topic", Pattern(name), "User:*", "READ")
+        allowed = Binding("topic", ResourcePattern(name), "User:*", "READ")
         return allowed, replace(allowed, principal="User:bob", permission="DENY")
 
     (allow, deny), (other, _), (gone, kept) = one("a"), one("b"), one("c")

@@ -11,8 +11,8 @@ from reconciler.model.flow import Flow
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.renames import RenameRule
 from reconciler.model.selection import Selection
-from reconciler.replicator.discover import without_name
-from reconciler.replicator.shares import Place, Shares
+from reconciler.replicator.driver.discovery import without_name
+from reconciler.replicator.partition.shares import Place, Shares
 
 COUNTS = st.lists(st.integers(1, 9), max_size=6)
 TASKS = st.integers(1, 8)

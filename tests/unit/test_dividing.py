@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.replicator.batch import Batch
-from reconciler.replicator.intake import Form, _passing
-from reconciler.replicator.queued import Queue
-from reconciler.replicator.split import split
+from reconciler.records.batch import Batch
+from reconciler.records.split import split
+from reconciler.replicator.partition.intake import BatchForm, _passing
+from reconciler.replicator.partition.send_queue import Queue
 from tests.support.batches import CODECS, NONE, ZSTD, Content, build
 
 MERGE = 256 * 1024
@@ -35,7 +35,7 @@ def batches(sizes: list[list[int]], codec: int, spread: int) -> list[Batch]:
     return found
 
 
-def tried(source: list[Batch], form: Form, small: int) -> Iterator[Batch]:
+def tried(source: list[Batch], form: BatchForm, small: int) -> Iterator[Batch]:
     """Yield what is sent first, again and again, as the target refuses each try of several records."""
     while True:
         queue = Queue()
@@ -66,7 +66,7 @@ def test_tries_become_smaller_until_one_record_is_left(
 ) -> None:
     source = batches(sizes, codec, spread)
     said: list[tuple[int, int]] = []
-    for one in tried(source, Form(merge, codec=wanted), small):
+    for one in tried(source, BatchForm(merge, codec=wanted), small):
         assert one.base_offset == 0
         said.append((one.record_count, one.size))
         assert said[-1] <= min(said)
@@ -81,7 +81,7 @@ def test_a_long_line_does_not_put_together_what_was_divided(small: int, codec: i
     """Records of a few bytes, as a table's keys are: their deltas grow when pieces are put together."""
     source = list(split(build([Content(1_700_000_000_000 + n, None, b"v%d" % n) for n in range(count)], 0, codec)))
     counts = []
-    for one in tried(source, Form(MERGE), small):
+    for one in tried(source, BatchForm(MERGE), small):
         counts.append(one.record_count)
         assert len(counts) < 30, counts
     assert counts[-1] == 1

@@ -12,26 +12,26 @@ import pytest
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import Flow
-from reconciler.model.pauses import Pauses, Scope
+from reconciler.model.pauses import Pauses, PauseScope
 from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, PartitionStatus, Reason
-from reconciler.replicator import ends
-from reconciler.replicator.channel import Channel
-from reconciler.replicator.ends import Ends
-from reconciler.replicator.meter import Meters
-from reconciler.replicator.place import Sides, Standing
-from reconciler.replicator.shares import Assignment, Place
-from reconciler.replicator.steering import Steering
-from reconciler.replicator.translated import TranslatedChannel
-from reconciler.replicator.wire import ConnectionLost, ErrorCode, Leader, TopicInfo, Wire
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.place import PartitionSides, Standing
+from reconciler.replicator.partition.shares import Assignment, Place
+from reconciler.replicator.partition.translated_channel import TranslatedChannel
+from reconciler.replicator.task import source_ends as ends
+from reconciler.replicator.task.commands import Steering
+from reconciler.replicator.task.metrics import Meters
+from reconciler.replicator.task.source_ends import SourceEnds
 from reconciler.state.control import Listener
+from reconciler.wire import ConnectionLost, ErrorCode, Leader, TopicInfo, Wire
 
 NOT_LEADER = 6
 PLACE = Place("orders", 0, "east.orders")
 EAST, WEST = (Cluster(alias, ("127.0.0.1:9",)) for alias in ("east", "west"))
 SPEC = FlowSpec("shop", "run", Flow("f", "east", "west", Selection(("orders",))), EAST, WEST, ("east", "west"))
-SIDES = Sides(Leader(1, 0, 0), None, Leader(9, 0, 0), None)
+SIDES = PartitionSides(Leader(1, 0, 0), None, Leader(9, 0, 0), None)
 GONE = ConnectionLost("the connection broke")
 LOST = Reason("AB209", "the source has lost records")
 
@@ -67,7 +67,7 @@ def source(monkeypatch: pytest.MonkeyPatch) -> Source:
 
 
 def look(source: Source, *channels: Channel) -> None:
-    asyncio.run(Ends(cast("Wire", source), channels).look(0.0))
+    asyncio.run(SourceEnds(cast("Wire", source), channels).look(0.0))
 
 
 def opened(position: int = 50) -> Channel:
@@ -89,7 +89,7 @@ def test_who_has_become_the_leader_is_asked(source: Source) -> None:
     channel = opened()
     channel.pause()
     source.leader = 2
-    known = Ends(cast("Wire", source), [channel])
+    known = SourceEnds(cast("Wire", source), [channel])
     asyncio.run(known.look(0.0))
     assert (channel.end, source.asked) == (70, [1, 2])
     source.stable = 80
@@ -145,7 +145,7 @@ def test_lag_goes_on_being_told_in_later_rounds(source: Source) -> None:
     first.open(SIDES, Standing(50, 1, 0, 0))
     first.end = 60
     assert told(first) == (PartitionState.RUNNING, 10)
-    ear.pauses = Pauses({Scope("f"): True})
+    ear.pauses = Pauses({PauseScope("f"): True})
     for stable in (70, 80):
         source.stable = stable
         assert told(round_begins()) == (PartitionState.PAUSED, stable - 50)

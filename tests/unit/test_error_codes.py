@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli.main import main
-from reconciler.declare.resources import ERRORS, errors_text
+from reconciler.declare.documents.resources import ERRORS, errors_text
 from reconciler.report.error_codes import entries
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli.main import main
-from reconciler.declare.settings import BUILT_IN
+from reconciler.declare.documents.settings import BUILT_IN
 from reconciler.model.selection import Selection
 from reconciler.report.clients import clients_text, clients_told
 from reconciler.report.explain import explained, explained_text

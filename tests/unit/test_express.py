@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from reconciler.model.status import PartitionState, Reason
-from reconciler.replicator import express as module
-from reconciler.replicator.channel import Channel
-from reconciler.replicator.express import MUCH
-from reconciler.replicator.wire import ConnectionLost, ErrorCode, FetchAnswer, FetchAsk, trickle
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.transfer import fast_path as module
+from reconciler.replicator.transfer.fast_path import MUCH
+from reconciler.wire import ConnectionLost, ErrorCode, FetchAnswer, FetchAsk
+from reconciler.wire.protocol import fast_path
 from tests.support.batches import LOG_APPEND_TIME, Content, build, damaged, marked, some
 from tests.support.direct_ends import COPY, SESSION, TOPIC, Fetched, Landed, fetch_answer, produce_answer
 from tests.support.expressing import MOST, Scene
@@ -31,7 +32,7 @@ def records(offset: int, count: int = 1) -> bytes:
 
 
 def asked(body: bytes, partition: int, offset: int) -> bool:
-    return trickle.ask(partition, 5, offset, MOST) in body
+    return fast_path.ask(partition, 5, offset, MOST) in body
 
 
 def end(scene: Scene) -> None:
@@ -58,7 +59,7 @@ def test_what_comes_is_sent_and_what_is_behind_it_asked_for(scene: Scene) -> Non
         scene.source.answer(fetch_answer(Fetched(0, records(3), 4)))
         assert len(target.bodies) == 2
         assert asked(scene.source.bodies[2], 0, 4)
-        assert scene.source.bodies[2].count(trickle.ask(1, 5, 1, MOST)) == 0
+        assert scene.source.bodies[2].count(fast_path.ask(1, 5, 1, MOST)) == 0
         target.answer(produce_answer(Landed(0, 0), Landed(1, 0)))
         target.answer(produce_answer(Landed(0, 3)))
         assert scene.written == [(0, 0, 3), (1, 0, 1), (0, 3, 4)]

@@ -11,16 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.status import PartitionState
-from reconciler.replicator.channel import WINDOW, Channel
-from reconciler.replicator.note import Note
-from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.pauses import Pauses
-from reconciler.replicator.place import Sides, Standing
-from reconciler.replicator.queued import Queue
-from reconciler.replicator.seat import Seat
-from reconciler.replicator.shares import Place
-from reconciler.replicator.translated import TranslatedChannel
-from reconciler.replicator.wire import FetchAnswer, FetchAsk, Leader, Piece, compact_string
+from reconciler.replicator.partition.backoff import Backoff
+from reconciler.replicator.partition.channel import WINDOW, Channel
+from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.place import PartitionSides, Standing
+from reconciler.replicator.partition.send_queue import Queue
+from reconciler.replicator.partition.shares import Place
+from reconciler.replicator.partition.translated_channel import TranslatedChannel
+from reconciler.replicator.transfer.fast_path_partition import Seat
+from reconciler.wire import FetchAnswer, FetchAsk, Leader, Piece, compact_string
 from tests.support.batches import CODECS, GZIP, TRANSACTIONAL, Content, build, damaged, decode, led, marked
 from tests.support.channels import OUTAGE, PLACE, SIDES, Gapped, answer, feed, fetched, land, log, opened
 
@@ -50,7 +50,7 @@ def state(channel: Channel) -> dict[str, Any]:
     for name, value in vars(channel).items():
         if isinstance(value, Queue):
             found[name] = list(value.items), value.bytes
-        elif isinstance(value, Pauses):
+        elif isinstance(value, Backoff):
             found[name] = dict(vars(value))
         else:
             found[name] = list(value) if name == "in_flight" else value
@@ -375,7 +375,7 @@ def test_a_channel_parks_when_all_before_what_cannot_pass_stands() -> None:
 )
 def test_a_seat_names_the_target_as_requests_do(target_id: uuid.UUID | None, by_id: bool) -> None:
     channel = Channel(PLACE)
-    channel.open(Sides(Leader(1, 5, 0), SOURCE, Leader(2, 7, 0), target_id), Standing(4, 77, 0, 0))
+    channel.open(PartitionSides(Leader(1, 5, 0), SOURCE, Leader(2, 7, 0), target_id), Standing(4, 77, 0, 0))
     channel.reopen(OUTAGE, 0.0)
     seat = Seat(channel, FetchAsk("orders", SOURCE, 3, 4, 5, 1_000), by_id)
     assert (seat.channel, seat.opening, seat.node) == (channel, channel.opening, 2)

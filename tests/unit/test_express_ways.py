@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from reconciler.model.clients import Clients, ProducerSettings
 from reconciler.model.status import PartitionState
-from reconciler.replicator.channel import Channel
-from reconciler.replicator.lanes import Beat
-from reconciler.replicator.pace import Pace, Quota
-from reconciler.replicator.place import Standing
-from reconciler.replicator.reader import Reader
-from reconciler.replicator.shares import Place
-from reconciler.replicator.translated import TranslatedChannel
-from reconciler.replicator.wire import FetchAnswer, FetchAsk
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.partition.shares import Place
+from reconciler.replicator.partition.translated_channel import TranslatedChannel
+from reconciler.replicator.transfer.fetch_lanes import Beat
+from reconciler.replicator.transfer.fetcher import Reader
+from reconciler.replicator.transfer.pace import Pace, Quota
+from reconciler.wire import FetchAnswer, FetchAsk
 from tests.support.batches import LOG_APPEND_TIME, build, marked, some
 from tests.support.channels import land
 from tests.support.direct_ends import Fetched, Landed, fetch_answer, produce_answer

@@ -8,15 +8,16 @@ from typing import cast
 
 import pytest
 
-from reconciler.checkpoints.groups import Groups
+from reconciler.checkpoints.groups.groups import Groups
 from reconciler.cli import failback
-from reconciler.failover import leaving, returning
-from reconciler.failover.carry import Path
-from reconciler.failover.meanwhile import Meanwhile
-from reconciler.failover.returning import Coming, Wishes
-from reconciler.failover.ways_back import ways_back
+from reconciler.failover import failback as going_back
+from reconciler.failover import failover
+from reconciler.failover.failback import Failback, FailbackOptions
+from reconciler.failover.groups.group_positions import Path
+from reconciler.failover.logs.divergence import Meanwhile
+from reconciler.failover.return_paths import ways_back
 from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Bounds, Log, Move
+from reconciler.model.committed import Log, LogBounds, Move
 from reconciler.model.errors import EnvironmentFault, Problem, Refused
 from reconciler.model.failover import Carried, Cut, FailbackPlan, FailedOver, Returning
 from reconciler.model.flow import Flow
@@ -70,14 +71,14 @@ class Side:
 @pytest.fixture
 def sides(monkeypatch: pytest.MonkeyPatch) -> dict[str, Side]:
     sides = {alias: Side(cluster) for alias, cluster in CLUSTERS.items()}
-    for module in (returning, leaving):
+    for module in (going_back, failover):
         monkeypatch.setattr(module, "Groups", lambda cluster: sides[cluster.alias])
     return sides
 
 
 def over(monkeypatch: pytest.MonkeyPatch, state: FailedOver) -> Records:
     records = Records(state)
-    for module in (returning, leaving):
+    for module in (going_back, failover):
         monkeypatch.setattr(module, "Failovers", lambda *_: records)
     return records
 
@@ -95,14 +96,14 @@ def test_who_was_put_back_and_has_read_on_stays_where_it_is(
     monkeypatch: pytest.MonkeyPatch, sides: dict[str, Side]
 ) -> None:
     over(monkeypatch, STATE)
-    east, coming = sides["east"], Coming(TOPOLOGY, FLOW, Wishes())
+    east, coming = sides["east"], Failback(TOPOLOGY, FLOW, FailbackOptions())
     assert (coming.move(PLAN, to_120(900)), east.stands) == ((1, []), 120)
     assert (coming.move(PLAN, to_120(400)), coming.move(PLAN, to_120(119))) == ((0, []), (1, []))
 
 
 def test_who_was_refused_goes_to_its_exact_place_later(monkeypatch: pytest.MonkeyPatch, sides: dict[str, Side]) -> None:
     over(monkeypatch, STATE)
-    east, coming = sides["east"], Coming(TOPOLOGY, FLOW, Wishes())
+    east, coming = sides["east"], Failback(TOPOLOGY, FLOW, FailbackOptions())
     east.refuses = True
     assert coming.move(PLAN, to_120(60))[0] == 0
     east.refuses = False
@@ -114,8 +115,8 @@ def test_what_was_committed_in_an_original_that_is_made_anew_is_forgotten(
 ) -> None:
     state = replace(STATE, cuts={"orders": replace(CUT, anew="wanted")}, returned={"billing": PLACED})
     records, made = over(monkeypatch, state), list[str]()
-    monkeypatch.setattr(returning, "made_anew", lambda _cluster, _topology, topic: made.append(topic))
-    coming = Coming(TOPOLOGY, FLOW, Wishes())
+    monkeypatch.setattr(going_back, "made_anew", lambda _cluster, _topology, topic: made.append(topic))
+    coming = Failback(TOPOLOGY, FLOW, FailbackOptions())
     monkeypatch.setattr(coming, "_meanwhile", Ends())
     assert (coming.rebuild(PLAN, {}), made) == (["orders"], ["orders"])
     assert records.state.returned == {"billing": Placed(frozenset({("payments", 0)}))}
@@ -137,14 +138,14 @@ def test_an_original_that_grows_while_others_are_made_anew_is_not_deleted(
 ) -> None:
     cuts = {name: replace(CUT, topic=name, remote=f"east.{name}", anew="wanted") for name in ("orders", "payments")}
     records, made = over(monkeypatch, replace(STATE, cuts=cuts)), list[str]()
-    ends, coming = Ends(dict.fromkeys(cuts, 7)), Coming(TOPOLOGY, FLOW, Wishes())
+    ends, coming = Ends(dict.fromkeys(cuts, 7)), Failback(TOPOLOGY, FLOW, FailbackOptions())
     monkeypatch.setattr(coming, "_meanwhile", ends)
 
     def make(_cluster: Cluster, _topology: str, topic: str) -> None:
         made.append(topic)
         ends.now |= {"orders": 0, "payments": 8}
 
-    monkeypatch.setattr(returning, "made_anew", make)
+    monkeypatch.setattr(going_back, "made_anew", make)
     with pytest.raises(Refused, match=r"topic payments.*it was not deleted.*\[AB712\]"):
         coming.rebuild(replace(PLAN, cuts=cuts), {(name, 0): 7 for name in cuts})
     assert (made, {name: cut.anew for name, cut in records.state.cuts.items()}) == (
@@ -171,7 +172,9 @@ def test_groups_go_back_along_one_flow_for_each_way(monkeypatch: pytest.MonkeyPa
         for name, cut in cuts.items()
     )
     # Nothing came to the second partitions.
-    there = {(cut.remote, number): Bounds(0, end, end) for cut in cuts.values() for number, end in enumerate((120, 40))}
+    there = {
+        (cut.remote, number): LogBounds(0, end, end) for cut in cuts.values() for number, end in enumerate((120, 40))
+    }
     monkeypatch.setattr(Meanwhile, "bounds", lambda *_: there)
     usual = {cut.remote: [Path(FLOW, "upstream", cut.topic, cut.topic)] for cut in cuts.values()}
     found = ways_back(usual, replace(PLAN, topics=topics, cuts=cuts), FLOW, cast("Groups", None))
@@ -192,7 +195,7 @@ def test_a_failback_that_is_broken_off_has_put_nobody_anywhere(
     monkeypatch: pytest.MonkeyPatch, sides: dict[str, Side]
 ) -> None:
     records = over(monkeypatch, replace(STATE, returned={"billing": PLACED}))
-    begun = leaving.Leaving(TOPOLOGY, FLOW, leaving.Wishes(source_lost=True)).begin()
+    begun = failover.Failover(TOPOLOGY, FLOW, failover.FailoverOptions(source_lost=True)).begin()
     assert (begun.phase, begun.returned, records.state) == ("over", {}, begun)
 
 
@@ -201,6 +204,6 @@ def test_what_cannot_be_told_when_all_is_back_keeps_nobody_away() -> None:
         def uncrossed(self, _plan: FailbackPlan) -> list[Problem]:
             raise EnvironmentFault(Problem("AB706", "topic orders", "a transaction is open", "end it"))
 
-    (problem,) = failback._uncrossed(cast("Coming", Untold()), PLAN)
+    (problem,) = failback._uncrossed(cast("Failback", Untold()), PLAN)
     assert (problem.code, problem.message.startswith("a transaction is open: whether")) == ("AB706", True)
     assert problem.remedy.startswith("end it; ")

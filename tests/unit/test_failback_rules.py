@@ -8,13 +8,13 @@ from typing import cast
 
 import pytest
 
-from reconciler.checkpoints.groups import Groups
-from reconciler.failover import meanwhile
-from reconciler.failover.cuts import as_cut, before
-from reconciler.failover.meanwhile import Meanwhile
+from reconciler.checkpoints.groups.groups import Groups
+from reconciler.failover.logs import divergence
+from reconciler.failover.logs.cuts import as_cut, before
+from reconciler.failover.logs.divergence import Meanwhile
+from reconciler.failover.logs.topic_identity import beside
 from reconciler.failover.objections import against_wishes, diverged
-from reconciler.failover.sameness import beside
-from reconciler.model.committed import Bounds, Log
+from reconciler.model.committed import Log, LogBounds
 from reconciler.model.failover import Anew, Carried, Crossing, Cut, FailbackPlan, FailedOver, Returning
 from reconciler.model.flow import Flow
 from reconciler.model.policy import ReplicationPolicy
@@ -110,23 +110,28 @@ def test_what_is_refused_says_why(mode: str, count: int, new: int, said: str, re
 @pytest.mark.parametrize("mode", ["identical", "translated"])
 @pytest.mark.parametrize(
     ("bounds", "records"),
-    [(Bounds(0, 101, 101), 0), (Bounds(110, 110, 110), 0), (Bounds(0, 110, 110), 7), (Bounds(0, 100, 100), 0)],
+    [
+        (LogBounds(0, 101, 101), 0),
+        (LogBounds(110, 110, 110), 0),
+        (LogBounds(0, 110, 110), 7),
+        (LogBounds(0, 100, 100), 0),
+    ],
     ids=["an end of a transaction", "deleted", "records", "nothing"],
 )
 def test_what_holds_no_record_is_in_the_way_of_the_same_offsets_alone(
-    monkeypatch: pytest.MonkeyPatch, mode: str, bounds: Bounds, records: int
+    monkeypatch: pytest.MonkeyPatch, mode: str, bounds: LogBounds, records: int
 ) -> None:
     class Side:
-        def __init__(self, bounds: Bounds) -> None:
+        def __init__(self, bounds: LogBounds) -> None:
             self._bounds = bounds
             self.cluster = None
 
-        def bounds(self, logs: Collection[Log]) -> dict[Log, Bounds]:
+        def bounds(self, logs: Collection[Log]) -> dict[Log, LogBounds]:
             return dict.fromkeys(logs, self._bounds)
 
-    monkeypatch.setattr(meanwhile, "about", lambda _cluster, parts: dict.fromkeys(parts, 5))
-    monkeypatch.setattr(meanwhile, "counted", lambda _cluster, parts: dict.fromkeys(parts, records))
-    looking = Meanwhile(cast("Groups", Side(bounds)), cast("Groups", Side(Bounds(0, 105, 105))), ())
+    monkeypatch.setattr(divergence, "about", lambda _cluster, parts: dict.fromkeys(parts, 5))
+    monkeypatch.setattr(divergence, "counted", lambda _cluster, parts: dict.fromkeys(parts, records))
+    looking = Meanwhile(cast("Groups", Side(bounds)), cast("Groups", Side(LogBounds(0, 105, 105))), ())
     cuts = {"orders": Cut("orders", "east.orders", mode, ((100, 100),))}
     (found,) = looking.topics(cuts)
     is_in_the_way = records > 0 or (mode == "identical" and bounds.end > 100)

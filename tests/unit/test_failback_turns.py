@@ -11,7 +11,6 @@ import typer
 
 from reconciler.cli import failback
 from reconciler.cli.locking import Locks
-from reconciler.failover.returning import Coming
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.failover import FailbackPlan, FailedOver
 from reconciler.model.steps import Plan
@@ -84,7 +83,7 @@ def test_what_comes_meanwhile_is_copied_back_in_six_turns(
 
     monkeypatch.setattr(failback, "carry_acls_out", carry_out)
     with nullcontext() if is_back else pytest.raises(EnvironmentFault, match=r"after 6 turns.*\[AB709\]"):
-        assert failback._brought_back(TOPOLOGY, cast("Coming", writes), (plan(), ACLS), locks())[1] == []
+        assert failback._brought_back(TOPOLOGY, cast("Any", writes), (plan(), ACLS), locks())[1] == []
     # ACLs change once, when all that had come by then is back; that is no turn.
     assert changed == ([ACLS] if times < 7 else [])
 
@@ -97,7 +96,7 @@ def test_a_failover_that_has_only_begun_is_called_off(
     monkeypatch.setattr(failback, "carry_acls_out", lambda *_: problems)
     monkeypatch.setattr(failback, "print_json", printed.append)
     with pytest.raises(typer.Exit) if problems else nullcontext():
-        failback._call_off(TOPOLOGY, cast("Coming", writes), (plan("ending"), ACLS), locks(), "json")
+        failback._call_off(TOPOLOGY, cast("Any", writes), (plan("ending"), ACLS), locks(), "json")
     (said,) = printed
     assert (writes.ended, said["committed"], said["dryRun"], said["plan"]["phase"]) == (1, 0, False, "ending")
     assert [one["code"] for one in said["problems"]] == [one.code for one in problems]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.failover.alike import Alike, Pair, _Mark
+from reconciler.failover.logs.log_match import Alike, LogPair, _Mark
 from reconciler.model.cluster import Cluster
 
 NOBODY = Cluster("gone", ("127.0.0.1:1",), "dc1")
@@ -19,7 +19,7 @@ class Held(Alike):
         self._logs = here, there
         self.read: list[tuple[int, int]] = []
 
-    def _both(self, _pair: Pair, first: int, end: int) -> tuple[dict[int, _Mark], dict[int, _Mark]]:
+    def _both(self, _pair: LogPair, first: int, end: int) -> tuple[dict[int, _Mark], dict[int, _Mark]]:
         self.read.append((first, end))
         here, there = (
             {at: _Mark(text.encode(), 5) for at, text in log.items() if first <= at < end} for log in self._logs
@@ -27,8 +27,8 @@ class Held(Alike):
         return here, there
 
 
-def part(end: int, first: int = 0) -> Pair:
-    return Pair(("orders", 0), ("east.orders", 0), 0, first, end)
+def part(end: int, first: int = 0) -> LogPair:
+    return LogPair(("orders", 0), ("east.orders", 0), 0, first, end)
 
 
 def log(*parts: tuple[str, int, int]) -> Log:

@@ -8,8 +8,9 @@ import pytest
 import typer
 
 from reconciler.cli.failover import allowance
-from reconciler.failover import carry, objections
-from reconciler.model.committed import Bounds, Committed
+from reconciler.failover import objections
+from reconciler.failover.groups import group_positions
+from reconciler.model.committed import Committed, LogBounds
 from reconciler.model.errors import Problem
 from reconciler.model.failover import Allowance, Carried, Crossing, FailoverPlan, WithoutPlace
 from reconciler.report.failover import failover_json, failover_lines
@@ -105,8 +106,8 @@ def test_a_plan_shows_where_groups_stand_now_and_how_far_they_go_back() -> None:
         "--only-forward keeps it"
     ]
     # What is left where it is, is not committed whatever is asked.
-    assert carry.moves_of([kept], only_forward=True) == {}
-    assert carry.further([replace(kept, stays=False)]) != []
+    assert group_positions.moves_of([kept], only_forward=True) == {}
+    assert group_positions.further([replace(kept, stays=False)]) != []
 
 
 def test_a_plan_names_what_is_held_back_and_who_has_no_place() -> None:
@@ -126,6 +127,6 @@ def test_a_plan_names_what_is_held_back_and_who_has_no_place() -> None:
 
 
 def test_a_lag_counts_what_is_in_the_log() -> None:
-    assert Committed("low", "half", 0, 10, bounds=Bounds(55, 100, 100)).lag == 45
-    assert Committed("in", "half", 0, 60, bounds=Bounds(55, 100, 100)).lag == 40
-    assert Committed("behind", "half", 0, 120, bounds=Bounds(55, 100, 100)).lag == -20
+    assert Committed("low", "half", 0, 10, bounds=LogBounds(55, 100, 100)).lag == 45
+    assert Committed("in", "half", 0, 60, bounds=LogBounds(55, 100, 100)).lag == 40
+    assert Committed("behind", "half", 0, 120, bounds=LogBounds(55, 100, 100)).lag == -20

@@ -7,8 +7,9 @@ from typing import Any, cast
 import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
 
-from reconciler.failover import alike, diverged
-from reconciler.failover.storing import kept_headers
+from reconciler.failover.logs import log_match
+from reconciler.failover.topics import diverged
+from reconciler.failover.topics.record_store import kept_headers
 from reconciler.model.errors import EnvironmentFault
 
 
@@ -52,6 +53,6 @@ def test_a_record_that_cannot_be_kept_as_it_is_is_not_kept() -> None:
 
 
 def test_it_is_compared_by_what_the_library_gives() -> None:
-    assert alike._mark(record(None)) == alike._mark(record(None))
-    assert alike._mark(record(None)) != alike._mark(record(None, b"other"))
-    assert alike._mark(record([("a", b"1")])) != alike._mark(record([("a", b"2")]))
+    assert log_match._mark(record(None)) == log_match._mark(record(None))
+    assert log_match._mark(record(None)) != log_match._mark(record(None, b"other"))
+    assert log_match._mark(record([("a", b"1")])) != log_match._mark(record([("a", b"2")]))

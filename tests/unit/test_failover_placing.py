@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.checkpoints.groups import Groups
-from reconciler.failover import carry, leaving
-from reconciler.failover.carry import Path
-from reconciler.failover.leaving import Leaving, Moved, Wishes
+from reconciler.checkpoints.groups.groups import Groups
+from reconciler.failover import failover
+from reconciler.failover.failover import Failover, FailoverOptions, MovedGroups
+from reconciler.failover.groups import group_positions
+from reconciler.failover.groups.group_positions import Path
 from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Bounds, Committed, Log, Move
+from reconciler.model.committed import Committed, Log, LogBounds, Move
 from reconciler.model.errors import Problem
 from reconciler.model.failover import Crossing, Cut, FailedOver
 from reconciler.model.flow import Flow
@@ -53,8 +54,8 @@ class Side:
     def committed(self, groups: Sequence[str]) -> list[Committed]:
         return [Committed(group, topic, 0, offset) for group in groups for topic, offset in self.stands.items()]
 
-    def bounds(self, logs: Collection[Log]) -> dict[Log, Bounds]:
-        return {log: Bounds(0, 1000, 1000) for log in logs}
+    def bounds(self, logs: Collection[Log]) -> dict[Log, LogBounds]:
+        return {log: LogBounds(0, 1000, 1000) for log in logs}
 
     def commit(self, moves: Mapping[str, Sequence[Move]]) -> dict[Move, Problem]:
         wrong = {}
@@ -110,10 +111,10 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
     scene = Scene()
     paths = {"orders": [Path(ORDERS, "downstream", "orders", "orders")]}
     paths["payments"] = [Path(PAYMENTS, "downstream", "payments", "payments")]
-    monkeypatch.setattr(carry, "Translator", Same)
-    monkeypatch.setattr(carry, "paths", lambda *_: paths)
-    monkeypatch.setattr(leaving, "Groups", lambda cluster: scene.sides[cluster.alias])
-    monkeypatch.setattr(leaving, "Failovers", lambda *_: scene.records)
+    monkeypatch.setattr(group_positions, "Translator", Same)
+    monkeypatch.setattr(group_positions, "paths", lambda *_: paths)
+    monkeypatch.setattr(failover, "Groups", lambda cluster: scene.sides[cluster.alias])
+    monkeypatch.setattr(failover, "Failovers", lambda *_: scene.records)
     return scene
 
 
@@ -125,15 +126,15 @@ class Scene:
         self.east, self.west = Side("east", {"orders": 100, "payments": 100}), Side("west", {})
         self.sides = {"east": cast("Groups", self.east), "west": cast("Groups", self.west)}
 
-    def fail_over(self, flow: Flow) -> Moved:
+    def fail_over(self, flow: Flow) -> MovedGroups:
         """Cut a flow's copy, and take everybody along."""
-        leaving = Leaving(TOPOLOGY, flow, Wishes())
+        going = Failover(TOPOLOGY, flow, FailoverOptions())
         (topic,) = flow.topics.include
         end = CUTS[topic]
         cut = Cut(topic, topic, "identical", ((end, end),))
-        state = replace(leaving.begin(), phase="over", cuts={topic: cut})
+        state = replace(going.begin(), phase="over", cuts={topic: cut})
         self.records.put(state)
-        return leaving.move(state, leaving.carried([Crossing(topic, topic, 0, "identical", end, end)]))
+        return going.move(state, going.carried([Crossing(topic, topic, 0, "identical", end, end)]))
 
 
 def test_the_failover_of_another_flow_takes_nobody_back(scene: Scene) -> None:

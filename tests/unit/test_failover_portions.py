@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.failover.portions import in_portions
-from reconciler.replicator.wire import Loop
+from reconciler.failover.logs.batching import in_portions
+from reconciler.wire import Loop
 
 
 def asked(count: int, together: int, failing: frozenset[int] = frozenset()) -> list[int]:

@@ -8,18 +8,18 @@ from typing import cast
 
 import pytest
 
-from reconciler.checkpoints.groups import Groups
-from reconciler.failover import waiting
-from reconciler.failover.waiting import Originals, Sight
+from reconciler.checkpoints.groups.groups import Groups
+from reconciler.failover.logs import remaining
+from reconciler.failover.logs.remaining import Originals, Sight
 from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Bounds, Log
+from reconciler.model.committed import Log, LogBounds
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.failover import Crossing
 from reconciler.model.flow import Flow
 from reconciler.model.selection import Selection
-from reconciler.replicator.holders import Holder
-from reconciler.replicator.note import Note
-from reconciler.replicator.wire import ProducerState
+from reconciler.replicator.copy.transaction_holders import TransactionHolder
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.wire import ProducerState
 
 FLOW = Flow("over", "east", "west", Selection((".*",)))
 SIGHT = Sight(Originals(), FLOW)
@@ -48,15 +48,17 @@ class Source:
             raise EnvironmentFault([Problem("AB313", f"topic {name}", "may not DESCRIBE", "") for name in refused])
         return {name: self._ids[name] for name in asked if name in self._ids}
 
-    def bounds(self, logs: Iterable[Log]) -> dict[Log, Bounds]:
-        return {log: Bounds(0, self._stable[log[0]], self._ends[log[0]]) for log in logs if log[0] in self._ends}
+    def bounds(self, logs: Iterable[Log]) -> dict[Log, LogBounds]:
+        return {log: LogBounds(0, self._stable[log[0]], self._ends[log[0]]) for log in logs if log[0] in self._ends}
 
 
 @pytest.fixture(autouse=True)
 def counting(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("about", "uncommitted"):
-        monkeypatch.setattr(waiting, name, lambda _, parts: {part: part.end - part.first for part in parts})
-    monkeypatch.setattr(waiting, "holders", lambda _, logs: {log: Holder(PRODUCER, "app-1") for log in logs})
+        monkeypatch.setattr(remaining, name, lambda _, parts: {part: part.end - part.first for part in parts})
+    monkeypatch.setattr(
+        remaining, "holders", lambda _, logs: {log: TransactionHolder(PRODUCER, "app-1") for log in logs}
+    )
 
 
 def crossing(topic: str, copied: int, source_id: str | None = None, partition: int = 0) -> Crossing:
@@ -65,7 +67,9 @@ def crossing(topic: str, copied: int, source_id: str | None = None, partition: i
 
 def counts(source: Source, found: list[Crossing]) -> dict[str, int | None]:
     groups = cast("Groups", source)
-    return {one.topic: one.waiting for one in waiting.counted(groups, found, Sight(Originals.of(groups, found), FLOW))}
+    return {
+        one.topic: one.waiting for one in remaining.counted(groups, found, Sight(Originals.of(groups, found), FLOW))
+    }
 
 
 def test_of_a_deleted_original_nothing_is_left_to_be_copied() -> None:
@@ -94,37 +98,37 @@ def test_what_is_hidden_is_not_gone() -> None:
 
 def test_what_stands_behind_an_open_transaction_is_left_too() -> None:
     source = Source({"orders": 15}, {"orders": "a"}, stable={"orders": 5})
-    (one,) = waiting.counted(cast("Groups", source), [crossing("orders", 3, "a")], SIGHT)
+    (one,) = remaining.counted(cast("Groups", source), [crossing("orders", 3, "a")], SIGHT)
     assert (one.source_end, one.waiting, one.held, one.left) == (15, 2, 10, 12)
     assert one.held_by == "an open transaction of producer 7, epoch 3, transactional id app-1"
-    assert waiting.named([one]) == (
+    assert remaining.named([one]) == (
         "12 records are not copied (12 of orders); "
         "10 of orders/0 wait for an open transaction of producer 7, epoch 3, transactional id app-1"
     )
     # All that is committed is copied, and the transaction is open.
-    (one,) = waiting.counted(cast("Groups", source), [crossing("orders", 5, "a")], SIGHT)
-    assert (one.waiting, one.held, waiting.left([one])) == (0, 10, [one])
+    (one,) = remaining.counted(cast("Groups", source), [crossing("orders", 5, "a")], SIGHT)
+    assert (one.waiting, one.held, remaining.left([one])) == (0, 10, [one])
 
 
 def test_a_flow_that_reads_open_transactions_waits_for_none() -> None:
     flow = replace(FLOW, offsets="translated", isolation_level="read_uncommitted")
     source = Source({"orders": 15}, {"orders": "a"}, stable={"orders": 5})
     found = [replace(crossing("orders", copied, "a"), mode="translated") for copied in (12, 15)]
-    counted = waiting.counted(cast("Groups", source), found, Sight(Originals(), flow))
+    counted = remaining.counted(cast("Groups", source), found, Sight(Originals(), flow))
     assert [(one.waiting, one.held) for one in counted] == [(3, 0), (0, 0)]
     # One with identical offsets reads committed records alone, whatever the flow says.
-    (one,) = waiting.counted(cast("Groups", source), [crossing("orders", 5, "a")], Sight(Originals(), flow))
+    (one,) = remaining.counted(cast("Groups", source), [crossing("orders", 5, "a")], Sight(Originals(), flow))
     assert (one.waiting, one.held) == (0, 10)
 
 
 def test_what_is_left_is_named_with_its_topics() -> None:
     source = Source({"orders": 1_010, "a": 3}, {"orders": "x", "a": "y", "away": "z"})
     found = [crossing("orders", 10), crossing("a", 1), crossing("away", 5)]
-    left = waiting.left(waiting.counted(cast("Groups", source), found, SIGHT))
-    assert waiting.named(left) == (
+    left = remaining.left(remaining.counted(cast("Groups", source), found, SIGHT))
+    assert remaining.named(left) == (
         "1,002 records are not copied (1,000 of orders, 2 of a); "
         "of away/0 it is not known: without a leader, or hidden from us"
     )
     many = [crossing(f"t{number}", 0) for number in range(7)]
     large = Source({one.topic: 1 for one in many}, {})
-    assert "and 2 topics more)" in waiting.named(waiting.counted(cast("Groups", large), many, SIGHT))
+    assert "and 2 topics more)" in remaining.named(remaining.counted(cast("Groups", large), many, SIGHT))

@@ -7,9 +7,9 @@ import uuid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.replicator.wire import FetchAsk, FetchSession
-from reconciler.replicator.wire.fetching import Fetched, Turn
-from reconciler.replicator.wire.sessions import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
+from reconciler.wire import FetchAsk, FetchSession
+from reconciler.wire.protocol.fetching import Fetched, FetchTurn
+from reconciler.wire.protocol.sessions import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
 
 OTHER_ERROR = 29
 
@@ -39,7 +39,7 @@ class Caller:
                 self.session.want(ask)
         self._asks = wanted
 
-    def turn(self, *asks: FetchAsk) -> Turn:
+    def turn(self, *asks: FetchAsk) -> FetchTurn:
         self.wish(*asks)
         return self.session.turn()
 
@@ -55,7 +55,7 @@ class Broker:
     def forget(self) -> None:
         self.session_id = 0
 
-    def serve(self, turn: Turn, room: bool) -> Fetched:
+    def serve(self, turn: FetchTurn, room: bool) -> Fetched:
         if turn.epoch == 0:
             self.held = {ask.partition: ask for ask in turn.asks}
             self.session_id = self.session_id + 1 if room else 0
@@ -107,12 +107,12 @@ def test_the_broker_holds_what_was_asked_for(story: list[tuple[list[dict[int, in
 def test_only_what_changed_is_said() -> None:
     caller = Caller()
     first = [asking(0), asking(1), asking(2)]
-    assert caller.turn(*first) == Turn(0, 0, first, [])
+    assert caller.turn(*first) == FetchTurn(0, 0, first, [])
     assert caller.session.answered(ok())
-    assert caller.turn(*first) == Turn(7, 1, [], [])
+    assert caller.turn(*first) == FetchTurn(7, 1, [], [])
     assert caller.session.answered(ok())
     moved = first[1]._replace(offset=9)
-    assert caller.turn(first[0], moved) == Turn(7, 2, [moved], [first[2]])
+    assert caller.turn(first[0], moved) == FetchTurn(7, 2, [moved], [first[2]])
 
 
 def test_a_broker_without_room_gets_whole_requests_with_those_that_moved_last() -> None:
@@ -122,7 +122,7 @@ def test_a_broker_without_room_gets_whole_requests_with_those_that_moved_last() 
         one = one._replace(offset=offset)
         assert caller.turn(one, other).asks[-1] == (one if offset else other)
         assert caller.session.answered(ok(0))
-    assert caller.turn(one, other) == Turn(0, 0, [other, one], [])
+    assert caller.turn(one, other) == FetchTurn(0, 0, [other, one], [])
 
 
 def test_a_broken_session_is_ended_by_the_next_request() -> None:
@@ -130,7 +130,7 @@ def test_a_broken_session_is_ended_by_the_next_request() -> None:
     caller.turn(asking(0))
     caller.session.answered(ok())
     caller.session.broken()
-    assert caller.turn(asking(0)) == Turn(7, 0, [asking(0)], [])
+    assert caller.turn(asking(0)) == FetchTurn(7, 0, [asking(0)], [])
 
 
 def test_other_errors_are_the_callers() -> None:
@@ -165,21 +165,21 @@ def test_going_on_says_only_what_changed() -> None:
     assert caller.session.turn_on() == []
     caller.session.stepped()
     # Whoever asks the usual way after that goes on from there.
-    assert caller.turn(first[0], moved, another) == Turn(7, 3, [], [])
+    assert caller.turn(first[0], moved, another) == FetchTurn(7, 3, [], [])
 
 
 def test_nobody_goes_on_while_a_session_begins() -> None:
     caller = Caller()
     caller.wish(asking(0))
     assert caller.session.turn_on() is None
-    assert caller.session.turn() == Turn(0, 0, [asking(0)], [])
+    assert caller.session.turn() == FetchTurn(0, 0, [asking(0)], [])
     assert caller.session.answered(ok(0))
     assert caller.session.turn_on() is None, "the broker keeps none"
     caller.session.turn()
     assert caller.session.answered(ok())
     caller.session.broken()
     assert caller.session.turn_on() is None
-    assert caller.session.turn() == Turn(7, 0, [asking(0)], [])
+    assert caller.session.turn() == FetchTurn(7, 0, [asking(0)], [])
 
 
 def test_nobody_goes_on_while_something_is_to_be_forgotten() -> None:
@@ -189,7 +189,7 @@ def test_nobody_goes_on_while_something_is_to_be_forgotten() -> None:
     moved = asking(0, 5)
     caller.wish(moved)
     assert caller.session.turn_on() is None
-    assert caller.session.turn() == Turn(7, 1, [moved], [asking(1)]), "and nothing of it is lost"
+    assert caller.session.turn() == FetchTurn(7, 1, [moved], [asking(1)]), "and nothing of it is lost"
     assert caller.session.answered(ok())
     assert caller.session.turn_on() == []
 

@@ -16,21 +16,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler import declare
-from reconciler.checkpoints import files as offset_files
+from reconciler.checkpoints.groups import files as offset_files
 from reconciler.cli.apply import _read
 from reconciler.model import files
 from reconciler.model.errors import AnabranchError, Problem
-from reconciler.model.files import MOST_DEPTH, Unreadable, parse_json, read_json, read_text
+from reconciler.model.files import MOST_DEPTH, UnreadableFile, parse_json, read_json, read_text
 from reconciler.model.runs import CopyRecord, Handed, Run, Runs
 from reconciler.model.verification import Difference
 from reconciler.observe.record import read_observed, write_observed
 from reconciler.plan.moved import moved
-from reconciler.replicator.shares import Place
+from reconciler.replicator.partition.shares import Place
 from reconciler.report.plan_file import write_plan
 from reconciler.report.plan_json import plan_json
 from reconciler.verify.origin import Origin
 from reconciler.verify.resume import FlowState, Resume
-from reconciler.verify.slices import Bounds, Names, Progress
+from reconciler.verify.slices import SliceBounds, SliceNames, SliceProgress
 from reconciler.verify.survey import Wanted
 from stacks.handover import VARIABLE, Handover
 from tests.unit.facts import EAST, WEST, cluster, flow, plan_of, topic, topology
@@ -46,8 +46,8 @@ PLAN = plan_of(ONE, SEEN[EAST], SEEN[WEST])
 def comparison() -> FlowState:
     """Return a kept comparison in which every kind of value stands."""
     record = CopyRecord("s", "t", 5, Runs((Run(3, 1),)), ((7, 9),), handed=Handed(4, (1, 2)))
-    bounds = Bounds("orders", 0, "east.orders", "translated", "s", "t", 0, 9, 0, 9, record, 4, (1, 2))
-    progress = Progress(4, 4, True, compaction={"a2V5": [1, 2, 3, True]}, meeting=(5, 5))
+    bounds = SliceBounds("orders", 0, "east.orders", "translated", "s", "t", 0, 9, 0, 9, record, 4, (1, 2))
+    progress = SliceProgress(4, 4, True, compaction={"a2V5": [1, 2, 3, True]}, meeting=(5, 5))
     progress.findings.add(Difference("changed", 2, 2, "value differs"))
     problem = Problem("AB310", "cluster east", "does not answer", "")
     return FlowState(
@@ -64,7 +64,7 @@ def resume_file(path: Path) -> object:
     found = Resume(path, "payments", Wanted()).load()
     for state in found.values():
         for bounds, progress in state.partitions:
-            one = Names("flow", EAST, WEST).compared(bounds, progress)
+            one = SliceNames("flow", EAST, WEST).compared(bounds, progress)
             assert one.state in ("equal", "different", "unfinished")
             json.dumps([bounds.to_json(), progress.to_json()])
     return found
@@ -222,7 +222,7 @@ from reconciler.model import files
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:
     files.read_json(Path(sys.argv[1]), 2**20)
-except files.Unreadable as error:
+except files.UnreadableFile as error:
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, error)
 """
 
@@ -238,7 +238,7 @@ def test_no_more_of_a_file_is_read_than_it_may_have(tmp_path: Path) -> None:
 
 
 def test_what_does_not_end_is_not_waited_for() -> None:
-    with pytest.raises(Unreadable, match="is larger than"):
+    with pytest.raises(UnreadableFile, match="is larger than"):
         read_text(Path("/dev/zero"), 1000)
 
 
@@ -249,9 +249,9 @@ def test_what_json_may_say(tmp_path: Path) -> None:
     deep = "[" * MOST_DEPTH + "]" * MOST_DEPTH
     assert parse_json(deep)
     for text, why in ((f"[{deep}]", "nested"), ("[1e999]", "too large"), ("NaN", "no number"), ("[1,]", "is not JSON")):
-        with pytest.raises(Unreadable, match=why):
+        with pytest.raises(UnreadableFile, match=why):
             parse_json(text)
-    with pytest.raises(Unreadable) as told:
+    with pytest.raises(UnreadableFile) as told:
         parse_json("{\n\n x")
     assert told.value.where(path) == f"{path}:3"
 

@@ -17,12 +17,13 @@ from confluent_kafka import Message
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reconciler.checkpoints import formats, history
-from reconciler.checkpoints.heartbeats import LastLooks
-from reconciler.model.acl import Pattern
+from reconciler.checkpoints.mirrormaker import formats
+from reconciler.checkpoints.service.heartbeats import LastLooks
+from reconciler.checkpoints.translation import history
+from reconciler.model.acl import ResourcePattern
 from reconciler.model.binding import Binding, OwnedBinding
-from reconciler.model.capabilities import Capabilities, Capability, Finding, Verdict
-from reconciler.model.declaration import History, InForce
+from reconciler.model.capabilities import Capabilities, Capability, ProbeFinding, Verdict
+from reconciler.model.declaration import DeclarationHistory, InForce
 from reconciler.model.failed_flows import since
 from reconciler.model.failover import Cut
 from reconciler.model.flow import Flow
@@ -33,16 +34,17 @@ from reconciler.model.runs import CopyRecord, Handed, Run, Runs
 from reconciler.model.selection import Selection
 from reconciler.model.shape import Misfit, fits, parsed
 from reconciler.model.status import Metrics, PartitionState, PartitionStatus, Reason, TaskStatus
-from reconciler.replicator import syncs
-from reconciler.replicator.deal import Holder, Member, Share
-from reconciler.replicator.note import Note
-from reconciler.replicator.shares import SharedTopic, Shares
-from reconciler.replicator.varint import signed
-from reconciler.replicator.watchdog import Watchdog
+from reconciler.records.varint import signed
+from reconciler.replicator.driver.watchdog import Watchdog
+from reconciler.replicator.lease.assignor import LeaseHolder, Member, Share
+from reconciler.replicator.partition import offset_syncs
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.shares import SharedTopic, Shares
 from reconciler.report.status import status_lines, summarise
 from reconciler.report.status_json import status_json
-from reconciler.state import control, encoding, process, records, status
+from reconciler.state import control, status
 from reconciler.state.failovers import failed_over
+from reconciler.state.journals import encoding, process, records
 from tests.support.foreign import JSON, changed
 
 ROOT = Path(__file__).parents[2] / "reconciler"
@@ -50,7 +52,7 @@ NOW = 1_700_000_000.0
 LARGEST = 8 * 2**20
 
 TOPIC = OwnedTopic("east.a", "id", "t", "d", "f", "east", "a", "id", 3, "identical", {"retention.ms": "1"})
-GRANTED = OwnedBinding(Binding("topic", Pattern("east.a"), "User:x", "READ"), "t", "f", "own")
+GRANTED = OwnedBinding(Binding("topic", ResourcePattern("east.a"), "User:x", "READ"), "t", "f", "own")
 IN_FORCE = {"kind": "declaration", "history": [asdict(InForce("d", NOW, "u@h"))]}
 OVER = {"kind": "failover", "topology": "t", "flow": "f", "phase": "over", "since": 5.0, "by": "u@h"}
 CUT = Cut("a", "east.a", "identical", ((1, 2), (-1, 0)), True, "made", ("{}", ""))
@@ -66,7 +68,7 @@ REBUILT: dict[str, Any] = {
     "configs": {},
 }
 LOCK = {"kind": "lock", "by": "u@h", "since": NOW, "process": process.own_name()}
-PROBE = Capabilities("id", NOW, (Finding(Capability.LOG_END, Verdict.HOLDS, "x"),))
+PROBE = Capabilities("id", NOW, (ProbeFinding(Capability.LOG_END, Verdict.HOLDS, "x"),))
 COPY = CopyRecord("s", "t", 3, Runs((Run(5, 1), Run(9, -2))), ((1, 2),), False, Handed(7, (1, 2)), 4)
 SHARES = Shares(2, {"a": SharedTopic("east.a", (0, 1), "identical", (1,))})
 ROW = PartitionStatus(
@@ -82,8 +84,8 @@ ROW = PartitionStatus(
 WORD = TaskStatus(
     "f", "east", "west", "run", 0, 2, NOW, False, None, 1, 2, 0.5, 1.0, (ROW,), Histogram(((5, 1),), 5, 5, 5)
 )
-MEMBER = Member(Holder("run", 0, NOW), frozenset({("a", 0)}), frozenset({("a", 0)}), frozenset({("a", 0)}))
-SHARE = Share(frozenset({("a", 0)}), {("b", 1): Holder("run", 1, NOW)}, frozenset({("a", 0)}))
+MEMBER = Member(LeaseHolder("run", 0, NOW), frozenset({("a", 0)}), frozenset({("a", 0)}), frozenset({("a", 0)}))
+SHARE = Share(frozenset({("a", 0)}), {("b", 1): LeaseHolder("run", 1, NOW)}, frozenset({("a", 0)}))
 NOTE = Note("s", "t", "anabranch.t.f.run.0", 5, 1, 2, 3)
 
 
@@ -96,7 +98,7 @@ class Reader(NamedTuple):
 
 
 def owned(key: str, value: Mapping[str, Any]) -> Reader:
-    return Reader("state/records", lambda one: records.owned(key, one), value)
+    return Reader("state/journals/records", lambda one: records.owned(key, one), value)
 
 
 def used(word: TaskStatus) -> TaskStatus:
@@ -130,21 +132,21 @@ READERS = [
     owned("lock/t/west/x/beat", {"kind": "beat", "count": 5}),
     owned("probe/id", {"kind": "probe", "trials": 1, **PROBE.to_json()}),
     owned("rebuild/t/a", REBUILT),
-    Reader("state/records", lambda one: records.copies("f/east.a/0", one), COPY.to_json()),
-    Reader("state/records", lambda one: records.control("stop/run/f", one), {"command": "stop", "time": NOW}),
+    Reader("state/journals/records", lambda one: records.copies("f/east.a/0", one), COPY.to_json()),
+    Reader("state/journals/records", lambda one: records.control("stop/run/f", one), {"command": "stop", "time": NOW}),
     Reader(
-        "state/records",
+        "state/journals/records",
         lambda one: records.control("pause@t/f/a/0", one),
         {"command": "pause", "time": NOW, "flow": "f", "topic": "a", "partition": 0, "parked-only": False},
     ),
     Reader(
-        "state/records",
+        "state/journals/records",
         lambda one: records.control("shares/run/f", one),
         {"command": "shares", "time": NOW, "shares": {**SHARES.to_json(), "trouble": None}},
     ),
     Reader("model/ownership", OwnedTopic.from_json, asdict(TOPIC)),
     Reader("model/binding", OwnedBinding.from_json, asdict(GRANTED)),
-    Reader("model/declaration", lambda one: str(History.from_json(one).in_force), IN_FORCE),
+    Reader("model/declaration", lambda one: str(DeclarationHistory.from_json(one).in_force), IN_FORCE),
     Reader("model/failover", Cut.from_json, CUT.to_json()),
     Reader("state/failovers", in_words, OVER),
     Reader("state/failovers", in_words, {"kind": "failover-cut", **OF_FLOW, **CUT.to_json()}),
@@ -152,19 +154,19 @@ READERS = [
     Reader("model/capabilities", Capabilities.from_json, PROBE.to_json()),
     Reader("model/runs", lambda one: CopyRecord.from_json(one).aside_from(0), COPY.to_json()),
     Reader("model/status", lambda one: used(TaskStatus.from_json(one)), WORD.to_json()),
-    Reader("replicator/discover", lambda one: Shares.from_json(one).of(0), SHARES.to_json()),
-    Reader("replicator/deal", unpacked(Member), json.loads(zlib.decompress(MEMBER.to_bytes()))),
-    Reader("replicator/deal", unpacked(Share), json.loads(zlib.decompress(SHARE.to_bytes()))),
-    Reader("replicator/note", lambda one: str(Note.parse(json.dumps(one))), json.loads(str(NOTE))),
+    Reader("replicator/driver/discovery", lambda one: Shares.from_json(one).of(0), SHARES.to_json()),
+    Reader("replicator/lease/assignor", unpacked(Member), json.loads(zlib.decompress(MEMBER.to_bytes()))),
+    Reader("replicator/lease/assignor", unpacked(Share), json.loads(zlib.decompress(SHARE.to_bytes()))),
+    Reader("replicator/partition/offset_metadata", lambda one: str(Note.parse(json.dumps(one))), json.loads(str(NOTE))),
 ]
 # What reads bytes, or keys, is tried by itself below.
 OTHERS = {
-    "checkpoints/formats",
-    "checkpoints/heartbeats",
-    "replicator/syncs",
+    "checkpoints/mirrormaker/formats",
+    "checkpoints/service/heartbeats",
+    "replicator/partition/offset_syncs",
     "state/control",
     "state/status",
-    "state/encoding",
+    "state/journals/encoding",
 }
 
 
@@ -289,7 +291,7 @@ def test_offset_syncs(key: bytes, value: bytes, headers: dict[bytes, bytes]) -> 
     log = b"\x00\x01a\x00\x00\x00\x00"
     for one, two in ((key, value), (log, value), (log, (value * 16)[:16]), (log, bytes(16))):
         try:
-            syncs.sync_of(one, two, headers)
+            offset_syncs.sync_of(one, two, headers)
         except (ValueError, struct.error):
             continue
 
@@ -313,7 +315,7 @@ def test_what_offset_syncs_tell(told: list[tuple[int, int, list[int] | None, int
         if position is not None:
             headers[b"anabranch-position"] = struct.pack(">q", position) + str(NOTE).encode()
         try:
-            sync = syncs.sync_of(b"\x00\x01a\x00\x00\x00\x00", struct.pack(">qq", source, target), headers)
+            sync = offset_syncs.sync_of(b"\x00\x01a\x00\x00\x00\x00", struct.pack(">qq", source, target), headers)
         except (ValueError, struct.error):
             continue
         copy.add(sync)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from reconciler.model.runs import CopyRecord, Run, Runs
 from reconciler.model.status import PartitionState
-from reconciler.replicator.channel import Channel
-from reconciler.replicator.fill import Filler, NotFilled
-from reconciler.replicator.gaps import Gaps
-from reconciler.replicator.memory import Memory
-from reconciler.replicator.shares import Place
-from reconciler.replicator.wire import ConnectionLost, TopicInfo
+from reconciler.replicator.gaps.fill import Filler, NotFilled
+from reconciler.replicator.gaps.gap_filler import GapFiller
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.shares import Place
+from reconciler.wire import ConnectionLost, TopicInfo
 from tests.support.channels import OUTAGE, feed, log, opened, send_all
 
 
@@ -55,7 +54,7 @@ class Task:
 
     def __init__(self, copy: Log) -> None:
         self.asked: deque[Channel] = deque()
-        self.gaps = Gaps(cast("Filler", copy), cast("Memory", copy))
+        self.gaps = GapFiller(cast("Filler", copy), cast("Any", copy))
 
     def __call__(self, channel: Channel) -> None:
         self.asked.append(channel)

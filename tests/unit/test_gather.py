@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.replicator.wire import ConnectionLost, ErrorCode, Loop
-from reconciler.replicator.wire.gather import Gather
+from reconciler.wire import ConnectionLost, ErrorCode, Loop
+from reconciler.wire.net.gather import Gather
 
 Ask = Callable[[Sequence[int]], Coroutine[Any, Any, Mapping[int, str | Exception]]]
 

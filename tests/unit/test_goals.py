@@ -17,11 +17,11 @@ from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, PartitionStatus, Reason, TaskStatus
 from reconciler.model.topology import Topology
-from reconciler.replicator import goals as goals_module
-from reconciler.replicator.goals import Goals
-from reconciler.replicator.holders import Holder
-from reconciler.replicator.shares import Place
-from reconciler.replicator.wire import ProducerState
+from reconciler.replicator.copy.transaction_holders import TransactionHolder
+from reconciler.replicator.driver import catch_up as goals_module
+from reconciler.replicator.driver.catch_up import Goals
+from reconciler.replicator.partition.shares import Place
+from reconciler.wire import ProducerState
 
 RUNNING, PARKED, OPENING = PartitionState.RUNNING, PartitionState.PARKED, PartitionState.OPENING
 WHY = Reason("AB204", "gaps inside a batch")
@@ -182,7 +182,7 @@ def test_what_open_transactions_hold_back_is_named_and_no_goal(monkeypatch: pyte
         return {("east-west", *log): 5 if committed or not log[1] else 15 for log in logs}
 
     monkeypatch.setattr(goals_module, "_ends", ends)
-    held = Holder(ProducerState(7, 3, 0, open_transaction=True, opened_at=5), "app-1")
+    held = TransactionHolder(ProducerState(7, 3, 0, open_transaction=True, opened_at=5), "app-1")
     monkeypatch.setattr(goals_module, "holders", lambda _, logs: {log: held for log in logs if log[1] == 1})
     made = Goals()
     made.add(spec, places)

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from reconciler import declare
-from reconciler.declare.resources import examples
+from reconciler.declare.documents.resources import examples
 from reconciler.report.graph import graph_mermaid, graph_text
 from tests.unit.declaring import HEAD, load
 

@@ -9,8 +9,9 @@ import pytest
 from kafka.protocol.admin.groups import ListGroupsResponse
 from kafka.protocol.consumer.group import OffsetFetchResponse
 
-from reconciler.replicator.wire import UNSUPPORTED_VERSION, ErrorCode, groups
-from reconciler.replicator.wire.groups import CommittedOffset, ListedGroup
+from reconciler.wire import UNSUPPORTED_VERSION, ErrorCode
+from reconciler.wire.requests import groups
+from reconciler.wire.requests.groups import CommittedOffset, ListedGroup
 
 Answer = TypeVar("Answer")
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.acl import Acl, Pattern, Purpose, ResourceKind
-from reconciler.model.capabilities import REQUIRED, Capabilities, Capability, Finding, Verdict
+from reconciler.model.acl import Acl, Purpose, ResourceKind, ResourcePattern
+from reconciler.model.capabilities import REQUIRED, Capabilities, Capability, ProbeFinding, Verdict
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import Flow
 from reconciler.model.health import BrokerSeen, ClockSeen, Machine, Rights
@@ -106,22 +106,22 @@ def test_clocks_that_differ_for_certain_are_warned_of(seen: ClockSeen, level: st
 
 
 def acl(
-    kind: ResourceKind, pattern: Pattern, operation: str, purpose: Purpose = "replicate", optional: bool = False
+    kind: ResourceKind, pattern: ResourcePattern, operation: str, purpose: Purpose = "replicate", optional: bool = False
 ) -> Acl:
     return Acl("west", purpose, kind, pattern, operation, optional, "", ("f",))
 
 
 def test_what_is_not_allowed_is_named_and_weighed() -> None:
-    copies = Pattern("east.", prefixed=True)
+    copies = ResourcePattern("east.", prefixed=True)
     acls = [
         acl("topic", copies, "READ"),
         acl("topic", copies, "WRITE"),
         acl("topic", copies, "DELETE", optional=True),
-        acl("group", Pattern("g"), "READ"),
-        acl("cluster", Pattern("kafka-cluster"), "ALTER"),
-        acl("topic", Pattern("absent"), "WRITE"),
+        acl("group", ResourcePattern("g"), "READ"),
+        acl("cluster", ResourcePattern("kafka-cluster"), "ALTER"),
+        acl("topic", ResourcePattern("absent"), "WRITE"),
         acl("topic", copies, "CREATE", "apply"),
-        acl("topic", Pattern("letters"), "DESCRIBE", "apply"),
+        acl("topic", ResourcePattern("letters"), "DESCRIBE", "apply"),
     ]
     allowed: dict[tuple[ResourceKind, str], frozenset[str] | None] = {
         ("topic", "east.a"): frozenset({"READ", "DESCRIBE"}),
@@ -153,7 +153,7 @@ def test_what_is_not_allowed_is_named_and_weighed() -> None:
 
 def findings(**verdicts: Verdict) -> Capabilities:
     return Capabilities(
-        "id", 1.0, tuple(Finding(one, verdicts.get(one.name, Verdict.HOLDS), "seen") for one in Capability)
+        "id", 1.0, tuple(ProbeFinding(one, verdicts.get(one.name, Verdict.HOLDS), "seen") for one in Capability)
     )
 
 
@@ -178,7 +178,7 @@ def test_a_target_must_do_what_identical_offsets_rest_on(
 
 @pytest.mark.parametrize("verdict", [Verdict.FAILS, Verdict.HOLDS])
 def test_a_target_of_translated_copies_alone_need_not_hold_identical_ones(verdict: Verdict) -> None:
-    found = Capabilities("id", 1.0, tuple(Finding(one, verdict, "tried") for one in REQUIRED))
+    found = Capabilities("id", 1.0, tuple(ProbeFinding(one, verdict, "tried") for one in REQUIRED))
     check = health.capabilities(WEST, found, True, takes_identical=False)
     assert (check.level, check.found) == ("ok", "transactions, and translated offsets need nothing else")
     assert health.capabilities(WEST, found, False, takes_identical=False).level == "failure"

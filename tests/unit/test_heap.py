@@ -13,10 +13,10 @@ import pytest
 # small enough to be kept aside when it is freed, and nothing below it is given back then.
 _LAPS = """
 import resource, sys
-from reconciler.replicator import heap
+from reconciler.replicator.task import malloc
 
 if sys.argv[1] == "kept":
-    heap.keep()
+    malloc.keep()
 answer, size = memoryview(bytearray(16 * 2**20)), int(sys.argv[2])
 batches = [b""] * (len(answer) // size)
 for lap in range(9):

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import History
+from reconciler.model.declaration import DeclarationHistory
 from reconciler.model.errors import Problem
 from reconciler.model.flow import Flow
 from reconciler.model.removals import DeleteTopic
@@ -49,7 +49,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(running, "StatusReader", lambda _cluster, _topology: clock)
-    monkeypatch.setattr(running, "_history", lambda _cluster, _topology: History(()))
+    monkeypatch.setattr(running, "_history", lambda _cluster, _topology: DeclarationHistory(()))
     monkeypatch.setattr(time, "monotonic", lambda: clock.now)
     monkeypatch.setattr(time, "time", lambda: clock.now)
     monkeypatch.setattr(time, "sleep", clock.sleep)

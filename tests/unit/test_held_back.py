@@ -10,15 +10,22 @@ from typing import cast
 import pytest
 
 from reconciler.model.status import PartitionState, Reason
-from reconciler.replicator import held_back
-from reconciler.replicator.channel import Channel
-from reconciler.replicator.held_back import ASK_IDLE_EVERY, EVERY, LONGEST_OPEN, HeldBack, Seen, remembered
-from reconciler.replicator.place import Sides, Standing
-from reconciler.replicator.shares import Place
-from reconciler.replicator.wire import ConnectionLost, ErrorCode, Leader, Loop, ProducerState, Wire, Work
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.place import PartitionSides, Standing
+from reconciler.replicator.partition.shares import Place
+from reconciler.replicator.task import open_transactions
+from reconciler.replicator.task.open_transactions import (
+    ASK_IDLE_EVERY,
+    EVERY,
+    LONGEST_OPEN,
+    HeldBack,
+    SeenTransaction,
+    remembered,
+)
+from reconciler.wire import ConnectionLost, ErrorCode, Leader, Loop, ProducerState, Wire, Work
 
 PLACE = Place("orders", 0, "east.orders")
-SIDES = Sides(Leader(1, 0, 0), None, Leader(9, 0, 0), None)
+SIDES = PartitionSides(Leader(1, 0, 0), None, Leader(9, 0, 0), None)
 HANGING = ProducerState(4_711, 3, 8, open_transaction=True, opened_at=50)
 LATER = ProducerState(4_712, 0, 1, open_transaction=True, opened_at=52)
 OVER = ProducerState(4_713, 0, 1, open_transaction=False)
@@ -67,7 +74,7 @@ class Source:
 @pytest.fixture
 def source(monkeypatch: pytest.MonkeyPatch) -> Source:
     made = Source()
-    monkeypatch.setattr(held_back, "stable_ends", made.ends)
+    monkeypatch.setattr(open_transactions, "stable_ends", made.ends)
     return made
 
 
@@ -78,7 +85,7 @@ def channel() -> Channel:
 
 
 @pytest.fixture
-def seen() -> dict[Place, Seen]:
+def seen() -> dict[Place, SeenTransaction]:
     return {}
 
 
@@ -89,18 +96,18 @@ def opened(position: int) -> Channel:
     return channel
 
 
-def made(source: Source, channel: Channel, seen: dict[Place, Seen]) -> HeldBack:
+def made(source: Source, channel: Channel, seen: dict[Place, SeenTransaction]) -> HeldBack:
     return HeldBack(cast("Loop", SideBySide()), cast("Wire", source), ("east:9092",), [channel], seen)
 
 
-def look(source: Source, channel: Channel, seen: dict[Place, Seen], *moments: float) -> Reason | None:
+def look(source: Source, channel: Channel, seen: dict[Place, SeenTransaction], *moments: float) -> Reason | None:
     for moment in moments:
         asyncio.run(made(source, channel, seen).look(moment))
     return channel.reason
 
 
 def test_a_transaction_that_stays_open_is_named_with_what_ends_it(
-    source: Source, channel: Channel, seen: dict[Place, Seen]
+    source: Source, channel: Channel, seen: dict[Place, SeenTransaction]
 ) -> None:
     assert look(source, channel, seen, 0.0, NOTICED, LATE - 1) is None
     reason = look(source, channel, seen, LATE)
@@ -114,7 +121,7 @@ def test_a_transaction_that_stays_open_is_named_with_what_ends_it(
 
 
 def test_a_transaction_that_begins_in_a_log_without_traffic_is_not_old(
-    source: Source, channel: Channel, seen: dict[Place, Seen]
+    source: Source, channel: Channel, seen: dict[Place, SeenTransaction]
 ) -> None:
     source.high = 50
     look(source, channel, seen, 0.0, NOTICED, LATE)
@@ -123,32 +130,34 @@ def test_a_transaction_that_begins_in_a_log_without_traffic_is_not_old(
     assert look(source, channel, seen, LATE + ASK_IDLE_EVERY + LONGEST_OPEN) is not None
 
 
-def test_where_nothing_is_written_it_is_asked_seldom(source: Source, channel: Channel, seen: dict[Place, Seen]) -> None:
+def test_where_nothing_is_written_it_is_asked_seldom(
+    source: Source, channel: Channel, seen: dict[Place, SeenTransaction]
+) -> None:
     source.high = 50
     assert look(source, channel, seen, 0.0, EVERY, ASK_IDLE_EVERY, ASK_IDLE_EVERY + EVERY) is None
     assert source.asked == 1
 
 
-def test_where_ends_move_nothing_is_asked(source: Source, channel: Channel, seen: dict[Place, Seen]) -> None:
+def test_where_ends_move_nothing_is_asked(source: Source, channel: Channel, seen: dict[Place, SeenTransaction]) -> None:
     for number in range(100):
         channel.end = channel.position = number
         assert look(source, channel, seen, number * EVERY) is None
     assert source.asked == 0
 
 
-def test_a_later_round_goes_on_counting(source: Source, channel: Channel, seen: dict[Place, Seen]) -> None:
+def test_a_later_round_goes_on_counting(source: Source, channel: Channel, seen: dict[Place, SeenTransaction]) -> None:
     look(source, channel, seen, 0.0, NOTICED)
     assert look(source, opened(50), seen, LATE) is not None
 
 
 def test_what_was_seen_outlives_the_connections_of_a_flow() -> None:
-    remembered("run", "flow")[PLACE] = Seen(50, 0.0)
-    assert remembered("run", "flow") == {PLACE: Seen(50, 0.0)}
+    remembered("run", "flow")[PLACE] = SeenTransaction(50, 0.0)
+    assert remembered("run", "flow") == {PLACE: SeenTransaction(50, 0.0)}
     assert remembered("run", "another") == {}
 
 
 def test_an_opening_changes_nothing_of_what_was_counted(
-    source: Source, channel: Channel, seen: dict[Place, Seen]
+    source: Source, channel: Channel, seen: dict[Place, SeenTransaction]
 ) -> None:
     """Until the first answer its end is the high watermark."""
     look(source, channel, seen, 0.0, NOTICED)
@@ -161,7 +170,7 @@ def test_an_opening_changes_nothing_of_what_was_counted(
 
 @pytest.mark.parametrize("position", [60, 70])
 def test_it_is_taken_back_when_the_transaction_ends(
-    source: Source, channel: Channel, seen: dict[Place, Seen], position: int
+    source: Source, channel: Channel, seen: dict[Place, SeenTransaction], position: int
 ) -> None:
     """Whether or not all that is behind it was copied by then."""
     assert look(source, channel, seen, 0.0, NOTICED, LATE) is not None
@@ -170,7 +179,7 @@ def test_it_is_taken_back_when_the_transaction_ends(
 
 
 def test_what_goes_on_while_it_is_asked_for_is_not_held_back(
-    source: Source, channel: Channel, seen: dict[Place, Seen]
+    source: Source, channel: Channel, seen: dict[Place, SeenTransaction]
 ) -> None:
     look(source, channel, seen, 0.0, NOTICED)
     source.moves = channel
@@ -178,13 +187,15 @@ def test_what_goes_on_while_it_is_asked_for_is_not_held_back(
 
 
 def test_a_transaction_that_has_just_ended_holds_nothing_back(
-    source: Source, channel: Channel, seen: dict[Place, Seen]
+    source: Source, channel: Channel, seen: dict[Place, SeenTransaction]
 ) -> None:
     source.writing = [OVER, LATER]
     assert look(source, channel, seen, 0.0, NOTICED, LATE) is None
 
 
-def test_who_is_behind_or_reads_what_is_open_is_not_held_back(source: Source, seen: dict[Place, Seen]) -> None:
+def test_who_is_behind_or_reads_what_is_open_is_not_held_back(
+    source: Source, seen: dict[Place, SeenTransaction]
+) -> None:
     behind, reader = opened(40), opened(50)
     reader.reads_committed = False
     for channel in (behind, reader):
@@ -194,7 +205,7 @@ def test_who_is_behind_or_reads_what_is_open_is_not_held_back(source: Source, se
 
 @pytest.mark.parametrize("error", [ConnectionLost("gone"), ErrorCode(UNSUPPORTED_VERSION)])
 def test_who_does_not_tell_the_end_changes_nothing(
-    source: Source, channel: Channel, seen: dict[Place, Seen], error: Exception
+    source: Source, channel: Channel, seen: dict[Place, SeenTransaction], error: Exception
 ) -> None:
     said = look(source, channel, seen, 0.0, NOTICED, LATE)
     source.ends_fail = error
@@ -202,7 +213,7 @@ def test_who_does_not_tell_the_end_changes_nothing(
 
 
 def test_a_broker_that_does_not_answer_whose_it_is_changes_nothing(
-    source: Source, channel: Channel, seen: dict[Place, Seen]
+    source: Source, channel: Channel, seen: dict[Place, SeenTransaction]
 ) -> None:
     said = look(source, channel, seen, 0.0, NOTICED, LATE)
     source.producers_fail = ConnectionLost("gone")
@@ -210,7 +221,7 @@ def test_a_broker_that_does_not_answer_whose_it_is_changes_nothing(
 
 
 def test_a_broker_that_keeps_its_producers_to_itself_is_no_reason_for_silence(
-    source: Source, channel: Channel, seen: dict[Place, Seen]
+    source: Source, channel: Channel, seen: dict[Place, SeenTransaction]
 ) -> None:
     source.producers_fail = ErrorCode(UNSUPPORTED_VERSION)
     reason = look(source, channel, seen, 0.0, NOTICED, LATE)
@@ -219,7 +230,7 @@ def test_a_broker_that_keeps_its_producers_to_itself_is_no_reason_for_silence(
     assert "abort" not in reason.text
 
 
-def test_nobody_looks_twice_at_once(source: Source, channel: Channel, seen: dict[Place, Seen]) -> None:
+def test_nobody_looks_twice_at_once(source: Source, channel: Channel, seen: dict[Place, SeenTransaction]) -> None:
     found = made(source, channel, seen)
     assert found.is_due(0.0)
     assert not found.is_due(3_600.0)

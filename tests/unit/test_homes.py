@@ -24,11 +24,11 @@ from reconciler.model.names import (
     turn_group,
 )
 from reconciler.model.selection import is_reserved
-from reconciler.replicator.identity import Identity
-from reconciler.replicator.shares import Place
-from reconciler.state import home
-from reconciler.state.journal import Journal
-from reconciler.state.topics import SHARED, make, own
+from reconciler.replicator.copy.producer_names import Identity
+from reconciler.replicator.partition.shares import Place
+from reconciler.state.journals import home
+from reconciler.state.journals.journal import Journal
+from reconciler.state.journals.topics import SHARED, make, own
 
 TOPOLOGIES = st.from_regex(r"[a-z0-9][a-z0-9-]{0,20}", fullmatch=True)
 WEST = Cluster("west", ("localhost:1",))
@@ -188,14 +188,14 @@ def test_it_is_asked_once_and_held(target: Target) -> None:
     target.names = {SHARED_NAMES.owned}
     target.held = {SHARED_NAMES.owned: {"declaration/shop/west": DECLARED}}
     assert home.journals(WEST, "shop") == SHARED
-    assert home.Place("shop", "probes").at(WEST, 1.0) == SHARED.owned
+    assert home.JournalPlace("shop", "probes").at(WEST, 1.0) == SHARED.owned
     looks, target.names = target.looks, {state_names("shop").status}
     assert home.home_of(WEST, "shop") == "shared"
     assert home.seen(WEST, "shop", target.names) == SHARED
     assert target.looks == looks
     home.forget(WEST, "shop")
     assert home.seen(WEST, "shop", target.names) == own("shop")
-    assert (home.Place("shop", "probes").at(WEST, 1.0), target.looks) == (own("shop").copies, looks)
+    assert (home.JournalPlace("shop", "probes").at(WEST, 1.0), target.looks) == (own("shop").copies, looks)
     home.hold(WEST, "shop", "")
     assert home.home_of(WEST, "shop") == "own"
     home.hold(WEST, "shop", "shared")

@@ -24,10 +24,10 @@ from rich.table import Table
 from rich.text import Text
 
 from reconciler import report
-from reconciler.checkpoints.files import long_cells, read_file
+from reconciler.checkpoints.groups.files import long_cells, read_file
 from reconciler.cli.common import print_problems
 from reconciler.cli.main import main
-from reconciler.model.committed import Bounds, Committed
+from reconciler.model.committed import Committed, LogBounds
 from reconciler.model.errors import EnvironmentFault, Problem, together
 from reconciler.model.text import from_cell, json_text, shown
 from reconciler.report.acls import acls_commands
@@ -252,7 +252,7 @@ def test_any_name_is_exported_and_imported(tmp_path: Path, group: str, topic: st
 
 
 def test_numbers_stay_numbers_and_a_file_written_by_hand_needs_no_quotes(tmp_path: Path) -> None:
-    assert offsets_csv("group", [Committed("g", "t", 0, 9, "", None, Bounds(-1, 0, 5))]).endswith(
+    assert offsets_csv("group", [Committed("g", "t", 0, 9, "", None, LogBounds(-1, 0, 5))]).endswith(
         "\ng,t,0,9,,,-1,0,5,-4\n"
     )
     path = tmp_path / "offsets.csv"

@@ -17,7 +17,7 @@ from reconciler.model.datacenter import Spark
 from reconciler.model.errors import EnvironmentFault
 from reconciler.model.references import Reference
 from reconciler.model.security import OAuth, Security
-from reconciler.replicator.engine import Engine
+from reconciler.replicator.driver.spark_engine import Engine
 from stacks.providers import check_login, provider_for
 
 # Never set: whoever looks it up before the hosts are looked at ends with AB304.

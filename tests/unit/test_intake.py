@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.replicator import intake
-from reconciler.replicator.batch import LARGE, Batch
-from reconciler.replicator.intake import CannotPass, Form, items
-from reconciler.replicator.visible import Gap
-from reconciler.replicator.wire import FetchAnswer
+from reconciler.records.batch import LARGE, Batch
+from reconciler.records.read_committed import Gap
+from reconciler.replicator.partition import intake
+from reconciler.replicator.partition.intake import BatchForm, CannotPass, items
+from reconciler.wire import FetchAnswer
 from tests.support.batches import (
     CONTROL,
     GZIP,
@@ -52,7 +52,7 @@ def bounds(found: list[Batch | Gap]) -> list[tuple[int, int, bool]]:
 
 def test_what_can_pass_is_what_was_read() -> None:
     pieces = [build(some(3), BASE, LZ4), build(some(40), BASE + 3), build(some(2), BASE + 43, ZSTD)]
-    found = list(items(answer(*pieces), BASE, Form(merge=256 * 1024)))
+    found = list(items(answer(*pieces), BASE, BatchForm(merge=256 * 1024)))
     assert [one.to_bytes()[16:] for one in found if isinstance(one, Batch)] == [piece[16:] for piece in pieces]
 
 
@@ -62,7 +62,7 @@ def test_holes_come_out_as_gaps_wherever_they_are() -> None:
         build(some(2), BASE + 7),
         marked(build(some(1), BASE + 9), CONTROL),
     ]
-    found = list(items(answer(*pieces), BASE, Form()))
+    found = list(items(answer(*pieces), BASE, BatchForm()))
     assert bounds(found) == [
         (100, 101, False),
         (101, 102, True),
@@ -76,7 +76,7 @@ def test_holes_come_out_as_gaps_wherever_they_are() -> None:
 
 
 def test_a_batch_that_began_before_is_cut() -> None:
-    found = list(items(answer(build(some(5), BASE, LZ4)), BASE + 3, Form()))
+    found = list(items(answer(build(some(5), BASE, LZ4)), BASE + 3, BatchForm()))
     assert bounds(found) == [(103, 105, True)]
 
 
@@ -85,7 +85,7 @@ def test_every_batch_gets_the_codec_that_is_asked_for(codec: int) -> None:
     contents = [Content(1_000 + n, b"key", b"value" * 100, (("name", b"header"),)) for n in range(4)]
     pieces = [build(contents, BASE + 4 * number, of) for number, of in enumerate((NONE, GZIP, LZ4, ZSTD))]
     pieces.append(marked(build(contents, BASE + 16, LZ4), LOG_APPEND_TIME))
-    form = Form(codec=codec)
+    form = BatchForm(codec=codec)
     found: list[Batch | Gap] = [
         form.coded(one) if isinstance(one, Batch) else one for one in items(answer(*pieces), BASE, form)
     ]
@@ -97,13 +97,13 @@ def test_every_batch_gets_the_codec_that_is_asked_for(codec: int) -> None:
 
 def test_a_batch_that_becomes_too_large_by_its_codec_is_divided() -> None:
     contents = [Content(1, None, b"v" * 500) for _ in range(8)]
-    found = list(items(answer(build(contents, BASE, ZSTD)), BASE, Form(largest=1_500, codec=NONE)))
+    found = list(items(answer(build(contents, BASE, ZSTD)), BASE, BatchForm(largest=1_500, codec=NONE)))
     assert [one.record_count for one in found if isinstance(one, Batch)] == [2, 2, 2, 2]
 
 
 def test_messages_of_old_formats_come_out_as_batches() -> None:
     pieces = [build_old(0, BASE, some(3), GZIP), build_old(1, BASE + 3, some(2)), build(some(1), BASE + 5)]
-    found = list(items(answer(*pieces), BASE, Form()))
+    found = list(items(answer(*pieces), BASE, BatchForm()))
     assert bounds(found)[0][0] == BASE
     assert [record.offset for record in records(found)] == list(range(BASE, BASE + 6))
 
@@ -119,7 +119,7 @@ def test_messages_of_old_formats_come_out_as_batches() -> None:
 def test_all_before_what_cannot_pass_comes_out(bad: bytes, code: str) -> None:
     found: list[Batch | Gap] = []
     with pytest.raises(CannotPass) as caught:
-        for one in items(answer(build(some(3), BASE), bad, build(some(1), BASE + 9)), BASE, Form()):
+        for one in items(answer(build(some(3), BASE), bad, build(some(1), BASE + 9)), BASE, BatchForm()):
             found.append(one)
     assert bounds(found) == [(100, 103, True)]
     assert caught.value.reason.code == code
@@ -142,7 +142,7 @@ def test_every_record_comes_out_once_at_its_offset(
         expected += [offset + number for number in range(count) if number not in missing]
         offset += count + data.draw(st.integers(0, 2))
     first = data.draw(st.integers(BASE, offset))
-    form = Form(data.draw(st.sampled_from([0, 4_096])), data.draw(st.integers(70, 500)), None)
+    form = BatchForm(data.draw(st.sampled_from([0, 4_096])), data.draw(st.integers(70, 500)), None)
     found = list(items(answer(*pieces), first, form))
     assert [record.offset for record in records(found)] == [at for at in expected if at >= first]
     places = bounds(found)
@@ -151,18 +151,18 @@ def test_every_record_comes_out_once_at_its_offset(
 
 
 def test_a_refusal_makes_merged_batches_smaller_before_others() -> None:
-    form = Form(merge=1_000)
+    form = BatchForm(merge=1_000)
     form = form.smaller(900)
-    assert form == Form(merge=450)
+    assert form == BatchForm(merge=450)
     form = form.smaller(600)
-    assert form == Form(merge=450, largest=300)
+    assert form == BatchForm(merge=450, largest=300)
     assert form.smaller(5_000) == form
 
 
 def test_a_body_that_cannot_be_decompressed_is_left_to_the_target() -> None:
-    (one,) = items(answer(resealed(marked(build(some(2), BASE), ZSTD))), BASE, Form(codec=GZIP))
+    (one,) = items(answer(resealed(marked(build(some(2), BASE), ZSTD))), BASE, BatchForm(codec=GZIP))
     assert isinstance(one, Batch)
-    assert Form(codec=GZIP).coded(one) == one
+    assert BatchForm(codec=GZIP).coded(one) == one
 
 
 def test_a_trouble_that_nobody_foresaw_stops_this_partition_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +171,7 @@ def test_a_trouble_that_nobody_foresaw_stops_this_partition_alone(monkeypatch: p
 
     monkeypatch.setattr(intake, "sift", broken)
     with pytest.raises(CannotPass) as caught:
-        list(items(answer(build(some(1), BASE)), BASE, Form()))
+        list(items(answer(build(some(1), BASE)), BASE, BatchForm()))
     assert caught.value.reason.code == "AB200"
 
 
@@ -179,16 +179,21 @@ LARGE_ONE = build([Content(1_000, b"key", b"v" * LARGE)], BASE)
 
 
 def test_the_checksum_of_what_is_large_and_passes_as_it_is_is_left_to_the_target() -> None:
-    (one,) = items(answer(damaged(LARGE_ONE)), BASE, Form(merge=256 * 1024))
+    (one,) = items(answer(damaged(LARGE_ONE)), BASE, BatchForm(merge=256 * 1024))
     assert isinstance(one, Batch)
     assert not one.is_intact
 
 
 @pytest.mark.parametrize(
     "form",
-    [Form(checked=True), Form(codec=GZIP), Form(largest=100, codec=LZ4), Form(without=frozenset({BASE}))],
+    [
+        BatchForm(checked=True),
+        BatchForm(codec=GZIP),
+        BatchForm(largest=100, codec=LZ4),
+        BatchForm(without=frozenset({BASE})),
+    ],
 )
-def test_whatever_does_not_pass_as_it_is_or_was_refused_is_checked_here(form: Form) -> None:
+def test_whatever_does_not_pass_as_it_is_or_was_refused_is_checked_here(form: BatchForm) -> None:
     with pytest.raises(CannotPass, match="its checksum does not fit"):
         list(items(answer(damaged(LARGE_ONE)), BASE, form))
 
@@ -196,4 +201,4 @@ def test_whatever_does_not_pass_as_it_is_or_was_refused_is_checked_here(form: Fo
 def test_a_large_batch_that_is_cut_is_checked_here() -> None:
     piece = damaged(build([*some(2), Content(1_000, b"key", b"v" * LARGE)], BASE))
     with pytest.raises(CannotPass, match="its checksum does not fit"):
-        list(items(answer(piece), BASE + 1, Form()))
+        list(items(answer(piece), BASE + 1, BatchForm()))

@@ -11,7 +11,7 @@ from reconciler.model.flow import Flow
 from reconciler.model.latency import Latency
 from reconciler.model.selection import Selection
 from reconciler.model.status import Metrics, PartitionState, PartitionStatus, TaskStatus
-from reconciler.report.lag import Row, lag_lines, lag_rows
+from reconciler.report.lag import LagRow, lag_lines, lag_rows
 from reconciler.report.status_json import lag_json
 
 NOW = 1_000.0
@@ -30,7 +30,7 @@ def said(*partitions: PartitionStatus, run: str = "run", ago: float = 0.5, flow:
     return TaskStatus(flow, "east", "west", run, 0, 1, NOW - ago, False, None, 0, 0, 0.0, 0.0, partitions)
 
 
-def rows(*statuses: TaskStatus, topic: str | None = None) -> list[Row]:
+def rows(*statuses: TaskStatus, topic: str | None = None) -> list[LagRow]:
     return lag_rows([EAST_WEST], statuses, NOW, topic)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reconciler.replicator.channel import Channel
-from reconciler.replicator.lanes import MOST_LANES, NEAR_LANES, Beat, Lanes
-from reconciler.replicator.shares import Place
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.shares import Place
+from reconciler.replicator.transfer.fetch_lanes import MOST_LANES, NEAR_LANES, Beat, Lanes
 
 FIRST = Beat(1, committed=True)
 CHANNELS = [Channel(Place("orders", number, "east.orders")) for number in range(2 * MOST_LANES + 1)]

@@ -7,10 +7,10 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.replicator.ledger import Ledger, Row
-from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.shares import Place
-from reconciler.replicator.source import SCHEMA
+from reconciler.replicator.driver.spark_source import SCHEMA
+from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.shares import Place
+from reconciler.replicator.task.ledger import Ledger, LedgerRow
 
 PLACE = Place("orders", 1, "east.orders")
 
@@ -28,7 +28,7 @@ def test_parcels_that_continue_each_other_are_one_run() -> None:
     for one, latency in ((parcel(10, 5, 300), 20), (parcel(15, 1, 900), 5), (parcel(16, 4, 200), 90)):
         ledger.note(PLACE, one, latency)
     assert ledger.rows() == [
-        Row(
+        LedgerRow(
             *("east-west", "orders", 1, "east.orders"),
             *(10, 19, 10, 19, 0),
             records=10,
@@ -94,7 +94,7 @@ def test_rows_are_in_the_order_of_topics_and_partitions() -> None:
 
 
 def test_a_row_has_the_schemas_columns_in_its_order() -> None:
-    assert [column.split()[0] for column in SCHEMA.split(", ")] == list(Row._fields)
+    assert [column.split()[0] for column in SCHEMA.split(", ")] == list(LedgerRow._fields)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 9), st.integers(0, 10**13)), max_size=30))

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from reconciler.model.runs import CopyRecord
 from reconciler.model.status import PartitionState, Reason
-from reconciler.replicator import reasons
-from reconciler.replicator.batch import Batch
-from reconciler.replicator.intake import Form, items
-from reconciler.replicator.letters import with_headers
-from reconciler.replicator.rewrite import Kept, kept, packed
-from reconciler.replicator.split import split
-from reconciler.replicator.visible import Gap
-from reconciler.replicator.wire import FetchAnswer, ProduceAnswer
+from reconciler.records.batch import Batch
+from reconciler.records.read_committed import Gap
+from reconciler.records.rewrite import Kept, kept, packed
+from reconciler.records.split import split
+from reconciler.replicator.partition import reasons
+from reconciler.replicator.partition.intake import BatchForm, items
+from reconciler.replicator.task.dead_letters import with_headers
+from reconciler.wire import FetchAnswer, ProduceAnswer
 from tests.support.batches import CODECS, Content, build, some
 from tests.support.contents import contents
 from tests.support.library_records import Record, decode
@@ -46,7 +46,7 @@ def test_what_is_no_record_is_an_error_or_has_headers_behind_it(rest: bytes) -> 
 @pytest.mark.parametrize("aside", [{12}, {10, 11}, {14}, {10, 12, 14}, {10, 11, 12, 13, 14}, {9, 15}])
 def test_what_was_put_aside_is_left_out_and_nothing_else(codec: int, dense: bool, aside: set[int]) -> None:
     answer = FetchAnswer("t", 0, 0, 20, 20, 0, memoryview(build(some(5), 10, codec)), ())
-    found = list(items(answer, 10, Form(dense=dense, without=frozenset(aside))))
+    found = list(items(answer, 10, BatchForm(dense=dense, without=frozenset(aside))))
     assert found[-1].next_offset if isinstance(found[-1], Batch) else found[-1].next == 15
     values = [one.value for batch in found if isinstance(batch, Batch) for one in as_sent(batch)]
     assert values == [b"value-%d" % (n - 10) for n in range(10, 15) if n not in aside]

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.replicator.looker import Looker
+from reconciler.replicator.driver.periodic import Looker
 
 SECONDS = 30.0
 TROUBLE = EnvironmentFault(Problem("AB310", "cluster east", "does not answer", "start it"))

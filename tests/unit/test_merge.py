@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.replicator.batch import HEADER_SIZE, LARGE, Batch
-from reconciler.replicator.merge import merged, take
-from reconciler.replicator.pace import FEW_RECORDS
-from reconciler.replicator.split import split
-from reconciler.replicator.visible import Gap
+from reconciler.records.batch import HEADER_SIZE, LARGE, Batch
+from reconciler.records.merge import FEW_RECORDS, merged, take
+from reconciler.records.read_committed import Gap
+from reconciler.records.split import split
 from tests.support.batches import (
     CONTROL,
     DELETE_HORIZON,

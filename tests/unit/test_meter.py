@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from reconciler.model.latency import Latency
 from reconciler.model.status import Metrics
-from reconciler.replicator.channel import Channel
-from reconciler.replicator.meter import Meter, Meters, Window
-from reconciler.replicator.note import Note
-from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.place import Standing
-from reconciler.replicator.shares import Place
-from reconciler.replicator.translated import TranslatedChannel
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.partition.shares import Place
+from reconciler.replicator.partition.translated_channel import TranslatedChannel
+from reconciler.replicator.task.metrics import Meter, Meters, Window
 from tests.support.batches import DELETE_HORIZON, Content, build, marked
 from tests.support.channels import OUTAGE, PLACE, SIDES, feed, opened, send_all
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.checkpoints.topics import Names, checkpoints_topic, hops
+from reconciler.checkpoints.mirrormaker.topics import MirrorTopicNames, checkpoints_topic, hops
 from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.renames import RenameRule
 
@@ -26,24 +26,24 @@ KNOWN = ("a", "b", "us-east")
     ],
 )
 def test_any_prefix_is_a_cluster_where_none_are_known(topic: str, sources: tuple[str, ...]) -> None:
-    assert Names().sources(topic) == sources
+    assert MirrorTopicNames().sources(topic) == sources
 
 
 def test_only_known_clusters_are_hops() -> None:
-    names = Names(clusters=KNOWN)
+    names = MirrorTopicNames(clusters=KNOWN)
     assert names.sources("payments.eu") == ()
     assert names.sources("b.a.payments.eu") == ("b", "a")
 
 
 @pytest.mark.parametrize("policy", [IDENTITY, ReplicationPolicy("rename", rules=(RenameRule("x", "y"),))])
 def test_under_other_policies_heartbeats_alone_have_a_way(policy: ReplicationPolicy) -> None:
-    names = Names((policy,))
+    names = MirrorTopicNames((policy,))
     assert names.sources("a.orders") == ()
     assert names.sources("b.a.heartbeats") == ("b", "a")
 
 
 def test_of_several_policies_the_one_that_finds_a_way_counts() -> None:
-    names = Names((IDENTITY, UNDERSCORE), clusters=KNOWN)
+    names = MirrorTopicNames((IDENTITY, UNDERSCORE), clusters=KNOWN)
     assert names.sources("b_a_orders") == ("b", "a")
     assert names.sources("b.orders") == ()
 
@@ -51,30 +51,33 @@ def test_of_several_policies_the_one_that_finds_a_way_counts() -> None:
 @pytest.mark.parametrize(
     ("names", "topic", "expected"),
     [
-        (Names(), "heartbeats", True),
-        (Names(), "b.a.heartbeats", True),
-        (Names(), "a.b.a.heartbeats", True),
-        (Names(), "my.own.heartbeats", True),
-        (Names(clusters=KNOWN), "my.own.heartbeats", False),
-        (Names(clusters=KNOWN), "b.a.heartbeats", True),
-        (Names(clusters=()), "a.heartbeats", False),
-        (Names(), "a_heartbeats", False),
-        (Names((UNDERSCORE,)), "a_heartbeats", True),
-        (Names((IDENTITY,)), "a.heartbeats", True),
-        (Names(), "heartbeats.of.mine", False),
+        (MirrorTopicNames(), "heartbeats", True),
+        (MirrorTopicNames(), "b.a.heartbeats", True),
+        (MirrorTopicNames(), "a.b.a.heartbeats", True),
+        (MirrorTopicNames(), "my.own.heartbeats", True),
+        (MirrorTopicNames(clusters=KNOWN), "my.own.heartbeats", False),
+        (MirrorTopicNames(clusters=KNOWN), "b.a.heartbeats", True),
+        (MirrorTopicNames(clusters=()), "a.heartbeats", False),
+        (MirrorTopicNames(), "a_heartbeats", False),
+        (MirrorTopicNames((UNDERSCORE,)), "a_heartbeats", True),
+        (MirrorTopicNames((IDENTITY,)), "a.heartbeats", True),
+        (MirrorTopicNames(), "heartbeats.of.mine", False),
     ],
 )
-def test_heartbeats_are_known_by_their_names(names: Names, topic: str, expected: bool) -> None:
+def test_heartbeats_are_known_by_their_names(names: MirrorTopicNames, topic: str, expected: bool) -> None:
     assert names.is_heartbeats(topic) is expected
 
 
 def test_checkpoints_and_internal_topics_are_known_under_the_policys_separator_and_the_dot() -> None:
     assert checkpoints_topic("a") == "a.checkpoints.internal"
     assert checkpoints_topic("a", "_") == "a_checkpoints_internal"
-    assert Names((UNDERSCORE,)).checkpoints_topics("a") == ("a_checkpoints_internal", "a.checkpoints.internal")
-    assert Names().is_checkpoints("a.checkpoints.internal")
-    assert not Names().is_checkpoints("a_checkpoints_internal")
-    assert Names((UNDERSCORE,)).is_checkpoints("a_checkpoints_internal")
+    assert MirrorTopicNames((UNDERSCORE,)).checkpoints_topics("a") == (
+        "a_checkpoints_internal",
+        "a.checkpoints.internal",
+    )
+    assert MirrorTopicNames().is_checkpoints("a.checkpoints.internal")
+    assert not MirrorTopicNames().is_checkpoints("a_checkpoints_internal")
+    assert MirrorTopicNames((UNDERSCORE,)).is_checkpoints("a_checkpoints_internal")
     internal = [
         "__consumer_offsets",
         ".hidden",
@@ -83,10 +86,10 @@ def test_checkpoints_and_internal_topics_are_known_under_the_policys_separator_a
         "anabranch-owned.internal",
         "anabranch.payments.owned.internal",
     ]
-    assert all(Names().is_internal(topic) for topic in internal)
-    assert not Names().is_internal("internal_orders")
-    assert Names((UNDERSCORE,)).is_internal("mm2-offset-syncs_a_internal")
-    assert not Names().is_internal("mm2-offset-syncs_a_internal")
+    assert all(MirrorTopicNames().is_internal(topic) for topic in internal)
+    assert not MirrorTopicNames().is_internal("internal_orders")
+    assert MirrorTopicNames((UNDERSCORE,)).is_internal("mm2-offset-syncs_a_internal")
+    assert not MirrorTopicNames().is_internal("mm2-offset-syncs_a_internal")
 
 
 def test_the_shortest_way_counts() -> None:

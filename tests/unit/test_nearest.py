@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reconciler.replicator.channel import Channel
-from reconciler.replicator.nearest import Nearest
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.transfer.preferred_replica import Nearest
 from tests.support.channels import SIDES, opened
 
 REPLICA = 9

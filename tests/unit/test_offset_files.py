@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reconciler.checkpoints.files import LARGEST_OFFSET, read_file
-from reconciler.model.committed import COLUMNS, Asked, Bounds, Committed, Kind, Move, Moved, Position
+from reconciler.checkpoints.groups.files import LARGEST_OFFSET, read_file
+from reconciler.model.committed import COLUMNS, Asked, Committed, Kind, LogBounds, Move, MovedOffset, Position
 from reconciler.model.errors import DeclaredInputError
 from reconciler.report.offsets import (
     moved_line,
@@ -36,7 +36,7 @@ def told(path: Path) -> list[str]:
 
 
 def committed(kind: Kind) -> list[Committed] | list[Position]:
-    bounds = Bounds(5, 90, 100)
+    bounds = LogBounds(5, 90, 100)
     if kind == "flow":
         return [
             Position("east-west", "orders", 0, 40, '{"source": "x"}', "east.orders", "translated", bounds),
@@ -165,7 +165,7 @@ def test_halves_of_characters_are_no_text(name: str, tmp_path: Path) -> None:
 
 
 def test_readers_stand_in_the_log_or_right_behind_it_and_are_clamped_to_what_loses_nothing() -> None:
-    log = Bounds(5, 90, 100)
+    log = LogBounds(5, 90, 100)
     assert [log.holds(offset) for offset in (4, 5, 100, 101)] == [False, True, True, False]
     # What an open transaction holds, from 90 on, is still to be read.
     assert [log.clamped(offset) for offset in (0, 4, 5, 95, 100, 101)] == [5, 5, 5, 95, 100, 90]
@@ -209,9 +209,9 @@ def test_moves_say_from_where_to_where_and_what_that_means() -> None:
     remarks = [line.plain.split("  ")[-1] for line in moves_lines("group", moves)[1:]]
     assert remarks[0] == "10 offsets read again"
     assert remarks[1].endswith("60 offsets passed over")
-    assert moved_line("flow", moves, Moved(tuple(moves[:1]))) == "wrote 1 offset of 1 flow; 3 not written"
-    assert moved_line("flow", moves, Moved()) == "nothing was written"
-    told = moves_json("flow", moves, Moved(tuple(moves[:1])))
+    assert moved_line("flow", moves, MovedOffset(tuple(moves[:1]))) == "wrote 1 offset of 1 flow; 3 not written"
+    assert moved_line("flow", moves, MovedOffset()) == "nothing was written"
+    told = moves_json("flow", moves, MovedOffset(tuple(moves[:1])))
     assert (told["dryRun"], [one["written"] for one in told["moves"]]) == (False, [True, False, False, False])
     assert told["moves"][1] == {
         **{"flow": "east-west", "topic": "orders", "partition": 1},

@@ -8,10 +8,10 @@ from typing import cast
 import pytest
 import typer
 
-from reconciler.checkpoints.groups import Groups
+from reconciler.checkpoints.groups.groups import Groups
 from reconciler.cli.offsets_write import _place
 from reconciler.model.cluster import Cluster
-from reconciler.model.committed import Bounds, Log
+from reconciler.model.committed import Log, LogBounds
 from reconciler.model.errors import EnvironmentFault, Problem
 
 
@@ -22,11 +22,11 @@ class Fake:
     partitions = {"orders": 3}  # noqa: RUF012
     without_leader = Groups.without_leader
 
-    def __init__(self, bounds: dict[Log, Bounds], times: dict[Log, int | None]) -> None:
+    def __init__(self, bounds: dict[Log, LogBounds], times: dict[Log, int | None]) -> None:
         self._bounds = bounds
         self._times = times
 
-    def bounds(self, _logs: object) -> dict[Log, Bounds]:
+    def bounds(self, _logs: object) -> dict[Log, LogBounds]:
         return self._bounds
 
     def at_time(self, _logs: object, _milliseconds: int) -> dict[Log, int | None]:
@@ -34,7 +34,7 @@ class Fake:
 
 
 LOGS: list[Log] = [("orders", 0), ("orders", 1), ("orders", 2)]
-ALL = dict.fromkeys(LOGS, Bounds(5, 90, 100))
+ALL = dict.fromkeys(LOGS, LogBounds(5, 90, 100))
 TIMES: dict[Log, int | None] = {LOGS[0]: 40, LOGS[1]: None, LOGS[2]: 41}
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.replicator.batch import Batch, UnreadableBatch
-from reconciler.replicator.singles import batches
-from reconciler.replicator.split import split
+from reconciler.records.batch import Batch, UnreadableBatch
+from reconciler.records.one_record_batches import batches
+from reconciler.records.split import split
 from tests.support.batches import GZIP, LZ4, NONE, SNAPPY, Content, build, build_old, some
 from tests.support.library_records import Record, decode
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.acl import Pattern
+from reconciler.model.acl import ResourcePattern
 from reconciler.model.binding import Binding
 from reconciler.model.errors import Problem
 from reconciler.model.outcome import Failure, Outcome, Skipped
@@ -33,7 +33,7 @@ def of(plan: Plan, *failed: Step, skipped: tuple[Step, ...] = ()) -> Outcome:
 
 
 def binding(name: str) -> Binding:
-    return Binding("topic", Pattern(name), "User:alice", "READ")
+    return Binding("topic", ResourcePattern(name), "User:alice", "READ")
 
 
 def test_one_topic_of_several_does_not_hold_the_others_back() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.replicator.channel import Channel
-from reconciler.replicator.outlanes import FIRST, SECOND, OutLanes, Way
-from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.shares import Place
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.shares import Place
+from reconciler.replicator.transfer.produce_lanes import FIRST, SECOND, OutLanes, Way
 
 MUCH = 2**20
 

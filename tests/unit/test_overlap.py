@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.overlap import TooMuch, common_name
+from reconciler.model.overlap import TooManyStates, common_name
 from reconciler.model.selection import Selection
 
 
@@ -43,7 +43,7 @@ def test_what_is_excluded_is_in_nobodys_selection() -> None:
 
 @pytest.mark.parametrize("item", ["a{1000}b{1000}", "x$y.*", r"\borders.*"])
 def test_what_nobody_can_tell_is_not_claimed(item: str) -> None:
-    with pytest.raises(TooMuch):
+    with pytest.raises(TooManyStates):
         common(item, ".*")
 
 

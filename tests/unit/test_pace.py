@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.replicator.pace import Effort, FetchSize, Quota, RequestSize, Rest, RoundTrip
+from reconciler.replicator.transfer.pace import Effort, FetchRest, FetchSize, Quota, RequestSize, RoundTrip
 
 
 def test_it_halves_after_each_silence_but_never_to_nothing() -> None:
@@ -56,13 +56,13 @@ def test_a_target_that_moves_away_is_noticed() -> None:
 
 
 def test_a_rest_is_as_long_as_its_turn_was_dear() -> None:
-    rest = Rest(0.005, 10.0)
+    rest = FetchRest(0.005, 10.0)
     assert rest.seconds(10.0002) == pytest.approx(0.0048)
     # Each turn is counted from the one before.
     assert rest.seconds(10.0004) == pytest.approx(0.0048)
     assert rest.seconds(10.00041) == 0.001
     assert rest.seconds(11.0) == 0.005
-    assert Rest(0.0, 10.0).seconds(11.0) == 0.0
+    assert FetchRest(0.0, 10.0).seconds(11.0) == 0.0
 
 
 def test_without_a_quota_nothing_waits() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import zstandard
 
-from reconciler.replicator.padding import _batch, _is_ours, empty_records
-from reconciler.replicator.place import Standing
-from reconciler.replicator.split import split
+from reconciler.records.split import split
+from reconciler.replicator.gaps.padding import _batch, _is_ours, empty_records
+from reconciler.replicator.partition.place import Standing
 from tests.support.batches import ZSTD, Content, build, decode
 
 PRODUCER = Standing(0, 900, 3, 0)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.acl import ALL, Pattern
+from reconciler.model.acl import ALL, ResourcePattern
 from reconciler.model.flow import Flow
 from reconciler.model.patterns import BadPattern, NotLinear
 from reconciler.model.policy import Otherwise, PolicyKind, ReplicationPolicy
@@ -54,7 +54,7 @@ def test_whatever_an_expression_matches_is_covered(item: str, name: str) -> None
     except (BadPattern, NotLinear):
         return
     if does_match:
-        assert any(pattern.covers(Pattern(name)) for pattern in patterns_of(item)), (item, patterns_of(item))
+        assert any(pattern.covers(ResourcePattern(name)) for pattern in patterns_of(item)), (item, patterns_of(item))
 
 
 def flow(include: tuple[str, ...], policy: ReplicationPolicy, exclude: tuple[str, ...] = ()) -> Flow:
@@ -99,7 +99,9 @@ def test_copies_of_heartbeats_are_covered_under_their_prefix(policy: Replication
     one = flow((item,), policy)
     for topic in (name, f"{name}.heartbeats", "z.heartbeats"):
         if one.takes(topic, ALIASES):
-            covering = [pattern for pattern in copies(one, ALIASES) if pattern.covers(Pattern(one.remote_topic(topic)))]
+            covering = [
+                pattern for pattern in copies(one, ALIASES) if pattern.covers(ResourcePattern(one.remote_topic(topic)))
+            ]
             assert covering, topic
 
 
@@ -110,29 +112,31 @@ def test_a_rule_that_begins_with_a_group_may_give_any_name() -> None:
 
 def test_what_is_never_taken_is_not_covered() -> None:
     one = flow(("orders", "b.users", "x-tmp", "__x"), ReplicationPolicy(), (".*-tmp",))
-    assert originals(one, ALIASES) == (Pattern("orders"),)
+    assert originals(one, ALIASES) == (ResourcePattern("orders"),)
 
 
 acl_patterns = st.lists(
-    st.builds(Pattern, st.text("ab", max_size=3), st.booleans()) | st.just(ALL) | st.just(Pattern("*", prefixed=True))
+    st.builds(ResourcePattern, st.text("ab", max_size=3), st.booleans())
+    | st.just(ALL)
+    | st.just(ResourcePattern("*", prefixed=True))
 )
 
 
 @given(acl_patterns)
-def test_what_another_pattern_covers_is_left_out(patterns: list[Pattern]) -> None:
+def test_what_another_pattern_covers_is_left_out(patterns: list[ResourcePattern]) -> None:
     once = dict.fromkeys(patterns)
     expected = tuple(one for one in once if not any(other != one and other.covers(one) for other in once))
     assert narrowed(patterns) == expected
 
 
 def test_patterns_are_not_held_against_each_other_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Pattern] = []
+    asked: list[ResourcePattern] = []
 
-    def seen(one: Pattern, _other: Pattern) -> bool:
+    def seen(one: ResourcePattern, _other: ResourcePattern) -> bool:
         asked.append(one)
         return False
 
-    monkeypatch.setattr(Pattern, "covers", seen)
-    names = [Pattern(f"orders-{number}") for number in range(2000)]
-    assert len(narrowed([*names, Pattern("orders-1", prefixed=True)])) == 1 + 2000 - 1111
+    monkeypatch.setattr(ResourcePattern, "covers", seen)
+    names = [ResourcePattern(f"orders-{number}") for number in range(2000)]
+    assert len(narrowed([*names, ResourcePattern("orders-1", prefixed=True)])) == 1 + 2000 - 1111
     assert len(asked) < 2000

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.pauses import Pauses, Scope
+from reconciler.model.pauses import Pauses, PauseScope
 
-FLOW, ORDERS, FIRST = Scope("east-west"), Scope("east-west", "orders"), Scope("east-west", "orders", 0)
-USERS = Scope("east-west", "users")
+FLOW, ORDERS, FIRST = PauseScope("east-west"), PauseScope("east-west", "orders"), PauseScope("east-west", "orders", 0)
+USERS = PauseScope("east-west", "users")
 PLACES = [("orders", 0), ("orders", 1), ("users", 0)]
 
 
-def after(*commands: tuple[Scope, bool]) -> Pauses:
+def after(*commands: tuple[PauseScope, bool]) -> Pauses:
     pauses = Pauses()
     for scope, paused in commands:
         pauses = pauses.changed(pauses.changes(scope, paused))
@@ -38,7 +38,7 @@ def held(pauses: Pauses) -> list[str]:
         ([(FLOW, True), (ORDERS, False), (FLOW, True)], ["orders/0", "orders/1", "users/0"]),
     ],
 )
-def test_the_narrowest_rule_counts(commands: list[tuple[Scope, bool]], paused: list[str]) -> None:
+def test_the_narrowest_rule_counts(commands: list[tuple[PauseScope, bool]], paused: list[str]) -> None:
     assert held(after(*commands)) == paused
 
 
@@ -56,12 +56,12 @@ def test_what_says_nothing_new_is_not_written() -> None:
     assert after((FLOW, True)).changes(ORDERS, paused=True) == {}
 
 
-SCOPES = st.sampled_from([FLOW, ORDERS, FIRST, USERS, Scope("east-west", "orders", 1)])
+SCOPES = st.sampled_from([FLOW, ORDERS, FIRST, USERS, PauseScope("east-west", "orders", 1)])
 
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(SCOPES, st.booleans()), min_size=1))
-def test_the_newest_command_holds_for_all_that_it_covers(commands: list[tuple[Scope, bool]]) -> None:
+def test_the_newest_command_holds_for_all_that_it_covers(commands: list[tuple[PauseScope, bool]]) -> None:
     scope, paused = commands[-1]
     before, now = after(*commands[:-1]), after(*commands)
     for topic, partition in PLACES:
@@ -71,5 +71,5 @@ def test_the_newest_command_holds_for_all_that_it_covers(commands: list[tuple[Sc
 
 
 @pytest.mark.parametrize(("scope", "text"), [(FLOW, "flow east-west"), (ORDERS, "orders"), (FIRST, "orders/0")])
-def test_a_scope_reads_as_people_write_it(scope: Scope, text: str) -> None:
+def test_a_scope_reads_as_people_write_it(scope: PauseScope, text: str) -> None:
     assert str(scope) == text

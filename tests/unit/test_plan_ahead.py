@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.acl import Pattern
+from reconciler.model.acl import ResourcePattern
 from reconciler.model.binding import Binding, ObservedBindings
 from reconciler.model.errors import Refused
 from reconciler.model.observed import ObservedCluster
@@ -55,7 +55,7 @@ def test_both_ways_end_where_a_name_has_been() -> None:
 
 
 def test_acls_cross_all_hops_as_well() -> None:
-    reader = Binding("topic", Pattern("orders"), "User:alice", "READ")
+    reader = Binding("topic", ResourcePattern("orders"), "User:alice", "READ")
     clusters = (seen(cluster(A, topic("orders")), reader), seen(cluster(B)), seen(cluster(C)))
     plan = ahead(CHAIN, *clusters)
     granted = {(step.cluster, step.binding.pattern.name) for step in plan.steps if isinstance(step, GrantAcl)}

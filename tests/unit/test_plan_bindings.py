@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.model.access import Access
-from reconciler.model.acl import ALL, Pattern
+from reconciler.model.acl import ALL, ResourcePattern
 from reconciler.model.binding import Binding, ObservedBindings, OwnedBinding, Permission, Sight
 from reconciler.model.cluster import Replicator
 from reconciler.model.errors import Refused
@@ -36,7 +36,7 @@ def acl(
     permission: Permission = "ALLOW",
     prefixed: bool = False,
 ) -> Binding:
-    return Binding("topic", Pattern(name, prefixed), f"User:{who}", operation, permission)
+    return Binding("topic", ResourcePattern(name, prefixed), f"User:{who}", operation, permission)
 
 
 def seen(one: ObservedCluster, *bindings: Binding, owned: Collection[OwnedBinding] = ()) -> ObservedCluster:

@@ -11,7 +11,7 @@ import pytest
 from reconciler.model.changes import Change, FieldChange, StoppedTopic
 from reconciler.model.clients import Clients, ConsumerSettings, ProducerSettings
 from reconciler.model.config_rules import ConfigRules
-from reconciler.model.declaration import DESTROYED, Declaration, Declared, History, InForce, declaration_into
+from reconciler.model.declaration import DESTROYED, Declaration, DeclarationHistory, Declared, InForce, declaration_into
 from reconciler.model.flow import Flow
 from reconciler.model.groups import GroupRules
 from reconciler.model.limits import Limits
@@ -25,8 +25,8 @@ from reconciler.plan.prune import pruned
 from reconciler.report.plan_json import plan_json
 from reconciler.report.plan_markdown import plan_markdown
 from reconciler.report.words import summary
-from reconciler.state.encoding import encoded
-from reconciler.state.topics import LARGEST_WHOLE
+from reconciler.state.journals.encoding import encoded
+from reconciler.state.journals.topics import LARGEST_WHOLE
 from tests.support.reports import check
 from tests.unit.facts import EAST, WEST, cluster, flow, plan_of, topology
 from tests.unit.inforce import PAYMENTS, SOURCE, applied, history, in_force, text
@@ -297,7 +297,7 @@ def test_a_plan_file_holds_as_long_as_the_same_is_in_force() -> None:
 def test_a_declaration_is_kept_with_its_history() -> None:
     kept = history(topology(flow(tasks=3, start=Start("offsets", 0, (("orders", (1,)),)))))
     value = json.loads(encoded({"kind": "declaration"} | kept.to_json()) or b"")
-    assert History.from_json(value) == kept
+    assert DeclarationHistory.from_json(value) == kept
 
 
 @pytest.mark.parametrize(
@@ -306,14 +306,14 @@ def test_a_declaration_is_kept_with_its_history() -> None:
 def test_what_cannot_be_read_leaves_the_digest_in_force(wrong: Any) -> None:
     value = json.loads(json.dumps(history(topology()).to_json()))
     value["declared"] = {**value["declared"], **wrong} if isinstance(wrong, dict) and wrong else wrong
-    read = History.from_json(value)
+    read = DeclarationHistory.from_json(value)
     assert (read.declaration, read.in_force) == (None, history(topology()).in_force)
 
 
 def test_a_former_release_that_applies_leaves_no_declaration_of_another_digest() -> None:
     value = json.loads(json.dumps(history(topology()).to_json()))
     value["history"].append({"digest": "0123456789abcdef", "since": 2.0, "by": "ops"})
-    assert History.from_json(value).declaration is None
+    assert DeclarationHistory.from_json(value).declaration is None
 
 
 def test_a_mesh_of_thirty_clusters_and_a_thousand_names_fits() -> None:

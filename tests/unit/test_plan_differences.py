@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.desired import DesiredTopic, Setting, same_configs
+from reconciler.model.desired import DesiredTopic, TopicSetting, same_configs
 from reconciler.model.steps import ConfigChange
 from reconciler.plan.differences import config_changes
 from tests.unit.facts import EAST, WEST, made, record, topology
@@ -23,9 +23,9 @@ WANTED = DesiredTopic(
     replication_factor=1,
     offsets="identical",
     settings=(
-        Setting("cleanup.policy", "compact,delete", "source"),
-        Setting("max.message.bytes", "1000", "source", floor=True),
-        Setting("retention.ms", "5", "source"),
+        TopicSetting("cleanup.policy", "compact,delete", "source"),
+        TopicSetting("max.message.bytes", "1000", "source", floor=True),
+        TopicSetting("retention.ms", "5", "source"),
     ),
 )
 
@@ -101,7 +101,7 @@ def test_the_order_of_a_list_is_no_difference() -> None:
 )
 def test_values_are_compared_as_brokers_read_them(declared: str, answered: str, is_same: bool) -> None:
     """They answer with the value in their own spelling, which no plan must take for another one."""
-    assert Setting("segment.jitter.ms", declared, "declared").accepts(answered) is is_same
+    assert TopicSetting("segment.jitter.ms", declared, "declared").accepts(answered) is is_same
     assert same_configs({"x": declared}, {"x": answered}) is is_same
     now, last = (dict(WANTED.configs) | {"segment.bytes": value} for value in (answered, declared))
     assert bool(changes(now, last)) is is_same, "what nothing asks for is taken away where it stands as we left it"

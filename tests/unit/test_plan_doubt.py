@@ -8,7 +8,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from reconciler.model.acl import Pattern
+from reconciler.model.acl import ResourcePattern
 from reconciler.model.binding import Binding, ObservedBindings, OwnedBinding
 from reconciler.model.errors import Refused
 from reconciler.model.flow import Flow
@@ -143,13 +143,13 @@ def granted(*records: OwnedBinding) -> ObservedBindings:
     return ObservedBindings("seen", frozenset(one.binding for one in records), records)
 
 
-OURS = OwnedBinding(Binding("topic", Pattern("us-east.a"), "User:x", "READ"), "payments", f"{EAST}-{WEST}")
-UNDER = replace(OURS, binding=replace(OURS.binding, pattern=Pattern("us-east.", prefixed=True)))
+OURS = OwnedBinding(Binding("topic", ResourcePattern("us-east.a"), "User:x", "READ"), "payments", f"{EAST}-{WEST}")
+UNDER = replace(OURS, binding=replace(OURS.binding, pattern=ResourcePattern("us-east.", prefixed=True)))
 THEIRS = [
-    replace(OURS, binding=replace(OURS.binding, pattern=Pattern("billing"))),
-    replace(OURS, binding=replace(OURS.binding, pattern=Pattern("*"))),
-    replace(OURS, binding=replace(OURS.binding, pattern=Pattern("b", prefixed=True))),
-    replace(OURS, binding=replace(OURS.binding, kind="group", pattern=Pattern("us-east.a"))),
+    replace(OURS, binding=replace(OURS.binding, pattern=ResourcePattern("billing"))),
+    replace(OURS, binding=replace(OURS.binding, pattern=ResourcePattern("*"))),
+    replace(OURS, binding=replace(OURS.binding, pattern=ResourcePattern("b", prefixed=True))),
+    replace(OURS, binding=replace(OURS.binding, kind="group", pattern=ResourcePattern("us-east.a"))),
     replace(OURS, binding=replace(OURS.binding, operation="ALTER")),
 ]
 

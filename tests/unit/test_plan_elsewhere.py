@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.acl import Pattern
+from reconciler.model.acl import ResourcePattern
 from reconciler.model.errors import Refused
 from reconciler.model.observed import ObservedTopic
 from reconciler.model.steps import Plan
@@ -140,7 +140,7 @@ def test_other_commands_leave_it_alone() -> None:
     assert drift_of(DECLARED, {WEST: cluster(WEST, there())}) == ()
     assert adopt_plan(DECLARED, observed, [WEST]).is_empty
     needed = needed_acls(DECLARED, DECLARED.flows)
-    operations = {acl.operation for acl in needed if acl.pattern.covers(Pattern(REMOTE))}
+    operations = {acl.operation for acl in needed if acl.pattern.covers(ResourcePattern(REMOTE))}
     assert operations & {"CREATE", "ALTER", "ALTER_CONFIGS"} == set()
 
 

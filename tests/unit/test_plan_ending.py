@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.declaration import DESTROYED, History, InForce, declaration_into
+from reconciler.model.declaration import DESTROYED, DeclarationHistory, InForce, declaration_into
 from reconciler.model.errors import Problem, Unreachable
 from reconciler.observe import elsewhere
 from reconciler.observe.elsewhere import _lasts as lasts
@@ -67,11 +67,11 @@ def test_what_a_digest_alone_tells_of_a_target_without_flows() -> None:
     now = topology(flow())
     empty, other = (InForce(digest, 1.0, "ops") for digest in (declaration_into(now, EAST).digest, "0123456789abcdef"))
     found = [
-        History(),
-        History((empty,)),
-        History((other,)),
-        History((replace(other, digest=DESTROYED),)),
-        History((empty,), declaration_into(now, EAST)),
+        DeclarationHistory(),
+        DeclarationHistory((empty,)),
+        DeclarationHistory((other,)),
+        DeclarationHistory((replace(other, digest=DESTROYED),)),
+        DeclarationHistory((empty,), declaration_into(now, EAST)),
         history(now),
     ]
     assert [lasts(now, EAST, one) for one in found] == [False, False, True, False, False, True]

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.model.access import Access
-from reconciler.model.acl import Pattern
+from reconciler.model.acl import ResourcePattern
 from reconciler.model.binding import Binding, ObservedBindings, OwnedBinding, Permission
 from reconciler.model.cluster import Replicator
 from reconciler.model.declaration import digest_into
@@ -216,7 +216,7 @@ def acl(
     permission: Permission = "ALLOW",
     prefixed: bool = False,
 ) -> Binding:
-    return Binding("topic", Pattern(name, prefixed), f"User:{who}", operation, permission)
+    return Binding("topic", ResourcePattern(name, prefixed), f"User:{who}", operation, permission)
 
 
 def seen(one: ObservedCluster, *bindings: Binding, owned: Collection[OwnedBinding] = ()) -> ObservedCluster:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.cli.following import only_following
-from reconciler.model.acl import ALL, Pattern
+from reconciler.model.acl import ALL, ResourcePattern
 from reconciler.model.binding import Binding, ObservedBindings, OwnedBinding, Permission
 from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster
@@ -36,7 +36,7 @@ def acl(
     host: str = "*",
     prefixed: bool = False,
 ) -> Binding:
-    return Binding("topic", Pattern(name, prefixed), who, operation, permission, host)
+    return Binding("topic", ResourcePattern(name, prefixed), who, operation, permission, host)
 
 
 def deny(name: str = "pay.salaries", operation: str = "READ", who: str = "User:*", host: str = "*") -> Binding:
@@ -81,7 +81,10 @@ def notes(plan: Plan) -> list[str]:
         ),
         ([deny(operation="DESCRIBE")], ["DENY User:alice DESCRIBE pay.salaries", "READ pay", "READ pay.salaries"]),
         ([deny(operation="WRITE")], ["READ pay", "READ pay.salaries"]),
-        ([Binding("cluster", Pattern("kafka-cluster"), "User:*", "ALL", "DENY")], ["READ pay", "READ pay.salaries"]),
+        (
+            [Binding("cluster", ResourcePattern("kafka-cluster"), "User:*", "ALL", "DENY")],
+            ["READ pay", "READ pay.salaries"],
+        ),
     ],
 )
 def test_what_is_refused_at_the_source_is_not_granted_at_the_target(

@@ -12,9 +12,9 @@ from reconciler.model.topology import Topology
 from reconciler.plan.desired import desired_topics
 from reconciler.plan.left_out import Reasons, contenders, contested, hindered, left_out, without
 from reconciler.plan.offsets import Observed
-from reconciler.replicator.identity import Identity
-from reconciler.replicator.lease import group_of
-from reconciler.replicator.shares import Place
+from reconciler.replicator.copy.producer_names import Identity
+from reconciler.replicator.lease.lease import group_of
+from reconciler.replicator.partition.shares import Place
 from tests.unit.facts import EAST, WEST, cluster, flow, made, plan_of, record, topic, topology
 
 IDENTITY = ReplicationPolicy("identity")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.model.changes import Change, FieldChange
-from reconciler.model.declaration import DESTROYED, Declared, History, InForce
+from reconciler.model.declaration import DESTROYED, DeclarationHistory, Declared, InForce
 from reconciler.model.errors import Refused
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.topology import Topology
@@ -108,13 +108,13 @@ def test_the_plan_files_digest_counts_the_owner() -> None:
 
 def test_what_runs_goes_by_the_digest_alone() -> None:
     entry = InForce("abc", 1.0, "ops", "team-a")
-    assert History((entry,)).objection("abc", "") is None
+    assert DeclarationHistory((entry,)).objection("abc", "") is None
     assert not Declared("abc", entry, owner="team-b").is_in_force
 
 
 def test_an_owner_is_kept_and_records_of_former_releases_have_none() -> None:
-    kept = History((InForce("abc", 1.0, "ops", "team-a", ("west",)),))
-    assert History.from_json(json.loads(json.dumps(kept.to_json()))) == kept
+    kept = DeclarationHistory((InForce("abc", 1.0, "ops", "team-a", ("west",)),))
+    assert DeclarationHistory.from_json(json.loads(json.dumps(kept.to_json()))) == kept
     former = {"history": [{"digest": "abc", "since": 1.0, "by": "ops"}]}
-    assert History.from_json(former).in_force == InForce("abc", 1.0, "ops")
+    assert DeclarationHistory.from_json(former).in_force == InForce("abc", 1.0, "ops")
     assert str(kept.in_force).endswith("applied by ops, owner team-a")

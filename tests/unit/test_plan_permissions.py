@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.access import Access, Refusal
+from reconciler.model.access import Access, AccessRefusal
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError, EnvironmentFault, Refused
 from reconciler.model.flow import Flow
@@ -115,7 +115,9 @@ def test_a_topic_for_dead_letters_must_be_there_and_be_no_copy() -> None:
 
 def test_what_the_target_refuses_a_flow_is_an_error() -> None:
     ids = "transactional ids anabranch.payments.us-east-eu-west.*"
-    access = Access(refusals=(Refusal("us-east-eu-west", "WRITE", ids), Refusal("another", "WRITE", "more")))
+    access = Access(
+        refusals=(AccessRefusal("us-east-eu-west", "WRITE", ids), AccessRefusal("another", "WRITE", "more"))
+    )
     assert problems(as_mirror(topology()), SOURCE, replace(cluster(WEST), access=access)) == [
         (
             "AB360",
@@ -127,7 +129,7 @@ def test_what_the_target_refuses_a_flow_is_an_error() -> None:
 
 
 IDS = "transactional ids anabranch.payments.us-east-eu-west.*"
-NO_IDS = Access(refusals=(Refusal("us-east-eu-west", "WRITE", IDS, transactional=True),))
+NO_IDS = Access(refusals=(AccessRefusal("us-east-eu-west", "WRITE", IDS, transactional=True),))
 REPEATING = flow(delivery="at-least-once")
 OTHERWISE = (
     ", or declare `delivery: at-least-once` for flow us-east-eu-west: its copies have offsets of their own then, and "
@@ -165,7 +167,7 @@ def test_a_cluster_without_transactions_is_for_delivery_at_least_once() -> None:
 def test_what_may_be_repeated_needs_no_transactional_ids() -> None:
     (planned,) = plan_of(topology(REPEATING), SOURCE, replace(cluster(WEST), access=NO_IDS)).clusters[0].flows
     assert (planned.offsets, planned.topics) == ("translated", 1)
-    group = Access(refusals=(*NO_IDS.refusals, Refusal("us-east-eu-west", "READ", "group anabranch")))
+    group = Access(refusals=(*NO_IDS.refusals, AccessRefusal("us-east-eu-west", "READ", "group anabranch")))
     ((code, _, message, _),) = problems(topology(REPEATING), SOURCE, replace(cluster(WEST), access=group))
     assert (code, "READ on group anabranch" in message) == ("AB360", True)
 
@@ -208,7 +210,7 @@ def test_access_comes_back_from_json_the_same() -> None:
     access = Access(
         frozenset({"ALTER", "DESCRIBE"}),
         "CLUSTER_ACTION",
-        (Refusal("flow", "WRITE", "ids", transactional=True),),
+        (AccessRefusal("flow", "WRITE", "ids", transactional=True),),
         False,
     )
     assert Access.from_json(access.to_json()) == access

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.declaration import DESTROYED, Declared, History, InForce
+from reconciler.model.declaration import DESTROYED, DeclarationHistory, Declared, InForce
 from reconciler.model.errors import Refused
 from reconciler.model.flow import Flow
 from reconciler.model.observed import ObservedCluster
@@ -102,7 +102,7 @@ def test_a_part_says_what_comes_back() -> None:
 
 
 def test_after_it_no_declaration_runs() -> None:
-    history = History((InForce("old", 1.0, "a@b"),)).followed_by(InForce(DESTROYED, 2.0, "a@b"))
+    history = DeclarationHistory((InForce("old", 1.0, "a@b"),)).followed_by(InForce(DESTROYED, 2.0, "a@b"))
     for digest in ("old", "new"):
         problem = history.objection(digest, "cluster west")
         assert problem is not None

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.model.config_rules import ConfigRules
-from reconciler.model.desired import Setting, canonical
+from reconciler.model.desired import TopicSetting, canonical
 from reconciler.model.observed import OLD_TIMESTAMP_KEYS, ObservedCluster
 from reconciler.plan.settings import settings_of, unknown_keys
 from tests.unit.facts import WEST, cluster, topic
@@ -21,7 +21,7 @@ def settings_for(
     target: ObservedCluster | None = None,
     replication: int = 1,
     rules: ConfigRules = DEFAULT,
-) -> dict[str, Setting]:
+) -> dict[str, TopicSetting]:
     found = settings_of(topic("orders", configs=configs), target or cluster(WEST), replication, rules)
     assert [setting.key for setting in found] == sorted(setting.key for setting in found)
     return {setting.key: setting for setting in found}
@@ -29,16 +29,16 @@ def settings_for(
 
 def test_what_is_set_on_the_original_is_set_on_the_copy() -> None:
     found = settings_for({"retention.ms": "5", "segment.bytes": "1048576"})
-    assert found["retention.ms"] == Setting("retention.ms", "5", "source")
-    assert found["segment.bytes"] == Setting("segment.bytes", "1048576", "source")
+    assert found["retention.ms"] == TopicSetting("retention.ms", "5", "source")
+    assert found["segment.bytes"] == TopicSetting("segment.bytes", "1048576", "source")
 
 
 def test_what_decides_which_records_are_kept_never_comes_from_the_targets_defaults() -> None:
     found = settings_for({})
-    assert found["retention.ms"] == Setting("retention.ms", "604800000", "source-default")
-    assert found["retention.bytes"] == Setting("retention.bytes", "-1", "source-default")
-    assert found["cleanup.policy"] == Setting("cleanup.policy", "delete", "source-default")
-    assert found["max.message.bytes"] == Setting("max.message.bytes", "1048588", "source-default", floor=True)
+    assert found["retention.ms"] == TopicSetting("retention.ms", "604800000", "source-default")
+    assert found["retention.bytes"] == TopicSetting("retention.bytes", "-1", "source-default")
+    assert found["cleanup.policy"] == TopicSetting("cleanup.policy", "delete", "source-default")
+    assert found["max.message.bytes"] == TopicSetting("max.message.bytes", "1048588", "source-default", floor=True)
 
 
 def test_identical_offsets_need_batches_of_any_age_unchanged() -> None:
@@ -90,15 +90,15 @@ def test_keys_that_the_target_does_not_know_are_left_out_and_named() -> None:
 @pytest.mark.parametrize(
     ("setting", "found", "accepted"),
     [
-        (Setting("retention.ms", "5", "source"), "5", True),
-        (Setting("retention.ms", "5", "source"), "6", False),
-        (Setting("retention.ms", "5", "source"), None, False),
-        (Setting("max.message.bytes", "5", "source", floor=True), "6", True),
-        (Setting("max.message.bytes", "5", "source", floor=True), "4", False),
-        (Setting("cleanup.policy", "compact,delete", "source"), "delete, compact", True),
+        (TopicSetting("retention.ms", "5", "source"), "5", True),
+        (TopicSetting("retention.ms", "5", "source"), "6", False),
+        (TopicSetting("retention.ms", "5", "source"), None, False),
+        (TopicSetting("max.message.bytes", "5", "source", floor=True), "6", True),
+        (TopicSetting("max.message.bytes", "5", "source", floor=True), "4", False),
+        (TopicSetting("cleanup.policy", "compact,delete", "source"), "delete, compact", True),
     ],
 )
-def test_which_value_at_the_target_will_do(setting: Setting, found: str | None, accepted: bool) -> None:
+def test_which_value_at_the_target_will_do(setting: TopicSetting, found: str | None, accepted: bool) -> None:
     assert setting.accepts(found) is accepted
 
 
@@ -116,7 +116,7 @@ def test_what_a_flow_includes_is_copied_although_it_usually_is_not() -> None:
     configs = {"min.insync.replicas": "3", "local.retention.ms": "7", "message.timestamp.type": "LogAppendTime"}
     rules = ConfigRules(include=(".*",), exclude=("local.retention.ms",))
     found = settings_for(configs, replication=3, rules=rules)
-    assert found["min.insync.replicas"] == Setting("min.insync.replicas", "3", "source", floor=True)
+    assert found["min.insync.replicas"] == TopicSetting("min.insync.replicas", "3", "source", floor=True)
     assert "local.retention.ms" not in found, "exclude wins"
     assert found["message.timestamp.type"].value == "CreateTime", "batches must pass unchanged, whoever asks"
     weaker = settings_for({"min.insync.replicas": "1"}, replication=3, rules=rules)
@@ -126,8 +126,8 @@ def test_what_a_flow_includes_is_copied_although_it_usually_is_not() -> None:
 def test_what_a_flow_sets_wins() -> None:
     rules = ConfigRules(set=(("retention.ms", "9"), ("segment.ms", "8"), ("compression.type", "zstd")))
     found = settings_for({"retention.ms": "5"}, rules=rules)
-    assert found["retention.ms"] == Setting("retention.ms", "9", "declared")
-    assert found["segment.ms"] == Setting("segment.ms", "8", "declared")
+    assert found["retention.ms"] == TopicSetting("retention.ms", "9", "declared")
+    assert found["segment.ms"] == TopicSetting("segment.ms", "8", "declared")
     assert found["compression.type"].value == "producer"
 
 
@@ -135,10 +135,10 @@ def test_copies_of_a_flow_that_does_not_follow_keep_what_they_were_made_with() -
     original = topic("orders", configs={"retention.ms": "5", "segment.ms": "6"})
     rules = ConfigRules(sync=False, set=(("segment.bytes", "1048576"),))
     made = {one.key: one for one in settings_of(original, cluster(WEST), 1, rules)}
-    assert made["retention.ms"] == Setting("retention.ms", "5", "source")
+    assert made["retention.ms"] == TopicSetting("retention.ms", "5", "source")
     applied = {"retention.ms": "1", "max.message.bytes": "2"}
     later = {one.key: one for one in settings_of(original, cluster(WEST), 1, rules, applied)}
-    assert later["retention.ms"] == Setting("retention.ms", "1", "kept")
+    assert later["retention.ms"] == TopicSetting("retention.ms", "1", "kept")
     assert "segment.ms" not in later
     assert later["segment.bytes"].reason == "declared"
     assert later["compression.type"].reason == "identical-offsets"

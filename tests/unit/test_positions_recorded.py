@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.checkpoints import positions as module
-from reconciler.checkpoints.positions import Positions
+from reconciler.checkpoints.groups import positions as module
+from reconciler.checkpoints.groups.positions import Positions
 from reconciler.model.committed import Move
 from reconciler.model.errors import Problem
 from reconciler.model.ownership import OwnedTopic, kafka_id

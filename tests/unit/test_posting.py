@@ -7,8 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from reconciler.replicator.wire import ConnectionLost, ProduceAnswer, ProduceAsk, Wire, post, trickle
-from reconciler.replicator.wire.producing import RawProduce, decode
+from reconciler.wire import ConnectionLost, ProduceAnswer, ProduceAsk, Wire, post
+from reconciler.wire.protocol import fast_path
+from reconciler.wire.protocol.producing import RawProduce, decode
 from tests.support.direct_ends import COPY, FakeDirect, Landed, produce_answer
 
 NODE = 3
@@ -32,7 +33,7 @@ class FakeWire:
         self.others.append(arguments)
 
     def produced(self, names: dict[bytes, str] | None, data: memoryview) -> list[ProduceAnswer]:
-        with trickle.reading():
+        with fast_path.reading():
             return decode(names, data).answers
 
     def lost(self, error: BaseException) -> ConnectionLost:

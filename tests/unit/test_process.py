@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from reconciler.state import process
+from reconciler.state.journals import process
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells enough of processes")
 

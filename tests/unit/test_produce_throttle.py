@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.replicator.wire.compact import uvarint
-from reconciler.replicator.wire.producing import throttle
+from reconciler.wire.protocol.compact import uvarint
+from reconciler.wire.protocol.producing import throttle
 from tests.support.direct_ends import COPY, Landed, produce_answer
 
 NAME = uvarint(len(b"orders") + 1) + b"orders"

@@ -14,7 +14,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from reconciler import declare
-from reconciler.declare import mirrormaker
+from reconciler.declare.documents import mirrormaker
 from reconciler.model.errors import Problem
 
 FOLDER = Path(__file__).parents[1] / "data" / "published"

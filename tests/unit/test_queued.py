@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.replicator.batch import Batch
-from reconciler.replicator.queued import Item, Queue
-from reconciler.replicator.visible import Gap
+from reconciler.records.batch import Batch
+from reconciler.records.read_committed import Gap
+from reconciler.replicator.partition.send_queue import Item, Queue
 from tests.support.batches import Content, batch
 
 # Sizes of batches in bytes, and of gaps in offsets, negative.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.replicator.wire import ErrorCode, Loop, when_ready
+from reconciler.wire import ErrorCode, Loop, when_ready
 
 LOADING, ELSEWHERE, REFUSED = 14, 16, 30
 NOT_YET = frozenset({LOADING, ELSEWHERE})

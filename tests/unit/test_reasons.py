@@ -7,10 +7,10 @@ import pytest
 from reconciler.model.cluster import Cluster
 from reconciler.model.security import Security
 from reconciler.model.status import PartitionState, PartitionStatus
-from reconciler.replicator import reasons
-from reconciler.replicator.batch import UnreadableBatch
-from reconciler.replicator.split import split
-from reconciler.replicator.wire import ErrorCode, error_name
+from reconciler.records.batch import UnreadableBatch
+from reconciler.records.split import split
+from reconciler.replicator.partition import reasons
+from reconciler.wire import ErrorCode, error_name
 from tests.support.channels import CANNOT_PASS, answer
 
 OPENING, PARKED = PartitionState.OPENING, PartitionState.PARKED

@@ -10,12 +10,12 @@ import pytest
 
 from reconciler.model.runs import CopyRecord
 from reconciler.model.status import PartitionState
-from reconciler.replicator.agreement import Disagreement
-from reconciler.replicator.note import Note
-from reconciler.replicator.recall import NotTold, Recall, told
-from reconciler.replicator.syncs import OffsetSync, batch_of
-from reconciler.replicator.wire import EARLIEST, ConnectionLost, ErrorCode, FetchAnswer, FetchAsk, Leader, TopicInfo
-from reconciler.replicator.wire.commits import Position
+from reconciler.replicator.commit.position_recovery import NotTold, Recall, told
+from reconciler.replicator.copy.agreement import Disagreement
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_syncs import OffsetSync, batch_of
+from reconciler.wire import EARLIEST, ConnectionLost, ErrorCode, FetchAnswer, FetchAsk, Leader, TopicInfo
+from reconciler.wire.requests.commits import CommittedPosition
 from tests.support.batches import CONTROL, build, damaged, marked, resealed, some
 from tests.support.channels import PLACE
 
@@ -26,7 +26,7 @@ OURS, THEIRS = 7, 8
 
 
 def sync(offset: int | None, note: Note = NOTE, topic: str = PLACE.topic, partition: int = 3) -> OffsetSync:
-    return OffsetSync(topic, partition, 5, 7, None if offset is None else Position(offset, str(note)))
+    return OffsetSync(topic, partition, 5, 7, None if offset is None else CommittedPosition(offset, str(note)))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def sync(offset: int | None, note: Note = NOTE, topic: str = PLACE.topic, partit
     ],
 )
 def test_the_last_sync_of_the_same_topics_tells_the_position(note: Note, known: CopyRecord) -> None:
-    assert told(sync(12, note), known) == Position(12, str(note))
+    assert told(sync(12, note), known) == CommittedPosition(12, str(note))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_the_last_sync_of_the_same_topics_tells_the_position(note: Note, known: 
         (sync(12, NOTE._replace(target_id=None)), CopyRecord("source", None), "another remote topic"),
         (sync(12), CopyRecord("source", None), "another remote topic"),
         (sync(12, NOTE._replace(source_id="older")), KNOWN, "another source topic"),
-        (OffsetSync("orders", 3, 5, 7, Position(12, "what is this")), KNOWN, "another remote topic"),
+        (OffsetSync("orders", 3, 5, 7, CommittedPosition(12, "what is this")), KNOWN, "another remote topic"),
     ],
 )
 def test_whatever_else_is_there_tells_none(found: OffsetSync | None, known: CopyRecord, why: str) -> None:
@@ -122,7 +122,7 @@ class Topic:
         return Recall(cast("Any", self), cast("Any", self), "syncs")
 
 
-def through(work: Coroutine[Any, Any, Position]) -> int:
+def through(work: Coroutine[Any, Any, CommittedPosition]) -> int:
     """Go through what never has to wait; return the offset."""
     try:
         work.send(None)

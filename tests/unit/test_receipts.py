@@ -9,30 +9,21 @@ from typing import Any, cast
 import pytest
 
 from reconciler.model.status import PartitionState
-from reconciler.replicator import committer, receipts
-from reconciler.replicator.agreement import Disagreement
-from reconciler.replicator.channel import Channel
-from reconciler.replicator.committer import Committer
-from reconciler.replicator.committing import Committing, Terms
-from reconciler.replicator.lease import Lease
-from reconciler.replicator.note import Note
-from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.receipts import Receipts
-from reconciler.replicator.shares import Place
-from reconciler.replicator.syncs import OffsetSync, Span
-from reconciler.replicator.translated import RepeatingChannel, TranslatedChannel
-from reconciler.replicator.wire import (
-    ConnectionLost,
-    ErrorCode,
-    Leader,
-    Loop,
-    Membership,
-    ProduceAnswer,
-    TopicInfo,
-    Wire,
-    commits,
-)
-from reconciler.replicator.wire.commits import Log, Position
+from reconciler.replicator.commit import at_least_once, transactional
+from reconciler.replicator.commit.at_least_once import Receipts
+from reconciler.replicator.commit.base import CommitContext, Committing
+from reconciler.replicator.commit.transactional import Committer
+from reconciler.replicator.copy.agreement import Disagreement
+from reconciler.replicator.lease.lease import Lease
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_syncs import OffsetSync, Span
+from reconciler.replicator.partition.shares import Place
+from reconciler.replicator.partition.translated_channel import RepeatingChannel, TranslatedChannel
+from reconciler.wire import ConnectionLost, ErrorCode, Leader, Loop, Membership, ProduceAnswer, TopicInfo, Wire
+from reconciler.wire.requests import commits
+from reconciler.wire.requests.commits import CommittedPosition, Log
 from tests.support.batches import build, some
 from tests.support.channels import OUTAGE, PLACE, SIDES, feed
 
@@ -89,7 +80,7 @@ def made(
     written: list[Parcel],
     offer: Callable[[Collection[Channel]], None] = lambda _: None,
 ) -> Committing:
-    terms = Terms("" if kind is Receipts else "mine", "syncs", 0.0, "r.{}".format)
+    terms = CommitContext("" if kind is Receipts else "mine", "syncs", 0.0, "r.{}".format)
     loop, wire, lease = cast("Loop", still), cast("Wire", still), cast("Lease", still)
     return kind(loop, wire, terms, lease, offer, lambda _, parcel: written.append(parcel))
 
@@ -105,7 +96,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
         raise error
 
     monkeypatch.setattr(commits, "idempotent_producer", fail)
-    monkeypatch.setattr(committer, "settle", fail)
+    monkeypatch.setattr(transactional, "settle", fail)
 
 
 @pytest.mark.parametrize("kind", [Committer, Receipts])
@@ -123,7 +114,7 @@ def test_trouble_that_lasts_is_met_with_longer_and_longer_pauses(
 def test_whoever_waits_for_a_producer_is_told_the_trouble(
     monkeypatch: pytest.MonkeyPatch, kind: type[Committing]
 ) -> None:
-    for module in (committer, receipts):
+    for module in (transactional, at_least_once):
         monkeypatch.setattr(module, "PRODUCER_PATIENCE", -1.0)
     committing = made(kind, Still(most=1), [])
     channel = channel_of(committing)
@@ -137,7 +128,7 @@ def test_whoever_waits_for_a_producer_is_told_the_trouble(
 
 
 def test_a_transactional_id_that_is_closed_to_us_is_told_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committer, "PRODUCER_PATIENCE", -1.0)
+    monkeypatch.setattr(transactional, "PRODUCER_PATIENCE", -1.0)
     failing(monkeypatch, ErrorCode(TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     committing = made(Committer, Still(most=1), [])
     with pytest.raises(Enough):
@@ -154,7 +145,7 @@ def test_a_transactional_id_that_is_closed_to_us_is_told_as_that(monkeypatch: py
 def test_a_position_is_remembered_unless_its_channel_has_begun_elsewhere(
     monkeypatch: pytest.MonkeyPatch, meanwhile: str, committed: int
 ) -> None:
-    told: list[Mapping[Log, Position]] = []
+    told: list[Mapping[Log, CommittedPosition]] = []
     written: list[Parcel] = []
     committing = made(Receipts, Still(), written)
     channel = channel_of(committing)
@@ -163,7 +154,7 @@ def test_a_position_is_remembered_unless_its_channel_has_begun_elsewhere(
     feed(channel, build(some(3), 0))
     channel.answered(channel.send(), ProduceAnswer(PLACE.remote, PLACE.partition, 0, 40, None), 0.0)
 
-    async def commit(_wire: Wire, _who: Membership, positions: Mapping[Log, Position]) -> dict[Log, int]:
+    async def commit(_wire: Wire, _who: Membership, positions: Mapping[Log, CommittedPosition]) -> dict[Log, int]:
         told.append(positions)
         if meanwhile != "nothing":
             channel.reopen(OUTAGE, 0.0)
@@ -187,10 +178,10 @@ def test_a_position_is_remembered_unless_its_channel_has_begun_elsewhere(
     assert channel.state is (PartitionState.OPENING if meanwhile == "ends" else PartitionState.RUNNING)
 
 
-def commits_well(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[Log, Position]]:
-    told: list[Mapping[Log, Position]] = []
+def commits_well(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[Log, CommittedPosition]]:
+    told: list[Mapping[Log, CommittedPosition]] = []
 
-    async def commit(_wire: Wire, _who: Membership, positions: Mapping[Log, Position]) -> dict[Log, int]:
+    async def commit(_wire: Wire, _who: Membership, positions: Mapping[Log, CommittedPosition]) -> dict[Log, int]:
         told.append(positions)
         return {}
 

@@ -13,15 +13,15 @@ import pytest
 from reconciler.model.cluster import Cluster
 from reconciler.model.runs import CopyRecord
 from reconciler.model.start import Start
-from reconciler.replicator.agreement import Disagreement
-from reconciler.replicator.arrival import Arrival
-from reconciler.replicator.note import Note
-from reconciler.replicator.recreated import other_partitions, refuse_made_anew
-from reconciler.replicator.shares import Place
-from reconciler.replicator.takeover import Takeover
-from reconciler.replicator.wire import EARLIEST, ErrorCode, Leader, TopicInfo
-from reconciler.replicator.wire.commits import Position
+from reconciler.replicator.copy.agreement import Disagreement
+from reconciler.replicator.copy.recreated import other_partitions, refuse_made_anew
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.shares import Place
+from reconciler.replicator.takeover.identical import Takeover
+from reconciler.replicator.takeover.translated import Arrival
 from reconciler.state.copies import Copies
+from reconciler.wire import EARLIEST, ErrorCode, Leader, TopicInfo
+from reconciler.wire.requests.commits import CommittedPosition
 
 OLD, NEW, REMOTE, FORMER = (uuid.UUID(int=number) for number in range(1, 5))
 
@@ -89,8 +89,8 @@ class Committed(Arrival):
         self.asked.append("fence")
         return []
 
-    async def _committed(self, _look: object) -> tuple[Position | None, tuple[int, int] | None]:
-        return None if self._note is None else Position(60, self._note), None
+    async def _committed(self, _look: object) -> tuple[CommittedPosition | None, tuple[int, int] | None]:
+        return None if self._note is None else CommittedPosition(60, self._note), None
 
 
 def refused(

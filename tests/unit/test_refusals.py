@@ -15,18 +15,19 @@ from reconciler.model.flow import Flow
 from reconciler.model.runs import CopyRecord
 from reconciler.model.selection import Selection
 from reconciler.model.status import PartitionState, Reason
-from reconciler.replicator.batch import Batch
-from reconciler.replicator.channel import Channel
-from reconciler.replicator.letters import DeadLetters
-from reconciler.replicator.memory import Change
-from reconciler.replicator.note import Note
-from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.place import Standing
-from reconciler.replicator.refusals import Refused, refused_records
-from reconciler.replicator.shares import Place
-from reconciler.replicator.split import split
-from reconciler.replicator.translated import TranslatedChannel
-from reconciler.replicator.wire import Leader, ProduceAnswer, ProduceAsk, RecordError, TopicInfo, producing
+from reconciler.records.batch import Batch
+from reconciler.records.split import split
+from reconciler.replicator.copy.copy_records import Change
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.partition.refusals import RefusedRecords, refused_records
+from reconciler.replicator.partition.shares import Place
+from reconciler.replicator.partition.translated_channel import TranslatedChannel
+from reconciler.replicator.task.dead_letters import DeadLetters
+from reconciler.wire import Leader, ProduceAnswer, ProduceAsk, RecordError, TopicInfo
+from reconciler.wire.protocol import producing
 from tests.support.batches import CODECS, NONE, Content, build
 from tests.support.channels import EPOCH, PLACE, PRODUCER_ID, SIDES, answer, fetched
 from tests.support.library_records import decode
@@ -66,7 +67,7 @@ class Target:
         self.end = gap.next
         channel.filled(channel.opening, gap.next, gap.next, 0.0)
 
-    def _put_aside(self, channel: Channel, _parcel: Parcel, refused: Sequence[Refused]) -> None:
+    def _put_aside(self, channel: Channel, _parcel: Parcel, refused: Sequence[RefusedRecords]) -> None:
         self.letters += [(one.offset, str(one.reason)) for one in refused]
         self.record = self.record.without(*[one.offset for one in refused])
         channel.put_aside()
@@ -282,7 +283,7 @@ class Letters:
         contents = [Content(1_000 + n, b"k", bytes([n % 251]) * size) for n in range(count)]
         (batch,) = split(build(contents, 100, codec))
         parcel = _parcel(batch)
-        refused = [Refused(n, 100 + n, Reason("AB217", "why")) for n in bad]
+        refused = [RefusedRecords(n, 100 + n, Reason("AB217", "why")) for n in bad]
         asyncio.run(self.letters.put_aside(self.channel, parcel, refused))
         return self.channel.verdict
 

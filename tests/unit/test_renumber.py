@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.replicator.batch import Batch
-from reconciler.replicator.renumber import renumbered
-from reconciler.replicator.rewrite import UNLIMITED, dense
-from reconciler.replicator.split import split
-from reconciler.replicator.varint import signed
+from reconciler.records.batch import Batch
+from reconciler.records.renumber import renumbered
+from reconciler.records.rewrite import UNLIMITED, dense
+from reconciler.records.split import split
+from reconciler.records.varint import signed
 from tests.support.batches import CODECS, DELETE_HORIZON, NONE, Content, compacted, marked, some
 from tests.support.contents import contents
 from tests.support.library_records import Record, decode

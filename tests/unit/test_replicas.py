@@ -21,7 +21,7 @@ from reconciler.model.steps import CreateTopic, Plan
 from reconciler.model.topology import Topology
 from reconciler.observe.brokers import brokers_of, fewest_replicas, most_replicas
 from reconciler.plan.drift import drift_of
-from reconciler.state import replicas
+from reconciler.state.confluent import replicas
 from tests.unit.declaring import HEAD, load
 from tests.unit.declaring import refused as declared_refused
 from tests.unit.facts import EAST, INTERNAL, WEST, carried_out, cluster, flow, plan_of, topic, topology

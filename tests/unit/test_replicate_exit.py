@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from reconciler.cli import replicate
-from reconciler.cli.gate import Gate
 from reconciler.cli.main import main
 from reconciler.cli.patience import Patience
-from reconciler.replicator.drive import Ending, Outcome
+from reconciler.replicator.driver.driver import RunEnding, RunOutcome
 
 DECLARED = """\
 version: 1
@@ -26,15 +25,15 @@ flows: [{name: east-west, from: east, to: west}]
 @pytest.mark.parametrize(
     ("options", "outcome", "code"),
     [
-        (["--until-caught-up"], Outcome(Ending.CAUGHT_UP), 0),
-        (["--until-caught-up"], Outcome(Ending.STOPPED, signal=signal.SIGINT), 130),
-        (["--until-caught-up"], Outcome(Ending.STOPPED, signal=signal.SIGTERM), 143),
-        ([], Outcome(Ending.STOPPED, signal=signal.SIGINT), 0),
-        ([], Outcome(Ending.STOPPED, signal=signal.SIGTERM), 0),
+        (["--until-caught-up"], RunOutcome(RunEnding.CAUGHT_UP), 0),
+        (["--until-caught-up"], RunOutcome(RunEnding.STOPPED, signal=signal.SIGINT), 130),
+        (["--until-caught-up"], RunOutcome(RunEnding.STOPPED, signal=signal.SIGTERM), 143),
+        ([], RunOutcome(RunEnding.STOPPED, signal=signal.SIGINT), 0),
+        ([], RunOutcome(RunEnding.STOPPED, signal=signal.SIGTERM), 0),
     ],
 )
 def test_a_stop_is_not_taken_for_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], outcome: Outcome, code: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], outcome: RunOutcome, code: int
 ) -> None:
     file = tmp_path / "both.yaml"
     file.write_text(DECLARED)
@@ -54,6 +53,6 @@ class Waiting:
 
 def test_a_stop_before_anything_runs_says_by_what() -> None:
     outcome = replicate._drive_on(
-        cast("Gate", Waiting()), lambda _passed: Outcome(Ending.CAUGHT_UP), lambda: None, Patience(None)
+        cast("Any", Waiting()), lambda _passed: RunOutcome(RunEnding.CAUGHT_UP), lambda: None, Patience(None)
     )
-    assert outcome == Outcome(Ending.STOPPED, signal=signal.SIGTERM)
+    assert outcome == RunOutcome(RunEnding.STOPPED, signal=signal.SIGTERM)

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from gitops.text import LIMIT, ROOM, Outcome, plan_comment
 from reconciler.cli.main import main
-from reconciler.model.acl import Pattern
+from reconciler.model.acl import ResourcePattern
 from reconciler.model.binding import Binding
 from reconciler.model.changes import Change, FieldChange, StoppedTopic
-from reconciler.model.desired import DesiredTopic, Setting
+from reconciler.model.desired import DesiredTopic, TopicSetting
 from reconciler.model.removals import DeleteTopic
 from reconciler.model.steps import (
     AlterConfig,
@@ -35,7 +35,10 @@ NAMES = st.text("abcdefgh-._", min_size=3, max_size=30).map("t".__add__)
 
 
 def new(cluster: str, source: str, topic: str, retention: str = "1") -> CreateTopic:
-    set_to = (Setting("cleanup.policy", "delete", "source-default"), Setting("retention.ms", retention, "source"))
+    set_to = (
+        TopicSetting("cleanup.policy", "delete", "source-default"),
+        TopicSetting("retention.ms", retention, "source"),
+    )
     flow = f"{source}-{cluster}"
     return CreateTopic(DesiredTopic(cluster, f"{source}.{topic}", flow, source, topic, "id", 6, 3, "identical", set_to))
 
@@ -45,7 +48,7 @@ def entries(markdown: str) -> list[str]:
 
 
 def acl(name: str, principal: str = "User:alice", operation: str = "READ", denied: bool = False) -> Binding:
-    return Binding("topic", Pattern(name), principal, operation, "DENY" if denied else "ALLOW")
+    return Binding("topic", ResourcePattern(name), principal, operation, "DENY" if denied else "ALLOW")
 
 
 def plan_of(*clusters: ClusterPlan) -> Plan:

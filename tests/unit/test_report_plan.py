@@ -11,7 +11,7 @@ from rich.console import Console
 
 from reconciler.cli.planning import show_plan
 from reconciler.model.access import Access
-from reconciler.model.acl import Pattern
+from reconciler.model.acl import ResourcePattern
 from reconciler.model.binding import Binding
 from reconciler.model.declaration import InForce, digest_into
 from reconciler.model.desired import DesiredTopic
@@ -232,8 +232,8 @@ def test_every_printer_names_every_topic_of_the_plan(printed: str) -> None:
         assert step.name in printed
 
 
-READING = Binding("topic", Pattern("us-east.pay", prefixed=True), "User:alice", "READ")
-BARRED = Binding("topic", Pattern("us-east.orders"), "User:bo|b", "DESCRIBE", "DENY", "10.0.0.1")
+READING = Binding("topic", ResourcePattern("us-east.pay", prefixed=True), "User:alice", "READ")
+BARRED = Binding("topic", ResourcePattern("us-east.orders"), "User:bo|b", "DESCRIBE", "DENY", "10.0.0.1")
 ACLS = (
     GrantAcl(WEST, READING, "us-east-eu-west"),
     RevokeAcl(WEST, BARRED, "us-east-eu-west"),

@@ -9,11 +9,11 @@ import pytest
 from jsonschema import Draft7Validator
 
 from reconciler.cli.main import main
-from reconciler.model.acl import RESOURCE_KINDS, Pattern
+from reconciler.model.acl import RESOURCE_KINDS, ResourcePattern
 from reconciler.model.binding import Binding, Permission
 from reconciler.model.changes import Change, FieldChange, StoppedTopic
 from reconciler.model.declaration import Declared, InForce
-from reconciler.model.desired import DesiredTopic, Reason, Setting
+from reconciler.model.desired import DesiredTopic, Reason, TopicSetting
 from reconciler.model.drift import Drift, Drifted, DriftKind
 from reconciler.model.errors import Problem
 from reconciler.model.outcome import Failure, Outcome, Skipped
@@ -42,9 +42,9 @@ from tests.support.reports import check
 
 WEST, EAST = "eu-west", "us-east"
 TOPIC = DesiredTopic(
-    WEST, "us-east.orders", "f", EAST, "orders", "id", 3, 2, "identical", (Setting("retention.ms", "1", "source"),)
+    WEST, "us-east.orders", "f", EAST, "orders", "id", 3, 2, "identical", (TopicSetting("retention.ms", "1", "source"),)
 )
-ACL = Binding("topic", Pattern("us-east.orders"), "User:alice", "READ")
+ACL = Binding("topic", ResourcePattern("us-east.orders"), "User:alice", "READ")
 STEPS: tuple[Step, ...] = (
     CreateInternalTopic(WEST, "anabranch.payments.owned.internal"),
     CreateTopic(TOPIC),

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from reconciler.model.acl import Pattern
+from reconciler.model.acl import ResourcePattern
 from reconciler.model.binding import Binding
 from reconciler.model.changes import Change, FieldChange
 from reconciler.model.steps import CreateTopic, GrantAcl, Notice, Plan
@@ -72,7 +72,7 @@ def test_flows_that_neither_start_nor_change_have_another_sign() -> None:
 def test_what_is_alike_is_told_once() -> None:
     (part,) = plan_of(topology(), EAST_NOW, cluster(WEST)).clusters
     granted = [
-        GrantAcl(WEST, Binding("topic", Pattern(f"us-east.old-{n}"), who, operation), "us-east-eu-west")
+        GrantAcl(WEST, Binding("topic", ResourcePattern(f"us-east.old-{n}"), who, operation), "us-east-eu-west")
         for n in range(30)
         for who in ("User:alice", "User:bob")
         for operation in ("READ", "DESCRIBE")
@@ -99,7 +99,7 @@ def test_what_is_alike_is_told_once() -> None:
 def test_who_reads_all_that_is_new_is_told_without_its_names() -> None:
     (part,) = plan_of(topology(), EAST_NOW, cluster(WEST)).clusters
     new = [step.name for step in part.steps if isinstance(step, CreateTopic)]
-    granted = [GrantAcl(WEST, Binding("topic", Pattern(name), "User:alice", "READ"), "f") for name in new]
+    granted = [GrantAcl(WEST, Binding("topic", ResourcePattern(name), "User:alice", "READ"), "f") for name in new]
     text = as_text(Plan("payments", "d", (replace(part, steps=(*part.steps, *granted)),)))
     assert (
         f"User:alice   READ on each of the {len(new)} topics that are new here   as the originals of flow f\n" in text

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.replicator.batch import HEADER_SIZE, Batch, UnreadableBatch
-from reconciler.replicator.rewrite import UNLIMITED, Kept, first_at, kept, packed, rewritten
-from reconciler.replicator.split import split
-from reconciler.replicator.visible import Gap
+from reconciler.records.batch import HEADER_SIZE, Batch, UnreadableBatch
+from reconciler.records.read_committed import Gap
+from reconciler.records.rewrite import UNLIMITED, Kept, first_at, kept, packed, rewritten
+from reconciler.records.split import split
 from tests.support.batches import (
     CODECS,
     DELETE_HORIZON,

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli.replicate import made_state_dir
-from reconciler.replicator import folders
-from reconciler.replicator.folders import KEPT_LOGS, LOG, make, remove, sweep
-from reconciler.state import process
+from reconciler.replicator.driver import run_folders
+from reconciler.replicator.driver.run_folders import KEPT_LOGS, LOG, make, remove, sweep
+from reconciler.state.journals import process
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells enough of processes")
 
@@ -23,12 +23,12 @@ RUN = "20261126T103355-some-host-{}"
 HOLDER = """
 import sys
 from pathlib import Path
-from reconciler.replicator import folders
-folders.make(Path(sys.argv[1]))
+from reconciler.replicator.driver import run_folders
+run_folders.make(Path(sys.argv[1]))
 (Path(sys.argv[1]) / "checkpoints").mkdir()
 (Path(sys.argv[1]) / "checkpoints" / "offsets").write_text("7")
 if len(sys.argv) > 2:
-    (Path(sys.argv[1]) / folders.LOG).write_text("it ended")
+    (Path(sys.argv[1]) / run_folders.LOG).write_text("it ended")
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -121,7 +121,7 @@ def test_of_other_machines_and_boots_nothing_is_swept(tmp_path: Path, field: int
 
 
 def test_behind_a_boot_of_this_machine_nobody_holds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders, "_machine", lambda: "this")
+    monkeypatch.setattr(run_folders, "_machine", lambda: "this")
     folder = killed(tmp_path / "shop" / RUN.format(1))
     for machine, is_there in (("another", True), ("", True), ("this", False)):
         mark(folder, process=of_another(1), machine=machine)

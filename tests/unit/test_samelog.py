@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.replicator.batch import Batch
-from reconciler.replicator.rewrite import Kept, packed
-from reconciler.replicator.samelog import first_difference, share_records
-from reconciler.replicator.split import split
-from reconciler.replicator.varint import signed
+from reconciler.records.batch import Batch
+from reconciler.records.rewrite import Kept, packed
+from reconciler.records.split import split
+from reconciler.records.varint import signed
+from reconciler.replicator.copy.same_log import first_difference, share_records
 from tests.support.batches import CODECS, GZIP, LOG_APPEND_TIME, LZ4, Content, build, compacted, damaged, marked, some
 
 RECORDS = some(6)

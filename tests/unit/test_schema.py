@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from jsonschema import Draft7Validator
 
-from reconciler.declare import codes, resources, words
-from reconciler.declare.quantities import byte_count
-from reconciler.declare.settings import BUILT_IN, FIELDS, PATTERN_KINDS
+from reconciler.declare.documents import codes, resources, words
+from reconciler.declare.documents.quantities import byte_count
+from reconciler.declare.documents.settings import BUILT_IN, FIELDS, PATTERN_KINDS
 from reconciler.model.clients import ROLES, Clients
 from reconciler.model.flow import COMPRESSIONS, FILLS, OFFSETS_MODES, ON_DATA_LOSS, ON_RECREATE
 from reconciler.model.policy import POLICY_KINDS
 from reconciler.model.references import Reference
 from reconciler.model.security import MECHANISMS, PROTOCOLS
-from reconciler.replicator import codecs
+from reconciler.records import codecs
 
 SCHEMA: dict[str, Any] = json.loads(resources.schema_text())
 DEFINITIONS: dict[str, Any] = SCHEMA["definitions"]

@@ -14,8 +14,8 @@ from reconciler.model.flow import Flow
 from reconciler.model.seal import Seal, new_key
 from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
-from reconciler.replicator.discover import misfit
-from reconciler.replicator.shares import Place
+from reconciler.replicator.partition.shares import Place
+from reconciler.replicator.task.commands import misfit
 
 SEAL = Seal("shop", "run", "east-west", new_key())
 VALUE = {"command": "shares", "time": 1.5, "shares": {"tasks": 1, "topics": {"orders": ["east.orders", [0]]}}}

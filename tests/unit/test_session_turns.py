@@ -15,9 +15,9 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.flow import Flow
 from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
-from reconciler.replicator import processors
-from reconciler.replicator.failures import Failures
-from reconciler.replicator.session import Session
+from reconciler.replicator.driver import processors
+from reconciler.replicator.driver.restarts import Failures
+from reconciler.replicator.driver.spark_session import Session
 
 WEST = Cluster("west", ("w:9092",))
 FLOWS = tuple("abcdef")

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.replicator.batch import HEADER_SIZE, Batch, UnreadableBatch
-from reconciler.replicator.intake import CannotPass, Form, items
-from reconciler.replicator.merge import take
-from reconciler.replicator.singles import batches, one_plain
-from reconciler.replicator.split import split
-from reconciler.replicator.wire import FetchAnswer
+from reconciler.records.batch import HEADER_SIZE, Batch, UnreadableBatch
+from reconciler.records.merge import take
+from reconciler.records.one_record_batches import batches, one_plain
+from reconciler.records.split import split
+from reconciler.replicator.partition.intake import BatchForm, CannotPass, items
+from reconciler.wire import FetchAnswer
 from tests.support.batches import (
     CODECS,
     CONTROL,
@@ -159,7 +159,7 @@ def plain(data: bytes, limit: int = LIMIT) -> Batch | None:
 def long_way(data: bytes, expected: int, limit: int) -> Batch | None:
     """Return what a channel sends of a fetch response's records where that is one batch, and nothing else."""
     try:
-        found = list(items(FetchAnswer("orders", 0, 0, 2**62, 2**62, 0, data), expected, Form(merge=limit)))
+        found = list(items(FetchAnswer("orders", 0, 0, 2**62, 2**62, 0, data), expected, BatchForm(merge=limit)))
     except CannotPass:
         return None
     if not found or not all(isinstance(item, Batch) for item in found):

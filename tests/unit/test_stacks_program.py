@@ -18,7 +18,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from reconciler.declare import load
-from reconciler.model.acl import Pattern
+from reconciler.model.acl import ResourcePattern
 from reconciler.model.binding import Binding, ObservedBindings
 from reconciler.model.clients import AdminSettings, Clients
 from reconciler.model.cluster import Cluster
@@ -106,8 +106,8 @@ def test_every_remote_topic_is_declared_with_all_its_settings(root: Path) -> Non
 
 def test_acls_of_copies_are_declared_with_every_field(root: Path) -> None:
     readers = (
-        Binding("topic", Pattern("orders"), "User:alice", "READ"),
-        Binding("topic", Pattern("us", prefixed=True), "User:bob", "DESCRIBE_CONFIGS", "DENY", "10.0.0.1"),
+        Binding("topic", ResourcePattern("orders"), "User:alice", "READ"),
+        Binding("topic", ResourcePattern("us", prefixed=True), "User:bob", "DESCRIBE_CONFIGS", "DENY", "10.0.0.1"),
     )
     seen = replace(SOURCE, acls=ObservedBindings("seen", frozenset(readers)))
     observe(root, seen, replace(cluster(WEST), acls=ObservedBindings("seen")))

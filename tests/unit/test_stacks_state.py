@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from reconciler.model.acl import Pattern
+from reconciler.model.acl import ResourcePattern
 from reconciler.model.binding import Binding, ObservedBindings, OwnedBinding
 from reconciler.model.desired import WholeAcl, WholeTopic
 from reconciler.model.observed import ObservedCluster
@@ -19,7 +19,7 @@ URN = "urn:pulumi:dc2::anabranch::anabranch:index:Flow$"
 PROVIDER = {"urn": "urn:pulumi:dc2::anabranch::pulumi:providers:kafka::eu-west", "type": "pulumi:providers:kafka"}
 CONFIG = {"retention.ms": "5"}
 RECORD = OwnedTopic("east.orders", "id", "payments", "d", "east-west", "east", "orders", "", 3, "identical", {})
-READ = Binding("topic", Pattern("east.orders"), "User:alice", "READ")
+READ = Binding("topic", ResourcePattern("east.orders"), "User:alice", "READ")
 
 
 def whole(name: str, partitions: int = 3, **config: str) -> WholeTopic:
@@ -64,7 +64,9 @@ def kept(one: Settled) -> list[str]:
 
 
 def test_names_tell_everything_that_makes_another_resource() -> None:
-    prefixed = replace(READ, pattern=Pattern("east.", prefixed=True), operation="DESCRIBE_CONFIGS", permission="DENY")
+    prefixed = replace(
+        READ, pattern=ResourcePattern("east.", prefixed=True), operation="DESCRIBE_CONFIGS", permission="DENY"
+    )
     assert acl_name(WEST, prefixed) == "eu-west/User:alice|*|DescribeConfigs|Deny|Topic|east.|Prefixed"
     urn = entry(WholeAcl(WEST, READ, "east-west"))["urn"]
     assert (name_in(urn), type_in(urn)) == (acl_name(WEST, READ), ACL_TYPE)

@@ -15,8 +15,8 @@ from confluent_kafka.admin import AdminClient
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import Unreachable
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
+from reconciler.state.journals.topics import own
 from reconciler.state.status import StatusReader
-from reconciler.state.topics import own
 
 PATIENCE = 5.0
 ONE = PartitionStatus("orders", 0, "east.orders", PartitionState.RUNNING, 5, 9)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.model.declaration import DESTROYED, InForce
-from reconciler.model.pauses import Pauses, Scope
+from reconciler.model.pauses import Pauses, PauseScope
 from reconciler.model.status import STALE_SECONDS, Reason, TaskStatus
 from reconciler.report.status import FlowSummary, status_lines, summarise, with_pauses
 from reconciler.report.status_json import status_json
@@ -121,12 +121,12 @@ def test_after_destroy_a_flow_is_not_lost_but_destroyed() -> None:
 def test_what_is_paused_is_told_where_nothing_runs_too() -> None:
     told = Pauses(
         {
-            Scope("one", "users", 1): True,
-            Scope("one", "orders"): True,
-            Scope("one", "audit"): False,
-            Scope("two"): True,
+            PauseScope("one", "users", 1): True,
+            PauseScope("one", "orders"): True,
+            PauseScope("one", "audit"): False,
+            PauseScope("two"): True,
         },
-        {Scope("one", "orders"): "by root@vm since today"},
+        {PauseScope("one", "orders"): "by root@vm since today"},
     )
     one = replace(flow(), name="one")
     (known,) = with_pauses(summarise([one], [], NOW), {one.target: told})
@@ -140,13 +140,13 @@ def test_what_is_paused_is_told_where_nothing_runs_too() -> None:
         {"topic": "orders", "partition": None, "said": "by root@vm since today"},
         {"topic": "users", "partition": 1, "said": ""},
     ]
-    (whole,) = with_pauses(summarise([one], [], NOW), {one.target: Pauses({Scope("one"): True})})
+    (whole,) = with_pauses(summarise([one], [], NOW), {one.target: Pauses({PauseScope("one"): True})})
     assert [line.plain for line in status_lines([whole])][1] == "  all partitions  paused"
 
 
 def test_tasks_that_live_tell_of_pauses_themselves() -> None:
     running = summarise([flow()], [said(partition(0, 1, 1))], NOW)
-    assert with_pauses(running, {flow().target: Pauses({Scope(flow().name): True})}) == running
+    assert with_pauses(running, {flow().target: Pauses({PauseScope(flow().name): True})}) == running
     assert "start it" not in "".join(line.plain for line in status_lines(running, start="anabranch replicate x"))
 
 

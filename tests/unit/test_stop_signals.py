@@ -6,7 +6,7 @@ import signal
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from reconciler.replicator.signals import StoppedEarly, StopSignals
+from reconciler.replicator.driver.signals import StoppedEarly, StopSignals
 
 
 class _Name:

@@ -15,10 +15,10 @@ from reconciler.model.errors import Problem
 from reconciler.model.flow import Flow
 from reconciler.model.selection import Selection
 from reconciler.model.status import TaskStatus
-from reconciler.replicator.drive import Drive
-from reconciler.replicator.watchdog import Watchdog
+from reconciler.replicator.driver.driver import Drive
+from reconciler.replicator.driver.watchdog import Watchdog
 from reconciler.report.status import summarise
-from reconciler.state import strangers
+from reconciler.state.journals import strangers
 
 WHERE = "cluster west (b:9092), topic anabranch-owned.internal, partition 0"
 NOW = 1_700_000_000.0

@@ -16,7 +16,7 @@ import pytest
 
 from reconciler import declare
 from reconciler.cli.main import main
-from reconciler.declare.resources import examples
+from reconciler.declare.documents.resources import examples
 from reconciler.model.topology import Topology
 from reconciler.report.graph import graph_svg
 from reconciler.report.picture import Arrow, Box, Picture

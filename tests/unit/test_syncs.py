@@ -8,18 +8,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.replicator import syncs as module
-from reconciler.replicator.codecs import NONE
-from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.rewrite import Kept, packed
-from reconciler.replicator.split import split
-from reconciler.replicator.syncs import OffsetSync, Span, batch_of, portions, read_batch, syncs, with_position
-from reconciler.replicator.varint import signed
-from reconciler.replicator.wire.commits import Position
+from reconciler.records.codecs import NONE
+from reconciler.records.rewrite import Kept, packed
+from reconciler.records.split import split
+from reconciler.records.varint import signed
+from reconciler.replicator.partition import offset_syncs as module
+from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.offset_syncs import (
+    OffsetSync,
+    Span,
+    batch_of,
+    portions,
+    read_batch,
+    syncs,
+    with_position,
+)
+from reconciler.wire.requests.commits import CommittedPosition
 from tests.support.batches import CODECS, Content, build, compacted, decode
 
 OFFSETS = st.integers(0, 2**62)
-POSITIONS = st.none() | st.builds(Position, OFFSETS, st.text(max_size=400))
+POSITIONS = st.none() | st.builds(CommittedPosition, OFFSETS, st.text(max_size=400))
 SMALL = st.integers(0, 2**40)
 PARTS = st.lists(st.tuples(st.integers(1, 2**40), SMALL), min_size=1, max_size=6).map(
     lambda pairs: tuple(number for pair in pairs for number in pair)
@@ -46,7 +54,7 @@ def some_sync(draw: st.DrawFn) -> OffsetSync:
 SYNCS = some_sync()
 LOG = "orders", 3
 KEY, VALUE = struct.pack(">h6si", 6, b"orders", 3), struct.pack(">qq", 5, 7)
-POSITION = Position(9, "note")
+POSITION = CommittedPosition(9, "note")
 
 
 @given(st.lists(SYNCS, min_size=1, max_size=20))
@@ -103,8 +111,8 @@ def parcel(base_offset: int, next_offset: int, landing: int, records: int) -> Pa
 def test_a_sync_says_which_records_it_speaks_of_where_some_are_missing() -> None:
     """The batch was read up to 7, and has four records: compaction, or what was put aside, took the others."""
     one = parcel(0, 7, 100, 4)._replace(parts=(1, 2, 3, 1))
-    (last,) = with_position(syncs(LOG, [one], 0, 9), Position(9, "note"))
-    assert (last.source, last.target, last.position) == (0, 100, Position(9, "note"))
+    (last,) = with_position(syncs(LOG, [one], 0, 9), CommittedPosition(9, "note"))
+    assert (last.source, last.target, last.position) == (0, 100, CommittedPosition(9, "note"))
     assert last.span == Span(0, (1, 2, 3, 3))
     assert last.span.records == 4
 

@@ -12,8 +12,9 @@ from confluent_kafka.admin import ConfigSource
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
-from reconciler.state import clients, syncs
-from reconciler.state.journal import Journal
+from reconciler.state import syncs
+from reconciler.state.confluent import clients
+from reconciler.state.journals.journal import Journal
 
 WEST = Cluster("west", ("127.0.0.1:1",))
 

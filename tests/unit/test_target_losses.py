@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from reconciler.model.runs import CopyRecord, Handed, Run, Runs
-from reconciler.replicator.agreement import Disagreement, Logs
-from reconciler.replicator.shares import Place
-from reconciler.replicator.tail import Tail
-from reconciler.replicator.takeover import Takeover
-from reconciler.replicator.wire import TopicInfo
+from reconciler.replicator.copy.agreement import Disagreement, Logs
+from reconciler.replicator.copy.log_tail import Tail
+from reconciler.replicator.partition.shares import Place
+from reconciler.replicator.takeover.identical import Takeover
+from reconciler.wire import TopicInfo
 
 SOURCE, TARGET = uuid.UUID(int=1), uuid.UUID(int=2)
 PLACE = Place("orders", 0, "east.orders", "identical")

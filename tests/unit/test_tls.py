@@ -20,8 +20,8 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.references import Reference
 from reconciler.model.security import Security
-from reconciler.replicator.wire import NotLetIn
-from reconciler.state import tls
+from reconciler.state.confluent import tls
+from reconciler.wire import NotLetIn
 from tests.support.tls import HOST, reference, serving, trusting
 from tests.support.wires import ask
 

@@ -16,7 +16,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
 from reconciler.model.references import Reference, Text
 from reconciler.model.security import OAuth, Security
-from reconciler.replicator.wire.manager import _Tokens
+from reconciler.wire.net.manager import _Tokens
 from tests.support.token_classes import install
 
 

@@ -21,7 +21,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
 from reconciler.model.references import Reference
 from reconciler.model.security import OAuth, Security
-from reconciler.state import clients
+from reconciler.state.confluent import clients
 
 CLIENT_SECRET = "hunter2-Sq7"
 

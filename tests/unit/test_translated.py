@@ -7,15 +7,15 @@ import uuid
 import pytest
 
 from reconciler.model.status import PartitionState, Reason
-from reconciler.replicator.channel import Channel
-from reconciler.replicator.note import Note
-from reconciler.replicator.place import Sides
-from reconciler.replicator.shares import Place
-from reconciler.replicator.translated import TranslatedChannel
-from reconciler.replicator.wire import FetchAnswer, Leader, ProduceAnswer
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.place import PartitionSides
+from reconciler.replicator.partition.shares import Place
+from reconciler.replicator.partition.translated_channel import TranslatedChannel
+from reconciler.wire import FetchAnswer, Leader, ProduceAnswer
 from tests.support.batches import CONTROL, build, marked, some
 
-SIDES = Sides(Leader(1, 1, 0), uuid.uuid4(), Leader(1, 1, 0), uuid.uuid4())
+SIDES = PartitionSides(Leader(1, 1, 0), uuid.uuid4(), Leader(1, 1, 0), uuid.uuid4())
 
 
 def reading(*offsets: int) -> tuple[TranslatedChannel, list[Channel]]:

@@ -12,22 +12,19 @@ from hypothesis import strategies as st
 from kafka.protocol.consumer.fetch import FetchResponse
 from kafka.protocol.producer.produce import ProduceResponse
 
-from reconciler.replicator.wire import (
-    Bounds,
+from reconciler.wire import (
     FetchAnswer,
     FetchAsk,
+    FetchBounds,
     FetchSession,
     ProduceAnswer,
     ProduceAsk,
-    Unreadable,
-    compact,
+    UnreadableAnswer,
     compact_string,
-    fetching,
-    producing,
-    trickle,
 )
-from reconciler.replicator.wire.fetching import Fetched, RawFetch, Turn
-from reconciler.replicator.wire.producing import RawProduce
+from reconciler.wire.protocol import compact, fast_path, fetching, producing
+from reconciler.wire.protocol.fetching import Fetched, FetchTurn, RawFetch
+from reconciler.wire.protocol.producing import RawProduce
 
 CLIENT, CORRELATION = "tests", 77
 IDS = {f"topic-{n}": uuid.UUID(int=n + 1) for n in range(3)}
@@ -76,13 +73,13 @@ def by_topic(rows: list[Any]) -> dict[str, list[Any]]:
 @given(
     st.sampled_from(FETCH_VERSIONS),
     st.lists(asks, max_size=6),
-    st.builds(Bounds, int32s, int32s, st.booleans(), st.sampled_from(["", "b", "züri-1"]), int32s),
+    st.builds(FetchBounds, int32s, int32s, st.booleans(), st.sampled_from(["", "b", "züri-1"]), int32s),
     st.integers(0, 10_000),
     st.tuples(st.integers(1, 2**31 - 1), st.integers(0, 3)),
 )
 @settings(deadline=None)
 def test_a_fetch_request_says_the_same(
-    version: int, wanted: list[FetchAsk], bounds: Bounds, wait_ms: int, place: tuple[int, int]
+    version: int, wanted: list[FetchAsk], bounds: FetchBounds, wait_ms: int, place: tuple[int, int]
 ) -> None:
     session = FetchSession(1, committed=bounds.committed)
     session.answered(Fetched(0, 0, place[0], []))
@@ -90,11 +87,11 @@ def test_a_fetch_request_says_the_same(
         session.stepped()
     packed: dict[bytes, list[bytes]] = {}
     for ask in wanted:
-        one = trickle.ask(ask.partition, ask.leader_epoch, ask.offset, ask.max_bytes)
+        one = fast_path.ask(ask.partition, ask.leader_epoch, ask.offset, ask.max_bytes)
         packed.setdefault(IDS[ask.topic].bytes, []).append(one)
-    usual = RawFetch(version, bounds._replace(wait_ms=wait_ms), Turn(session.number, session.epoch, wanted), {})
+    usual = RawFetch(version, bounds._replace(wait_ms=wait_ms), FetchTurn(session.number, session.epoch, wanted), {})
     opening = fetching.opening(version, bounds, wait_ms, session.number, session.epoch)
-    said = trickle.fetch_body(opening, packed, trickle.fetch_tail(bounds.rack))
+    said = fast_path.fetch_body(opening, packed, fast_path.fetch_tail(bounds.rack))
     assert said == behind_header(usual, fetching.API_KEY)
     assert (session.number, session.epoch) == (place[0], place[1] + 1), "to ask changes nothing"
 
@@ -108,7 +105,7 @@ def test_a_produce_request_says_the_same(version: int, wanted: list[ProduceAsk],
         (target(ask.topic, version == BY_ID), ask.partition.to_bytes(4, "big"), ask.head, ask.batch) for ask in wanted
     ]
     usual = RawProduce(version, timeout_ms, wanted)
-    assert trickle.produce_body(timeout_ms, batches) == behind_header(usual, producing.API_KEY)
+    assert fast_path.produce_body(timeout_ms, batches) == behind_header(usual, producing.API_KEY)
 
 
 def target(topic: str, by_id: bool) -> bytes:
@@ -172,7 +169,7 @@ def fetched(
 @settings(deadline=None)
 def test_a_plain_fetch_answer_is_read_as_the_usual_way_does(version: int, answers: list[FetchAnswer]) -> None:
     data = fetched(answers, version)
-    found = trickle.pieces(data, SESSION)
+    found = fast_path.pieces(data, SESSION)
     assert found is not None
     usual = fetching.decode(NAMES, memoryview(data))
     assert (usual.throttle_time_ms, usual.error, usual.session_id) == (0, 0, SESSION)
@@ -194,7 +191,7 @@ def test_a_partition_of_which_there_is_more_to_say_is_left_to_the_usual_way(
     answers: list[FetchAnswer], place: int, more: dict[str, Any]
 ) -> None:
     answers[place % len(answers)] = answers[place % len(answers)]._replace(**more)
-    assert trickle.pieces(fetched(answers), SESSION) is None
+    assert fast_path.pieces(fetched(answers), SESSION) is None
 
 
 @given(
@@ -207,13 +204,13 @@ def test_a_partition_of_which_there_is_more_to_say_is_left_to_the_usual_way(
 def test_an_answer_that_says_more_as_a_whole_is_left_to_the_usual_way(
     answers: list[FetchAnswer], more: dict[str, int]
 ) -> None:
-    assert trickle.pieces(fetched(answers, **more), SESSION) is None
+    assert fast_path.pieces(fetched(answers, **more), SESSION) is None
 
 
 def test_an_aborted_transaction_of_nobody_is_left_to_the_usual_way() -> None:
     # What stands for a producer id stands where there is no nearest replica otherwise.
     one = FetchAnswer("topic-1", 3, 0, 9, 9, 0, b"records", ((-1, 0),))
-    assert trickle.pieces(fetched([one]), SESSION) is None
+    assert fast_path.pieces(fetched([one]), SESSION) is None
 
 
 @pytest.mark.parametrize("tags", TAGS)
@@ -222,7 +219,7 @@ def test_tags_are_left_to_the_usual_way(at: int, tags: bytes) -> None:
     data = fetched([FetchAnswer("topic-1", 3, 0, 9, 9, 0, b"records")])
     tagged = data[:at] + tags + data[len(data) + at + 1 :]
     assert fetching.decode(NAMES, memoryview(tagged)) == fetching.decode(NAMES, memoryview(data))
-    assert trickle.pieces(tagged, SESSION) is None
+    assert fast_path.pieces(tagged, SESSION) is None
 
 
 # --- what is heard of the target -------------------------------------------------------------------------------------
@@ -280,7 +277,7 @@ def test_a_plain_produce_answer_is_read_as_the_usual_way_does(
     by_id = version == BY_ID
     data = produced(answers, version, throttle=throttle)
     usual = producing.decode(NAMES if by_id else None, memoryview(data)).answers
-    assert trickle.produced(data, by_id) == {
+    assert fast_path.produced(data, by_id) == {
         (target(one.topic, by_id), one.partition): one.base_offset for one in usual
     }
     assert all((one.error, one.message) == (0, None) for one in usual)
@@ -298,14 +295,14 @@ def test_a_batch_of_which_there_is_more_to_say_is_left_to_the_usual_way(
     version: int, answers: list[ProduceAnswer], place: int, more: dict[str, Any]
 ) -> None:
     answers[place % len(answers)] = answers[place % len(answers)]._replace(**more)
-    assert trickle.produced(produced(answers, version), version == BY_ID) is None
+    assert fast_path.produced(produced(answers, version), version == BY_ID) is None
 
 
 @pytest.mark.parametrize("version", [BY_NAME[-1], BY_ID])
 @pytest.mark.parametrize("errors", [1, 200])
 def test_errors_of_single_records_are_left_to_the_usual_way(version: int, errors: int) -> None:
     data = produced([ProduceAnswer("topic-1", 3, 0, 9, None)], version, errors)
-    assert trickle.produced(data, version == BY_ID) is None
+    assert fast_path.produced(data, version == BY_ID) is None
 
 
 @pytest.mark.parametrize("version", [BY_NAME[-1], BY_ID])
@@ -316,15 +313,15 @@ def test_tags_of_the_target_are_left_to_the_usual_way(version: int, at: int, tag
     tagged = data[:at] + tags + data[len(data) + at + 1 :]
     names = NAMES if version == BY_ID else None
     assert producing.decode(names, memoryview(tagged)) == producing.decode(names, memoryview(data))
-    assert trickle.produced(tagged, version == BY_ID) is None
+    assert fast_path.produced(tagged, version == BY_ID) is None
 
 
 # --- what is no answer -----------------------------------------------------------------------------------------------
 
 READERS: dict[str, Callable[[bytes], object]] = {
-    "fetched": lambda data: trickle.pieces(data, SESSION),
-    "produced by id": lambda data: trickle.produced(data, by_id=True),
-    "produced by name": lambda data: trickle.produced(data, by_id=False),
+    "fetched": lambda data: fast_path.pieces(data, SESSION),
+    "produced by id": lambda data: fast_path.produced(data, by_id=True),
+    "produced by name": lambda data: fast_path.produced(data, by_id=False),
 }
 readers = st.sampled_from(sorted(READERS))
 
@@ -344,7 +341,7 @@ def test_an_answer_that_is_cut_is_unreadable_or_says_the_same(reader: str, data:
     part = whole[: data.draw(st.integers(0, len(whole)))]
     try:
         found = READERS[reader](part)
-    except Unreadable:
+    except UnreadableAnswer:
         return
     assert found == READERS[reader](whole), "only what nobody looks at may be gone"
 
@@ -370,13 +367,13 @@ def test_any_bytes_are_unreadable_or_say_something(reader: str, data: bytes) -> 
 @pytest.mark.parametrize("data", [b"", b"\xff" * 9 + b"\x7f", b"\xff" * 30])
 def test_what_claims_more_than_there_is_is_unreadable(reader: str, data: bytes) -> None:
     front = b"\0\0\0\0" + b"\0\0" + SESSION.to_bytes(4, "big") if reader == "fetched" else b""
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableAnswer):
         READERS[reader](front + data)
 
 
 def readable(reader: str, data: bytes) -> object:
-    """Let bytes be read; whatever else than `Unreadable` comes of it fails the test."""
+    """Let bytes be read; whatever else than `UnreadableAnswer` comes of it fails the test."""
     try:
         return READERS[reader](data)
-    except Unreadable:
+    except UnreadableAnswer:
         return None

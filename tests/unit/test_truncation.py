@@ -10,13 +10,13 @@ import pytest
 
 from reconciler.model.runs import CopyRecord, Run, Runs
 from reconciler.model.status import PartitionState
-from reconciler.replicator.agreement import Disagreement, Logs
-from reconciler.replicator.note import Note
-from reconciler.replicator.place import ReadUpto
-from reconciler.replicator.tail import Tail
-from reconciler.replicator.translated import TranslatedChannel
-from reconciler.replicator.truncation import refuse_truncated, truncated_at
-from reconciler.replicator.wire import ErrorCode, Leader, TopicInfo, Wire
+from reconciler.replicator.copy.agreement import Disagreement, Logs
+from reconciler.replicator.copy.log_tail import Tail
+from reconciler.replicator.copy.truncation import refuse_truncated, truncated_at
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.place import ReadUpto
+from reconciler.replicator.partition.translated_channel import TranslatedChannel
+from reconciler.wire import ErrorCode, Leader, TopicInfo, Wire
 from tests.support.batches import CONTROL, build, marked, some
 from tests.support.channels import PLACE, SIDES, feed, opened
 

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.status import PartitionState
-from reconciler.replicator import unended
-from reconciler.replicator.agreement import Disagreement
-from reconciler.replicator.note import Note
-from reconciler.replicator.wire import ErrorCode, Leader, ProducerState, TopicInfo, Wire, commits
-from reconciler.replicator.wire.transactions import Markers
+from reconciler.replicator.commit import hanging_transactions
+from reconciler.replicator.copy.agreement import Disagreement
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.wire import ErrorCode, Leader, ProducerState, TopicInfo, Wire
+from reconciler.wire.requests import commits
+from reconciler.wire.requests.transactions import Markers
 from tests.support.channels import PLACE
 
 CLUSTER_AUTHORIZATION_FAILED, NOT_LEADER, UNSUPPORTED_VERSION, TOPIC_AUTHORIZATION_FAILED = 31, 6, 35, 29
@@ -68,8 +69,8 @@ def end(monkeypatch: pytest.MonkeyPatch, code: int, committed: bool = False) -> 
         if code:
             raise ErrorCode(code)
 
-    monkeypatch.setattr(unended, "write_markers", write)
-    asyncio.run(unended.end(cast("Wire", None), PLACE, TARGET, OPEN, committed))
+    monkeypatch.setattr(hanging_transactions, "write_markers", write)
+    asyncio.run(hanging_transactions.end(cast("Wire", None), PLACE, TARGET, OPEN, committed))
     return said[0]
 
 
@@ -107,14 +108,14 @@ class Refusing:
 
 def test_brokers_too_old_to_say_have_written_every_marker() -> None:
     wire = cast("Wire", Refusing(UNSUPPORTED_VERSION))
-    assert asyncio.run(unended.unended(wire, PLACE, TARGET, frozenset({77}))) == []
+    assert asyncio.run(hanging_transactions.unended(wire, PLACE, TARGET, frozenset({77}))) == []
     assert asyncio.run(commits.in_doubt(wire, 2, [(PLACE.remote, 3)], 77)) == set()
 
 
 def test_who_may_not_look_does_not_go_on() -> None:
     wire = cast("Wire", Refusing(TOPIC_AUTHORIZATION_FAILED))
     with pytest.raises(Disagreement) as stopped:
-        asyncio.run(unended.unended(wire, PLACE, TARGET, frozenset({77})))
+        asyncio.run(hanging_transactions.unended(wire, PLACE, TARGET, frozenset({77})))
     assert stopped.value.verdict[1].code == "AB213"
     with pytest.raises(ErrorCode):
         asyncio.run(commits.in_doubt(wire, 2, [(PLACE.remote, 3)], 77))

@@ -10,13 +10,14 @@ from typing import Any, cast
 import pytest
 
 from reconciler.model.status import PartitionState
-from reconciler.replicator import unended, unstable
-from reconciler.replicator.agreement import Disagreement
-from reconciler.replicator.note import Note
-from reconciler.replicator.recall import NotTold
-from reconciler.replicator.wire import ErrorCode, Leader, Membership, ProducerState, TopicInfo, commits
-from reconciler.replicator.wire.commits import Log, Position
-from reconciler.replicator.wire.transactions import Markers
+from reconciler.replicator.commit import hanging_transactions, unstable_offsets
+from reconciler.replicator.commit.position_recovery import NotTold
+from reconciler.replicator.copy.agreement import Disagreement
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.wire import ErrorCode, Leader, Membership, ProducerState, TopicInfo
+from reconciler.wire.requests import commits
+from reconciler.wire.requests.commits import CommittedPosition, Log
+from reconciler.wire.requests.transactions import Markers
 
 MINE = "anabranch.shop.east-west.run.0"
 OPEN = ProducerState(77, 3, -1, True, 5, 40)
@@ -30,13 +31,13 @@ class Target:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.open = [[OPEN], [OPEN]]
         self.ended = {77: MINE}
-        self.told: dict[Log, Position] = {}
-        self.stable: dict[Log, Position] = {}
+        self.told: dict[Log, CommittedPosition] = {}
+        self.stable: dict[Log, CommittedPosition] = {}
         self.written: list[tuple[int, Markers]] = []
         self.refused: ErrorCode | None = None
         self.hidden = self.unreadable = False
-        monkeypatch.setattr(unstable, "ended_of", self._ended_of)
-        monkeypatch.setattr(unended, "write_markers", self._write)
+        monkeypatch.setattr(unstable_offsets, "ended_of", self._ended_of)
+        monkeypatch.setattr(hanging_transactions, "write_markers", self._write)
         monkeypatch.setattr(commits, "positions", self._positions)
 
     async def topics(self, names: Collection[str]) -> dict[str, TopicInfo]:
@@ -48,7 +49,7 @@ class Target:
             raise ErrorCode(TOPIC_NOT_ALLOWED)
         return self.open.pop(0)
 
-    async def told_by(self, name: str) -> dict[Log, Position]:
+    async def told_by(self, name: str) -> dict[Log, CommittedPosition]:
         assert name in self.ended.values()
         if self.unreadable:
             message = "topic syncs cannot be read"
@@ -58,7 +59,7 @@ class Target:
     async def _ended_of(self, _wire: object, producers: Mapping[int, object]) -> dict[int, str]:
         return {number: self.ended[number] for number in producers if number in self.ended}
 
-    async def _positions(self, *_: object, stable: bool) -> dict[Log, Position]:
+    async def _positions(self, *_: object, stable: bool) -> dict[Log, CommittedPosition]:
         assert not stable
         return self.stable
 
@@ -69,7 +70,9 @@ class Target:
 
     def end(self) -> bool:
         wire = cast("Any", self)
-        return asyncio.run(unstable.end_positions(wire, wire, WHO, "anabranch.shop.east-west.new.1", "r.{}".format))
+        return asyncio.run(
+            unstable_offsets.end_positions(wire, wire, WHO, "anabranch.shop.east-west.new.1", "r.{}".format)
+        )
 
 
 @pytest.fixture
@@ -77,8 +80,8 @@ def target(monkeypatch: pytest.MonkeyPatch) -> Target:
     return Target(monkeypatch)
 
 
-def said(began: int, target: str = "T" * 22, name: str = MINE) -> Position:
-    return Position(began + 5, str(Note("S" * 22, target, name, began)))
+def said(began: int, target: str = "T" * 22, name: str = MINE) -> CommittedPosition:
+    return CommittedPosition(began + 5, str(Note("S" * 22, target, name, began)))
 
 
 @pytest.mark.parametrize(
@@ -92,16 +95,20 @@ def said(began: int, target: str = "T" * 22, name: str = MINE) -> Position:
         # A position of a topic that is not there any more says nothing of the one of its name.
         ({("a", 0): said(40, "O" * 22)}, {("r.a", 0): said(20)}, False),
         # Positions move on over offsets without records.
-        ({("a", 0): said(20)}, {("r.a", 0): Position(900, said(20).note)}, False),
+        ({("a", 0): said(20)}, {("r.a", 0): CommittedPosition(900, said(20).note)}, False),
     ],
 )
 def test_the_marker_says_what_the_syncs_of_the_transaction_say(
-    target: Target, told: dict[Log, Position], stable: dict[Log, Position], committed: bool
+    target: Target, told: dict[Log, CommittedPosition], stable: dict[Log, CommittedPosition], committed: bool
 ) -> None:
     target.told, target.stable = told, stable
     assert target.end()
     ((node, marker),) = target.written
-    assert (node, marker.topic, marker.partition) == (2, "__consumer_offsets", unstable.partition_of("group", 50))
+    assert (node, marker.topic, marker.partition) == (
+        2,
+        "__consumer_offsets",
+        unstable_offsets.partition_of("group", 50),
+    )
     assert (marker.producer_id, marker.epoch, marker.coordinator_epoch, marker.count) == (77, 3, 5, 1)
     assert marker.committed is committed
 
@@ -164,4 +171,4 @@ def test_the_partition_of_a_group_is_the_one_that_java_takes(group: str, hashed:
         )
         wrapped = (total + 2**31) % 2**32 - 2**31
         hashed = abs(wrapped)
-    assert unstable.partition_of(group, 50) == hashed % 50
+    assert unstable_offsets.partition_of(group, 50) == hashed % 50

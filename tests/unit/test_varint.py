@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.util import decode_varint, encode_varint
 
-from reconciler.replicator.varint import read, signed
+from reconciler.records.varint import read, signed
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.binary(max_size=3), st.binary(max_size=3))

@@ -8,10 +8,10 @@ from typing import Any, cast
 import pytest
 
 from reconciler.model.runs import CopyRecord
-from reconciler.replicator.rewrite import Kept, kept
-from reconciler.replicator.wire import EARLIEST
-from reconciler.verify.begin import Log, NoBeginning, find_pair
-from reconciler.verify.slices import Bounds, Progress
+from reconciler.records.rewrite import Kept, kept
+from reconciler.verify.begin import NoBeginning, find_pair
+from reconciler.verify.slices import SliceBounds, SliceProgress
+from reconciler.wire import EARLIEST
 from tests.support.batches import Content, batch, some
 
 RECORDS = some(30)
@@ -33,13 +33,13 @@ class FakeLog:
         return next((one.offset for one in self._records if one.timestamp >= timestamp), -1)
 
 
-def begun(source: FakeLog, target: FakeLog, **changes: Any) -> Progress:
+def begun(source: FakeLog, target: FakeLog, **changes: Any) -> SliceProgress:
     """Find where both begin; nothing of it waits."""
     values = {"source_first": 0, "source_end": 0, "target_first": 0, "target_end": 0, "has_first": True} | changes
-    bounds = Bounds("orders", 0, "east.orders", "translated", None, None, record=CopyRecord(None, None), **values)
-    progress = Progress.begin(bounds)
+    bounds = SliceBounds("orders", 0, "east.orders", "translated", None, None, record=CopyRecord(None, None), **values)
+    progress = SliceProgress.begin(bounds)
     with pytest.raises(StopIteration):
-        find_pair(cast("Log", source), cast("Log", target), bounds, progress).send(None)
+        find_pair(cast("Any", source), cast("Any", target), bounds, progress).send(None)
     return progress
 
 

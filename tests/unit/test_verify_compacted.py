@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.verification import Difference, Findings
-from reconciler.replicator.split import split
-from reconciler.replicator.visible import Gap
-from reconciler.verify.pairing import Terms
+from reconciler.records.read_committed import Gap
+from reconciler.records.split import split
+from reconciler.verify.comparison.pairing import PairingTerms
 from tests.support.batches import Content, compacted
 from tests.support.verifying import IDENTICAL, TRANSLATED, Log, compare, log
 
@@ -21,7 +21,7 @@ BOTH = pytest.mark.parametrize("terms", [IDENTICAL, TRANSLATED], ids=["identical
 AT_ONCE = 20
 
 
-def both(terms: Terms, copied_to: int | None = None) -> Terms:
+def both(terms: PairingTerms, copied_to: int | None = None) -> PairingTerms:
     """Return terms of topics that are compacted on both sides."""
     return replace(terms, source_compacts=True, target_compacts=True, copied_to=copied_to)
 
@@ -52,7 +52,7 @@ OLD = keyed(range(SUPERSEDED))
 NEW = keyed(range(SUPERSEDED + 10), SUPERSEDED)
 
 
-def far(less: str, copied: Sequence[Content], terms: Terms) -> Findings:
+def far(less: str, copied: Sequence[Content], terms: PairingTerms) -> Findings:
     """Compare logs of which one lacks the superseded records; `copied` is what the copy has of the others."""
     whole = [*OLD, *copied] if less == "the source" else [*OLD, *NEW]
     ends = replace(terms, copied_to=len(OLD) + len(NEW) if less == "the target" else len(NEW))
@@ -64,16 +64,16 @@ def far(less: str, copied: Sequence[Content], terms: Terms) -> Findings:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("comparer", "looking"):
-        monkeypatch.setattr(f"reconciler.verify.{module}.WINDOWS", (8, 64))
-    monkeypatch.setattr("reconciler.verify.looking._AT_ONCE", 32)
+        monkeypatch.setattr(f"reconciler.verify.comparison.{module}.WINDOWS", (8, 64))
+    monkeypatch.setattr("reconciler.verify.comparison.looking._AT_ONCE", 32)
 
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("comparer", "looking"):
-        monkeypatch.setattr(f"reconciler.verify.{module}.WINDOWS", (2, 4))
-    monkeypatch.setattr("reconciler.verify.looking._AT_ONCE", 3)
-    monkeypatch.setattr("reconciler.verify.compaction.MOST_KEYS", 3)
+        monkeypatch.setattr(f"reconciler.verify.comparison.{module}.WINDOWS", (2, 4))
+    monkeypatch.setattr("reconciler.verify.comparison.looking._AT_ONCE", 3)
+    monkeypatch.setattr("reconciler.verify.comparison.compaction.MOST_KEYS", 3)
 
 
 def test_more_superseded_records_than_are_looked_at_at_once_may_be_gone() -> None:
@@ -155,7 +155,7 @@ TEN = keyed([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
 
 
 @BOTH
-def test_what_replaces_a_record_may_stand_behind_the_end_of_the_comparison(terms: Terms) -> None:
+def test_what_replaces_a_record_may_stand_behind_the_end_of_the_comparison(terms: PairingTerms) -> None:
     terms = both(terms, 10)
     later = keyed([0, 5, 1], 10)
     left = cleaned(TEN, {5})
@@ -176,8 +176,8 @@ def test_what_replaces_a_record_may_stand_behind_the_end_of_the_comparison(terms
 
 
 @BOTH
-def test_of_keys_that_are_too_many_it_is_known_in_between(terms: Terms, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reconciler.verify.compaction.MOST_KEYS", 3)
+def test_of_keys_that_are_too_many_it_is_known_in_between(terms: PairingTerms, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reconciler.verify.comparison.compaction.MOST_KEYS", 3)
     records = keyed([*range(40), *range(20, 60)])
     terms = both(terms, 80)
     superseded = set(range(20, 40))
@@ -193,7 +193,9 @@ def test_of_keys_that_are_too_many_it_is_known_in_between(terms: Terms, monkeypa
 
 @BOTH
 @pytest.mark.parametrize("at_source", [set(), {2}], ids=["not cleaned", "cleaned"])
-def test_a_lost_tombstone_is_no_compaction_while_what_it_deletes_is_there(terms: Terms, at_source: set[int]) -> None:
+def test_a_lost_tombstone_is_no_compaction_while_what_it_deletes_is_there(
+    terms: PairingTerms, at_source: set[int]
+) -> None:
     records = [*TEN[:7], replace(TEN[2], timestamp=START + 7, value=None), *TEN[8:]]
     terms = both(terms, 10)
     source = cleaned(records, at_source)
@@ -240,7 +242,7 @@ class History:
     target: tuple[set[int], set[int]]
     places: dict[int, int]
 
-    def compare(self, terms: Terms, bad: int = -1, instead: Content | None = None) -> Findings:
+    def compare(self, terms: PairingTerms, bad: int = -1, instead: Content | None = None) -> Findings:
         """Compare; the copy has something instead of one record, or nothing."""
         said = [one if number != bad else instead for number, one in enumerate(self.records)]
         places = {n: n for n in range(len(said))} if terms.identical else self.places
@@ -314,7 +316,7 @@ def histories(draw: st.DrawFn) -> History:
 @pytest.mark.usefixtures("tiny")
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(history=histories())
-def test_whatever_was_cleaned_anywhere_at_any_time_is_no_difference(terms: Terms, history: History) -> None:
+def test_whatever_was_cleaned_anywhere_at_any_time_is_no_difference(terms: PairingTerms, history: History) -> None:
     found = history.compare(terms)
     assert found.told == []
 
@@ -324,7 +326,7 @@ def test_whatever_was_cleaned_anywhere_at_any_time_is_no_difference(terms: Terms
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data(), history=histories())
 def test_whatever_was_cleaned_a_fault_is_found_at_its_place(
-    terms: Terms, data: st.DataObject, history: History
+    terms: PairingTerms, data: st.DataObject, history: History
 ) -> None:
     held_by_both = sorted(history.source[0] & history.target[0])
     assume(held_by_both)

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from reconciler.model.runs import CopyRecord, Run, Runs
 from reconciler.model.verification import Counts, Difference, Findings
-from reconciler.replicator.batch import HEADER_SIZE
-from reconciler.replicator.split import split
-from reconciler.replicator.visible import Gap
-from reconciler.verify.comparer import Comparer
-from reconciler.verify.pairing import Terms
-from reconciler.verify.side import Side
+from reconciler.records.batch import HEADER_SIZE
+from reconciler.records.read_committed import Gap
+from reconciler.records.split import split
+from reconciler.verify.comparison.comparer import Comparer
+from reconciler.verify.comparison.pairing import PairingTerms
+from reconciler.verify.comparison.side import Side
 from tests.support.batches import (
     CODECS,
     GZIP,
@@ -59,14 +59,14 @@ def with_one(at: int, **changes: object) -> list[Content]:
 
 
 @BOTH
-def test_equal_bytes_are_compared_as_bytes(terms: Terms) -> None:
+def test_equal_bytes_are_compared_as_bytes(terms: PairingTerms) -> None:
     found = compare(log(TEN[:4], TEN[4:]), log(TEN[:4], TEN[4:]), terms)
     assert (found.told, found.counts.records, found.counts.as_bytes) == ([], 10, 10)
 
 
 @BOTH
 @pytest.mark.parametrize("codec", CODECS)
-def test_equal_bytes_are_never_decoded(terms: Terms, codec: int) -> None:
+def test_equal_bytes_are_never_decoded(terms: PairingTerms, codec: int) -> None:
     # What is in them is in no codec: whoever decodes it fails.
     head = build(TEN[:3])[:HEADER_SIZE]
     data = bytearray(head + b"\x00not in any codec")
@@ -79,7 +79,7 @@ def test_equal_bytes_are_never_decoded(terms: Terms, codec: int) -> None:
 
 @BOTH
 @pytest.mark.parametrize("codec", CODECS)
-def test_other_framing_and_codec_make_no_difference(terms: Terms, codec: int) -> None:
+def test_other_framing_and_codec_make_no_difference(terms: PairingTerms, codec: int) -> None:
     found = compare(log(TEN[:1], TEN[1:7], TEN[7:]), log(TEN[:5], TEN[5:], codec=codec), terms)
     assert (found.told, found.counts.records, found.counts.as_bytes) == ([], 10, 0)
 
@@ -108,7 +108,7 @@ records_of = st.lists(contents, min_size=1, max_size=40)
 
 @given(st.data(), records_of, st.sampled_from([IDENTICAL, TRANSLATED]), st.integers(1, 5))
 def test_any_two_framings_of_the_same_records_are_equal(
-    data: st.DataObject, records: list[Content], terms: Terms, at_once: int
+    data: st.DataObject, records: list[Content], terms: PairingTerms, at_once: int
 ) -> None:
     found = compare(data.draw(framed(records)), data.draw(framed(records)), terms, at_once=at_once)
     assert (found.told, found.counts.records) == ([], len(records))
@@ -116,7 +116,7 @@ def test_any_two_framings_of_the_same_records_are_equal(
 
 @given(st.data(), records_of, st.sampled_from([IDENTICAL, TRANSLATED]))
 def test_one_changed_value_in_any_framing_is_found_at_its_offset(
-    data: st.DataObject, records: list[Content], terms: Terms
+    data: st.DataObject, records: list[Content], terms: PairingTerms
 ) -> None:
     at = data.draw(st.integers(0, len(records) - 1))
     changed = list(records)
@@ -152,7 +152,7 @@ def test_logs_are_called_equal_only_if_they_are(
 
 @BOTH
 @pytest.mark.parametrize("codec", [0, GZIP, ZSTD])
-def test_a_flipped_byte(terms: Terms, codec: int) -> None:
+def test_a_flipped_byte(terms: PairingTerms, codec: int) -> None:
     found = compare(log(TEN), log(with_one(6, value=b"value%6"), codec=codec), terms)
     assert only(found) == Difference("changed", 6, 6, "value differs at byte 5 of 7")
     assert found.counts.records == 9
@@ -160,7 +160,7 @@ def test_a_flipped_byte(terms: Terms, codec: int) -> None:
 
 @BOTH
 @pytest.mark.parametrize("lost", [0, 4, 8])
-def test_a_missing_record(terms: Terms, lost: int) -> None:
+def test_a_missing_record(terms: PairingTerms, lost: int) -> None:
     found = compare(log(TEN), log(TEN[:lost], TEN[lost + 1 :]) if lost else log(TEN[1:]), terms)
     one = only(found)
     assert (one.kind, one.source, one.target) == ("missing", lost, lost)
@@ -169,7 +169,7 @@ def test_a_missing_record(terms: Terms, lost: int) -> None:
 
 
 @BOTH
-def test_a_duplicate(terms: Terms) -> None:
+def test_a_duplicate(terms: PairingTerms) -> None:
     found = compare(log(TEN), log(TEN[:6], TEN[5:]), terms)
     one = only(found)
     assert (one.kind, one.source, one.target) == ("duplicate", 5, 6)
@@ -179,7 +179,7 @@ def test_a_duplicate(terms: Terms) -> None:
 
 @BOTH
 @pytest.mark.parametrize("at", [0, 3, 8])
-def test_a_swapped_pair(terms: Terms, at: int) -> None:
+def test_a_swapped_pair(terms: PairingTerms, at: int) -> None:
     swapped = [*TEN[:at], TEN[at + 1], TEN[at], *TEN[at + 2 :]]
     found = compare(log(TEN), log(swapped), terms)
     assert only(found) == Difference("order", at, at, "it and the next one have changed places", 2)
@@ -187,13 +187,13 @@ def test_a_swapped_pair(terms: Terms, at: int) -> None:
 
 
 @BOTH
-def test_a_changed_timestamp(terms: Terms) -> None:
+def test_a_changed_timestamp(terms: PairingTerms) -> None:
     found = compare(log(TEN), log(with_one(3, timestamp=5)), terms)
     assert only(found) == Difference("changed", 3, 3, "timestamp 1003 became 5")
 
 
 @BOTH
-def test_a_lost_header(terms: Terms) -> None:
+def test_a_lost_header(terms: PairingTerms) -> None:
     headers = (("trace", b"1"), ("id", b"2"), ("trace", b"3"))
     source = with_one(9, headers=headers)
     assert only(compare(log(source), log(with_one(9, headers=headers[1:])), terms)).what == "header trace is lost"
@@ -206,7 +206,7 @@ def test_a_lost_header(terms: Terms) -> None:
 
 
 @BOTH
-def test_several_at_once_each_at_its_place(terms: Terms) -> None:
+def test_several_at_once_each_at_its_place(terms: PairingTerms) -> None:
     source = some(60)
     copy = list(source)
     copy[50] = replace(copy[50], key=None)
@@ -221,19 +221,19 @@ def test_several_at_once_each_at_its_place(terms: Terms) -> None:
 
 
 @BOTH
-def test_a_foreign_record(terms: Terms) -> None:
+def test_a_foreign_record(terms: PairingTerms) -> None:
     found = compare(log(TEN), log([*TEN[:4], Content(1, b"x", b"y"), *TEN[4:]]), terms)
     assert told(found) == [("extra", 4, 4)]
 
 
 @BOTH
-def test_one_that_stands_much_later_is_out_of_order(terms: Terms) -> None:
+def test_one_that_stands_much_later_is_out_of_order(terms: PairingTerms) -> None:
     found = compare(log(some(20)), log([*some(20)[1:15], some(1)[0], *some(20)[15:]]), terms)
     assert told(found) == [("missing", 0, 0), ("order", 15, 14)]
 
 
 @BOTH
-def test_a_block_in_another_order_is_one_difference(terms: Terms) -> None:
+def test_a_block_in_another_order_is_one_difference(terms: PairingTerms) -> None:
     turned = [*TEN[:3], TEN[5], TEN[3], TEN[4], *TEN[6:]]
     found = compare(log(TEN), log(turned), terms)
     assert found.told[0].kind in ("order", "missing", "extra")
@@ -241,7 +241,7 @@ def test_a_block_in_another_order_is_one_difference(terms: Terms) -> None:
 
 
 @BOTH
-def test_logs_that_have_nothing_in_common_are_compared_one_by_one(terms: Terms) -> None:
+def test_logs_that_have_nothing_in_common_are_compared_one_by_one(terms: PairingTerms) -> None:
     other = [replace(one, value=b"other") for one in some(500)]
     found = compare(log(some(500)), log(other), terms)
     assert found.by_kind == {"changed": 500}
@@ -322,7 +322,7 @@ def test_records_put_aside_are_counted_apart() -> None:
 
 
 @BOTH
-def test_a_source_compacted_later_is_no_difference(terms: Terms) -> None:
+def test_a_source_compacted_later_is_no_difference(terms: PairingTerms) -> None:
     keyed = [Content(n, b"k%d" % (n % 3), b"v%d" % n) for n in range(12)]
     (left,) = split(compacted(keyed, set(range(8))))
     found = compare([left], log(keyed[:5], keyed[5:]), replace(terms, source_compacts=True), ends=(12, 12))
@@ -332,7 +332,7 @@ def test_a_source_compacted_later_is_no_difference(terms: Terms) -> None:
 
 
 @BOTH
-def test_a_compacted_target_may_lack_what_was_replaced_and_nothing_else(terms: Terms) -> None:
+def test_a_compacted_target_may_lack_what_was_replaced_and_nothing_else(terms: PairingTerms) -> None:
     keyed = [Content(n, b"k%d" % (n % 3), b"v%d" % n) for n in range(12)]
     terms = replace(terms, target_compacts=True, copied_to=12)
     (left,) = split(compacted(keyed, set(range(9))))
@@ -377,7 +377,7 @@ def test_what_one_side_deletes_meanwhile_is_no_difference(ends: tuple[int, ...])
 
 @BOTH
 @pytest.mark.parametrize("broken", ["source", "target"])
-def test_a_damaged_batch_is_left_out_with_what_stands_for_it(terms: Terms, broken: str) -> None:
+def test_a_damaged_batch_is_left_out_with_what_stands_for_it(terms: PairingTerms, broken: str) -> None:
     whole = log(TEN[:3], TEN[3:6], TEN[6:])
     (bad,) = split(damaged(build(TEN[3:6], 3, LZ4)))
     partly = [whole[0], bad, whole[2]]

@@ -10,12 +10,12 @@ import pytest
 from reconciler.model.cluster import Cluster
 from reconciler.model.runs import CopyRecord
 from reconciler.model.spec import FlowSpec
-from reconciler.replicator.note import Note
-from reconciler.replicator.shares import Place
-from reconciler.verify.cut import At, Cuts, up_to
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.shares import Place
+from reconciler.verify.cut import CutPoint, Cuts, up_to
 from reconciler.verify.origin import Origin
 from reconciler.verify.resume import FlowState, Resume
-from reconciler.verify.slices import Bounds
+from reconciler.verify.slices import SliceBounds
 from reconciler.verify.survey import Wanted
 from tests.unit.facts import flow
 
@@ -35,17 +35,17 @@ def values(*, phase: str = "over", anew: str = "", remote: str = "east.orders") 
     ]
 
 
-def bounds(offsets: str = "translated", target_first: int = 0) -> Bounds:
+def bounds(offsets: str = "translated", target_first: int = 0) -> SliceBounds:
     ends = (0, 500, target_first, 300)
-    return Bounds("orders", 0, "east.orders", offsets, "s", "t", *ends, CopyRecord(None, None), copied_to=444)
+    return SliceBounds("orders", 0, "east.orders", offsets, "s", "t", *ends, CopyRecord(None, None), copied_to=444)
 
 
 def test_a_partition_is_compared_up_to_its_cut_and_one_line_says_so() -> None:
     cuts = Cuts(SPEC, values())
-    assert cuts.at(ORDERS, "t") == At(90, 100)
-    assert cuts.at(ORDERS, None) == At(90, 100), "brokers that have no ids"
-    assert cuts.at(ORDERS._replace(partition=1), "t") == At(None, 7), "nothing was copied"
-    assert cuts.at(ORDERS._replace(partition=2), "t") == At(None, 0), "it was added since"
+    assert cuts.at(ORDERS, "t") == CutPoint(90, 100)
+    assert cuts.at(ORDERS, None) == CutPoint(90, 100), "brokers that have no ids"
+    assert cuts.at(ORDERS._replace(partition=1), "t") == CutPoint(None, 7), "nothing was copied"
+    assert cuts.at(ORDERS._replace(partition=2), "t") == CutPoint(None, 0), "it was added since"
     (notice,) = cuts.notices
     assert notice.code == "AB613"
     said = "failed over since 2027-01-15 08:00:00 UTC by ops@host: compared up to where its copies were cut"
@@ -73,13 +73,13 @@ def test_an_original_that_is_being_made_anew_is_not_compared() -> None:
 
 def test_bounds_end_at_the_cut() -> None:
     assert up_to(bounds(), None) == bounds()
-    one = up_to(bounds(), At(90, 100))
+    one = up_to(bounds(), CutPoint(90, 100))
     assert (one.source_end, one.target_end, one.copied_to) == (500, 100, 90)
-    assert up_to(bounds(), At(None, 100)).copied_to is None
+    assert up_to(bounds(), CutPoint(None, 100)).copied_to is None
     # The log may have lost its end, as after an unclean election.
-    assert up_to(bounds(), At(90, 1_000)).target_end == 300
+    assert up_to(bounds(), CutPoint(90, 1_000)).target_end == 300
     # Retention has deleted all that was copied.
-    one = up_to(bounds("identical", target_first=200), At(90, 100))
+    one = up_to(bounds("identical", target_first=200), CutPoint(90, 100))
     assert (one.target_first, one.target_end, one.copied_to) == (100, 100, None)
 
 

@@ -21,11 +21,11 @@ from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.model.topology import Topology
 from reconciler.model.verification import Sofar, Verification
-from reconciler.replicator.shares import Place
+from reconciler.replicator.partition.shares import Place
 from reconciler.verify import drive
-from reconciler.verify.drive import Options, Verify, Watcher
+from reconciler.verify.drive import Options, Verify, VerifyWatcher
 from reconciler.verify.origin import Origin
-from reconciler.verify.slices import Bounds, Progress
+from reconciler.verify.slices import SliceBounds, SliceProgress
 from reconciler.verify.survey import Found, Wanted
 
 CLUSTERS = {alias: Cluster(alias, ("127.0.0.1:9",)) for alias in ("east", "west", "north")}
@@ -34,9 +34,9 @@ TOPOLOGY = Topology("payments", CLUSTERS, FLOWS)
 SILENT = Problem("AB310", "cluster east", "does not answer", "")
 
 
-def bounds(partition: int) -> Bounds:
+def bounds(partition: int) -> SliceBounds:
     ends = (0, 100, 0, 100)
-    return Bounds("orders", partition, "east.orders", "identical", None, None, *ends, CopyRecord(None, None))
+    return SliceBounds("orders", partition, "east.orders", "identical", None, None, *ends, CopyRecord(None, None))
 
 
 class FakeSurvey:
@@ -82,7 +82,7 @@ class FakeJobs:
     def run(self, _work: Callable[[str], str], text: str) -> str:
         found = []
         for one in json.loads(text)["slices"]:
-            number, progress = one["bounds"]["partition"], Progress.from_json(one["progress"])
+            number, progress = one["bounds"]["partition"], SliceProgress.from_json(one["progress"])
             self.calls[number] += 1
             if number == 1 and self.calls[1] <= self.fails:
                 progress.failure = SILENT
@@ -107,7 +107,7 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> None:
 def verify(folder: Path, fails: int = 0, flows: tuple[Flow, ...] = FLOWS[:1]) -> tuple[Verification, list[Sofar]]:
     FakeJobs.fails, FakeJobs.calls = fails, Counter()
     seen: list[Sofar] = []
-    watcher = Watcher(warn=print, phase=lambda _: None, seen=seen.append)
+    watcher = VerifyWatcher(warn=print, phase=lambda _: None, seen=seen.append)
     options = Options(folder, slots=2, resume=folder / "progress.json")
     return Verify(TOPOLOGY, flows, options, watcher).run(), seen
 
@@ -144,7 +144,7 @@ def test_troubles_in_between_do_not_add_up(tmp_path: Path, monkeypatch: pytest.M
     def run(_self: object, _work: object, text: str) -> str:
         found = []
         for one in json.loads(text)["slices"]:
-            progress = Progress.from_json(one["progress"])
+            progress = SliceProgress.from_json(one["progress"])
             progress.source = progress.target = progress.source + 10
             progress.is_done = progress.source == 100
             progress.failure = None if progress.is_done else SILENT
@@ -238,7 +238,7 @@ def test_who_chooses_topics_hears_which_there_are_before_they_are_compared(tmp_p
 
     refused = BadParameter("no such topic")
     heard: list[set[tuple[str, str]]] = []
-    watcher = Watcher(warn=print, phase=lambda _: None, seen=print, looked=looked)
+    watcher = VerifyWatcher(warn=print, phase=lambda _: None, seen=print, looked=looked)
     kept = tmp_path / "progress.json"
     with pytest.raises(BadParameter):
         Verify(TOPOLOGY, FLOWS[:1], Options(tmp_path, resume=kept), watcher).run()
@@ -294,9 +294,9 @@ def test_what_was_compared_of_other_clusters_or_another_flow_counts_for_nothing(
 
 def test_what_was_compared_of_other_topics_counts_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = Problem("AB614", "file", "another topic", "")
-    asked: list[list[Bounds]] = []
+    asked: list[list[SliceBounds]] = []
 
-    def made_anew(_path: str, _spec: FlowSpec, compared: list[Bounds]) -> list[Problem]:
+    def made_anew(_path: str, _spec: FlowSpec, compared: list[SliceBounds]) -> list[Problem]:
         asked.append(compared)
         return [problem]
 

@@ -21,18 +21,18 @@ from reconciler.model.verification import Compared, Counts, Difference, Findings
 from reconciler.report.verify import summary, verification_json, verification_markdown
 from reconciler.verify import incomplete
 from reconciler.verify.incomplete import lacking, reasons
-from reconciler.verify.slices import Bounds, Progress
+from reconciler.verify.slices import SliceBounds, SliceProgress
 
 FLOW = Flow("over", "east", "west", Selection((".*",)))
 TOPOLOGY = Topology("payments", {alias: Cluster(alias, ("localhost:1",)) for alias in ("east", "west")}, (FLOW,))
 SPEC = FlowSpec.compile(TOPOLOGY, FLOW, "verify")
-BOUNDS = Bounds("x", 0, "east.x", "identical", None, None, 0, 60, 0, 0, CopyRecord(None, None))
+BOUNDS = SliceBounds("x", 0, "east.x", "identical", None, None, 0, 60, 0, 0, CopyRecord(None, None))
 
 
 def found(
     behind: int = 0, held: int = 0, why: Mapping[tuple[str, int], str] | None = None, *, over: bool = False
 ) -> list[Problem]:
-    progress = Progress(0, 0, True)
+    progress = SliceProgress(0, 0, True)
     progress.findings.counts.behind = behind
     bounds = replace(BOUNDS, held=held, held_by="an open transaction of producer 7, epoch 0" if held else "")
     return list(lacking(SPEC, (bounds, progress), why or {}, failed_over=over))

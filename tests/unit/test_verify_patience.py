@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from reconciler.replicator.wire import ConnectionLost, ErrorCode, Leader, Loop, NotLetIn, TopicInfo, Wire
 from reconciler.verify import ends, patience
-from reconciler.verify.ends import Ends
+from reconciler.verify.ends import LogEnds
 from reconciler.verify.patience import patiently
+from reconciler.wire import ConnectionLost, ErrorCode, Leader, Loop, NotLetIn, TopicInfo, Wire
 
 NOT_LEADER, NOT_ALLOWED = ErrorCode(6), ErrorCode(29)
 ID = uuid.uuid4()
@@ -95,14 +95,14 @@ def stable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ends, "stable_ends", stable_ends)
 
 
-def looked(away: int) -> Ends:
-    async def look(loop: Loop) -> Ends:
-        side = Ends(loop, cast("Wire", FakeWire(away)))
+def looked(away: int) -> LogEnds:
+    async def look(loop: Loop) -> LogEnds:
+        side = LogEnds(loop, cast("Wire", FakeWire(away)))
         await side.look([("orders", 0), ("orders", 1)], (), 5)
         return side
 
     found = on_a_loop(look)
-    assert isinstance(found, Ends)
+    assert isinstance(found, LogEnds)
     return found
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler.model.runs import CopyRecord
 from reconciler.model.verification import Findings
-from reconciler.verify.pairing import is_of_another
+from reconciler.verify.comparison.pairing import is_of_another
 from tests.support.batches import Content, some
 from tests.support.verifying import TRANSLATED, compare, log
 

@@ -16,23 +16,23 @@ from reconciler.cli.main import main
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.runs import CopyRecord, Run, Runs
 from reconciler.model.verification import MOST_TOLD, Compared, Counts, Difference, Findings, Sofar, Verification
-from reconciler.replicator.rewrite import Kept, kept
-from reconciler.replicator.shares import Place
-from reconciler.replicator.varint import signed
+from reconciler.records.rewrite import Kept, kept
+from reconciler.records.varint import signed
+from reconciler.replicator.partition.shares import Place
 from reconciler.report.verify import summary, verification_json, verification_markdown, verification_text
 from reconciler.report.verify_progress import VerifyProgress
-from reconciler.verify.align import align, are_swapped
-from reconciler.verify.compaction import Compaction, Lacking
-from reconciler.verify.describe import what_differs
+from reconciler.verify.comparison.align import align, are_swapped
+from reconciler.verify.comparison.compaction import Compaction, Lacking
+from reconciler.verify.comparison.describe import what_differs
+from reconciler.verify.comparison.pairing import Places
 from reconciler.verify.origin import Origin
-from reconciler.verify.pairing import Places
 from reconciler.verify.resume import FlowState, Resume
-from reconciler.verify.slices import Bounds, Progress
+from reconciler.verify.slices import SliceBounds, SliceProgress
 from reconciler.verify.survey import Wanted
 from tests.support.batches import Content, batch
 
 RECORD = CopyRecord("a", "b", 3, Runs((Run(5, 2),)), ((7, 9),))
-BOUNDS = Bounds("orders", 1, "east.orders", "translated", None, "b", 0, 10, 3, 15, RECORD, sync=(4, 6))
+BOUNDS = SliceBounds("orders", 1, "east.orders", "translated", None, "b", 0, 10, 3, 15, RECORD, sync=(4, 6))
 PROBLEM = Problem("AB609", "cluster west, east.orders/1", "cannot be read", "try again")
 FOUND = Difference("changed", 4, 6, "value differs at byte 1 of 9")
 
@@ -49,10 +49,10 @@ def compared(*told: Difference, failure: Problem | None = None, **counts: int) -
 
 
 def test_bounds_and_progress_come_back_from_json_as_they_were() -> None:
-    assert Bounds.from_json(json.loads(json.dumps(BOUNDS.to_json()))) == BOUNDS
-    progress = Progress(4, 6, True, 1, 2, 3, {"aw==": [1, 2, 3, False]}, (7, 8), 3, failure=PROBLEM)
+    assert SliceBounds.from_json(json.loads(json.dumps(BOUNDS.to_json()))) == BOUNDS
+    progress = SliceProgress(4, 6, True, 1, 2, 3, {"aw==": [1, 2, 3, False]}, (7, 8), 3, failure=PROBLEM)
     progress.findings.add(FOUND)
-    assert Progress.from_json(json.loads(json.dumps(progress.to_json()))) == progress
+    assert SliceProgress.from_json(json.loads(json.dumps(progress.to_json()))) == progress
 
 
 def test_what_a_compacted_target_lacks_comes_back_as_it_was() -> None:
@@ -71,7 +71,7 @@ def test_a_file_to_go_on_with_belongs_to_one_comparison(tmp_path: Path) -> None:
     path, wanted = tmp_path / "progress.json", Wanted(("orders",), since=5)
     file = Resume(path, "payments", wanted)
     assert file.load() == {}
-    begun, users = (BOUNDS, Progress.begin(BOUNDS)), Place("users", 0, "east.users")
+    begun, users = (BOUNDS, SliceProgress.begin(BOUNDS)), Place("users", 0, "east.users")
     state = FlowState([begun], [users], [PROBLEM], origin=Origin("d", "s", "t"))
     file.save({"east-west": state})
     assert Resume(path, "payments", wanted).load() == {"east-west": state}

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from reconciler.model.runs import Run, Runs
 from reconciler.model.verification import Findings
-from reconciler.replicator.batch import HEADER_SIZE, Batch
-from reconciler.replicator.rewrite import kept
-from reconciler.replicator.split import split
-from reconciler.verify import comparer, past, side
-from reconciler.verify.comparer import Comparer
-from reconciler.verify.side import Side
+from reconciler.records.batch import HEADER_SIZE, Batch
+from reconciler.records.rewrite import kept
+from reconciler.records.split import split
+from reconciler.verify.comparison import comparer, past, side
+from reconciler.verify.comparison.comparer import Comparer
+from reconciler.verify.comparison.side import Side
 from tests.support.batches import Content, batch, build, some
 from tests.support.verifying import IDENTICAL, TRANSLATED, Log, compare, log, shifted
 

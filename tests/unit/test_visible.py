@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
-from reconciler.replicator.batch import Batch
-from reconciler.replicator.split import split
-from reconciler.replicator.visible import Gap, sift
+from reconciler.records.batch import Batch
+from reconciler.records.read_committed import Gap, sift
+from reconciler.records.split import split
 from tests.support.batches import CONTROL, TRANSACTIONAL, build, damaged, marked, some, thinned
 
 ABORT, COMMIT = 0, 1

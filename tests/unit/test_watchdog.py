@@ -7,8 +7,8 @@ from dataclasses import replace
 from reconciler.model.flow import Flow
 from reconciler.model.selection import Selection
 from reconciler.model.status import TaskStatus
-from reconciler.replicator.failures import Failures
-from reconciler.replicator.watchdog import Silence, Watchdog
+from reconciler.replicator.driver.restarts import Failures
+from reconciler.replicator.driver.watchdog import Silence, Watchdog
 
 
 def word(task: int, time: float, flow: str = "a") -> TaskStatus:

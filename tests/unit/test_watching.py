@@ -16,13 +16,13 @@ from rich.console import Console
 from reconciler.cli.main import main
 from reconciler.cli.optional_values import with_values
 from reconciler.model.cluster import Cluster
-from reconciler.model.declaration import History
+from reconciler.model.declaration import DeclarationHistory
 from reconciler.model.errors import AnabranchError
 from reconciler.model.failover import FailedOver
 from reconciler.model.status import Metrics, PartitionState, PartitionStatus, TaskStatus
 from reconciler.report.line import Line
 from reconciler.report.live import Screen
-from reconciler.state.faults import unreachable
+from reconciler.state.confluent.faults import unreachable
 
 DECLARED = """\
 version: 1
@@ -73,8 +73,8 @@ class NothingInForce:
 
     def __init__(self, _cluster: Cluster, _topology: str) -> None: ...
 
-    def current(self) -> History:
-        return History()
+    def current(self) -> DeclarationHistory:
+        return DeclarationHistory()
 
     def close(self) -> None: ...
 

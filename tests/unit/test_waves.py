@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.cli.rollout import Gate, in_waves
-from reconciler.cli.watching import Look, Lookout
+from reconciler.cli.rollout import WaveGate, in_waves
+from reconciler.cli.watching import Lookout, StatusView
 from reconciler.model.cluster import Cluster
 from reconciler.model.datacenter import DataCenter
 from reconciler.model.declaration import digest_into
@@ -142,7 +142,7 @@ class Scene:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *statuses: TaskStatus) -> None:
         self.applied: list[list[str]] = []
         self.outcomes: dict[str, Outcome] = {}
-        monkeypatch.setattr(Lookout, "look", lambda _: Look(NOW, FLOWS, statuses, {}))
+        monkeypatch.setattr(Lookout, "look", lambda _: StatusView(NOW, FLOWS, statuses, {}))
 
     def apply(self, plan: Plan) -> Outcome:
         aliases = [cluster.alias for cluster in plan.clusters]
@@ -152,7 +152,7 @@ class Scene:
 
 def test_waves_are_carried_out_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(monkeypatch, task())
-    outcome = in_waves(TOPOLOGY, plan_for(OSLO, PARIS, ROME), Gate(30, 0), scene.apply)
+    outcome = in_waves(TOPOLOGY, plan_for(OSLO, PARIS, ROME), WaveGate(30, 0), scene.apply)
     assert scene.applied == [[PARIS], [OSLO], [ROME]]
     assert (len(outcome.done), outcome.in_force, outcome.is_complete) == (3, [PARIS, OSLO, ROME], True)
 
@@ -160,7 +160,7 @@ def test_waves_are_carried_out_one_after_the_other(monkeypatch: pytest.MonkeyPat
 def test_later_waves_wait_for_what_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(monkeypatch, task(replace(RUNNING, metrics=Metrics(lag_seconds=99)), alias=OSLO))
     plan = plan_for(OSLO, PARIS, ROME)
-    outcome = in_waves(TOPOLOGY, plan, Gate(30, 0.1), scene.apply)
+    outcome = in_waves(TOPOLOGY, plan, WaveGate(30, 0.1), scene.apply)
     assert scene.applied == [[PARIS], [OSLO]]
     assert outcome.stopped is not None
     assert outcome.stopped.code == "AB431"
@@ -173,7 +173,7 @@ def test_a_wave_that_was_not_completed_ends_it(monkeypatch: pytest.MonkeyPatch) 
     scene = Scene(monkeypatch)
     plan = plan_for(OSLO, PARIS)
     scene.outcomes[PARIS] = Outcome(skipped=[Skipped(plan.clusters[1].steps[0], "it broke")])
-    outcome = in_waves(TOPOLOGY, plan, Gate(30, 0.1), scene.apply)
+    outcome = in_waves(TOPOLOGY, plan, WaveGate(30, 0.1), scene.apply)
     assert (scene.applied, outcome.stopped) == ([[PARIS]], None)
     assert [one.why for one in outcome.skipped] == ["it broke", "wave 1 was not completed"]
 
@@ -189,7 +189,7 @@ def test_an_error_in_a_later_wave_hides_nothing(monkeypatch: pytest.MonkeyPatch)
 
     scene = Failing(monkeypatch, task())
     plan = plan_for(OSLO, PARIS, ROME)
-    outcome = in_waves(TOPOLOGY, plan, Gate(30, 0), scene.apply)
+    outcome = in_waves(TOPOLOGY, plan, WaveGate(30, 0), scene.apply)
     steps = {one.alias: one.steps for one in plan.clusters}
     assert (outcome.done, outcome.in_force) == ([*steps[PARIS]], [PARIS])
     assert outcome.failed == [Failure(step, broken.problems[0]) for step in steps[OSLO]]
@@ -203,15 +203,15 @@ def test_an_error_in_a_later_wave_hides_nothing(monkeypatch: pytest.MonkeyPatch)
 
 def test_who_cannot_look_begins_no_later_wave(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(monkeypatch, task())
-    looks = iter([Look(NOW, FLOWS, (task(),), {})])
+    looks = iter([StatusView(NOW, FLOWS, (task(),), {})])
 
-    def look(_: Lookout) -> Look:
+    def look(_: Lookout) -> StatusView:
         for one in looks:
             return one
         raise EnvironmentFault(HIDDEN)
 
     monkeypatch.setattr(Lookout, "look", look)
-    outcome = in_waves(TOPOLOGY, plan_for(OSLO, PARIS), Gate(30, 0), scene.apply)
+    outcome = in_waves(TOPOLOGY, plan_for(OSLO, PARIS), WaveGate(30, 0), scene.apply)
     assert (scene.applied, outcome.in_force) == ([[PARIS]], [PARIS])
     assert outcome.stopped is not None
     assert outcome.stopped.code == HIDDEN.code
@@ -221,16 +221,18 @@ def test_later_waves_wait_for_groups_that_nobody_looks_at(monkeypatch: pytest.Mo
     flows = tuple(replace(flow, groups=GroupRules(("readers",), interval=10)) for flow in FLOWS)
     topology = replace(TOPOLOGY, flows=flows)
     running = task(digest=digest_into(topology, PARIS))
-    seen: dict[str, Look] = {
-        "late": Look(NOW, flows, (running,), {}, {}, {}, {"hub-paris": LastLook(NOW - 40)}),
-        "well": Look(NOW, flows, (running,), {}, {}, {}, {"hub-paris": LastLook(NOW - 20), "hub-oslo": LastLook(0)}),
-        "hidden": Look(NOW, flows, (running,), {}, unheard={PARIS: EnvironmentFault(HIDDEN)}),
+    seen: dict[str, StatusView] = {
+        "late": StatusView(NOW, flows, (running,), {}, {}, {}, {"hub-paris": LastLook(NOW - 40)}),
+        "well": StatusView(
+            NOW, flows, (running,), {}, {}, {}, {"hub-paris": LastLook(NOW - 20), "hub-oslo": LastLook(0)}
+        ),
+        "hidden": StatusView(NOW, flows, (running,), {}, unheard={PARIS: EnvironmentFault(HIDDEN)}),
     }
 
     def stopped(look: str) -> str:
         scene = Scene(monkeypatch)
         monkeypatch.setattr(Lookout, "look", lambda _: seen[look])
-        outcome = in_waves(topology, plan_for(PARIS, OSLO), Gate(30, 0), scene.apply)
+        outcome = in_waves(topology, plan_for(PARIS, OSLO), WaveGate(30, 0), scene.apply)
         assert scene.applied == ([[PARIS]] if outcome.stopped else [[PARIS], [OSLO]])
         return f"{outcome.stopped.code} {outcome.stopped.message}" if outcome.stopped else ""
 

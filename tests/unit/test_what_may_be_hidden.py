@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from reconciler.model.acl import Acl, Pattern
+from reconciler.model.acl import Acl, ResourcePattern
 from reconciler.model.flow import Flow
 from reconciler.model.selection import Selection
 from reconciler.observe.access import observe_access
@@ -54,7 +54,7 @@ def test_where_all_is_allowed_one_flow_is_asked_for_all() -> None:
 
 @pytest.mark.parametrize("told", [frozenset({"DESCRIBE"}), frozenset({"READ", "DESCRIBE"}), frozenset(), None])
 def test_groups_that_are_taken_along_need_to_be_described_alone(told: frozenset[str] | None) -> None:
-    groups = (Acl("west", "replicate", "group", Pattern("billing"), "DESCRIBE", False, "", ("f",)),)
+    groups = (Acl("west", "replicate", "group", ResourcePattern("billing"), "DESCRIBE", False, "", ("f",)),)
     seen = rights(connection(CLUSTER, groups=lambda _: told), groups)
     check, _ = health.permissions(WEST, groups, seen)
     assert check.level == ("failure" if told == frozenset() else "ok"), check
@@ -62,6 +62,6 @@ def test_groups_that_are_taken_along_need_to_be_described_alone(told: frozenset[
 
 @pytest.mark.parametrize(("allowed", "level"), [({"DESCRIBE"}, "ok"), ({"ALTER"}, "ok"), ({"CREATE"}, "failure")])
 def test_to_describe_the_cluster_is_no_marker(allowed: Collection[str], level: str) -> None:
-    acls = (Acl("west", "replicate", "cluster", Pattern("kafka-cluster"), "DESCRIBE", False, "", ("f",)),)
+    acls = (Acl("west", "replicate", "cluster", ResourcePattern("kafka-cluster"), "DESCRIBE", False, "", ("f",)),)
     check, _ = health.permissions(WEST, acls, rights(connection(frozenset(allowed)), acls))
     assert check.level == level

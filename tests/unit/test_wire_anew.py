@@ -9,7 +9,8 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.wire import ConnectionLost, FetchAsk, Loop, ProduceAsk, Wire, manager
+from reconciler.wire import ConnectionLost, FetchAsk, Loop, ProduceAsk, Wire
+from reconciler.wire.net import manager
 from tests.support.pretended import FETCH, PRODUCE, PretendedBroker
 
 TOPIC = uuid.uuid4()

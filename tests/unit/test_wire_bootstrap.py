@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.model.cluster import Cluster
-from reconciler.replicator.wire import ConnectionLost, Loop, Wire
+from reconciler.wire import ConnectionLost, Loop, Wire
 
 
 def test_whoever_looks_for_a_broker_is_waited_for_and_not_disturbed() -> None:

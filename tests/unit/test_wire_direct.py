@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from kafka.future import Future
 
-from reconciler.replicator.wire import ConnectionLost
-from reconciler.replicator.wire.connection import _Framing
+from reconciler.wire import ConnectionLost
+from reconciler.wire.net.connection import _Framing
 from tests.support.direct_ends import Fetched, Landed, fetch_answer, produce_answer
 from tests.support.pretended import FETCH, PRODUCE
 from tests.support.speaking import NODE, Scene, play

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
 from kafka.protocol.producer.produce import ProduceRequest, ProduceResponse
 
-from reconciler.replicator.wire import FetchAnswer, FetchAsk, ProduceAnswer, ProduceAsk, RecordError, compact
-from reconciler.replicator.wire.fetching import Bounds, RawFetch, Turn
-from reconciler.replicator.wire.producing import RawProduce
+from reconciler.wire import FetchAnswer, FetchAsk, ProduceAnswer, ProduceAsk, RecordError
+from reconciler.wire.protocol import compact
+from reconciler.wire.protocol.fetching import FetchBounds, FetchTurn, RawFetch
+from reconciler.wire.protocol.producing import RawProduce
 
 CLIENT = "tests"
 CORRELATION = 77
@@ -65,12 +66,12 @@ produce_asks = st.builds(
     st.sampled_from(FETCH_VERSIONS),
     st.lists(asks, max_size=5),
     st.lists(asks, max_size=3),
-    st.builds(Bounds, int32s, int32s, st.booleans(), st.sampled_from(["", "b", "züri-1"]), int32s),
+    st.builds(FetchBounds, int32s, int32s, st.booleans(), st.sampled_from(["", "b", "züri-1"]), int32s),
     st.tuples(int32s, int32s),
 )
 @settings(deadline=None)
 def test_a_fetch_request_has_the_librarys_bytes(
-    version: int, wanted: list[FetchAsk], unwanted: list[FetchAsk], bounds: Bounds, session: tuple[int, int]
+    version: int, wanted: list[FetchAsk], unwanted: list[FetchAsk], bounds: FetchBounds, session: tuple[int, int]
 ) -> None:
     theirs = FetchRequest(
         version=version,
@@ -104,7 +105,7 @@ def test_a_fetch_request_has_the_librarys_bytes(
         ],
         rack_id=bounds.rack,
     )
-    ours = RawFetch(version, bounds, Turn(*session, wanted, unwanted), {})
+    ours = RawFetch(version, bounds, FetchTurn(*session, wanted, unwanted), {})
     assert frame(ours) == frame(theirs)
 
 
@@ -180,7 +181,9 @@ def test_a_fetch_answer_is_read_as_the_library_wrote_it(
         ],
         node_endpoints=[],
     )
-    request = RawFetch(version, Bounds(1, 1, committed=True), Turn(0, -1, []), {i.bytes: n for n, i in IDS.items()})
+    request = RawFetch(
+        version, FetchBounds(1, 1, committed=True), FetchTurn(0, -1, []), {i.bytes: n for n, i in IDS.items()}
+    )
     found = decoded(request, theirs)
     assert (found.throttle_time_ms, found.error, found.session_id) == (3, error, session)
     assert found.answers == [one for _, rows in by_topic(answers) for one in rows]
@@ -261,7 +264,7 @@ def test_a_varint_that_does_not_end_is_an_error() -> None:
 def test_a_request_is_gone_as_soon_as_nobody_holds_it_while_its_answer_is_awaited() -> None:
     """A cycle would keep its batches, megabytes of them, until the next collection."""
     place = next(iter(IDS.items()))
-    fetch = RawFetch(17, Bounds(500, 2**20, True), Turn(0, -1, [FetchAsk(*place, 0, 0, -1, 2**20)]), {})
+    fetch = RawFetch(17, FetchBounds(500, 2**20, True), FetchTurn(0, -1, [FetchAsk(*place, 0, 0, -1, 2**20)]), {})
     produce = RawProduce(13, 1, [ProduceAsk(*place, 0, b"batch", b"head")])
     gc.disable()
     try:

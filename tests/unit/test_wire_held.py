@@ -8,8 +8,9 @@ import struct
 import time
 from typing import Any
 
-from reconciler.replicator.wire import Wire, connection
-from reconciler.replicator.wire.connection import _Framing
+from reconciler.wire import Wire
+from reconciler.wire.net import connection
+from reconciler.wire.net.connection import _Framing
 from tests.support.direct_ends import fetch_answer, produce_answer
 from tests.support.sockets import Pair
 from tests.support.speaking import NODE, Scene, play, speaking

@@ -9,8 +9,8 @@ from kafka.net.sasl import get_sasl_mechanism
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.security import Kerberos, Security
-from reconciler.replicator.wire.connection import NotLetInError
-from reconciler.replicator.wire.kerberos import DECLARED, KerberosLogin
+from reconciler.wire.net.connection import NotLetInError
+from reconciler.wire.net.kerberos import DECLARED, KerberosLogin
 
 
 def test_the_library_logs_in_as_whom_the_cluster_declares() -> None:

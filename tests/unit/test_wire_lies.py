@@ -33,10 +33,10 @@ from kafka.protocol.producer.produce import ProduceResponse
 from kafka.protocol.producer.transaction import InitProducerIdResponse
 from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 
-from reconciler.replicator.wire import compact, fetching, producing, trickle
-from reconciler.replicator.wire.decoding import Rest
-from reconciler.replicator.wire.frames import RawHeader, WholeFrames
-from reconciler.replicator.wire.trickle import Unreadable
+from reconciler.wire.protocol import compact, fast_path, fetching, producing
+from reconciler.wire.protocol.bounded_decoding import RemainingBytes
+from reconciler.wire.protocol.fast_path import UnreadableAnswer
+from reconciler.wire.protocol.frames import RawHeader, WholeFrames
 from tests.support.direct_ends import COPY, SESSION, TOPIC, Fetched, Landed, fetch_answer, produce_answer
 
 RESPONSES: list[Any] = [
@@ -141,7 +141,7 @@ def raw(decode: Callable[[memoryview], Any]) -> Callable[[bytes], None]:
 
 def readable(work: Callable[[bytes], Any]) -> Callable[[bytes], None]:
     def read(data: bytes) -> None:
-        with suppress(Unreadable):
+        with suppress(UnreadableAnswer):
             work(data)
 
     return read
@@ -151,7 +151,7 @@ def taken(work: Callable[[memoryview], Any]) -> Callable[[bytes], None]:
     """Read an answer that was taken where it was read: `Wire.decoded` and `Wire.produced` do so."""
 
     def read(data: bytes) -> None:
-        with suppress(Unreadable), trickle.reading():
+        with suppress(UnreadableAnswer), fast_path.reading():
             work(memoryview(data))
 
     return read
@@ -166,9 +166,9 @@ DECODERS: dict[str, Callable[[bytes], None]] = {
     "produced": taken(lambda data: producing.decode(NAMES, data)),
     "throttle by ids": lambda data: assert_number(producing.throttle(memoryview(data), True)),
     "throttle by names": lambda data: assert_number(producing.throttle(memoryview(data), False)),
-    "pieces": readable(lambda data: trickle.pieces(data, SESSION)),
-    "landed by ids": readable(lambda data: trickle.produced(data, True)),
-    "landed by names": readable(lambda data: trickle.produced(data, False)),
+    "pieces": readable(lambda data: fast_path.pieces(data, SESSION)),
+    "landed by ids": readable(lambda data: fast_path.produced(data, True)),
+    "landed by names": readable(lambda data: fast_path.produced(data, False)),
 }
 
 
@@ -222,7 +222,7 @@ def test_a_varint_has_ten_bytes_at_most(noise: bytes) -> None:
 
 @given(st.binary(max_size=30), st.integers(0, 30), st.lists(st.integers(0, 9), max_size=6))
 def test_the_rest_of_a_frame_is_read_as_a_file_is(data: bytes, at: int, sizes: list[int]) -> None:
-    rest, expected = Rest(memoryview(data), at), data[at:]
+    rest, expected = RemainingBytes(memoryview(data), at), data[at:]
     found = b"".join(rest.read(size) for size in sizes)
     assert found == expected[: sum(sizes)]
     assert rest.tell() == len(found)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from kafka.future import Future
 from kafka.net.selector import NetworkSelector
 
-from reconciler.replicator.wire import Loop
-from reconciler.replicator.wire.loop import _Net, _Selector
+from reconciler.wire import Loop
+from reconciler.wire.net.loop import _Net, _Selector
 
 Make = Callable[[], Any]
 

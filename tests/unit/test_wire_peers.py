@@ -17,10 +17,11 @@ import pytest
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
 from reconciler.model.security import Protocol, Security
-from reconciler.replicator.wire import ConnectionLost, FetchAnswer, FetchAsk, Loop, Wire, requests
-from reconciler.replicator.wire.compact import string, uvarint
-from reconciler.replicator.wire.limits import FIRST, LARGEST_BATCH
-from reconciler.state import clients
+from reconciler.state.confluent import clients
+from reconciler.wire import ConnectionLost, FetchAnswer, FetchAsk, Loop, Wire
+from reconciler.wire.protocol.compact import string, uvarint
+from reconciler.wire.protocol.frame_limits import FIRST, LARGEST_BATCH
+from reconciler.wire.requests import client
 from tests.support.peak import MIB, Measured, measured
 from tests.support.pretended import Asked
 from tests.support.speaking import NODE, Scene, play, speaking
@@ -282,7 +283,7 @@ def test_attempts_to_connect_leave_no_sockets(peer: str) -> None:
 def test_a_connection_is_given_up_long_before_a_request_may_be(
     monkeypatch: pytest.MonkeyPatch, protocol: Protocol
 ) -> None:
-    monkeypatch.setattr(requests, "LONGEST_SETUP_MS", 200)
+    monkeypatch.setattr(client, "LONGEST_SETUP_MS", 200)
     loop = Loop()
     with socket.create_server(("127.0.0.1", 0)) as listening:
         cluster = Cluster("silent", (f"127.0.0.1:{listening.getsockname()[1]}",), security=Security(protocol))

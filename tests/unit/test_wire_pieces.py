@@ -8,8 +8,8 @@ import struct
 from types import SimpleNamespace
 from typing import Any
 
-from reconciler.replicator.wire.buffers import Buffers
-from reconciler.replicator.wire.connection import _WORTH_READING, _Framing
+from reconciler.wire.net.buffers import Buffers
+from reconciler.wire.net.connection import _WORTH_READING, _Framing
 from tests.support.sockets import Pair
 
 

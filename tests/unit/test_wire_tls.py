@@ -7,7 +7,7 @@ from collections import deque
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.replicator.wire.connection import whole_record
+from reconciler.wire.net.connection import whole_record
 
 RECORD = 16 * 1024
 sizes = st.sampled_from([1, 3, 100, RECORD - 1, RECORD, RECORD + 1, 5 * RECORD])

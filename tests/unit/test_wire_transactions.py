@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from reconciler.replicator.wire import ErrorCode, Wire
-from reconciler.replicator.wire.transactions import was_used
+from reconciler.wire import ErrorCode, Wire
+from reconciler.wire.requests.transactions import was_used
 
 UNSUPPORTED_VERSION, CONCURRENT_TRANSACTIONS = 35, 51
 

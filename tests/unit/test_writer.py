@@ -12,14 +12,14 @@ import pytest
 from reconciler.model.clients import Clients, ProducerSettings
 from reconciler.model.cluster import Cluster
 from reconciler.model.status import PartitionState
-from reconciler.replicator import writer as module
-from reconciler.replicator.channel import Channel
-from reconciler.replicator.pace import Quota
-from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.place import Standing
-from reconciler.replicator.shares import Place
-from reconciler.replicator.wire import ConnectionLost, FetchAnswer, Loop, ProduceAnswer, ProduceAsk, Wire
-from reconciler.replicator.writer import Writer
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.partition.shares import Place
+from reconciler.replicator.transfer import sender as module
+from reconciler.replicator.transfer.pace import Quota
+from reconciler.replicator.transfer.sender import Writer
+from reconciler.wire import ConnectionLost, FetchAnswer, Loop, ProduceAnswer, ProduceAsk, Wire
 from tests.support.batches import Content, build
 from tests.support.channels import SIDES
 

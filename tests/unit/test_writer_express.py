@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from reconciler.model.status import PartitionState
-from reconciler.replicator.channel import Channel
-from reconciler.replicator.pace import Quota
-from reconciler.replicator.parcel import Parcel
-from reconciler.replicator.place import Standing
-from reconciler.replicator.seat import Boarded, Seat
-from reconciler.replicator.wire import FetchAnswer, ProduceAnswer
-from reconciler.replicator.wire.compact import string
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.place import Standing
+from reconciler.replicator.transfer.fast_path_partition import Boarded, Seat
+from reconciler.replicator.transfer.pace import Quota
+from reconciler.wire import FetchAnswer, ProduceAnswer
+from reconciler.wire.protocol.compact import string
 from tests.support.batches import build, some
 from tests.support.direct_ends import COPY, FakeDirect, Landed, produce_answer
 from tests.support.expressing import PRODUCER_ID, Scene

@@ -9,11 +9,11 @@ import pytest
 
 from reconciler.model.clients import Clients
 from reconciler.model.status import PartitionState
-from reconciler.replicator.channel import Channel
-from reconciler.replicator.outlanes import SECOND
-from reconciler.replicator.pace import Quota
-from reconciler.replicator.wire import ConnectionLost, ErrorCode, Loop, Wire
-from reconciler.replicator.writer import Writer
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.transfer.pace import Quota
+from reconciler.replicator.transfer.produce_lanes import SECOND
+from reconciler.replicator.transfer.sender import Writer
+from reconciler.wire import ConnectionLost, ErrorCode, Loop, Wire
 from tests.support.channels import SIDES
 from tests.unit.test_writer import NODE, FakeWire, Scene, feed
 

@@ -1,0 +1,1 @@
+"""Consumer groups of one cluster: read, commit and move their offsets."""

@@ -1,0 +1,34 @@
+"""For how long a cluster keeps the committed offsets of groups without members."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import ConfigResource, ResourceType
+
+from reconciler.model.cluster import Cluster
+from reconciler.state.confluent import clients
+
+_KEY = "offsets.retention.minutes"
+_USUALLY = 7 * 24 * 60
+_SECONDS = 10.0
+
+
+def retention_seconds(cluster: Cluster) -> float:
+    """Return how many seconds it keeps them: Kafka's default of seven days where it does not tell.
+
+    Raises:
+        Unreachable: AB310, nobody answers.
+        EnvironmentFault: what `clients.metadata` raises.
+    """
+    client, seen = clients.metadata(cluster, _SECONDS)
+    asked = [ConfigResource(ResourceType.BROKER, str(node)) for node in seen.brokers]
+    found = [_USUALLY]
+    for future in client.describe_configs(asked, request_timeout=_SECONDS).values():
+        try:
+            entry = future.result().get(_KEY)
+        except KafkaException:
+            # Who may not see settings of brokers takes the default.
+            continue
+        if entry is not None and entry.value is not None:
+            found.append(int(entry.value))
+    return min(found) * 60.0

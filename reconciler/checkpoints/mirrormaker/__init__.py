@@ -1,0 +1,1 @@
+"""MirrorMaker 2's topics and formats of checkpoints, heartbeats and offset syncs."""

@@ -1,0 +1,1 @@
+"""The periodic rounds that publish checkpoints and heartbeats and sync group offsets."""

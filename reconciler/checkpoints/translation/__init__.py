@@ -1,0 +1,1 @@
+"""Exact translation of offsets between an original and its copy."""

@@ -1,0 +1,167 @@
+"""History: what the offset syncs of one source tell of its copies' offsets, read once and then as it goes on.
+
+The topic is compacted by partition, so what is told of the past is gone some day: `replicate` has it kept for a week,
+and who follows from now on keeps what it has read. Whatever has no span (older releases, MirrorMaker 2) tells of one
+record.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Collection, Iterable
+
+from confluent_kafka import Message
+
+from reconciler.checkpoints.groups.bounds import Asker
+from reconciler.checkpoints.translation.runs import PairedRuns, Point
+from reconciler.checkpoints.translation.walk import Walker
+from reconciler.model.cluster import Cluster
+from reconciler.model.committed import Log
+from reconciler.model.names import syncs_topic
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_syncs import OffsetSync, sync_of
+from reconciler.replicator.partition.place import differ
+from reconciler.state.confluent.faults import unreachable
+from reconciler.state.journals.encoding import headers
+
+# Whoever writes syncs ends the transaction right after them, unless it is dead.
+_PATIENCE = 3.0
+_PAUSE = 0.05
+
+
+class _Copy:
+    """What is told of one partition, and what the newest transaction of it has told so far."""
+
+    def __init__(self) -> None:
+        self.runs = PairedRuns()
+        self.note = Note()
+        self.last: OffsetSync | None = None
+        self._pending: list[OffsetSync] = []
+
+    def add(self, sync: OffsetSync) -> None:
+        self.last = sync
+        self._pending.append(sync)
+        if sync.position is not None:
+            note = Note.parse(sync.position.note)
+            if differ(note.target_id, self.note.target_id) or differ(note.source_id, self.note.source_id):
+                # Another topic took the name on one side: what was told before is not about it.
+                self.runs = PairedRuns()
+            self.note = note
+            self.settle()
+        elif sync.span is None or sync.span.repeats:
+            self.settle()
+
+    def settle(self) -> None:
+        """Take for told what is not followed by a position."""
+        for sync in self._pending:
+            first, span = Point(sync.source, sync.target), sync.span
+            if span is None:
+                self.runs.add_point(first)
+                continue
+            if span.is_anew and not span.begin:
+                # Either topic may have been made anew: which it is now no position says.
+                self.note = Note()
+            self.runs.add(first, span.parts, span.begin, repeats=span.repeats, is_anew=span.is_anew)
+        self._pending.clear()
+
+
+class SyncHistory:
+    """What is told of all copies at one target whose originals are in one source cluster.
+
+    Args:
+        target: where the copies are.
+        source: alias of the source cluster.
+        seconds: how long the cluster may be silent.
+
+    Attributes:
+        is_behind: whether a transaction is not ended yet that may tell more.
+    """
+
+    def __init__(self, target: Cluster, source: str, seconds: float) -> None:
+        self.topic = syncs_topic(source)
+        self.is_behind = False
+        self._target = target
+        self._asker = Asker(target, seconds)
+        self._walker = Walker(target, committed=True, seconds=seconds, may_pass=True)
+        self._copies: dict[Log, _Copy] = {}
+        self._topic_id: str | None = None
+        self._at = 0
+
+    @property
+    def logs(self) -> Collection[Log]:
+        """The partitions that something is told of."""
+        return self._copies.keys()
+
+    def runs(self, log: Log) -> PairedRuns:
+        """Return what is told of one partition, by its original's name."""
+        copy = self._copies.get(log)
+        return PairedRuns() if copy is None else copy.runs
+
+    def note(self, log: Log) -> Note:
+        """Return of which topics that is told."""
+        copy = self._copies.get(log)
+        return Note() if copy is None else copy.note
+
+    def last(self, log: Log) -> OffsetSync | None:
+        """Return the last word on one partition, which says the position that was committed with it, if it says one."""
+        copy = self._copies.get(log)
+        return None if copy is None else copy.last
+
+    def refresh(self) -> None:
+        """Read what was told since the last time.
+
+        Raises:
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: AB313, reading is refused; or what `clients.make` raises.
+        """
+        for copy in self._copies.values():
+            copy.runs.doubt()
+        seen = self._asker.topics([self.topic]).get(self.topic)
+        if seen is None:
+            self._forget(None)
+            return
+        log = self.topic, 0
+        if (bounds := self._asker.bounds([log]).get(log)) is None:
+            raise unreachable(self._target, f"{self.topic}/0 has no leader")
+        start, end = bounds.start, bounds.end
+        if seen.topic_id != self._topic_id or self._at > end:
+            self._forget(seen.topic_id)
+        self._at = max(self._at, start)
+        deadline = time.monotonic() + _PATIENCE
+        while self._at < end:
+            self._read(self._walker.messages(self.topic, 0, self._at))
+            if self._at >= end or time.monotonic() > deadline:
+                break
+            time.sleep(_PAUSE)
+        self.is_behind = self._at < end
+        for copy in self._copies.values():
+            copy.settle()
+
+    def _forget(self, topic_id: str | None) -> None:
+        self._copies.clear()
+        self._topic_id, self._at = topic_id, 0
+
+    def _read(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            offset = message.offset() or 0
+            if message.error() is not None:
+                # So far transactions are ended.
+                self._at = max(self._at, offset)
+                return
+            self._at = offset + 1
+            try:
+                said = {name.encode(): value for name, value in headers(message).items()}
+                sync = sync_of(message.key() or b"", message.value() or b"", said)
+            except (ValueError, struct.error):
+                # Others may write what they like.
+                continue
+            log = sync.topic, sync.partition
+            if log not in self._copies:
+                self._copies[log] = _Copy()
+            self._copies[log].add(sync)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._asker.close()
+        self._walker.close()

@@ -1,0 +1,1 @@
+"""YAML documents: parsing, positions, the schema, and messages about violations."""

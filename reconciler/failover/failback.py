@@ -1,0 +1,400 @@
+"""A failback, step by step: what is there, what diverged, copying back, and everybody's old place.
+
+Each step may be done again: whoever died in the middle runs the command once more, and nothing is done twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from reconciler.checkpoints.groups.groups import Groups
+from reconciler.failover import objections
+from reconciler.failover.groups import group_commits, group_positions
+from reconciler.failover.logs import offset_lookup, reverse_flows
+from reconciler.failover.logs.cuts import TRANSLATED
+from reconciler.failover.logs.divergence import Meanwhile, exported_too_early
+from reconciler.failover.logs.handover import Bequest, hand_over, stands
+from reconciler.failover.logs.progress_back import Crossed, by_way
+from reconciler.failover.logs.source_losses import lowered
+from reconciler.failover.logs.topic_identity import Sameness, beside
+from reconciler.failover.return_paths import ways_back
+from reconciler.failover.topics.diverged import Part, by_topic
+from reconciler.failover.topics.recreation import made_anew
+from reconciler.model.committed import Log
+from reconciler.model.errors import DeclaredInputError, Problem, Refused
+from reconciler.model.failover import Allowance, Carried, Cut, FailbackPlan, FailedOver, WithoutPlace
+from reconciler.model.flow import Flow
+from reconciler.model.names import lease_group
+from reconciler.model.ownership import kafka_id
+from reconciler.model.spec import FlowSpec
+from reconciler.model.topology import Topology
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.state.failovers import Failovers
+from reconciler.state.ownership import Ownership
+
+
+@dataclass(frozen=True)
+class FailbackOptions:
+    """How a failback is to go.
+
+    Attributes:
+        groups: names and regular expressions; None means those that the flow takes along, all where it names none.
+        rebuild: originals that are made anew where they have diverged.
+        leave_out: originals that are gone, and whose copies may keep what came to them.
+        only_forward: whether groups that stand further at the source stay where they are.
+    """
+
+    groups: tuple[str, ...] | None = None
+    rebuild: frozenset[str] = field(default_factory=frozenset)
+    leave_out: frozenset[str] = field(default_factory=frozenset)
+    only_forward: bool = False
+
+
+class Failback:
+    """The failback of one flow.
+
+    Args:
+        topology: the declaration.
+        flow: one of its flows.
+        wishes: how it is to go.
+
+    Raises:
+        Unreachable: AB310, a cluster does not answer.
+        EnvironmentFault: what `clients.make` raises.
+        Refused: AB423, it is another cluster than the declared one.
+    """
+
+    def __init__(self, topology: Topology, flow: Flow, wishes: FailbackOptions) -> None:
+        self._topology = topology
+        self._flow = flow
+        self._wishes = wishes
+        self._source = Groups(topology.clusters[flow.source])
+        self._target = Groups(topology.clusters[flow.target])
+        self._meanwhile = Meanwhile(self._source, self._target, wishes.rebuild, wishes.leave_out)
+        self._sameness = Sameness(topology.name, flow, self._source, self._target)
+        self._crossed = Crossed(topology.name, flow, self._source, self._target)
+        self._failovers = Failovers(self._target.cluster, topology.name)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._failovers.close()
+        self._source.close()
+        self._target.close()
+
+    @property
+    def state(self) -> FailedOver:
+        """How far it has come.
+
+        Raises:
+            Refused: AB703, the flow is not failed over.
+        """
+        state = self._failovers.current().get(self._flow.name)
+        if state is None:
+            where = f"{self._target.cluster.where}, flow {self._flow.name}"
+            raise Refused(Problem("AB703", where, "it is not failed over", "there is nothing to be taken back"))
+        return state
+
+    # --- looking -----------------------------------------------------------------------------------------------------
+
+    def plan(self) -> FailbackPlan:
+        """Look at everything.
+
+        Raises:
+            Refused: AB703, the flow is not failed over.
+            DeclaredInputError: AB704, a topic is to be rebuilt that the flow does not copy, or that has not diverged;
+                AB711, an original lacks partitions; AB715, one is gone.
+            AnabranchError: a cluster does not answer, or something there is refused.
+        """
+        plan = self.look()
+        wrong = objections.left_out_in_vain(plan, self._wishes.leave_out, self._source.partitions)
+        if problems := [*objections.against_wishes(plan, self._wishes.rebuild), *wrong]:
+            raise DeclaredInputError(problems)
+        if plan.state.phase == "ending":
+            # Nobody was moved, and nobody may write to the copies: it is called off.
+            return replace(plan, notices=())
+        dropped = by_topic(self.dropped(plan))
+        ours = Ownership(self._target.cluster, self._topology.name).read()
+        groups = tuple(self.carried(plan))
+        return replace(
+            plan,
+            topics=tuple(replace(one, dropped=dropped.get(one.topic, 0)) for one in plan.topics),
+            groups=groups,
+            without=tuple(self._without(plan, groups)),
+            notices=(*plan.notices, *beside(self._flow, self._topology.aliases, self._target.partitions, ours)),
+        )
+
+    def look(self) -> FailbackPlan:
+        """Look at topics alone; errors are those of `plan`, but AB704."""
+        self._source.refresh()
+        self._target.refresh()
+        state = self.state
+        there, left_out = self._meanwhile.cuts(state.cuts)
+        cuts, others, notes = self._sameness.checked(there)
+        same = {topic: cut for topic, cut in cuts.items() if topic not in others}
+        whole = lowered(self._topology.name, self._flow, self._source, self._target, same, self._wishes.rebuild)
+        cuts, mixed = self._crossed.checked(cuts | whole.cuts)
+        topics = tuple(self._meanwhile.topics(cuts, whole.parted | others))
+        notice = f"stop who writes and reads at {self._flow.target} first: what they do later is not taken along"
+        names = self._flow.name, self._flow.source, self._flow.target
+        notices = notice, *left_out, *notes, *whole.notices, *mixed
+        return FailbackPlan(*names, state, topics, (), notices, cuts)
+
+    def check_divergence(self, plan: FailbackPlan) -> None:
+        """Make sure that everything that came to the copies can be copied back.
+
+        Raises:
+            Refused: AB705, originals have diverged and nobody asked for them to be made anew.
+        """
+        if problems := list(objections.diverged(plan, self._source.cluster.where)):
+            raise Refused(problems)
+
+    def check_places(self, plan: FailbackPlan, allowed: Allowance) -> None:
+        """Make sure that the groups that would be without their place were named.
+
+        Raises:
+            Refused: AB730, one was not.
+        """
+        where = f"{self._source.cluster.where}, flow {plan.flow}"
+        if problems := list(objections.without_place(plan.without, where, plan.source, allowed)):
+            raise Refused(problems)
+
+    def check_same(self, plan: FailbackPlan) -> None:
+        """Make sure that nobody has gone on with it since it was looked at; errors are those of `Failovers`."""
+        self._failovers.check_same(plan.flow, plan.state)
+
+    def dropped(self, plan: FailbackPlan) -> dict[Part, int]:
+        """Return the records of originals that are about to be made anew which their copies do not have, and how many.
+
+        They never crossed, or the copies have lost them.
+
+        Raises:
+            AnabranchError: a cluster does not answer, or something there is refused.
+        """
+        cuts = [plan.cuts[one.topic] for one in plan.topics if one.is_rebuilt]
+        there = [
+            replace(cut, ends=cut.ends[: self._source.partitions[cut.topic]])
+            for cut in cuts
+            if cut.anew != "made" and cut.topic in self._source.partitions
+        ]
+        if not there:
+            return {}
+        starts = self._meanwhile.bounds(self._target, ((cut.remote, cut) for cut in there))
+        clusters = self._source.cluster, self._target.cluster
+        begins = offset_lookup.begins(self._topology.name, clusters, self._flow, there, starts)
+        return self._meanwhile.dropped(there, begins)
+
+    # --- copying back ------------------------------------------------------------------------------------------------
+
+    def begin(self, plan: FailbackPlan) -> None:
+        """Say that the failback has begun; logs that are copied back into are handed over before.
+
+        Raises:
+            AnabranchError: a cluster does not answer, or refuses.
+        """
+        fresh = [one for one in plan.topics if one.is_new and not one.is_rebuilt and not plan.cuts[one.topic].is_handed]
+        for way, cuts in by_way(plan, fresh).items():
+            there = stands(self._target.cluster, _logs_of(cuts, "remote"))
+            flow = reverse_flows.backward(self._flow, way, cuts)
+            if way == "identical":
+                reverse_flows.hand_originals(self._topology, flow, cuts, there)
+            else:
+                reverse_flows.place_translated(self._topology, flow, cuts, self._source, there)
+        state = self.state
+        cuts_now = dict(state.cuts)
+        for one in fresh:
+            cuts_now[one.topic] = replace(plan.cuts[one.topic], is_handed=True)
+        for one in plan.topics:
+            if one.is_rebuilt:
+                # Somebody else may have made it anew already.
+                cut = plan.cuts[one.topic]
+                cuts_now[one.topic] = replace(cut, anew=cut.anew or "wanted")
+        after = replace(state, phase="returning", cuts=cuts_now)
+        if after != state:
+            self._failovers.put(after)
+
+    def rebuild(self, plan: FailbackPlan, kept: Mapping[Log, int]) -> list[str]:
+        """Make originals anew that are wanted so; return which.
+
+        Args:
+            plan: what is copied back: nothing is deleted whose copy is gone.
+            kept: where originals ended when their records were exported.
+
+        Raises:
+            Refused: AB712, one has grown since.
+            AnabranchError: a cluster does not answer, or refuses.
+        """
+        wanted = [cut for topic, cut in self.state.cuts.items() if cut.anew == "wanted" and topic in plan.cuts]
+        self._check_grown(wanted, kept)
+        for cut in wanted:
+            # Making others anew may take long.
+            self._check_grown([cut], kept)
+            self._forget_returned(cut.topic)
+            made_anew(self._source.cluster, self._topology.name, cut.topic)
+            state = self.state
+            self._failovers.put(replace(state, cuts={**state.cuts, cut.topic: replace(cut, anew="made")}))
+        return [cut.topic for cut in wanted]
+
+    def _check_grown(self, cuts: Iterable[Cut], kept: Mapping[Log, int]) -> None:
+        if grown := sorted(log for log, end in self._meanwhile.ends(cuts).items() if end > kept.get(log, 0)):
+            raise Refused([exported_too_early(self._source, log) for log in grown])
+
+    def _forget_returned(self, topic: str) -> None:
+        """Forget who was put where in an original that is made anew: there its offsets are others."""
+        state = self.state
+        known = {group: placed.without(topic) for group, placed in state.returned.items()}
+        self._failovers.put_returned(
+            state, {group: placed for group, placed in known.items() if placed != state.returned[group]}
+        )
+
+    def ends(self, plan: FailbackPlan) -> dict[Log, int]:
+        """Return where originals end that are to be made anew."""
+        return self._meanwhile.ends(plan.cuts[one.topic] for one in plan.topics if one.is_rebuilt)
+
+    def specs(self, plan: FailbackPlan, run: str) -> list[FlowSpec]:
+        """Return the flows that copy back; none where nothing came."""
+        copied = [one for one in plan.topics if one.is_copied]
+        return [
+            reverse_flows.spec(self._topology, reverse_flows.backward(self._flow, way, cuts), run)
+            for way, cuts in by_way(plan, copied).items()
+        ]
+
+    def not_back(self, plan: FailbackPlan) -> list[Log]:
+        """Return the partitions of copies that hold something which is not copied back yet.
+
+        Raises:
+            AnabranchError: a cluster does not answer, or something there is refused.
+        """
+        return self._crossed.left(plan)
+
+    # --- handing the flow its copies back ----------------------------------------------------------------------------
+
+    def hand_back(self, plan: FailbackPlan) -> list[Log]:
+        """Have the flow go on behind what came meanwhile, on both sides.
+
+        Returns:
+            The partitions of copies of which something is not at the source after all: then nothing was handed over.
+
+        Raises:
+            AnabranchError: a cluster does not answer, or refuses.
+        """
+        # What comes to a copy later its flow finds behind what it was handed, and stops there.
+        here = stands(self._source.cluster, _logs_of(plan.cuts.values(), "topic"))
+        there = stands(self._target.cluster, _logs_of(plan.cuts.values(), "remote"))
+        if left := self._crossed.left_at(plan, here, there):
+            return left
+        owned = Ownership(self._target.cluster, self._topology.name).read()
+        bequests: dict[Log, Bequest] = {}
+        positions = reverse_flows.expired(self._topology.name, self._flow, self._target, plan)
+        same = by_way(plan, [one for one in plan.topics if one.is_copied]).get("identical", [])
+        back = reverse_flows.backward(self._flow, "identical", same)
+        runs = reverse_flows.runs_back(self._topology.name, self._source, back, same) if same else {}
+        for one in plan.topics:
+            cut, record = plan.cuts[one.topic], owned[one.remote]
+            if one.is_rebuilt and self._flow.offsets != TRANSLATED:
+                record = replace(record, offsets="identical")
+            for number, (_, cut_at) in enumerate(cut.ends):
+                log, stand = (cut.remote, number), here[cut.topic, number]
+                if not one.is_rebuilt and there[log].end <= cut_at:
+                    # Nothing came: the flow goes on where it was.
+                    continue
+                end = stand.end if one.is_rebuilt else None
+                bequests[log] = Bequest(stand.topic_id, there[log], end, runs.get((cut.topic, number)))
+                if record.offsets == TRANSLATED:
+                    epoch = stand.epoch if stand.epoch >= 0 else None
+                    positions[log] = stand.end, Note(stand.topic_id, there[log].topic_id, epoch=epoch)
+            if one.is_rebuilt:
+                anew = kafka_id(here[cut.topic, 0].topic_id) or record.source_topic_id
+                Ownership(self._target.cluster, self._topology.name).write([replace(record, source_topic_id=anew)])
+        hand_over(self._target.cluster, self._topology.name, self._flow.name, bequests)
+        reverse_flows.commit(self._target, lease_group(self._topology.name, self._flow.name), positions)
+        return []
+
+    def uncrossed(self, plan: FailbackPlan) -> list[Problem]:
+        """Return what was written at the source while copies with offsets of their own came back: it never crosses.
+
+        Raises:
+            AnabranchError: a cluster does not answer, or something there is refused.
+        """
+        copied = [one for one in plan.topics if one.is_copied]
+        if not (cuts := by_way(plan, copied).get("translated", [])):
+            return []
+        clusters = self._target.cluster, self._source.cluster
+        return self._meanwhile.uncrossed(
+            self._topology.name, clusters, reverse_flows.backward(self._flow, "translated", cuts), cuts
+        )
+
+    # --- groups ------------------------------------------------------------------------------------------------------
+
+    def carried(self, plan: FailbackPlan) -> list[Carried]:
+        """Return where groups go on at the source.
+
+        Raises:
+            AnabranchError: a cluster does not answer, or something there is refused.
+        """
+        ways: group_positions.Paths = group_positions.paths(self._topology, self._target, self._source)
+        remotes = {cut.remote for cut in plan.cuts.values()}
+        read = group_positions.logical(self._flow, self._topology, ways, remotes)
+        groups = group_positions.groups_that_read(self._target, read, self._wishes.groups, self._flow)
+        if plan.state.phase == "returning":
+            ways = ways_back(ways, plan, self._flow, self._target)
+        found = group_positions.carried(
+            self._topology, self._target, self._source, self._target.committed(groups), ways
+        )
+        anew = {one.remote for one in plan.topics if one.is_rebuilt and plan.cuts[one.topic].anew != "made"}
+        # What is committed in a topic goes with it.
+        found = [replace(one, before=None) if one.topic in anew else one for one in found]
+        is_new, why = self._new(plan), f"left as it is: it stands further at {self._flow.source}"
+        stays = {one for one in group_positions.further(found) if not is_new(one)}
+        return [replace(one, why=why, stays=True) if one in stays else one for one in found]
+
+    def _without(self, plan: FailbackPlan, found: Iterable[Carried]) -> Iterator[WithoutPlace]:
+        """Yield the groups that do not get their place, as far as that does not depend on what is still copied back."""
+        copied = {one.remote for one in plan.topics if one.is_copied}
+        yield from group_positions.without_place((one for one in found if one.topic not in copied), self._flow.source)
+        remotes = {cut.remote for cut in plan.cuts.values()}
+        ways = group_positions.paths(self._topology, self._target, self._source)
+        read = group_positions.logical(self._flow, self._topology, ways, remotes)
+        yield from group_positions.not_moved(self._target, read, self._wishes.groups, self._flow)
+
+    def _new(self, plan: FailbackPlan) -> Callable[[Carried], bool]:
+        """Return what tells whether a position is committed as it is, be that back; others are left further on."""
+        returned = self.state.returned
+        rebuilt = {one.remote for one in plan.topics if one.is_rebuilt}
+        ends = {(cut.remote, number): end for cut in plan.cuts.values() for number, (_, end) in enumerate(cut.ends)}
+
+        def is_new(one: Carried) -> bool:
+            log = one.topic, one.partition
+            is_behind = one.topic in rebuilt or (log in ends and one.offset > ends[log])
+            return is_behind and not self._wishes.only_forward and not group_commits.may_have_read_on(one, returned)
+
+        return is_new
+
+    def move(self, plan: FailbackPlan, found: Iterable[Carried]) -> tuple[int, list[Problem]]:
+        """Commit positions at the source; return how many, and why others were not.
+
+        Who has read on at the source meanwhile, or stood further when the copy was cut, is not taken back; nor is who
+        was put there by a failback that died, as it may have read on.
+        """
+        state, is_new, some = self.state, self._new(plan), list(found)
+        exact = [one for one in some if is_new(one)]
+        forward = [one for one in some if not is_new(one)]
+        done, wrong = group_commits.commit(
+            self._source, (exact, forward), state.returned, lambda known: self._failovers.put_returned(state, known)
+        )
+        return done, [
+            group_commits.refused(self._source.cluster.alias, move, problem) for move, problem in wrong.items()
+        ]
+
+    def end(self) -> None:
+        """Say that the flow is not failed over any more: it goes on.
+
+        Raises:
+            EnvironmentFault: AB311, the target does not take it.
+        """
+        self._failovers.forget(self.state)
+
+
+def _logs_of(cuts: Iterable[Cut], side: Literal["topic", "remote"]) -> list[Log]:
+    return [(getattr(cut, side), number) for cut in cuts for number in range(len(cut.ends))]

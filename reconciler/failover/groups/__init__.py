@@ -1,0 +1,1 @@
+"""Positions of consumer groups during a failover or a failback."""

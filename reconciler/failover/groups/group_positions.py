@@ -1,0 +1,333 @@
+"""Takes positions of groups from one side of a pair of clusters to the other, through all flows between the two.
+
+A group reads originals and copies alike. Where a flow leads from this side to the other, the position in an original
+becomes one in its copy; where a flow leads here, the position in a copy becomes one in its original.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from reconciler.checkpoints.groups.groups import Groups
+from reconciler.checkpoints.mirrormaker.client import MirrorClient
+from reconciler.checkpoints.translation.translate import Translator
+from reconciler.model.cluster import Cluster
+from reconciler.model.committed import Committed, Move
+from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem
+from reconciler.model.failover import Allowance, Carried, Crossing, WithoutPlace
+from reconciler.model.flow import Flow
+from reconciler.model.groups import ALL, choosing
+from reconciler.model.ownership import copies_of
+from reconciler.model.selection import EVERYTHING
+from reconciler.model.topology import Topology
+from reconciler.model.translation import Way
+from reconciler.state.ownership import Ownership
+
+_NO_CHECKPOINTS = "AB640"
+
+
+@dataclass(frozen=True)
+class Path:
+    """How positions in one topic get to the other side.
+
+    Attributes:
+        flow: which flow's runs tell.
+        way: along it, or against it.
+        original: name of the flow's original.
+        to_topic: name on the other side.
+        first: from which offset on this path is the one; another one may tell what is below.
+        begins: by partition, for what is above its offset; empty means from 0 on everywhere.
+    """
+
+    flow: Flow
+    way: Way
+    original: str
+    to_topic: str
+    begins: Mapping[int, int] | None = None
+
+    def tells(self, partition: int, offset: int) -> bool:
+        """Whether this path is the one for an offset."""
+        return self.begins is None or offset >= self.begins.get(partition, 2**63)
+
+
+Paths = Mapping[str, Sequence[Path]]
+"""By topic on this side, the one that tells first."""
+
+
+def paths(topology: Topology, here: Groups, there: Groups) -> dict[str, list[Path]]:
+    """Return how positions get from one cluster to another, by topic.
+
+    Raises:
+        Unreachable: AB310, a cluster does not answer.
+        EnvironmentFault: AB311, the journal of one may not be read.
+    """
+    found: dict[str, list[Path]] = {}
+    records = {side.cluster.alias: Ownership(side.cluster, topology.name).read().values() for side in (here, there)}
+    for flow in topology.flows:
+        if not flow.enabled or {flow.source, flow.target} != {here.cluster.alias, there.cluster.alias}:
+            continue
+        along = flow.source == here.cluster.alias
+        copies = copies_of(records[flow.target], topology.name, flow)
+        for original, copy in copies.items():
+            if along:
+                path = Path(flow, "downstream", original, copy.name)
+                found.setdefault(original, []).append(path)
+            else:
+                found.setdefault(copy.name, []).append(Path(flow, "upstream", original, original))
+    return found
+
+
+def logical(flow: Flow, topology: Topology, ways: Paths, topics: Iterable[str]) -> set[str]:
+    """Return the topics on a side whose readers move with a flow.
+
+    They are the flow's own there, and, where two clusters replicate both ways, copies of the other side's topics of
+    the same names: who reads one reads the other.
+
+    Args:
+        flow: which one.
+        topology: the declaration.
+        ways: from this side.
+        topics: the flow's own, as they are called there.
+    """
+    others = {
+        name
+        for name, some in ways.items()
+        for path in some
+        if path.flow.name != flow.name
+        and path.flow.source == flow.target
+        and flow.topics.matches(path.original)
+        and flow.takes(path.original, topology.aliases)
+    }
+    return {*topics, *others}
+
+
+def copied(flow: Flow, ways: Paths, found: Iterable[Crossing], there: Collection[str]) -> set[str]:
+    """Return the originals of a flow that have copies.
+
+    Args:
+        flow: which one.
+        ways: from its source.
+        found: its partitions, those of topics without a copy as well.
+        there: topics of its target: what is on record may be gone.
+    """
+    return {
+        one.topic
+        for one in found
+        if any(path.flow.name == flow.name and path.to_topic in there for path in ways.get(one.topic, ()))
+    }
+
+
+def groups_that_read(here: Groups, topics: Collection[str], chosen: Sequence[str] | None, flow: Flow) -> list[str]:
+    """Return the groups to be moved: those that are chosen, and have a position in one of some topics.
+
+    Args:
+        here: the side that they leave.
+        topics: what `logical` returned.
+        chosen: names and regular expressions; None means those that the flow takes along, all where it names none.
+        flow: which one.
+
+    Raises:
+        DeclaredInputError: what is chosen is not there (AB625), a group that is named in full is not handled (AB629),
+            or is hidden from us (AB313).
+        Unreachable: AB310, no answer.
+    """
+    names, _ = here.chosen(list(chosen) if chosen else [ALL])
+    if not chosen and flow.groups.include:
+        names = [name for name in names if flow.groups.takes(name)]
+    reading = {one.group for one in here.committed(names) if one.topic in topics}
+    return [name for name in names if name in reading]
+
+
+def not_moved(
+    here: Groups, topics: Collection[str], chosen: Sequence[str] | None, flow: Flow
+) -> Iterator[WithoutPlace]:
+    """Yield which chosen groups cannot be moved though they read some topics, or may.
+
+    Errors are those of `groups_that_read`; what a group has committed that is hidden from us may be in these topics.
+    """
+    for name, problem in here.others().items():
+        if not _is_chosen(name, chosen, flow):
+            continue
+        try:
+            committed = here.committed([name])
+        except EnvironmentFault:
+            committed = []
+        # What a share group reads is not committed: nobody tells that it does not read these.
+        if not committed or any(one.topic in topics for one in committed):
+            verb = "reads" if committed else "may read"
+            why = f"{verb} the flow's topics and is not moved: it {problem.message}; {problem.remedy}"
+            yield WithoutPlace(name, why)
+
+
+def readers_of(here: Groups, topics: Collection[str], chosen: Sequence[str] | None, flow: Flow) -> dict[str, list[str]]:
+    """Return which chosen groups read each of some topics; errors are those of `groups_that_read`."""
+    readers: dict[str, set[str]] = {topic: set() for topic in sorted(topics)}
+    if topics:
+        for one in here.committed(groups_that_read(here, topics, chosen, flow)):
+            if one.topic in readers:
+                readers[one.topic].add(one.group)
+    return {topic: sorted(names) for topic, names in readers.items()}
+
+
+def carried(
+    topology: Topology, here: Groups, there: Groups, committed: Iterable[Committed], ways: Paths
+) -> list[Carried]:
+    """Return where positions on one side go on at the other, and what groups have committed there.
+
+    Args:
+        topology: the declaration.
+        here: the side that is left.
+        there: the other one.
+        committed: what groups have committed here; what no path leads from is left out.
+        ways: by topic.
+
+    Raises:
+        AnabranchError: a cluster does not answer, or something there is refused.
+    """
+    asked = [(one, path) for one in committed if (path := _path(ways, one)) is not None]
+    bounds = here.bounds({(one.topic, one.partition) for one, _ in asked})
+    found: dict[int, Carried] = {}
+    for flow in dict.fromkeys(path.flow for _, path in asked):
+        source, target = topology.clusters[flow.source], topology.clusters[flow.target]
+        these = [(at, one, path) for at, (one, path) in enumerate(asked) if path.flow == flow]
+        with Translator(source, target, flow, topology.name) as translator:
+            translator.refresh({(path.original, one.partition) for _, one, path in these})
+            for at, one, path in these:
+                ask = translator.downstream if path.way == "downstream" else translator.upstream
+                there_is = bounds.get((one.topic, one.partition))
+                told = ask(path.original, one.partition, one.offset)
+                why = told.why
+                if there_is is not None and one.offset < there_is.start:
+                    # Deleted on this side: the other one may have it still, else nothing in front of the first is lost.
+                    first = ask(path.original, one.partition, there_is.start)
+                    if told.offset in (None, first.offset) and first.offset is not None:
+                        told = first
+                        why = f"offset {one.offset} is deleted at {here.cluster.alias}: it goes on at the first record"
+                found[at] = Carried(
+                    one.group,
+                    one.topic,
+                    one.partition,
+                    one.offset,
+                    None if there_is is None else replace(one, bounds=there_is).lag,
+                    path.to_topic,
+                    told.offset,
+                    None,
+                    one.metadata,
+                    why,
+                )
+    return _with_what_is_there(there, [found[at] for at in sorted(found)])
+
+
+def by_checkpoints(topology: Topology, flow: Flow, there: Groups, chosen: Sequence[str] | None) -> list[Carried]:
+    """Return where groups of a source that cannot be asked go on at the target, as the newest checkpoints tell it.
+
+    What they tell of the source is looked up in what is copied by now; where that is not known what they tell of the
+    target stands.
+
+    Raises:
+        DeclaredInputError: AB625, a group that is named in full has no checkpoint.
+        EnvironmentFault: AB640, there are no checkpoints of the source; AB313, they may not be read.
+        Unreachable: AB310, the target does not answer.
+    """
+    records = Ownership(there.cluster, topology.name).read().values()
+    names = {copy.name: original for original, copy in copies_of(records, topology.name, flow).items()}
+    client = MirrorClient(there.cluster, flow.policy)
+    told = [
+        one for one in client.checkpoints(flow.source) if one.topic in names and _is_chosen(one.group, chosen, flow)
+    ]
+    found = []
+    with Translator(None, topology.clusters[flow.target], flow, topology.name) as translator:
+        translator.refresh({(names[one.topic], one.partition) for one in told})
+        for one in told:
+            original, why = names[one.topic], "as the last checkpoint tells"
+            # The copy may have come further since it was written.
+            now = translator.downstream(original, one.partition, one.upstream)
+            to_offset = one.downstream if now.how == "unknown" else now.offset
+            why = f"{why}; {now.why}" if now.why and now.how != "unknown" else why
+            place = (one.group, original, one.partition, one.upstream, None, one.topic, to_offset)
+            found.append(Carried(*place, None, one.metadata, why))
+    if unknown := choosing(demanded(chosen)).idle(one.group for one in found):
+        raise DeclaredInputError([_no_checkpoint(there.cluster, flow, group) for group in unknown])
+    return _with_what_is_there(there, found)
+
+
+def demanded(chosen: Sequence[str] | None) -> list[str]:
+    """Return the names and expressions that choose groups, of which there must be some: all but those of all groups."""
+    return [name for name in chosen or () if name not in (ALL, EVERYTHING)]
+
+
+def _no_checkpoint(cluster: Cluster, flow: Flow, group: str) -> Problem:
+    where = f"{cluster.where}, flow {flow.name}, group {group}"
+    message = f"no checkpoint of cluster {flow.source} tells where it is in the flow's topics"
+    return Problem("AB625", where, message, "correct the name, or leave it out and set it by hand: `offsets write`")
+
+
+def moves_of(found: Iterable[Carried], only_forward: bool = False) -> dict[str, list[Move]]:
+    """Return what is to be committed, by group.
+
+    Args:
+        found: positions that were carried over.
+        only_forward: whether nobody is taken back who is further already: they may have read on there.
+    """
+    moves: dict[str, list[Move]] = {}
+    for one in found:
+        if one.to_offset is None or (only_forward and _is_further(one)):
+            continue
+        move = Move(one.group, one.to_topic, one.partition, one.before, one.to_offset, one.to_offset, one.metadata)
+        moves.setdefault(one.group, []).append(move)
+    return moves
+
+
+def further(found: Iterable[Carried]) -> list[Carried]:
+    """Return the positions of groups that stand further on the other side than they would go on."""
+    return [one for one in found if _is_further(one) and one.to_offset != one.before]
+
+
+def _is_further(one: Carried) -> bool:
+    return one.to_offset is not None and one.before is not None and one.before >= one.to_offset
+
+
+def without_place(found: Iterable[Carried], alias: str) -> Iterator[WithoutPlace]:
+    """Yield the groups of which a position cannot be told on the other side, each once for each position."""
+    for one in found:
+        if one.to_offset is None:
+            place = f"where offset {one.offset} of {one.topic}/{one.partition} is in {one.to_topic} on {alias}"
+            yield WithoutPlace(one.group, f"{place} cannot be told: {one.why}")
+
+
+def untold(found: Iterable[Carried], alias: str, allowed: Allowance) -> list[Problem]:
+    """Return the positions that cannot be told on the other side, of groups that are not allowed to go without."""
+    remedy = "set it by hand with `offsets write` when everybody is there, or leave the group out with --group"
+    return [
+        Problem(
+            "AB710",
+            f"group {one.group}, topic {one.topic}, partition {one.partition}",
+            f"where offset {one.offset} is in {one.to_topic} on {alias} cannot be told: {one.why}",
+            remedy,
+        )
+        for one in found
+        if one.to_offset is None and not allowed.takes(one.group)
+    ]
+
+
+def _path(ways: Paths, one: Committed) -> Path | None:
+    return next((path for path in ways.get(one.topic, ()) if path.tells(one.partition, one.offset)), None)
+
+
+def _is_chosen(group: str, chosen: Sequence[str] | None, flow: Flow) -> bool:
+    if chosen is None:
+        return not flow.groups.include or flow.groups.takes(group)
+    return group in choosing(chosen)
+
+
+def _with_what_is_there(there: Groups, found: Sequence[Carried]) -> list[Carried]:
+    """Return positions with what the groups have committed on the other side already."""
+    groups = sorted({one.group for one in found})
+    before = {(one.group, one.topic, one.partition): one.offset for one in there.committed(groups)}
+    return [replace(one, before=before.get((one.group, one.to_topic, one.partition))) for one in found]
+
+
+def without_checkpoints(error: EnvironmentFault) -> bool:
+    """Tell whether there are no checkpoints at all."""
+    return all(problem.code == _NO_CHECKPOINTS for problem in error.problems)

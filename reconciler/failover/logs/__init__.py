@@ -1,0 +1,1 @@
+"""State of originals and copies during a failover or a failback."""

@@ -1,0 +1,250 @@
+"""What happened on both sides of a flow since its copies were cut: what came to the copies, and what never crossed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from reconciler.checkpoints.groups.groups import Groups
+from reconciler.failover.logs import offset_lookup
+from reconciler.failover.logs.cuts import TRANSLATED
+from reconciler.failover.topics.diverged import Part, about, counted
+from reconciler.model.committed import Log, LogBounds
+from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem
+from reconciler.model.failover import Cut, Returning
+from reconciler.model.flow import Flow
+from reconciler.replicator.copy.transaction_holders import TransactionHolder, holders
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.place import differ
+
+
+class Meanwhile:
+    """Looks at the cuts of one flow.
+
+    Args:
+        source: the side that everybody returns to.
+        target: the other one.
+        wanted: originals that are to be made anew.
+        without: originals that are gone, and whose copies may keep what came to them.
+    """
+
+    def __init__(self, source: Groups, target: Groups, wanted: Collection[str], without: Collection[str] = ()) -> None:
+        self._source = source
+        self._target = target
+        self._wanted = wanted
+        self._without = without
+
+    def cuts(self, cuts: Mapping[str, Cut]) -> tuple[dict[str, Cut], list[str]]:
+        """Return the cuts of topics that are there on both sides, and why the others are left out.
+
+        Partitions that were added to a copy since were never copied: they are cut at their beginning.
+
+        Raises:
+            DeclaredInputError: AB711, an original lacks partitions that its copy has; AB714, a copy was made anew;
+                AB715, an original is gone, and something came to its copy.
+            AnabranchError: a cluster does not answer, or something there is refused.
+        """
+        found: dict[str, Cut] = {}
+        left_out: list[str] = []
+        problems: list[Problem] = []
+        others = self._made_anew(cuts)
+        for topic, cut in sorted(cuts.items()):
+            here, there = self._source.partitions.get(topic, 0), self._target.partitions.get(cut.remote, 0)
+            # One that is being made anew may be gone just now.
+            if not there or not (here or cut.anew == "wanted"):
+                missing = self._target.cluster.alias if not there else self._source.cluster.alias
+                name = cut.remote if not there else topic
+                what = f"topic {name} is not there at {missing}, or hidden: {cut.remote} is not copied back"
+                came = self._came(cut, there) if cut.remote not in others else 0
+                if came and topic not in self._without:
+                    problems.append(_original_gone(self._source, cut, there, came))
+                left_out.append(f"{what}, and {came:,} offsets that came to it stay there" if came else what)
+                continue
+            if cut.remote in others:
+                if (count := self._held(cut.remote)) == 0:
+                    left_out.append(f"{cut.remote} was made anew at {self._target.cluster.alias}, and holds nothing")
+                else:
+                    problems.append(_made_anew(self._target, cut, count))
+                continue
+            if here < there and cut.anew != "wanted":
+                where = f"{self._source.cluster.where}, topic {topic}"
+                message = f"it has {here} partitions, and its copy {cut.remote} has {there} by now"
+                problems.append(Problem("AB711", where, message, "add partitions to it, then run failback again"))
+            found[topic] = replace(cut, ends=(*cut.ends, *((0, 0),) * (there - len(cut.ends))))
+        if problems:
+            raise DeclaredInputError(problems)
+        return found, left_out
+
+    def _made_anew(self, cuts: Mapping[str, Cut]) -> set[str]:
+        """Return which copies are others than those that were cut."""
+        names = {cut.remote for cut in cuts.values()}
+        there = self._target.ids(name for name in names if name in self._target.partitions)
+        return {
+            cut.remote
+            for cut in cuts.values()
+            if any(differ(Note.parse(note).target_id, there.get(cut.remote)) for note in cut.notes)
+        }
+
+    def _came(self, cut: Cut, partitions: int) -> int:
+        """Return how many offsets of a copy stand behind its cut, those of partitions that were added included."""
+        whole = replace(cut, ends=(*cut.ends, *((0, 0),) * (partitions - len(cut.ends)))[:partitions])
+        found = self.bounds(self._target, [(cut.remote, whole)])
+        return sum(part.end - part.first for part in _behind(cut.remote, _targets(whole), found))
+
+    def _held(self, remote: str) -> int:
+        """Return how many offsets a copy holds."""
+        logs = [(remote, number) for number in range(self._target.partitions[remote])]
+        found = self._target.bounds(logs)
+        if missing := sorted(set(logs) - found.keys()):
+            raise EnvironmentFault([self._target.without_leader(log) for log in missing])
+        return sum(one.end - one.start for one in found.values())
+
+    def topics(self, cuts: Mapping[str, Cut], parted: Collection[str] = ()) -> Iterator[Returning]:
+        """Yield what becomes of each topic.
+
+        Args:
+            cuts: by original.
+            parted: originals that have diverged whatever stands behind their cuts.
+
+        Raises:
+            EnvironmentFault: AB630, a partition has no leader; AB706, a transaction is open; AB313, READ is refused.
+            Unreachable: AB310, a cluster does not answer.
+        """
+        # What stands behind the cut of an original is its copy's once records come back.
+        untouched = [cut for cut in cuts.values() if not (cut.is_handed or cut.anew)]
+        at_source = self.bounds(self._source, ((cut.topic, cut) for cut in untouched))
+        at_target = self.bounds(self._target, ((cut.remote, cut) for cut in cuts.values()))
+        new = [part for cut in cuts.values() for part in _behind(cut.remote, _targets(cut), at_target)]
+        behind = [part for cut in untouched for part in _behind(cut.topic, _sources(cut), at_source)]
+        new_counts, behind_counts = about(self._target.cluster, new), counted(self._source.cluster, behind)
+        for topic, cut in sorted(cuts.items()):
+            came = [part for part in new if part.topic == cut.remote]
+            stayed = [part for part in behind if part.topic == topic]
+            records = sum(behind_counts[part] for part in stayed)
+            # Ends of transactions, and what was deleted, are in the way of the same offsets alone.
+            is_in_the_way = bool(records or (stayed and cut.mode != TRANSLATED))
+            yield Returning(
+                topic,
+                cut.remote,
+                cut.mode,
+                len(cut.ends),
+                sum(new_counts[part] for part in came),
+                records,
+                bool(came),
+                bool(came and (is_in_the_way or topic in parted)),
+                bool(cut.anew) or topic in self._wanted,
+            )
+
+    def dropped(self, cuts: Iterable[Cut], begins: Mapping[Log, int]) -> dict[Part, int]:
+        """Return what an original holds that its copy does not, with how many records that are.
+
+        Args:
+            cuts: of originals that are about to be made anew.
+            begins: by original partition, from which offset on its copy has its records.
+        """
+        # Of partitions that were added to an original since nothing ever crossed.
+        some = [replace(cut, ends=(*cut.ends, *((0, 0),) * self._added(cut))) for cut in cuts]
+        ends = self.bounds(self._source, ((cut.topic, cut) for cut in some))
+        behind = [part for cut in some for part in _behind(cut.topic, _sources(cut), ends)]
+        before = [Part(*log, ends[log].start, begin) for log, begin in begins.items() if ends[log].start < begin]
+        return {part: count for part, count in counted(self._source.cluster, [*before, *behind]).items() if count}
+
+    def uncrossed(
+        self, topology: str, clusters: offset_lookup.Clusters, flow: Flow, cuts: Collection[Cut]
+    ) -> list[Problem]:
+        """Return the originals that hold more behind their cuts than came back to them.
+
+        Args:
+            topology: name of the topology.
+            clusters: of the flow that copies back.
+            flow: that flow.
+            cuts: of copies with offsets of their own, which are back.
+        """
+        here = self.bounds(self._source, ((cut.topic, cut) for cut in cuts))
+        there = self.bounds(self._target, ((cut.remote, cut) for cut in cuts))
+        pairs = list(offset_lookup.came_back(topology, clusters, flow, cuts, there, here))
+        came_counts = counted(self._target.cluster, [old for old, _ in pairs])
+        counts = counted(self._source.cluster, [new for _, new in pairs])
+        return [
+            Problem(
+                "AB713",
+                f"{self._source.cluster.where}, topic {new.topic}, partition {new.partition}",
+                f"of {counts[new]:,} records from offset {new.first} on {came_counts[old]:,} came back: the others "
+                "were written there meanwhile, and never cross",
+                f"write them once more: {old.topic} lacks them, and `verify` names them",
+            )
+            for old, new in pairs
+            # Where nothing came the flow goes on where it was.
+            if old.first < old.end and counts[new] > came_counts[old]
+        ]
+
+    def ends(self, cuts: Iterable[Cut]) -> dict[Log, int]:
+        """Return where originals end, each topic with all partitions that it has by now, as far as it is there."""
+        self._source.refresh()
+        topics = {cut.topic: self._source.partitions.get(cut.topic, 0) for cut in cuts}
+        logs = {(topic, number) for topic, count in topics.items() for number in range(count)}
+        return {log: one.end for log, one in self._source.bounds(logs).items()}
+
+    def _added(self, cut: Cut) -> int:
+        return self._source.partitions[cut.topic] - len(cut.ends)
+
+    @staticmethod
+    def bounds(groups: Groups, topics: Iterable[tuple[str, Cut]]) -> dict[Log, LogBounds]:
+        """Return the bounds of the partitions of some topics.
+
+        Raises:
+            EnvironmentFault: AB630, one has no leader; AB706, a transaction is open.
+        """
+        logs = {(name, number) for name, cut in topics for number in range(len(cut.ends))}
+        found = groups.bounds(logs)
+        if missing := sorted(logs - found.keys()):
+            raise EnvironmentFault([groups.without_leader(log) for log in missing])
+        if is_open := sorted(log for log, one in found.items() if one.stable < one.end):
+            whose = holders(groups.cluster, {log: found[log].stable for log in is_open})
+            raise EnvironmentFault([_is_open(groups, log, found[log], whose.get(log)) for log in is_open])
+        return found
+
+
+def _targets(cut: Cut) -> list[int]:
+    return [target for _, target in cut.ends]
+
+
+def _sources(cut: Cut) -> list[int]:
+    return [max(source, 0) for source, _ in cut.ends]
+
+
+def _behind(topic: str, froms: Iterable[int], ends: Mapping[Log, LogBounds]) -> Iterator[Part]:
+    """Yield what stands behind some offsets; what was deleted there meanwhile is a part of nothing, but a part."""
+    for number, first in enumerate(froms):
+        bounds = ends[topic, number]
+        if first < bounds.end:
+            yield Part(topic, number, min(max(first, bounds.start), bounds.end), bounds.end)
+
+
+def exported_too_early(groups: Groups, log: Log) -> Problem:
+    """Return the problem that an original has grown since its records were exported."""
+    where = f"{groups.cluster.where}, topic {log[0]}, partition {log[1]}"
+    message = "it was written to after its records were exported: it was not deleted"
+    return Problem("AB712", where, message, "stop who writes there, and run failback again, exporting elsewhere")
+
+
+def _original_gone(groups: Groups, cut: Cut, partitions: int, came: int) -> Problem:
+    message = f"it is not there, or hidden from us, and {came:,} offsets came to its copy {cut.remote}"
+    remedy = (
+        f"make it, empty, with {partitions} partitions: then its copy is copied back as a whole; or let us see it "
+        f"(DESCRIBE); or --leave-out {cut.topic}: what came stays in the copy"
+    )
+    return Problem("AB715", f"{groups.cluster.where}, topic {cut.topic}", message, remedy)
+
+
+def _made_anew(groups: Groups, cut: Cut, count: int) -> Problem:
+    message = f"it was made anew since it was cut: which of its {count:,} records are to come back nobody can tell"
+    remedy = "take what it holds to where it is needed, delete it, and run failback again: it is left out then"
+    return Problem("AB714", f"{groups.cluster.where}, topic {cut.remote}", message, remedy)
+
+
+def _is_open(groups: Groups, log: Log, bounds: LogBounds, holder: TransactionHolder | None) -> Problem:
+    where = f"{groups.cluster.where}, topic {log[0]}, partition {log[1]}"
+    held = f"{bounds.end - bounds.stable:,} offsets from {bounds.stable} on stand behind"
+    message = f"{held} {holder or 'a transaction that has just ended'}: what it holds cannot be told apart yet"
+    return Problem("AB706", where, message, "end its producer, or wait until the transaction has timed out")

@@ -1,0 +1,76 @@
+"""Tells whether anybody still copies a flow that was asked to end. No clock of another machine counts.
+
+Who may write to copies is a member of the flow's group, and writes nothing once the coordinator may have dropped it
+(`replicator.lease.lease`): where the group has no members, nobody writes. Processes that are about to join it say so.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.names import lease_group
+from reconciler.state.confluent.faults import refused, unreachable
+from reconciler.state.running import LiveTasks
+from reconciler.wire import ConnectionLost, ErrorCode, GroupWire, Loop, Membership, error_name, when_ready
+
+_SECONDS = 10.0
+# Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes: a coordinator is loading, or elsewhere.
+_NOT_YET = frozenset({14, 15, 16})
+_GROUP_AUTHORIZATION_FAILED = 30
+
+
+class FlowEnd:
+    """Looks at who copies one flow.
+
+    Args:
+        cluster: the flow's target.
+        topology: name of the topology.
+        flow: name of the flow.
+    """
+
+    def __init__(self, cluster: Cluster, topology: str, flow: str) -> None:
+        self._cluster = cluster
+        self._group = lease_group(topology, flow)
+        self._words = LiveTasks(cluster, topology, flow)
+        self._loop = Loop()
+        self._wire = GroupWire(self._loop, cluster, "anabranch-failover", _SECONDS)
+
+    def holders(self) -> list[str]:
+        """Return, in words, who copies the flow or is about to: runs, and members of its group.
+
+        Raises:
+            Unreachable: AB310, the target does not answer.
+            EnvironmentFault: AB311 or AB313, reading is refused; AB630, the group's coordinator has another reason.
+        """
+        # Who speaks first and joins then is seen by one of both looks.
+        runs = sorted({word.run for word in self._words.current()})
+        return runs or [f"{one} in group {self._group}" for one in self._members()]
+
+    def _members(self) -> list[str]:
+        found: list[str] = []
+
+        async def ask_once() -> None:
+            node = await self._wire.group_coordinator(self._group)
+            listed = await self._wire.members(Membership(node, self._group))
+            found.extend(sorted(one.client_id for one in listed))
+
+        try:
+            self._loop.run(partial(when_ready, self._loop, ask_once, _NOT_YET, _SECONDS))
+        except ConnectionLost as error:
+            message = f"the members of group {self._group} are not told: {error}"
+            raise unreachable(self._cluster, message) from None
+        except ErrorCode as error:
+            if error.code == _GROUP_AUTHORIZATION_FAILED:
+                raise EnvironmentFault(refused(self._cluster, "DESCRIBE", f"group {self._group}")) from None
+            where = f"{self._cluster.where}, group {self._group}"
+            message = f"the cluster answers {error_name(error.code)}"
+            raise EnvironmentFault(Problem("AB630", where, message, "mend what it names, then try again")) from None
+        return found
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._words.close()
+        self._wire.close()
+        self._loop.close()

@@ -1,0 +1,156 @@
+"""Hands logs over that others wrote to: to the flow that copies back, and to the flow itself when it goes on.
+
+The takeover trusts no log that somebody else wrote to. Here it is told which producers a log had when it was handed
+over, and up to where; whatever comes later is looked at as strictly as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from reconciler.failover.logs.batching import in_portions
+from reconciler.model.cluster import Cluster
+from reconciler.model.committed import Log
+from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.runs import CopyRecord, Handed, Run, Runs
+from reconciler.state.confluent.faults import refused, unreachable
+from reconciler.state.copies import Copies
+from reconciler.state.journals.home import JournalPlace
+from reconciler.state.journals.journal import Journal
+from reconciler.wire import ConnectionLost, ErrorCode, Loop, Wire, error_name
+
+_SECONDS = 10.0
+# Kafka's error code, https://kafka.apache.org/protocol#protocol_error_codes
+_TOPIC_AUTHORIZATION_FAILED = 29
+
+
+@dataclass(frozen=True)
+class Stand:
+    """How one partition's log stands.
+
+    Attributes:
+        topic_id: of its topic; None where the brokers have none.
+        end: the log end at the leader, replicated or not.
+        producers: ids of all producers that the leader remembers.
+        is_open: whether one of them has a transaction open.
+        epoch: the leader's; -1 where brokers tell none.
+    """
+
+    topic_id: str | None
+    end: int
+    producers: tuple[int, ...]
+    is_open: bool
+    epoch: int = -1
+
+    @property
+    def handed(self) -> Handed:
+        """What a takeover is told of a log that is handed over so."""
+        return Handed(self.end, self.producers)
+
+
+@dataclass(frozen=True)
+class Bequest:
+    """One partition that is handed to a flow.
+
+    Attributes:
+        source_id: id of the topic that it is a copy of.
+        stand: of the log that is handed over.
+        position: the source offset that comes next at its end; None leaves the shift that is remembered.
+        back: how offsets of what the flow that copies back has written differ from those here; None where they do not.
+    """
+
+    source_id: str | None
+    stand: Stand
+    position: int | None = None
+    back: Runs | None = None
+
+
+def stands(cluster: Cluster, logs: Collection[Log], seconds: float = _SECONDS) -> dict[Log, Stand]:
+    """Return how some logs stand.
+
+    Raises:
+        Unreachable: AB310, no answer.
+        EnvironmentFault: AB313, a topic may not be looked at (READ); AB630, a partition has no leader, or is not there.
+    """
+    found: dict[Log, Stand] = {}
+    loop = Loop()
+    wire = Wire(loop, cluster, "anabranch-failover", seconds)
+
+    async def ask(log: Log) -> None:
+        try:
+            found[log] = await _stand(wire, log)
+        except ErrorCode as error:
+            raise _fault(cluster, log, error.code) from None
+
+    async def ask_all() -> None:
+        await wire.connect()
+        await in_portions(loop, sorted(logs), ask)
+
+    try:
+        if logs:
+            loop.run(ask_all)
+    except ConnectionLost as error:
+        raise unreachable(cluster, f"logs cannot be looked at: {error}") from None
+    finally:
+        wire.close()
+        loop.close()
+    return found
+
+
+async def _stand(wire: Wire, log: Log) -> Stand:
+    topic, partition = log
+    info = (await wire.topics([topic]))[topic]
+    leader = info.leader_of(partition)
+    producers = await wire.producers(leader.node, topic, partition)
+    end = await wire.log_end(leader.node, topic, partition, leader.epoch)
+    if end is None:
+        raise ErrorCode(5)
+    ids = tuple(sorted(one.producer_id for one in producers))
+    topic_id = None if info.topic_id is None else str(info.topic_id)
+    return Stand(topic_id, end, ids, any(one.open_transaction for one in producers), leader.epoch)
+
+
+def _fault(cluster: Cluster, log: Log, code: int) -> EnvironmentFault:
+    if code == _TOPIC_AUTHORIZATION_FAILED:
+        return EnvironmentFault(refused(cluster, "READ", f"topic {log[0]}"))
+    where = f"{cluster.where}, topic {log[0]}, partition {log[1]}"
+    remedy = "mend what the cluster names, then try again"
+    return EnvironmentFault(Problem("AB630", where, f"the cluster answers {error_name(code)}", remedy))
+
+
+def hand_over(target: Cluster, topology: str, flow: str, bequests: Mapping[Log, Bequest]) -> None:
+    """Remember that logs at a target are a flow's from now on, and wait until that is stored.
+
+    Args:
+        target: where they are.
+        topology: name of the topology.
+        flow: name of the flow that is to write to them.
+        bequests: by remote partition.
+
+    Raises:
+        Unreachable: AB310, the cluster does not answer.
+        EnvironmentFault: AB311, it does not take it.
+    """
+    Journal(target, JournalPlace(topology, "copies")).ensure()
+    copies = Copies(target, topology)
+    try:
+        copies.refresh()
+        for log, one in sorted(bequests.items()):
+            known = copies.get(flow, *log) or CopyRecord(None, None)
+            copies.put(flow, *log, _inherited(known, one))
+    finally:
+        copies.close()
+
+
+def _inherited(known: CopyRecord, one: Bequest) -> CopyRecord:
+    stand = one.stand
+    of_another = known.target_id not in (None, stand.topic_id) or known.source_id not in (None, one.source_id)
+    base = CopyRecord(one.source_id, stand.topic_id) if of_another else known
+    runs = base.runs
+    for run in one.back.runs if one.back is not None else ():
+        # What it has shifted one way is shifted the other way from here.
+        runs = runs.extended(Run(run.target, -run.shift))
+    if one.position is not None and (shift := stand.end - one.position) != runs.shift:
+        runs = runs.extended(Run(one.position, shift)) if runs.runs or one.position else Runs((Run(0, shift),))
+    return replace(base, source_id=one.source_id, target_id=stand.topic_id, runs=runs, handed=stand.handed)

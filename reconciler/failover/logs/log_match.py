@@ -1,0 +1,164 @@
+"""Whether an original and its copy with the same offsets hold the same, told by the newest records of a part of both.
+
+Where two logs of one origin part they stay apart: who finds the same newest record on both sides, at one place, need
+not look at those before it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from hashlib import blake2b
+from types import TracebackType
+from typing import NamedTuple
+
+from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
+
+from reconciler.checkpoints.translation.walk import Walker
+from reconciler.model.cluster import Cluster
+from reconciler.model.committed import Log
+from reconciler.model.shape import Misfit
+from reconciler.state.confluent.faults import unreachable
+from reconciler.state.journals.encoding import header_pairs
+
+_SECONDS = 60.0
+_PAUSE_SECONDS = 0.2
+_AT_FIRST = 64
+
+
+@dataclass(frozen=True)
+class LogPair:
+    """A part of one partition that both sides should hold alike.
+
+    Attributes:
+        original: the partition at the source.
+        remote: its copy.
+        shift: how far a record's offset at the copy is above the original's.
+        first: the first offset of the part, at the original.
+        end: the offset behind its last one.
+    """
+
+    original: Log
+    remote: Log
+    shift: int
+    first: int
+    end: int
+
+
+class _Mark(NamedTuple):
+    """What a record holds, in short; `time` is None where the brokers have written their own."""
+
+    digest: bytes
+    time: int | None
+
+    def is_same(self, other: _Mark) -> bool:
+        return self.digest == other.digest and (None in (self.time, other.time) or self.time == other.time)
+
+
+class Alike:
+    """Compares logs of two clusters; what aborted transactions left counts as nothing.
+
+    Args:
+        source: where originals are.
+        target: where copies are.
+        seconds: how long a cluster may be silent.
+    """
+
+    def __init__(self, source: Cluster, target: Cluster, seconds: float = _SECONDS) -> None:
+        self._seconds = seconds
+        self._source, self._target = source, target
+        self._here = Walker(source, committed=True, seconds=seconds)
+        self._there = Walker(target, committed=True, seconds=seconds)
+
+    def __enter__(self) -> Alike:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._here.close()
+        self._there.close()
+
+    def agree(self, pair: LogPair) -> bool:
+        """Tell whether the newest record of a part is the same on both sides; where neither has any, it is.
+
+        Args:
+            pair: both sides must reach its end.
+
+        Raises:
+            AnabranchError: a cluster does not answer, or reading is refused.
+        """
+        end, size = pair.end, _AT_FIRST
+        while end > pair.first:
+            first = max(pair.first, end - size)
+            here, there = self._both(pair, first, end)
+            if here or there:
+                newest = max((*here, *there))
+                return newest in here and newest in there and here[newest].is_same(there[newest])
+            end, size = first, size * 2
+        return True
+
+    def until(self, pair: LogPair, *, is_whole: bool) -> int | None:
+        """Return up to which of the original's offsets a part is alike on both sides: its end, if nothing differs.
+
+        Args:
+            pair: what is compared; both sides must reach its end.
+            is_whole: whether the original ends with it: then what the copy alone has there was not compacted away.
+
+        Returns:
+            None where all that both sides have differs.
+
+        Raises:
+            AnabranchError: a cluster does not answer, or reading is refused.
+        """
+        end, size, newest, differs = pair.end, _AT_FIRST, False, False
+        while end > pair.first:
+            first = max(pair.first, end - size)
+            here, there = self._both(pair, first, end)
+            if is_whole and there and not newest:
+                differs = max(there) > max(here, default=-1)
+            newest = newest or bool(here or there)
+            for offset in sorted(here.keys() & there.keys(), reverse=True):
+                if here[offset].is_same(there[offset]):
+                    return offset + 1 if differs else pair.end
+                differs = True
+            end, size = first, size * 2
+        return None if differs else pair.end
+
+    def _both(self, pair: LogPair, first: int, end: int) -> tuple[dict[int, _Mark], dict[int, _Mark]]:
+        """Return what stands in a part on both sides, by the original's offsets."""
+        here = self._marks(self._source, self._here, pair.original, (first, end))
+        there = self._marks(self._target, self._there, pair.remote, (first + pair.shift, end + pair.shift))
+        return here, {offset - pair.shift: mark for offset, mark in there.items()}
+
+    def _marks(self, cluster: Cluster, walker: Walker, log: Log, bounds: tuple[int, int]) -> dict[int, _Mark]:
+        found: dict[int, _Mark] = {}
+        at, end = bounds
+        deadline = time.monotonic() + self._seconds
+        while at < end:
+            for message in walker.messages(*log, at, end):
+                offset = message.offset() or 0
+                if message.error() is not None:
+                    # A leader that is new may believe for a moment that its log ends earlier.
+                    at = max(at, offset)
+                    break
+                if offset >= at:
+                    found[offset] = _mark(message)
+                    at = offset + 1
+            else:
+                break
+            if at < end:
+                if time.monotonic() > deadline:
+                    raise unreachable(cluster, f"topic {log[0]} partition {log[1]} cannot be read beyond offset {at}")
+                time.sleep(_PAUSE_SECONDS)
+        return found
+
+
+def _mark(message: Message) -> _Mark:
+    kind, stamp = message.timestamp()
+    try:
+        said = header_pairs(message)
+    except Misfit:
+        # The library cannot give them, on either side; key, value and timestamp are compared all the same.
+        said = []
+    content = (message.key(), message.value(), said)
+    digest = blake2b(repr(content).encode(), digest_size=16).digest()
+    return _Mark(digest, stamp if kind == TIMESTAMP_CREATE_TIME else None)

@@ -1,0 +1,186 @@
+"""The flows that copy back: from a flow's target to its source, what came to its copies since they were cut.
+
+Copies with identical offsets go back with identical offsets, those with offsets of their own in the same manner. They
+are flows like any other, run once until they have caught up, and are nobody's declaration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Literal
+
+from reconciler.checkpoints.groups.groups import Groups
+from reconciler.failover.logs.cuts import TRANSLATED
+from reconciler.failover.logs.handover import Bequest, Stand, hand_over, stands
+from reconciler.model.cluster import Cluster
+from reconciler.model.committed import Log, Move
+from reconciler.model.errors import EnvironmentFault, Problem, Refused
+from reconciler.model.failover import Cut, FailbackPlan
+from reconciler.model.flow import Flow
+from reconciler.model.groups import GroupRules
+from reconciler.model.names import lease_group
+from reconciler.model.policy import ReplicationPolicy
+from reconciler.model.renames import RenameRule
+from reconciler.model.runs import Runs
+from reconciler.model.selection import Selection
+from reconciler.model.spec import FlowSpec
+from reconciler.model.start import Start
+from reconciler.model.topology import Topology
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.place import differ
+from reconciler.state.copies import Copies
+
+Way = Literal["identical", "translated"]
+_ENDINGS: dict[Way, str] = {"identical": "failback", "translated": "failback-translated"}
+
+
+def backward(flow: Flow, way: Way, cuts: Iterable[Cut]) -> Flow:
+    """Return the flow that copies some copies back to their originals.
+
+    Args:
+        flow: the flow that is failed over.
+        way: what their offsets are like.
+        cuts: of the copies.
+    """
+    rules = tuple(RenameRule(cut.remote, cut.topic) for cut in cuts)
+    return replace(
+        flow,
+        name=f"{flow.name}.{_ENDINGS[way]}",
+        source=flow.target,
+        target=flow.source,
+        topics=Selection(tuple(rule.pattern for rule in rules)),
+        policy=ReplicationPolicy("rename", rules=rules, otherwise="identity"),
+        offsets=way,
+        delivery="exactly-once",
+        start=Start(),
+        dlq=None,
+        acls=False,
+        groups=GroupRules(),
+        failed_over=False,
+        origin=f"failback of {flow.name}",
+    )
+
+
+def spec(topology: Topology, flow: Flow, run: str) -> FlowSpec:
+    """Return the specification of a flow that nobody has declared."""
+    source, target = topology.clusters[flow.source], topology.clusters[flow.target]
+    return FlowSpec(topology.name, run, flow, source, target, topology.aliases)
+
+
+def hand_originals(topology: Topology, flow: Flow, cuts: Iterable[Cut], there: Mapping[Log, Stand]) -> None:
+    """Hand the logs of originals to the flow that copies back with identical offsets.
+
+    Args:
+        topology: the declaration.
+        flow: what `reverse_flows` returned.
+        cuts: of the copies.
+        there: how the logs of the copies stand.
+
+    Raises:
+        Refused: AB705, one was written to since it was looked at: it has diverged.
+        AnabranchError: a cluster does not answer, or refuses.
+    """
+    cluster = topology.clusters[flow.target]
+    ends = {(cut.topic, number): (cut, end) for cut in cuts for number, end in enumerate(cut.ends)}
+    here = stands(cluster, ends.keys())
+    if grown := sorted(log for log, (_, (source, _)) in ends.items() if here[log].end > max(source, 0)):
+        raise Refused([_grown(cluster, log) for log in grown])
+    bequests = {
+        log: Bequest(
+            there[cut.remote, log[1]].topic_id,
+            here[log],
+            # By as much as the copy was shifted forwards its records are shifted back.
+            here[log].end - (source - target),
+        )
+        for log, (cut, (source, target)) in ends.items()
+    }
+    hand_over(cluster, topology.name, flow.name, bequests)
+
+
+def _grown(cluster: Cluster, log: Log) -> Problem:
+    where = f"{cluster.where}, topic {log[0]}, partition {log[1]}"
+    message = "it was written to while the plan was read: it and its copy have diverged, and nothing was copied back"
+    return Problem("AB705", where, message, "stop who writes there, then run failback again and read the new plan")
+
+
+def runs_back(topology: str, source: Groups, flow: Flow, cuts: Iterable[Cut]) -> dict[Log, Runs]:
+    """Return how the offsets of what came back differ from those of the copies, by partition of the originals.
+
+    Args:
+        topology: name of the topology.
+        source: the side that it is written to.
+        flow: what `reverse_flows` returned.
+        cuts: of the copies.
+
+    Raises:
+        AnabranchError: a cluster does not answer, or refuses.
+    """
+    logs = [(cut.topic, number) for cut in cuts for number in range(len(cut.ends))]
+    ids = source.ids({topic for topic, _ in logs})
+    copies = Copies(source.cluster, topology)
+    try:
+        copies.refresh()
+        known = {log: copies.get(flow.name, *log) for log in logs}
+    finally:
+        copies.close()
+    # What is told of a topic that was made anew since tells nothing.
+    return {
+        log: one.runs for log, one in known.items() if one is not None and not differ(one.target_id, ids.get(log[0]))
+    }
+
+
+def expired(topology: str, flow: Flow, target: Groups, plan: FailbackPlan) -> dict[Log, tuple[int, Note]]:
+    """Return the positions that stood in the flow's group when its copies were cut, and are not there any more.
+
+    Where they are, they tell more than a cut does: a transaction may have ended behind it.
+
+    Raises:
+        AnabranchError: the target does not answer, or refuses.
+    """
+    there = {(one.topic, one.partition) for one in target.committed([lease_group(topology, flow.name)])}
+    return {
+        (cut.remote, number): (position, Note.parse(cut.note(number)))
+        for cut in (plan.state.cuts[one.topic] for one in plan.topics if not one.is_rebuilt)
+        for number, (position, _) in enumerate(cut.ends)
+        if cut.mode == TRANSLATED and position >= 0 and cut.note(number) and (cut.remote, number) not in there
+    }
+
+
+def place_translated(
+    topology: Topology, flow: Flow, cuts: Iterable[Cut], source: Groups, there: Mapping[Log, Stand]
+) -> None:
+    """Have the flow that copies back with offsets of its own begin where the copies were cut.
+
+    Args:
+        topology: the declaration.
+        flow: what `reverse_flows` returned.
+        cuts: of the copies.
+        source: the side that it writes to.
+        there: how the logs of the copies stand.
+
+    Raises:
+        AnabranchError: a cluster does not answer, or refuses.
+    """
+    ends = {(cut.topic, number): (cut, end[1]) for cut in cuts for number, end in enumerate(cut.ends)}
+    here = stands(source.cluster, ends.keys())
+    positions = {
+        log: (end, Note(there[cut.remote, log[1]].topic_id, here[log].topic_id)) for log, (cut, end) in ends.items()
+    }
+    commit(source, lease_group(topology.name, flow.name), positions)
+
+
+def commit(groups: Groups, group: str, positions: Mapping[Log, tuple[int, Note]]) -> None:
+    """Commit positions of a flow that does not run, each with its note.
+
+    Raises:
+        EnvironmentFault: the cluster does not take them.
+    """
+    moves = [Move(group, *log, None, offset, offset, str(note)) for log, (offset, note) in positions.items()]
+    if moves and (wrong := groups.commit({group: moves})):
+        raise EnvironmentFault(list(dict.fromkeys(wrong.values())))
+
+
+def way_of(cut: Cut, rebuilt: bool) -> Way:
+    """Return how a copy goes back: into an empty topic always with identical offsets."""
+    return "translated" if cut.mode == TRANSLATED and not rebuilt else "identical"

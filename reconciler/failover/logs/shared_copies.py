@@ -1,0 +1,48 @@
+"""Which copies of a flow other flows fill as well: of those nobody can say where one flow's part ends."""
+
+from __future__ import annotations
+
+from reconciler.checkpoints.groups.groups import Groups
+from reconciler.checkpoints.translation.other_writers import fillers
+from reconciler.model.errors import Problem
+from reconciler.model.flow import Flow
+from reconciler.model.topology import Topology
+from reconciler.state.copies import Copies
+
+
+def shared_copies(topology: Topology, flow: Flow, target: Groups) -> list[Problem]:
+    """Return a problem (AB716) for each copy of a flow into which another declared flow has copied, too.
+
+    Args:
+        topology: the declaration.
+        flow: the one that is to be failed over.
+        target: of its target cluster.
+
+    Raises:
+        Unreachable: AB310, the target does not answer.
+        EnvironmentFault: AB311, reading is refused.
+    """
+    others = {one.name for one in topology.flows if one.target == flow.target} - {flow.name}
+    if not others:
+        return []
+    copies = Copies(target.cluster, topology.name)
+    try:
+        copies.refresh()
+        mine = [log for log, names in copies.flows().items() if flow.name in names]
+        ids = target.ids({remote for remote, _ in mine})
+        shared: dict[str, set[str]] = {}
+        for log in mine:
+            if names := others.intersection(fillers(copies, flow.name, log, ids.get(log[0]))):
+                shared.setdefault(log[0], set()).update(names)
+    finally:
+        copies.close()
+    return [
+        Problem(
+            "AB716",
+            f"{target.cluster.where}, topic {remote}",
+            f"it is a copy of flow {flow.name}, and {' and '.join(sorted(names))} fills it as well: which records came "
+            "later, and whose they are, nobody could tell",
+            "let them fill topics of their own (policy), or move consumers by hand: `anabranch offsets translate`",
+        )
+        for remote, names in sorted(shared.items())
+    ]

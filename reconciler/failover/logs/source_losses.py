@@ -1,0 +1,182 @@
+"""What originals have lost of what was copied, as after an unclean election: their copies alone have it still.
+
+Copies with the same offsets are held against their originals; of others the leader epoch tells that was noted with the
+position (KIP-320), as it does when a flow goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from reconciler.checkpoints.groups.groups import Groups
+from reconciler.checkpoints.translation.translate import Translator
+from reconciler.failover.logs.batching import in_portions
+from reconciler.failover.logs.cuts import TRANSLATED, remembered
+from reconciler.failover.logs.divergence import Meanwhile
+from reconciler.failover.logs.log_match import Alike, LogPair
+from reconciler.model.cluster import Cluster
+from reconciler.model.committed import Log
+from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.failover import Cut
+from reconciler.model.flow import Flow
+from reconciler.model.runs import CopyRecord
+from reconciler.replicator.copy.agreement import Disagreement
+from reconciler.replicator.copy.truncation import truncated_at
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.place import ReadUpto
+from reconciler.state.confluent.faults import unreachable
+from reconciler.wire import ConnectionLost, ErrorCode, Loop, Wire
+
+_SECONDS = 10.0
+
+
+class Lowered(NamedTuple):
+    """Cuts as far as originals still have what was copied.
+
+    Attributes:
+        cuts: by original; what is lost stands behind them, at the copies alone.
+        notices: what was lost.
+        parted: originals of which nobody can tell where what they lost begins in their copies: to be made anew.
+    """
+
+    cuts: dict[str, Cut]
+    notices: tuple[str, ...]
+    parted: frozenset[str]
+
+
+def lowered(
+    topology: str, flow: Flow, source: Groups, target: Groups, cuts: Mapping[str, Cut], wanted: Collection[str]
+) -> Lowered:
+    """Return cuts as far as originals still have what was copied.
+
+    Looked at are the topics to whose copies something came, before anything is copied back: of others the flow says it.
+
+    Args:
+        topology: name of the topology.
+        flow: the flow that is failed over.
+        source: the side that everybody returns to.
+        target: the other one.
+        cuts: by original.
+        wanted: originals that are to be made anew.
+
+    Raises:
+        AnabranchError: a cluster does not answer, or something there is refused.
+    """
+    untouched = [cut for cut in cuts.values() if not (cut.is_handed or cut.anew)]
+    there = Meanwhile.bounds(target, ((cut.remote, cut) for cut in untouched))
+    looked_at = [
+        cut
+        for cut in untouched
+        if cut.topic in wanted or any(there[cut.remote, number].end > end for number, (_, end) in enumerate(cut.ends))
+    ]
+    same = [cut for cut in looked_at if cut.mode != TRANSLATED]
+    ends = _of_the_same(topology, flow, source, target, same) | _of_others(topology, flow, source, target, looked_at)
+    found, notices, parted = dict(cuts), [], set()
+    for cut in looked_at:
+        for number, (before, _) in enumerate(cut.ends):
+            if (end := ends.get((cut.topic, number))) is None:
+                continue
+            now, at_copy = end
+            if at_copy is None:
+                parted.add(cut.topic)
+            kept = found[cut.topic]
+            some = (*kept.ends[:number], (now, at_copy or 0), *kept.ends[number + 1 :])
+            found[cut.topic] = replace(kept, ends=some)
+            notices.append(
+                f"{cut.topic}/{number} at {source.cluster.alias} has lost offsets {now} to {before - 1} since they "
+                f"were copied: what {cut.remote} has of them counts as new"
+            )
+    return Lowered(found, tuple(notices), frozenset(parted))
+
+
+def _of_the_same(
+    topology: str, flow: Flow, source: Groups, target: Groups, cuts: Collection[Cut]
+) -> dict[Log, tuple[int, int | None]]:
+    """Return up to where originals and copies with the same offsets are alike, on both sides, where not to the cut."""
+    if not cuts:
+        return {}
+    here = Meanwhile.bounds(source, ((cut.topic, cut) for cut in cuts))
+    there = Meanwhile.bounds(target, ((cut.remote, cut) for cut in cuts))
+    known = remembered(target.cluster, topology, flow.name, there)
+    found: dict[Log, tuple[int, int | None]] = {}
+    with Alike(source.cluster, target.cluster) as alike:
+        for cut in cuts:
+            for number, (before, end) in enumerate(cut.ends):
+                log, remote = (cut.topic, number), (cut.remote, number)
+                runs = known.get(remote, CopyRecord(None, None)).runs
+                # What was shifted otherwise is not looked at.
+                run = runs.at_target(end)
+                first = max(run.source, here[log].start, there[remote].start - run.shift)
+                pair = LogPair(log, remote, run.shift, first, min(before, here[log].end))
+                until = alike.until(pair, is_whole=here[log].end <= before)
+                if until is None:
+                    # Nothing tells where they part: nothing counts as copied.
+                    found[log] = 0, None
+                elif until < before:
+                    found[log] = until, runs.to_target(until)
+    return found
+
+
+def _of_others(
+    topology: str, flow: Flow, source: Groups, target: Groups, cuts: Collection[Cut]
+) -> dict[Log, tuple[int, int | None]]:
+    """Return up to where originals have what copies with offsets of their own have, on both sides, where not all."""
+    reads = {
+        (cut.topic, number): ReadUpto(before, epoch, None, None)
+        for cut in cuts
+        for number, (before, _) in enumerate(cut.ends)
+        if cut.mode == TRANSLATED and before > 0 and (epoch := Note.parse(cut.note(number)).epoch) is not None
+    }
+    lost = truncated(source.cluster, reads)
+    if not lost:
+        return {}
+    # The source has other records there by now: nothing is told by reading them.
+    with Translator(None, target.cluster, flow, topology) as translator:
+        translator.refresh(lost.keys())
+        return {log: (end, translator.downstream(*log, end).offset) for log, end in lost.items()}
+
+
+def truncated(cluster: Cluster, reads: Mapping[Log, ReadUpto], seconds: float = _SECONDS) -> dict[Log, int]:
+    """Return from which offset on partitions have not what was read of them; those that have it all are left out.
+
+    Raises:
+        Unreachable: AB310, no answer.
+        EnvironmentFault: AB630, a leader does not tell.
+    """
+    found: dict[Log, int] = {}
+    if not reads:
+        return found
+    loop = Loop()
+    wire = Wire(loop, cluster, "anabranch-failover", seconds)
+
+    async def ask(log: Log) -> None:
+        (topic, partition), read = log, reads[log]
+        info = (await wire.topics([topic]))[topic]
+        try:
+            info.leader_of(partition)
+            end = await truncated_at(wire, info, partition, read.offset, read)
+        except (Disagreement, ErrorCode) as error:
+            raise _untold(cluster, topic, partition, str(error)) from None
+        if end is not None:
+            found[log] = end
+
+    async def ask_all() -> None:
+        await wire.connect()
+        await in_portions(loop, sorted(reads), ask)
+
+    try:
+        loop.run(ask_all)
+    except ConnectionLost as error:
+        raise unreachable(cluster, f"leader epochs are not told: {error}") from None
+    finally:
+        wire.close()
+        loop.close()
+    return found
+
+
+def _untold(cluster: Cluster, topic: str, partition: int, why: str) -> EnvironmentFault:
+    where = f"{cluster.where}, topic {topic}, partition {partition}"
+    message = f"whether it has lost what was copied is not told: {why}"
+    return EnvironmentFault(Problem("AB630", where, message, "mend what the cluster names, then try again"))

@@ -1,0 +1,114 @@
+"""Whether the topics of a flow are still those that were copied, and which others have come beside its copies."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from reconciler.checkpoints.groups.groups import Groups
+from reconciler.model.failover import Cut
+from reconciler.model.flow import Flow
+from reconciler.model.naming import is_heartbeats
+from reconciler.model.selection import is_reserved
+from reconciler.replicator.partition.place import differ
+from reconciler.state.copies import Copies
+
+_MOST_NAMED = 5
+
+
+class Sameness:
+    """Looks at the ids of the topics of one flow.
+
+    Args:
+        topology: name of the topology.
+        flow: the one that is failed over.
+        source: the side that everybody returns to.
+        target: the other one.
+    """
+
+    def __init__(self, topology: str, flow: Flow, source: Groups, target: Groups) -> None:
+        self._topology = topology
+        self._flow = flow
+        self._source = source
+        self._target = target
+
+    def checked(self, cuts: Mapping[str, Cut]) -> tuple[dict[str, Cut], set[str], list[str]]:
+        """Return the cuts of copies that are still the same topics, the originals that are not, and what to say of it.
+
+        An original that was made anew and is empty gets its copy back as a whole. One that holds records has nothing in
+        common with its copy: its cut is at its beginning.
+
+        Raises:
+            AnabranchError: a cluster does not answer, or something there is refused.
+        """
+        # Into the others something is copied back already, or they are made anew by us.
+        asked = {topic: cut for topic, cut in cuts.items() if not (cut.is_handed or cut.anew)}
+        here, there = self._source.ids(asked), self._target.ids(cut.remote for cut in asked.values())
+        found, others, notes = dict(cuts), set[str](), list[str]()
+        for topic, (source_id, target_id) in sorted(self._copied(asked).items()):
+            cut = asked[topic]
+            if differ(target_id, there.get(cut.remote)):
+                del found[topic]
+                what = f"topic {cut.remote} was deleted at {self._flow.target} and made again by somebody else"
+                notes.append(f"{what}: it is not copied back")
+            elif differ(source_id, here.get(topic)):
+                what = f"topic {topic} was deleted at {self._flow.source} and made again"
+                if self._is_empty(topic):
+                    found[topic] = replace(cut, anew="made")
+                    notes.append(f"{what}, and is empty: {cut.remote} is copied back as a whole")
+                else:
+                    others.add(topic)
+                    found[topic] = replace(cut, ends=tuple((0, end) for _, end in cut.ends))
+                    notes.append(f"{what}: what it holds never crossed")
+        return found, others, notes
+
+    def _copied(self, cuts: Mapping[str, Cut]) -> dict[str, tuple[str | None, str | None]]:
+        """Return the ids of the topics that were copied and of those that hold the copies, as far as they are known."""
+        if not cuts:
+            return {}
+        copies = Copies(self._target.cluster, self._topology)
+        try:
+            copies.refresh()
+            records = {
+                topic: [copies.get(self._flow.name, cut.remote, number) for number in range(len(cut.ends))]
+                for topic, cut in cuts.items()
+            }
+        finally:
+            copies.close()
+        return {
+            topic: (
+                next((one.source_id for one in some if one is not None and one.source_id), None),
+                next((one.target_id for one in some if one is not None and one.target_id), None),
+            )
+            for topic, some in records.items()
+        }
+
+    def _is_empty(self, topic: str) -> bool:
+        logs = {(topic, number) for number in range(self._source.partitions.get(topic, 0))}
+        bounds = self._source.bounds(logs)
+        # One that has no leader now may hold something.
+        return bounds.keys() == logs and all(one.end == 0 for one in bounds.values())
+
+
+def beside(flow: Flow, aliases: Collection[str], names: Iterable[str], ours: Collection[str]) -> list[str]:
+    """Say which topics at a target are called as copies of a flow would be, and are none; nothing where there are none.
+
+    Args:
+        flow: which one.
+        aliases: the clusters of the topology.
+        names: of all topics at the target.
+        ours: of those that are copies, of whatever flow.
+    """
+    found = sorted(name for name in names if name not in ours and _would_be_copy(flow, aliases, name))
+    if not found:
+        return []
+    more = f" and {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else ""
+    said = ", ".join(found[:_MOST_NAMED]) + more
+    return [f"called as copies would be, and none of them, so they stay at {flow.target} as they are: {said}"]
+
+
+def _would_be_copy(flow: Flow, aliases: Collection[str], name: str) -> bool:
+    if is_reserved(name) or is_heartbeats(name, flow.policy.separator) or name == flow.dlq:
+        return False
+    original = flow.policy.original(flow.source, name)
+    return original is not None and flow.takes(original, aliases)

@@ -1,0 +1,50 @@
+"""How positions of groups get back to originals: along the flows that copied back, or against the one failed over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from reconciler.checkpoints.groups.groups import Groups
+from reconciler.failover.groups import group_positions
+from reconciler.failover.logs import reverse_flows
+from reconciler.failover.logs.cuts import TRANSLATED
+from reconciler.failover.logs.divergence import Meanwhile
+from reconciler.failover.logs.progress_back import by_way
+from reconciler.model.committed import Log, LogBounds
+from reconciler.model.failover import Cut, FailbackPlan
+from reconciler.model.flow import Flow
+
+
+def ways_back(ways: group_positions.Paths, plan: FailbackPlan, flow: Flow, target: Groups) -> group_positions.Paths:
+    """Return the paths back, with those of what came to copies since they were cut.
+
+    Where offsets are the same on both sides the flow itself tells that, too.
+
+    Args:
+        ways: against the flow, and all others between its two clusters.
+        plan: what is brought back.
+        flow: the flow that is failed over.
+        target: the side that is left.
+
+    Raises:
+        AnabranchError: the target does not answer, or something there is refused.
+    """
+    come = [one for one in plan.topics if one.is_rebuilt or (one.is_new and plan.cuts[one.topic].mode == TRANSLATED)]
+    rebuilt = {one.topic for one in come if one.is_rebuilt}
+    found = dict(ways)
+    for way, cuts in by_way(plan, come).items():
+        # One flow of all: each that differs has its runs read for itself.
+        back = reverse_flows.backward(flow, way, cuts)
+        ends = Meanwhile.bounds(target, ((cut.remote, cut) for cut in cuts))
+        for cut in cuts:
+            begins = _begins(cut, ends, cut.topic in rebuilt)
+            path = group_positions.Path(back, "downstream", cut.remote, cut.topic, begins)
+            found[cut.remote] = [path, *found.get(cut.remote, ())]
+    return found
+
+
+def _begins(cut: Cut, ends: Mapping[Log, LogBounds], is_whole: bool) -> dict[int, int]:
+    """Return from which offset on each partition of a copy came back; where nothing came the flow itself tells."""
+    if is_whole:
+        return dict.fromkeys(range(len(cut.ends)), 0)
+    return {number: end for number, (_, end) in enumerate(cut.ends) if ends[cut.remote, number].end > end}

@@ -1,0 +1,1 @@
+"""Topics that a failover or a failback creates, deletes or fills."""

@@ -1,0 +1,224 @@
+"""Topics of one cluster, looked at, made and deleted: one at a time, and each change is waited for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import ConfigResource, ConfigSource, NewTopic, OffsetSpec, TopicDescription
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.config_rules import THROTTLES
+from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.state.confluent import clients, replicas
+from reconciler.state.confluent.faults import in_words, is_refusal, refused, unreachable
+
+_FIRST_SECONDS = 10.0
+_ANSWER_SECONDS = 30.0
+_PAUSE_SECONDS = 0.1
+_SILENT = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT})
+# What tools print of a topic that has no id.
+_NO_ID = "A" * 22
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a topic is made with.
+
+    Attributes:
+        partitions: how many.
+        replicas: of each.
+        configs: what is set on the topic itself.
+    """
+
+    partitions: int
+    replicas: int
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TopicOnCluster:
+    """A topic that is there.
+
+    Attributes:
+        topic_id: as Kafka's tools print it, and ownership records have it; None where brokers have none.
+        shape: what it was made with, or changed to since.
+    """
+
+    topic_id: str | None
+    shape: Shape
+
+
+class Topics:
+    """Looks at and changes topics of one cluster.
+
+    Args:
+        cluster: which one.
+        seconds: how long may be waited for what was changed to be seen.
+
+    Raises:
+        Unreachable: AB310, it does not answer.
+        EnvironmentFault: what `clients.ask` and `clients.make` raise: it does not let us in, or the like.
+    """
+
+    def __init__(self, cluster: Cluster, seconds: float) -> None:
+        self._cluster = cluster
+        self._seconds = seconds
+        self._patience = cluster.clients.admin.patience(_ANSWER_SECONDS)
+        self._client, seen = clients.metadata(cluster, _FIRST_SECONDS, _ANSWER_SECONDS)
+        self._seen = seen
+
+    def look(self, topic: str) -> TopicOnCluster | None:
+        """Return what a topic is; None where there is none.
+
+        Raises:
+            Unreachable: AB310, no answer.
+            EnvironmentFault: AB313, DESCRIBE or DESCRIBE_CONFIGS is refused; AB726, another answer.
+        """
+        described = self._described(topic)
+        if described is None:
+            return None
+        (future,) = self._client.describe_configs(
+            [ConfigResource(ConfigResource.Type.TOPIC, topic)], request_timeout=self._patience
+        ).values()
+        entries = self._answer(future, "DESCRIBE_CONFIGS", topic)
+        if entries is None:
+            return None
+        configs = {
+            name: entry.value
+            for name, entry in sorted(entries.items())
+            if ConfigSource(entry.source) is ConfigSource.DYNAMIC_TOPIC_CONFIG
+            # They name partitions and brokers of a rebalance that is under way, and nothing of the topic.
+            and not (entry.is_sensitive or name in THROTTLES)
+        }
+        shape = Shape(len(described.partitions), len(described.partitions[0].replicas), configs)
+        return TopicOnCluster(_known(described), shape)
+
+    def make(self, topic: str, shape: Shape, or_fewer: bool = False) -> bool:
+        """Make a topic, without waiting until it is seen; return False where there is one already.
+
+        Args:
+            topic: its name.
+            shape: what it is made with.
+            or_fewer: whether it gets as many replicas as topics of our own there, whatever its shape says.
+
+        Raises:
+            Unreachable: AB310, no answer: whether it was made is unknown.
+            EnvironmentFault: AB313, CREATE is refused; AB450, one that may have fewer waits for brokers that are down;
+                AB726, the cluster does not make it.
+        """
+
+        def create(count: int) -> None:
+            """Raises KafkaException."""
+            new = NewTopic(topic, shape.partitions, count, config=dict(shape.configs))
+            self._client.create_topics([new], request_timeout=self._patience)[topic].result()
+
+        try:
+            if or_fewer:
+                replicas.make(self._seen, create, self._cluster.state_replication_factor)
+            else:
+                create(shape.replicas)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                return False
+            if or_fewer and replicas.is_too_few(error.args[0]):
+                raise replicas.refused_now(self._cluster, f"topic {topic}", error.args[0], self._seen) from None
+            self._raise(error.args[0], "CREATE", topic)
+        return True
+
+    def delete(self, topic: str, topic_id: str | None) -> None:
+        """Delete a topic, and wait until it is gone; one that is gone already is as good.
+
+        Args:
+            topic: its name; whoever has it when the request arrives is deleted.
+            topic_id: what it is known by: under another one somebody has made it anew.
+
+        Raises:
+            Unreachable: AB310, no answer: whether it was deleted is unknown.
+            EnvironmentFault: AB313, DELETE is refused; AB726, the cluster does not delete it.
+        """
+        future = self._client.delete_topics([topic], request_timeout=self._patience)[topic]
+        self._answer(future, "DELETE", topic)
+        deadline = time.monotonic() + self._seconds
+        while (described := self._described(topic)) is not None:
+            if topic_id is not None and _known(described) != topic_id:
+                return
+            if time.monotonic() > deadline:
+                raise self._fault(topic, f"is still there {self._seconds:g} s after it was deleted")
+            time.sleep(_PAUSE_SECONDS)
+
+    def await_led(self, topic: str, partitions: int, not_id: str | None = None) -> str | None:
+        """Wait until a topic is seen and the leaders of all its partitions answer; return its id.
+
+        Args:
+            topic: which one.
+            partitions: how many it must have.
+            not_id: the id of the topic that had its name before.
+
+        Raises:
+            Unreachable: AB310, no answer.
+            EnvironmentFault: AB313, DESCRIBE is refused; AB726, it takes too long.
+        """
+        deadline = time.monotonic() + self._seconds
+        while True:
+            described = self._described(topic)
+            if described is not None and len(described.partitions) >= partitions:
+                found = _known(described)
+                if (found is None or found != not_id) and len(self._ends(topic, partitions)) == partitions:
+                    return found
+            if time.monotonic() > deadline:
+                raise self._fault(topic, f"was made, but after {self._seconds:g} s not every partition has a leader")
+            time.sleep(_PAUSE_SECONDS)
+
+    def bounds(self, topic: str, partitions: int) -> dict[int, tuple[int, int]]:
+        """Return where the logs of a topic begin and end, by partition.
+
+        Those whose leader does not answer are left out. What stands between may be transaction markers alone.
+        """
+        starts, ends = self._ends(topic, partitions, OffsetSpec.earliest()), self._ends(topic, partitions)
+        return {number: (starts[number], ends[number]) for number in starts.keys() & ends.keys()}
+
+    def _ends(self, topic: str, partitions: int, spec: Any = None) -> dict[int, int]:
+        """Return where logs end, or begin, by partition; those whose leader does not answer are left out."""
+        asked = {TopicPartition(topic, number): spec or OffsetSpec.latest() for number in range(partitions)}
+        answers = self._client.list_offsets(asked, request_timeout=self._patience)
+        return {
+            place.partition: int(future.result().offset)
+            for place, future in answers.items()
+            if future.exception() is None
+        }
+
+    def _described(self, topic: str) -> TopicDescription | None:
+        future = self._client.describe_topics(TopicCollection([topic]), request_timeout=self._patience)[topic]
+        found: TopicDescription | None = self._answer(future, "DESCRIBE", topic)
+        return found
+
+    def _answer(self, future: Future[Any], operation: str, topic: str) -> Any:
+        """Return an answer; None where there is no such topic."""
+        try:
+            # No limit here: the request has one of its own.
+            return future.result()
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return None
+            self._raise(error.args[0], operation, topic)
+
+    def _raise(self, error: KafkaError, operation: str, topic: str) -> NoReturn:
+        if is_refusal(error):
+            raise EnvironmentFault(refused(self._cluster, operation, f"topic {topic}")) from None
+        if error.code() in _SILENT:
+            raise unreachable(self._cluster, f"{in_words(error)}; whether it did {operation} is unknown") from None
+        raise self._fault(topic, f"{operation} failed: {in_words(error)}") from None
+
+    def _fault(self, topic: str, what: str) -> EnvironmentFault:
+        where = f"{self._cluster.where}, topic {topic}"
+        return EnvironmentFault(Problem("AB726", where, what, "mend what the cluster names, then run it again"))
+
+
+def _known(described: TopicDescription) -> str | None:
+    told = str(described.topic_id)
+    return None if told == _NO_ID else told

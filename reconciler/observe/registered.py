@@ -1,0 +1,61 @@
+"""Which brokers a cluster has, and how many replicas it gives topics, asked without writing anything.
+
+`observe` asks: a list of topics names only brokers that are up, and brokers tell the default by a setting alone, which
+the active controller may have otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from reconciler.model.cluster import Cluster
+from reconciler.wire import ConnectionLost, ErrorCode, Loop, Wire
+from reconciler.wire.requests.describe_cluster import default_replicas, registered_brokers
+
+Answer = TypeVar("Answer")
+
+_TIMEOUT = 5.0
+
+
+def registered_in(cluster: Cluster) -> frozenset[int] | None:
+    """Return the ids of all brokers that a cluster has registered; None where it does not tell.
+
+    Raises:
+        EnvironmentFault: what `Wire` raises: a secret cannot be resolved, or the like.
+    """
+    return _asked(cluster, registered_brokers)
+
+
+def default_in(cluster: Cluster, topic: str) -> int | None:
+    """Return how many replicas a cluster gives a topic of which nobody says it; None where it does not tell.
+
+    Args:
+        cluster: which one.
+        topic: a name that no topic has.
+
+    Raises:
+        EnvironmentFault: what `Wire` raises: a secret cannot be resolved, or the like.
+    """
+    return _asked(cluster, lambda wire: default_replicas(wire, topic))
+
+
+def _asked(cluster: Cluster, question: Callable[[Wire], Awaitable[Answer | None]]) -> Answer | None:
+    loop = Loop()
+    declared = cluster.clients.admin
+    wire = Wire(loop, cluster, declared.client_id or "anabranch-plan", declared.patience(_TIMEOUT))
+    found: list[Answer | None] = []
+
+    async def ask() -> None:
+        await wire.connect()
+        found.append(await question(wire))
+
+    try:
+        loop.run(ask)
+    except (ConnectionLost, ErrorCode):
+        # What is known without it has to do.
+        return None
+    finally:
+        wire.close()
+        loop.close()
+    return found[0]

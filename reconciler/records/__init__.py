@@ -1,0 +1,1 @@
+"""Record batches as bytes: read, check, split, merge, rewrite, compress. Pure."""

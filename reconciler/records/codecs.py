@@ -1,0 +1,100 @@
+"""Compresses and decompresses what a batch holds, in Kafka's five codecs, where a batch must be rewritten.
+
+`rewrite` and `old` ask. The framings are Kafka's: gzip, snappy in blocks of the xerial library, lz4 and zstd frames.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from contextvars import ContextVar
+
+import lz4.frame
+import snappy
+import zstandard
+
+from reconciler.model.flow import DEFAULT_LARGEST_BATCH
+from reconciler.records import decompression
+from reconciler.records.decompression import LENGTH, DecompressedTooLarge
+
+NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
+_GZIP_LEVEL = 6
+_XERIAL_BLOCK = 32 * 1024
+_most: ContextVar[int] = ContextVar("most", default=DEFAULT_LARGEST_BATCH)
+
+
+def bound(most: int) -> None:
+    """Let no batch come to more than `most` bytes decompressed, in this thread from now on.
+
+    A process works for one flow at a time, which declares it (`largest-batch`): who begins to calls this.
+    """
+    _most.set(most)
+
+
+def unpack(codec: int, body: bytes | memoryview) -> bytes | memoryview:
+    """Return the records in a batch's body, decompressed; what is large is a view that cannot be written to.
+
+    Args:
+        codec: as a batch's attributes have it.
+        body: of the batch.
+
+    Raises:
+        ValueError: the codec is not known, or the bytes are not in it.
+        DecompressedTooLarge: they come to more than `bound` said, of which no more was decompressed.
+    """
+    try:
+        return _UNPACKERS[codec](bytes(body), _most.get())
+    except DecompressedTooLarge:
+        raise
+    except (*decompression.UNREADABLE, ValueError) as error:
+        known = NAMES[codec] if codec < len(NAMES) else f"codec {codec}"
+        message = f"not readable as {known}: {error}"
+        raise ValueError(message) from error
+
+
+def pack(codec: int, records: bytes | memoryview) -> bytes | memoryview:
+    """Return a body with `records`, compressed.
+
+    Args:
+        codec: one of the five.
+        records: as `unpack` returns them.
+    """
+    return _PACKERS[codec](records)
+
+
+def _as_it_is(body: bytes, _most: int) -> bytes:
+    return body
+
+
+def _same(records: bytes | memoryview) -> bytes | memoryview:
+    return records
+
+
+def _zip_gzip(records: bytes | memoryview) -> bytes:
+    return gzip.compress(records, _GZIP_LEVEL, mtime=0)
+
+
+def _zip_snappy(records: bytes | memoryview) -> bytes:
+    pieces = [decompression.XERIAL, decompression.XERIAL_VERSIONS]
+    for at in range(0, len(records), _XERIAL_BLOCK):
+        block = snappy.compress(bytes(records[at : at + _XERIAL_BLOCK]))
+        pieces += (LENGTH.pack(len(block)), block)
+    return b"".join(pieces)
+
+
+def _zip_lz4(records: bytes | memoryview) -> bytes:
+    # Kafka reads no blocks that depend on each other.
+    return bytes(lz4.frame.compress(records, block_linked=False))
+
+
+def _zip_zstd(records: bytes | memoryview) -> bytes:
+    return zstandard.ZstdCompressor().compress(records)
+
+
+_UNPACKERS: tuple[Callable[[bytes, int], bytes | memoryview], ...] = (
+    *(_as_it_is, decompression.gzip, decompression.xerial, decompression.lz4_frames, decompression.zstd),
+)
+_PACKERS: tuple[Callable[[bytes | memoryview], bytes | memoryview], ...] = (
+    *(_same, _zip_gzip, _zip_snappy, _zip_lz4, _zip_zstd),
+)

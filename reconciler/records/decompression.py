@@ -1,0 +1,284 @@
+"""Decompresses what a batch holds, and no more of it than it may have: 16 KB of zstd may hold 512 MB.
+
+`codecs` asks here. Each function is given a batch's body and the most bytes that may come of it; it raises TooMuch as
+soon as there are more, with about as many in memory. What is large is returned as a view that cannot be written to,
+of a buffer that has grown: to put pieces together would take twice as much for a moment. Pure.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import lz4.frame
+import snappy
+import zstandard
+
+from reconciler.wire.protocol.compact import read_uvarint
+
+XERIAL = b"\x82SNAPPY\x00"
+XERIAL_VERSIONS = struct.pack(">ii", 1, 1)
+LENGTH = struct.Struct(">i")
+UNREADABLE = (
+    *(IndexError, EOFError, OSError, RuntimeError, MemoryError, struct.error),
+    *(zlib.error, snappy.UncompressError, zstandard.ZstdError),
+)
+"""What decoders raise of bytes that are none of theirs, beside ValueError."""
+
+_CUT_OFF = "it is cut off"
+# zlib's window bits for data behind a gzip header.
+_GZIP = 31
+# What holds more is decompressed piece by piece.
+_PIECE = 2**20
+_SEVERAL_PIECES = 8 * _PIECE
+# No byte stands for more of them: RFC 1951 (258 in two bits), and LZ4's block format.
+_GZIP_RATIO, _LZ4_RATIO = 1_032, 255
+# Each rest that a decoder leaves of what it was fed is a copy.
+_FED = 64 * 1024
+
+# The frames of zstd, RFC 8878, 3.1.
+_MAGIC = struct.Struct("<I")
+_FRAME, _SKIPPABLE, _SKIPPABLE_BITS = 0xFD2FB528, 0x184D2A50, 0xFFFFFFF0
+_DICTIONARY_BYTES = (0, 1, 2, 4)
+_CONTENT_BYTES = (0, 2, 4, 8)
+_TWO_BYTES_FROM = 256
+_BLOCK_HEADER, _LARGEST_BLOCK, _CHECKSUM = 3, 128 * 1024, 4
+_RAW, _RLE, _RESERVED = 0, 1, 3
+# So many come of no batch of records: what they hold is counted by decoding them.
+_MANY_BLOCKS = 32 * 1024
+
+
+class DecompressedTooLarge(ValueError):
+    """What a batch holds has more bytes decompressed than it may have.
+
+    Attributes:
+        size: of the batch's body, in bytes.
+        most: how many it may have decompressed.
+    """
+
+    def __init__(self, size: int, most: int) -> None:
+        super().__init__(f"its {size:,} bytes are more than {most:,} decompressed")
+        self.size, self.most = size, most
+
+
+class _Growing:
+    """What was decompressed of a body up to now."""
+
+    def __init__(self, body: bytes, most: int) -> None:
+        self._size, self._most = len(body), most
+        self._count = 0
+        self._pieces: list[bytes] = []
+        self._data: bytearray | None = None
+
+    def add(self, piece: bytes) -> None:
+        """Put a piece behind the others.
+
+        Raises:
+            DecompressedTooLarge: that is more than there may be.
+        """
+        self._count += len(piece)
+        if self._count > self._most:
+            raise DecompressedTooLarge(self._size, self._most)
+        if self._data is not None:
+            self._data += piece
+            return
+        self._pieces.append(piece)
+        if self._count > _PIECE:
+            self._data = bytearray().join(self._pieces)
+            self._pieces.clear()
+
+    @property
+    def left(self) -> int:
+        """How many bytes may still come."""
+        return self._most - self._count
+
+    def whole(self) -> bytes | memoryview:
+        """Return all of it."""
+        if self._data is None:
+            return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        return memoryview(self._data).toreadonly()
+
+
+def gzip(body: bytes, most: int) -> bytes | memoryview:
+    """Decompress members of gzip that follow each other, as Java may write them; zeros behind them are nothing."""
+    if len(body) * _GZIP_RATIO <= most:
+        member = zlib.decompressobj(_GZIP)
+        plain = member.decompress(body)
+        if member.eof and not member.unused_data:
+            return plain
+    found, view, at = _Growing(body, most), memoryview(body), 0
+    while at < len(view):
+        member = zlib.decompressobj(_GZIP)
+        while not member.eof:
+            fed = view[at : at + _FED]
+            piece = member.decompress(fed, _PIECE)
+            found.add(piece)
+            at += len(fed) - len(member.unconsumed_tail) - len(member.unused_data)
+            if not fed and not piece:
+                raise EOFError(_CUT_OFF)
+        while at < len(view) and not view[at]:
+            at += 1
+    return found.whole()
+
+
+def xerial(body: bytes, most: int) -> bytes | memoryview:
+    """Decompress snappy: blocks in the frame of the xerial library, or one without, as librdkafka writes it."""
+    if not body.startswith(XERIAL):
+        return _block(body, most, body, most)
+    found, at = _Growing(body, most), len(XERIAL) + len(XERIAL_VERSIONS)
+    while at < len(body):
+        (size,) = LENGTH.unpack_from(body, at)
+        at += LENGTH.size
+        if not 0 <= size <= len(body) - at:
+            message = f"a block of {size} bytes at {at} of {len(body)}"
+            raise EOFError(message)
+        found.add(_block(body[at : at + size], found.left, body, most))
+        at += size
+    return found.whole()
+
+
+def _block(block: bytes, left: int, body: bytes, most: int) -> bytes:
+    """Return what a block of snappy holds; it begins with how much that is, for which the library makes room."""
+    if block and read_uvarint(block, 0)[0] > left:
+        raise DecompressedTooLarge(len(body), most)
+    return bytes(snappy.uncompress(block))
+
+
+def lz4_frames(body: bytes, most: int) -> bytes | memoryview:
+    """Decompress frames of lz4 that follow each other."""
+    if len(body) * _LZ4_RATIO <= most:
+        plain, end = lz4.frame.decompress(body, return_bytes_read=True)
+        if end == len(body):
+            return bytes(plain)
+    found, view, at = _Growing(body, most), memoryview(body), 0
+    while True:
+        frame = lz4.frame.LZ4FrameDecompressor()
+        while not frame.eof:
+            fed = bytes(view[at : at + _FED] if frame.needs_input else b"")
+            at += len(fed)
+            piece = frame.decompress(fed, _PIECE)
+            found.add(piece)
+            if not fed and not piece and not frame.eof:
+                raise EOFError(_CUT_OFF)
+        at -= len(frame.unused_data or b"")
+        if at >= len(view):
+            return found.whole()
+
+
+class _Frame(NamedTuple):
+    """Where a frame of zstd begins and ends, how many bytes it holds at most, and of how many blocks it is."""
+
+    begin: int
+    end: int
+    most: int
+    blocks: int
+
+
+def zstd(body: bytes, most: int) -> bytes | memoryview:
+    """Decompress frames of zstd that follow each other, whether or not they say how much they hold."""
+    frames: list[_Frame] = []
+    left, blocks = most, _MANY_BLOCKS
+    for frame in _frames(body):
+        frames.append(frame)
+        left, blocks = left - frame.most, blocks - frame.blocks
+        if left < 0 or blocks < 0:
+            _count(body, most)
+            break
+    if left < 0 or blocks < 0 or most - left < _SEVERAL_PIECES:
+        return _one_after_another(body)
+    decoder = zstandard.ZstdDecompressor()
+    view = memoryview(body)
+    pieces = [decoder.decompress(view[one.begin : one.end], max_output_size=one.most) for one in frames if one.most]
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _frames(body: bytes) -> Iterator[_Frame]:
+    """Yield the frames; their blocks tell where they end without being decoded. Of many blocks no end is looked for.
+
+    Raises:
+        EOFError: the last one is cut off.
+        ValueError: something else stands there.
+        struct.error, IndexError: likewise.
+    """
+    at = 0
+    while at < len(body) or not at:
+        begin = at
+        (magic,) = _MAGIC.unpack_from(body, at)
+        at += _MAGIC.size
+        if magic & _SKIPPABLE_BITS == _SKIPPABLE:
+            (size,) = _MAGIC.unpack_from(body, at)
+            at += _MAGIC.size + size
+            found = _Frame(begin, at, 0, 1)
+        elif magic == _FRAME:
+            told, at, has_checksum = _told(body, at)
+            at, most, blocks = _blocks(body, at)
+            at += _CHECKSUM if has_checksum else 0
+            if told is not None and told > most and blocks <= _MANY_BLOCKS:
+                message = f"a frame of at most {most} bytes says that it has {told}"
+                raise ValueError(message)
+            found = _Frame(begin, at, most if told is None else told, blocks)
+        else:
+            message = f"no frame at {begin}"
+            raise ValueError(message)
+        if at > len(body) and found.blocks <= _MANY_BLOCKS:
+            raise EOFError(_CUT_OFF)
+        yield found
+
+
+def _told(body: bytes, at: int) -> tuple[int | None, int, bool]:
+    """Return how much a frame says that it holds, where its blocks begin, and whether a checksum is behind them."""
+    descriptor = body[at]
+    has_one_segment = bool(descriptor & 0x20)
+    at += 1 if has_one_segment else 2
+    at += _DICTIONARY_BYTES[descriptor & 3]
+    size = _CONTENT_BYTES[descriptor >> 6] or int(has_one_segment)
+    told = int.from_bytes(body[at : at + size], "little") + (_TWO_BYTES_FROM if size == _CONTENT_BYTES[1] else 0)
+    return (told if size else None), at + size, bool(descriptor & 4)
+
+
+def _blocks(body: bytes, at: int) -> tuple[int, int, int]:
+    """Return where a frame's blocks end, how much they hold at most, and how many there are, or more than many."""
+    most = count = is_last = 0
+    while not is_last:
+        if at + _BLOCK_HEADER > len(body):
+            raise EOFError(_CUT_OFF)
+        header = int.from_bytes(body[at : at + _BLOCK_HEADER], "little")
+        is_last, kind, size = header & 1, header >> 1 & 3, header >> 3
+        if kind == _RESERVED or size > _LARGEST_BLOCK:
+            message = f"no block at {at}"
+            raise ValueError(message)
+        at += _BLOCK_HEADER + (1 if kind == _RLE else size)
+        most += size if kind in (_RAW, _RLE) else _LARGEST_BLOCK
+        count += 1
+        if count > _MANY_BLOCKS:
+            break
+    return at, most, count
+
+
+def _count(body: bytes, most: int) -> None:
+    """Decode frames without keeping what comes of them.
+
+    Raises:
+        DecompressedTooLarge: that is more than there may be.
+    """
+    count = 0
+    reader = zstandard.ZstdDecompressor().stream_reader(body, read_across_frames=True)
+    while piece := reader.read(_PIECE):
+        count += len(piece)
+        if count > most:
+            raise DecompressedTooLarge(len(body), most)
+
+
+def _one_after_another(body: bytes) -> bytes:
+    """Decompress frames of which it is known that they do not hold too much."""
+    pieces, rest = [], body
+    while True:
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        pieces.append(frame.decompress(rest))
+        if not frame.eof:
+            raise EOFError(_CUT_OFF)
+        rest = frame.unused_data
+        if not rest:
+            return b"".join(pieces)

@@ -1,0 +1,158 @@
+"""Merges small batches of one partition that follow each other into one, so that a request carries more.
+
+`channel` takes its next batch to send from here. Only the front of each record is encoded anew (length, deltas of
+timestamp and offset); key, value and headers are one slice that nobody looks into. Compressed batches pass as they
+are. Pure.
+
+The layout of a record is Kafka's `DefaultRecord`: length, attributes, timestamp delta, offset delta, then what is kept.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from reconciler.records.batch import CODEC_BITS, LARGE, NO_CRC, Batch
+from reconciler.records.varint import SIGNED, read, signed
+
+# Batches of more records than this cost more to merge than they cost to send one by one.
+FEW_RECORDS = 16
+_MORE = 0x80
+_BITS = 0x7F
+_TABLE = len(SIGNED)
+
+
+class MergedBatch(NamedTuple):
+    """What left a queue: one batch, and how many bytes it had there."""
+
+    batch: Batch
+    size: int
+
+
+def take(queue: deque[Any], limit: int, small: int = 0) -> MergedBatch:
+    """Take the first batch out of `queue`, merged with those behind it that can travel with it.
+
+    Args:
+        queue: batches, and what else may stand between them; a batch is first.
+        limit: how many bytes a merged batch may have; 0 merges nothing. What was refused as too large is sent again in
+            smaller batches, so a merged one is never larger than that.
+        small: batches of more than a few records stay as they are, unless they have fewer bytes than that.
+    """
+    first: Batch = queue.popleft()
+    alone = MergedBatch(first, first.size)
+    if not queue or not _may_merge(first, limit, small):
+        return alone
+    run = [first]
+    size, expected = first.size, first.next_offset
+    while queue:
+        batch = queue[0]
+        if not isinstance(batch, Batch) or batch.base_offset != expected or not _may_merge(batch, limit, small):
+            break
+        size += len(batch.body)
+        if size > limit:
+            break
+        run.append(queue.popleft())
+        expected = batch.next_offset
+    while len(run) > 1:
+        try:
+            one = merged(run)
+        except (ValueError, IndexError):
+            # Let the target say what it thinks of such records, or of such a checksum.
+            queue.extendleft(reversed(run[1:]))
+            return alone
+        if one.size <= limit:
+            return MergedBatch(one, sum([batch.size for batch in run]))
+        # Deltas have grown with the distance from the first record.
+        half = len(run) // 2
+        queue.extendleft(reversed(run[half:]))
+        del run[half:]
+    return alone
+
+
+def _may_merge(batch: Batch, limit: int, small: int) -> bool:
+    return (
+        (batch.record_count <= FEW_RECORDS or batch.size < small)
+        and not batch.attributes & CODEC_BITS
+        and not batch.is_control
+        and not batch.is_log_append_time
+        and batch.record_count == batch.last_offset_delta + 1
+        and batch.size < limit
+    )
+
+
+def merged(batches: Sequence[Batch]) -> Batch:
+    """Return one batch with the records of `batches`, which are uncompressed, without holes, and follow each other.
+
+    Raises:
+        ValueError: a batch's records are not laid out as its header says, or it is large and damaged.
+        IndexError: they end within one.
+    """
+    first = batches[0]
+    base_offset, base_time = first.base_offset, first.base_timestamp
+    pieces: list[bytes] = []
+    for batch in batches:
+        _append(pieces, batch, batch.base_offset - base_offset, batch.base_timestamp - base_time)
+    last = batches[-1]
+    return Batch(
+        base_offset,
+        last.next_offset - base_offset - 1,
+        sum([batch.record_count for batch in batches]),
+        first.attributes & CODEC_BITS,
+        base_time,
+        max([batch.max_timestamp for batch in batches]),
+        first.producer_id,
+        first.producer_epoch,
+        first.base_sequence,
+        NO_CRC,
+        b"".join(pieces),
+    )
+
+
+def _append(pieces: list[bytes], batch: Batch, offset: int, time: int) -> None:
+    """Append the records of `batch`, moved by an offset and a time.
+
+    This runs once for each record: what is short, as nearly always, is read and written without a call.
+    """
+    body, at, total = bytes(batch.body), 0, len(batch.body)
+    if total >= LARGE and not batch.is_intact:
+        # Of these nobody has looked at it yet.
+        message = f"the checksum of the batch at offset {batch.base_offset} does not fit"
+        raise ValueError(message)
+    for expected in range(batch.record_count):
+        size, start = body[at], at + 2
+        if size >= _MORE and body[at + 1] < _MORE and not size & 1:
+            end = start + ((size & _BITS | body[at + 1] << 7) >> 1)
+        else:
+            size, start = read(body, at)
+            end = start + size
+        moved = body[start + 1]
+        if moved < _MORE and not moved & 1:
+            moved, at = time + (moved >> 1), start + 2
+        else:
+            moved, at = read(body, start + 1)
+            moved += time
+        delta = body[at]
+        if delta < _MORE:
+            at += 1
+            delta = delta >> 1 if not delta & 1 else -1
+        else:
+            delta, at = read(body, at)
+        if delta != expected or not at <= end <= total:
+            message = f"the batch at offset {batch.base_offset} is not laid out as its header says"
+            raise ValueError(message)
+        delta += offset
+        stamp = SIGNED[moved] if 0 <= moved < _TABLE else signed(moved)
+        place = SIGNED[delta] if delta < _TABLE else signed(delta)
+        size = 1 + len(stamp) + len(place) + end - at
+        pieces += (
+            SIGNED[size] if size < _TABLE else signed(size),
+            body[start : start + 1],
+            stamp,
+            place,
+            body[at:end],
+        )
+        at = end
+    if at != total:
+        message = f"the batch at offset {batch.base_offset} holds more than its header says"
+        raise ValueError(message)

@@ -1,0 +1,1 @@
+"""Committed positions of copies that have offsets of their own."""

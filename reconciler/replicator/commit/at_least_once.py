@@ -1,0 +1,204 @@
+"""Receipts: positions behind what the target has acknowledged, for channels that write outside of transactions.
+
+The sibling of `transactional` for targets that allow no transactions (`delivery: at-least-once`). Records count as soon
+as they are acknowledged; offset syncs are written behind them, and positions behind those. Whoever dies between two of
+these steps leaves records, or records and syncs, that are written once more: repeated, never lost.
+
+A producer id keeps a partition's batches in order, where the target gives one; each opening has an epoch of its own
+(as Kafka's own idempotent producer has after an error, KIP-360), so what an earlier opening has still on its way is
+refused behind it. Without a producer id a partition has one batch on its way at a time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+
+from reconciler.model.status import PartitionState, Reason
+from reconciler.replicator.commit.base import PRODUCER_PATIENCE, RETRY, CommitContext, Committing, Doubt, SyncWriter
+from reconciler.replicator.copy.agreement import Disagreement
+from reconciler.replicator.lease.lease import Lease
+from reconciler.replicator.partition import reasons
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.translated_channel import TranslatedChannel
+from reconciler.wire import UNSUPPORTED_VERSION, ConnectionLost, ErrorCode, Loop, Wire
+from reconciler.wire.requests import commits
+from reconciler.wire.requests.commits import CommittedPosition, Log
+
+_NO_PRODUCER = -1
+_LAST_EPOCH = 2**15 - 1
+# What is acknowledged should not be repeated because a coordinator moves just when a round ends: the lease learns
+# within two seconds which broker it is then.
+_LAST_PATIENCE = 5.0
+# A copy that begins writes nothing before it is committed where it does: it must not wait for long.
+_LOOK_EVERY = 0.1
+
+
+class Receipts(Committing):
+    """The positions of one task in one round."""
+
+    _waited_for = "positions cannot be committed"
+
+    def __init__(
+        self,
+        loop: Loop,
+        wire: Wire,
+        terms: CommitContext,
+        lease: Lease,
+        offer: Callable[[Collection[Channel]], None],
+        written: Callable[[Channel, Parcel], None],
+    ) -> None:
+        super().__init__(loop, wire, terms, lease, offer, written)
+        self._producer_id: int | None = None
+        self._epochs: dict[Log, int] = {}
+        self._refused: dict[Log, int] = {}
+        self._is_held = False
+        self._due_at = 0.0
+
+    def failed(self, channel: Channel) -> None:
+        """Do nothing: what was not acknowledged is written again."""
+
+    async def producer(self, channel: TranslatedChannel) -> tuple[int, int]:
+        """Return the producer's id, and an epoch for this opening, once all that was acknowledged is committed.
+
+        Raises:
+            ConnectionLost: the round ends, or there is trouble that lasts.
+            Disagreement: we may not commit, or not the position of this partition.
+        """
+        log = channel.place.remote, channel.place.partition
+        self._refused.pop(log, None)
+        deadline = time.monotonic() + PRODUCER_PATIENCE
+        while self._producer_id is None or self._is_lease_lost or self._is_held or channel.is_behind:
+            if log in self._refused:
+                raise Disagreement.refused(ErrorCode(self._refused[log]), "READ", f"topic {log[0]}")
+            self._due_at = 0.0
+            self.bell.ring()
+            await self._have_patience(deadline)
+        if self._producer_id == _NO_PRODUCER:
+            channel.sequence = -1
+            return _NO_PRODUCER, -1
+        epoch = self._epochs[log] = self._epochs.get(log, -1) + 1
+        if epoch == _LAST_EPOCH:
+            self._producer_id = None
+            self._epochs.clear()
+            return await self.producer(channel)
+        channel.sequence = 0
+        return self._producer_id, epoch
+
+    @property
+    def _is_lease_lost(self) -> bool:
+        return self._lease.losses != self._losses
+
+    async def run(self) -> None:
+        """Commit positions every interval until `stopped`, and what there is then."""
+        give_up_at: float | None = None
+        while True:
+            try:
+                if self._producer_id is None:
+                    await self._get_producer()
+                now = time.monotonic()
+                if self.stopped or self._is_lease_lost or now >= self._due_at or self._somebody_begins():
+                    await self._commit(now)
+                if self.stopped:
+                    return
+                await self.bell.wait(max(RETRY / 10, min(_LOOK_EVERY, self._due_at - now)))
+            except (ConnectionLost, ErrorCode, Doubt) as error:
+                self._trouble = error
+                await self._hold(str(error))
+                if not self.stopped:
+                    await self._back_off()
+                    continue
+                # The end of a round waits for this.
+                give_up_at = give_up_at or time.monotonic() + _LAST_PATIENCE
+                if time.monotonic() >= give_up_at:
+                    return
+                await self._loop.sleep(RETRY)
+
+    def _somebody_begins(self) -> bool:
+        return any(one.is_new and one.is_behind and log not in self._refused for log, one in self._channels.items())
+
+    async def _get_producer(self) -> None:
+        """Get a producer id, or find out that nobody gives us one."""
+        await self._wire.connect()
+        try:
+            self._producer_id = await self._when_ready(lambda: commits.idempotent_producer(self._wire))
+        except ErrorCode as error:
+            if error.code not in reasons.AUTHORIZATION and error.code != UNSUPPORTED_VERSION:
+                raise
+            self._producer_id = _NO_PRODUCER
+
+    async def _commit(self, now: float) -> None:
+        """Commit the positions that have moved, behind the syncs that speak of what lies before them."""
+        self._due_at = now + self._terms.interval
+        self._holding()
+        # What was refused is asked for again when its partition is tried again.
+        moved = {
+            log: channel for log, channel in self._channels.items() if channel.is_behind and log not in self._refused
+        }
+        if not moved:
+            return
+        # What is acknowledged from here on counts next time.
+        words = {log: channel.last_word() for log, channel in moved.items()}
+        positions = {log: CommittedPosition(channel.position, str(words[log])) for log, channel in moved.items()}
+        before = {log: channel.committed for log, channel in moved.items()}
+        counts = {log: len(channel.written) for log, channel in moved.items()}
+        found = [sync for channel in moved.values() for sync in channel.syncs()]
+        await self._wire.connect()
+        if found:
+            await self._write_syncs(await self._syncs_topic(), found, SyncWriter())
+        # From here on a loss makes this generation an old one, in whose name nobody can commit.
+        member = self._holding()
+        refused = await self._when_ready(lambda: commits.commit_acknowledged(self._wire, member, positions))
+        for log, channel in moved.items():
+            if log in refused:
+                self._refuse(channel, ErrorCode(refused[log]))
+                continue
+            for parcel in channel.counted(counts[log]):
+                self._written(channel, parcel)
+            # One that has begun elsewhere meanwhile stands where it began; that an opening has ended changes nothing.
+            if channel.committed == before[log]:
+                was_new = channel.is_new
+                channel.note = words[log]
+                channel.remember(positions[log].offset)
+                if was_new:
+                    self._offer([channel])
+        self._is_well()
+
+    def _refuse(self, channel: TranslatedChannel, error: ErrorCode) -> None:
+        """End the opening of a channel whose topic is not there or closed to us; the others are committed.
+
+        In a topic that is closed to us stands what was acknowledged: it is not written again before that is committed.
+        """
+        self._refused[channel.place.remote, channel.place.partition] = error.code
+        if error.code not in reasons.AUTHORIZATION:
+            channel.forget()
+        if channel.state in (PartitionState.RUNNING, PartitionState.PAUSED):
+            verdict = reasons.why_refused(error, "READ", f"topic {channel.place.remote}")
+            channel.end_opening(*verdict, time.monotonic())
+
+    async def _hold(self, why: str) -> None:
+        """Write nothing more before positions can be committed again, or there might be ever more to repeat.
+
+        Under a lease that was lost nothing can be: its channels go on at the positions that were committed.
+        """
+        self._is_held = True
+        try:
+            while self._stop_sending():
+                await self._loop.sleep(RETRY / 10)
+        finally:
+            self._is_held = False
+        is_lost, self._losses = self._is_lease_lost, self._lease.losses
+        self._due_at = 0.0
+        reason, now = Reason("AB220", f"positions are not committed: {why}"), time.monotonic()
+        for channel in self._channels.values():
+            if is_lost:
+                channel.forget()
+            if channel.state is PartitionState.RUNNING:
+                channel.reopen(reason, now)
+
+    def _stop_sending(self) -> bool:
+        """Let nothing more be sent, also not by those that have just begun; tell whether answers are outstanding."""
+        for channel in self._channels.values():
+            channel.admitted = False
+        return any(channel.in_flight for channel in self._channels.values())

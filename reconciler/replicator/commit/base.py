@@ -1,0 +1,248 @@
+"""What has positions committed for one task's channels with offsets of their own; what all ways of it have in common.
+
+`transactional` does it in transactions, `at_least_once` without any. Positions stand in the flow's group at the target,
+and are committed in the name of a member of its current generation: a task that lost its partitions cannot.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import ClassVar, NamedTuple, TypeVar
+
+from reconciler.records.batch import next_sequence
+from reconciler.replicator.copy.agreement import Disagreement
+from reconciler.replicator.lease.lease import Lease
+from reconciler.replicator.partition import offset_syncs, reasons
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.offset_syncs import OffsetSync
+from reconciler.replicator.partition.translated_channel import TranslatedChannel
+from reconciler.wire import (
+    ConnectionLost,
+    ErrorCode,
+    Loop,
+    Membership,
+    ProduceAsk,
+    TopicInfo,
+    Wire,
+    error_name,
+    when_ready,
+)
+from reconciler.wire.requests.commits import Log
+
+T = TypeVar("T")
+
+PAUSE = 0.002
+RETRY = 0.2
+# Nobody waits longer for a producer: whoever waits keeps others out.
+PRODUCER_PATIENCE = 3.0
+_LONGEST_RETRY = 5.0
+_MOST_FAILURES = 10
+# Brokers take 1 MB at once by default; a topic's name may have 249 letters, and a position's note about as many.
+_SYNCS_AT_ONCE = 1_000
+_PATIENCE = 10.0
+# Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes: the coordinator is moving, or still busy
+# with the transaction before.
+NOT_YET = frozenset({14, 15, 51})
+_GROUP_AUTHORIZATION_FAILED = 30
+
+
+class Doubt(Exception):
+    """It is not certain what was written, or who may commit it."""
+
+
+class CommitContext(NamedTuple):
+    """How positions are committed.
+
+    Attributes:
+        transactional_id: nobody else uses it while this process lives; empty where there are no transactions.
+        syncs_topic: where to write which offsets the records have on both sides.
+        interval: for how many seconds records gather before their positions are committed.
+        remote_topic: returns the name of an original's copy.
+    """
+
+    transactional_id: str
+    syncs_topic: str
+    interval: float
+    remote_topic: Callable[[str], str]
+
+
+class SyncWriter(NamedTuple):
+    """Who writes offset syncs; by default nobody in particular."""
+
+    producer_id: int = -1
+    epoch: int = -1
+    sequence: int = -1
+    transactional_id: str | None = None
+
+
+class Committing(ABC):
+    """What commits for one task in one round.
+
+    Args:
+        loop: the task's loop.
+        wire: to the target; breaks when the lease is lost.
+        terms: how it commits.
+        lease: of this task: who it is in its group now.
+        offer: called with channels that may send now.
+        written: called with each parcel whose position is committed.
+
+    Attributes:
+        bell: rung when a channel may want something.
+        closing: whether the round ends: nobody is given a producer any more.
+        stopped: whether to commit what there is, and end.
+    """
+
+    # What cannot be done while nobody is given a producer.
+    _waited_for: ClassVar[str]
+
+    def __init__(
+        self,
+        loop: Loop,
+        wire: Wire,
+        terms: CommitContext,
+        lease: Lease,
+        offer: Callable[[Collection[Channel]], None],
+        written: Callable[[Channel, Parcel], None],
+    ) -> None:
+        self._loop = loop
+        self._wire = wire
+        self._terms = terms
+        self._lease = lease
+        self._losses = lease.losses
+        self._offer = offer
+        self._written = written
+        self._channels: dict[Log, TranslatedChannel] = {}
+        self._trouble: Exception | None = None
+        self._failures = 0
+        self.bell = loop.bell()
+        self.closing = False
+        self.stopped = False
+
+    @property
+    def transactional_id(self) -> str:
+        """Of the producer; empty where there are no transactions."""
+        return self._terms.transactional_id
+
+    @property
+    def member(self) -> Membership:
+        """Who this task is in its group now."""
+        return self._lease.membership
+
+    @property
+    def channels(self) -> Collection[TranslatedChannel]:
+        """All that it takes care of."""
+        return self._channels.values()
+
+    def add(self, channel: TranslatedChannel) -> None:
+        """Take care of a channel from now on."""
+        self._channels[channel.place.remote, channel.place.partition] = channel
+
+    @abstractmethod
+    def failed(self, channel: Channel) -> None:
+        """Take note that it is not certain what was written of `channel`."""
+
+    @abstractmethod
+    async def producer(self, channel: TranslatedChannel) -> tuple[int, int]:
+        """Return the producer's id and epoch, once nothing uncommitted of `channel` is left.
+
+        Raises:
+            ConnectionLost: the round ends, or there is trouble that lasts.
+            Disagreement: we may not have one.
+        """
+
+    @abstractmethod
+    async def run(self) -> None:
+        """Commit until `stopped`, and what there is then, too."""
+
+    async def _have_patience(self, deadline: float) -> None:
+        """Wait a moment for a producer, but not beyond `deadline` (monotonic seconds): then say what the trouble is.
+
+        Raises:
+            ConnectionLost: the round ends, so nobody is given one any more; or there is trouble that lasts.
+            Disagreement: we may not have one.
+        """
+        if self.closing:
+            message = "the round ends"
+            raise ConnectionLost(message)
+        if time.monotonic() > deadline:
+            if isinstance(self._trouble, Disagreement):
+                raise self._trouble
+            if isinstance(self._trouble, ErrorCode) and self._trouble.code in reasons.AUTHORIZATION:
+                raise self._why_no_producer(self._trouble)
+            message = f"{self._waited_for}: {self._trouble or 'no answer yet'}"
+            raise ConnectionLost(message)
+        await self._loop.sleep(PAUSE)
+
+    def _why_no_producer(self, error: ErrorCode) -> Disagreement:
+        """Return why we may have no producer."""
+        if error.code == _GROUP_AUTHORIZATION_FAILED:
+            return Disagreement.refused(error, "READ", f"group {self.member.group}")
+        return Disagreement.refused(error, "WRITE", f"transactional id {self.transactional_id}")
+
+    async def _back_off(self) -> None:
+        """Wait before the next try, longer each time, until something is committed."""
+        await self._loop.sleep(min(RETRY * 2**self._failures, _LONGEST_RETRY))
+        self._failures = min(self._failures + 1, _MOST_FAILURES)
+
+    def _is_well(self) -> None:
+        """Take note that positions were committed: the trouble before is over."""
+        self._trouble = None
+        self._failures = 0
+
+    async def _syncs_topic(self) -> TopicInfo:
+        """Return the topic that offset syncs are written to, with its leader.
+
+        Raises:
+            ConnectionLost: no answer.
+            Doubt: it is not there.
+        """
+        topic = self._terms.syncs_topic
+        info = (await self._wire.topics([topic]))[topic]
+        leader = info.partitions.get(0)
+        if info.error in reasons.AUTHORIZATION:
+            raise Doubt(reasons.not_allowed("WRITE", f"topic {topic}", error_name(info.error)).text)
+        if info.error or leader is None or leader.error:
+            message = f"topic {topic} is missing or has no leader: `anabranch replicate` makes it when it begins"
+            raise Doubt(message)
+        return info
+
+    async def _write_syncs(self, info: TopicInfo, found: Sequence[OffsetSync], writer: SyncWriter) -> int:
+        """Write offset syncs; return the next sequence number.
+
+        Raises:
+            ConnectionLost: no answer.
+            Doubt: the topic did not take them.
+        """
+        producer_id, epoch, sequence, transactional_id = writer
+        for portion in offset_syncs.portions(found, _SYNCS_AT_ONCE):
+            batch = offset_syncs.batch_of(portion, int(time.time() * 1000))
+            head = batch.header(producer_id, epoch, sequence, transactional=transactional_id is not None)
+            ask = ProduceAsk(info.name, info.topic_id, 0, batch.body, head)
+            answer = await self._wire.write_one(info.partitions[0].node, ask, transactional_id)
+            if answer.error:
+                name = error_name(answer.error)
+                if answer.error in reasons.AUTHORIZATION:
+                    raise Doubt(reasons.not_allowed("WRITE", f"topic {info.name}", name).text)
+                message = f"topic {info.name} does not take offset syncs: {name} {answer.message or ''}"
+                raise Doubt(message)
+            sequence = next_sequence(sequence, batch.record_count) if producer_id >= 0 else sequence
+        return sequence
+
+    async def _when_ready(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask again while a coordinator is not ready."""
+        return await when_ready(self._loop, ask, NOT_YET, _PATIENCE)
+
+    def _holding(self) -> Membership:
+        """Return who this task is in its group.
+
+        Raises:
+            Doubt: the lease was lost since what is to be committed was written: somebody else may have gone on, and a
+                membership of today must not commit what was written under the one before.
+        """
+        if self._lease.losses != self._losses:
+            message = "the lease was lost meanwhile"
+            raise Doubt(message)
+        return self._lease.membership

@@ -1,0 +1,128 @@
+"""Transactions that are over and seem open in a partition: the marker that ends them there is missing.
+
+Kafka 4.3.0 and 4.3.1 leave it out where nobody leads the partition when it is written (KAFKA-20734). Readers of
+committed records then wait for ever, and the marker of the producer's next transaction would decide over both: what was
+aborted, and is written again, would count as well. So `translated` has it written before a channel goes on.
+
+Others are open: owners that are dead have left them so. `translated` has them aborted first.
+"""
+
+from __future__ import annotations
+
+from reconciler.model.status import PartitionState
+from reconciler.replicator.copy.agreement import Disagreement
+from reconciler.replicator.copy.producer_names import Identity
+from reconciler.replicator.partition import reasons
+from reconciler.replicator.partition.shares import Place
+from reconciler.wire import ErrorCode, ProducerState, TopicInfo, Wire
+from reconciler.wire.requests.client import UNSUPPORTED_VERSION
+from reconciler.wire.requests.transactions import Markers, names_of, settle, write_markers
+
+
+async def unended(wire: Wire, place: Place, target: TopicInfo, producer_ids: frozenset[int]) -> list[ProducerState]:
+    """Return the producers of ours that seem to have a transaction open in a remote partition.
+
+    Raises:
+        Disagreement: we may not look.
+        ConnectionLost: no answer.
+    """
+    return [one for one in await _open(wire, place, target) if one.producer_id in producer_ids]
+
+
+async def fence_the_dead(
+    wire: Wire, place: Place, target: TopicInfo, mine: str, producer_id: int
+) -> list[tuple[int, int]]:
+    """Abort what owners before us have left open in a remote partition, also where no position names them.
+
+    One that dies before it has committed any position of the partition is named nowhere but in the log. Until its
+    transaction's time-out readers of committed records would wait, and with a position in it so would its successor.
+
+    Args:
+        wire: to the target.
+        place: the partition, which is ours now.
+        target: its topic.
+        mine: our own transactional id.
+        producer_id: of our own producer.
+
+    Returns:
+        The producers that are fenced, with the epochs that they have now.
+
+    Raises:
+        Disagreement: we may not look.
+        ConnectionLost: no answer.
+        ErrorCode: refused, or the markers are not written yet.
+    """
+    others = {one.producer_id for one in await _open(wire, place, target)} - {producer_id}
+    if not others:
+        return []
+    names = await names_of(wire, others)
+    # Those of other flows, and of programs of others, are not ours to end.
+    fenced = [await settle(wire, name) for name in names.values() if name != mine and Identity.is_one_flow(name, mine)]
+    return [(one.producer_id, one.epoch) for one in fenced]
+
+
+async def _open(wire: Wire, place: Place, target: TopicInfo) -> list[ProducerState]:
+    leader = target.partitions[place.partition]
+    try:
+        producers = await wire.producers(leader.node, place.remote, place.partition)
+    except ErrorCode as error:
+        if error.code == UNSUPPORTED_VERSION:
+            # Brokers before 2.8 cannot say; they leave no marker out.
+            return []
+        # DescribeProducers needs READ (KIP-664).
+        raise Disagreement.refused(error, "READ", f"topic {place.remote}") from None
+    return [one for one in producers if one.open_transaction]
+
+
+async def end(wire: Wire, place: Place, target: TopicInfo, found: ProducerState, committed: bool) -> None:
+    """Write the marker that is missing.
+
+    Args:
+        wire: to the target.
+        place: the partition.
+        target: its topic.
+        found: the producer; its coordinator has ended the transaction, and has no more markers to write.
+        committed: whether the transaction was committed.
+
+    Raises:
+        Disagreement: we may not.
+        ConnectionLost: no answer.
+    """
+    markers = Markers(
+        place.remote,
+        place.partition,
+        found.producer_id,
+        found.epoch,
+        max(0, found.coordinator_epoch),
+        count=1,
+        committed=committed,
+    )
+    verb = "committed" if committed else "aborted"
+    text = (
+        f"the transaction at offset {found.opened_at:,} of {place.remote}/{place.partition} was {verb}, and its marker "
+        "is missing (KAFKA-20734): readers of committed records see nothing behind it; allow ALTER on the target "
+        "cluster, and it is written"
+    )
+    await write_missing(wire, target.partitions[place.partition].node, markers, text)
+
+
+async def write_missing(wire: Wire, node: int, markers: Markers, text: str) -> None:
+    """Write a marker that is missing, at the leader of its partition.
+
+    Args:
+        wire: to the target.
+        node: the leader.
+        markers: what to write.
+        text: what to say where it must not be written.
+
+    Raises:
+        Disagreement: AB228, we may not.
+        ConnectionLost: no answer.
+        ErrorCode: refused for another reason.
+    """
+    try:
+        await write_markers(wire, node, markers)
+    except ErrorCode as error:
+        if reasons.why_refused(error, "ALTER", "the cluster")[0] is not PartitionState.PARKED:
+            raise
+        raise Disagreement(PartitionState.PARKED, "AB228", text) from None

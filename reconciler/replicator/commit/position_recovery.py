@@ -1,0 +1,176 @@
+"""Recall: the position of a copy whose group has lost it, as the last offset sync of the partition tells it.
+
+Groups forget positions: somebody deletes them, or they expire while nothing runs. The topic of offset syncs keeps each
+partition's last one for ever, and `transactional` writes into each transaction with records of a partition a sync that
+says the position committed with it. `translated` asks here before it gives a copy up.
+"""
+
+from __future__ import annotations
+
+from reconciler.model.runs import CopyRecord
+from reconciler.model.status import PartitionState
+from reconciler.records.batch import MAGIC, Batch, UnreadableBatch
+from reconciler.records.read_committed import sift
+from reconciler.records.split import split
+from reconciler.replicator.copy.agreement import Disagreement
+from reconciler.replicator.copy.coalesced import Shared
+from reconciler.replicator.copy.log_reading import read
+from reconciler.replicator.partition import offset_syncs, reasons
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.offset_syncs import OffsetSync
+from reconciler.replicator.partition.place import differ
+from reconciler.replicator.partition.shares import Place
+from reconciler.wire import EARLIEST, LATEST, ErrorCode, Loop, TopicInfo, Wire
+from reconciler.wire.requests.commits import CommittedPosition, Log
+
+_UNKNOWN_TOPIC_OR_PARTITION = 3
+_PAUSE = 0.05
+# Whoever writes syncs ends the transaction right after them, unless it is dead.
+_PATIENCE = 40
+
+
+class NotTold(Exception):
+    """The last offset sync says no position that could be gone on from."""
+
+
+class Recall:
+    """What the last offset syncs say, of all partitions whose originals are in one cluster.
+
+    Args:
+        loop: the task's loop.
+        wire: to the target.
+        topic: of the offset syncs.
+    """
+
+    def __init__(self, loop: Loop, wire: Wire, topic: str) -> None:
+        self._loop = loop
+        self._wire = wire
+        self._topic = topic
+        self._reading = Shared(loop, self._read_all)
+        self._last: dict[Log, OffsetSync] = {}
+        self._forget(None)
+
+    def _forget(self, topic_id: object) -> None:
+        """Begin anew; what was read before counts until a reading is complete."""
+        self._topic_id = topic_id
+        self._at = 0
+        self._found: dict[Log, OffsetSync] = {}
+
+    async def position(self, place: Place, known: CopyRecord) -> CommittedPosition:
+        """Return the position that was committed with the newest records of a copy.
+
+        Args:
+            place: the partition.
+            known: what is remembered of the copy in the remote topic of today.
+
+        Raises:
+            NotTold: nothing can be relied on that says it.
+            Disagreement: that cannot be told now, or must not.
+            ConnectionLost: no answer.
+        """
+        # A group that is gone had positions of many partitions.
+        await self._reading.refresh()
+        return told(self._last.get((place.topic, place.partition)), known)
+
+    async def told_by(self, transactional_id: str) -> dict[Log, CommittedPosition]:
+        """Return the positions that last syncs say were committed in the transactions of one name, by original.
+
+        Raises:
+            NotTold: the topic of the syncs cannot be read.
+            Disagreement: that cannot be told now, or must not.
+            ConnectionLost: no answer.
+        """
+        await self._reading.refresh()
+        positions = ((log, sync.position) for log, sync in self._last.items())
+        return {log: one for log, one in positions if one and Note.parse(one.note).transactional_id == transactional_id}
+
+    async def _read_all(self) -> None:
+        """Read all that is committed by now; what was read before is not read again."""
+        topic = self._topic
+        info = (await self._wire.topics([topic]))[topic]
+        if info.error == _UNKNOWN_TOPIC_OR_PARTITION:
+            self._forget(None)
+            self._last = self._found
+            return
+        if info.error:
+            state, reason = reasons.missing_topic("target", topic, info.error)
+            raise Disagreement(state, reason.code, reason.text)
+        leader = info.partitions.get(0)
+        if leader is None or leader.error:
+            raise Disagreement(PartitionState.OPENING, "AB220", f"topic {topic} has no leader at the target")
+        if info.topic_id != self._topic_id:
+            self._forget(info.topic_id)
+        try:
+            first = await self._wire.offset(leader.node, topic, 0, EARLIEST)
+            end = await self._wire.offset(leader.node, topic, 0, LATEST)
+            if self._at > end:
+                # Its leader has lost what was read.
+                self._forget(info.topic_id)
+            self._at = max(self._at, first)
+            await self._read_upto(info, end)
+            self._last = self._found
+        except ErrorCode as error:
+            raise Disagreement.refused(error, "READ", f"topic {topic}") from None
+        except UnreadableBatch as error:
+            # It may be whole at another leader, or the next time.
+            raise Disagreement(PartitionState.OPENING, "AB220", f"topic {topic} cannot be read: {error}") from None
+        except ValueError as error:
+            # Which of its syncs is the last one nobody can tell.
+            message = f"topic {topic} cannot be read: {error}"
+            raise NotTold(message) from None
+
+    async def _read_upto(self, info: TopicInfo, end: int) -> None:
+        patience = _PATIENCE
+        while self._at < end:
+            # The connection is the committer's, too: it must not wait behind a long poll.
+            answer = await read(self._wire, info, 0, self._at, committed=True, wait_ms=0)
+            before = self._at
+            for item in sift(split(answer.records), before, answer.aborted):
+                if not isinstance(item, Batch):
+                    self._at = item.next
+                    continue
+                if not item.is_intact:
+                    raise UnreadableBatch(item.base_offset, MAGIC, "its checksum does not fit")
+                for sync in offset_syncs.read_batch(item):
+                    self._found[sync.topic, sync.partition] = sync
+                self._at = item.next_offset
+            if self._at > before:
+                continue
+            if answer.last_stable_offset >= end:
+                # Compaction has taken what stood there.
+                self._at = end
+                return
+            if not patience:
+                # What is open may become the last word on a partition.
+                text = f"a transaction in {info.name} is not ended yet"
+                raise Disagreement(PartitionState.OPENING, "AB220", text)
+            patience -= 1
+            await self._loop.sleep(_PAUSE)
+
+
+def told(sync: OffsetSync | None, known: CopyRecord) -> CommittedPosition:
+    """Return the position that a partition's last sync tells.
+
+    Args:
+        sync: the last one; whoever wrote it has the last word, too, where it says no position: then somebody went on
+            with the copy behind all positions that were told before.
+        known: what is remembered of the copy.
+
+    Raises:
+        NotTold: it tells none of this copy.
+    """
+    if sync is None:
+        message = "there is none"
+        raise NotTold(message)
+    if sync.position is None:
+        message = "it was not written in a transaction of this copy"
+        raise NotTold(message)
+    note = Note.parse(sync.position.note)
+    # With a topic brokers delete the positions in it: where they have no ids it may just have been made anew.
+    if note.target_id is None or note.target_id != known.target_id:
+        message = "it speaks of another remote topic"
+        raise NotTold(message)
+    if differ(note.source_id, known.source_id):
+        message = "it speaks of another source topic"
+        raise NotTold(message)
+    return sync.position

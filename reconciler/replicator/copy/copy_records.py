@@ -1,0 +1,103 @@
+"""What a task remembers of its copies beside their logs: the records of `state.copies`.
+
+`identical` and `gaps` use it. Reading and writing wait for the cluster in a thread, so that the loop goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from reconciler.model.runs import CopyRecord
+from reconciler.replicator.copy.coalesced import Shared
+from reconciler.replicator.partition.shares import Place
+from reconciler.state.copies import Copies, Ids
+from reconciler.wire import Loop
+
+_PAUSE = 0.002
+
+# What becomes of a record; None is none.
+Change = Callable[[CopyRecord | None], CopyRecord]
+
+
+class CopyRecords:
+    """The copy records of one flow.
+
+    Args:
+        loop: the task's loop.
+        copies: the records of the target cluster.
+        flow: name of the flow.
+    """
+
+    def __init__(self, loop: Loop, copies: Copies, flow: str) -> None:
+        self._loop = loop
+        self._copies = copies
+        self._flow = flow
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="memory")
+        self._reading = Shared(loop, lambda: self._beside(self._copies.refresh))
+
+    async def refresh(self) -> None:
+        """Read all that was stored before this call; many takeovers at once share one reading.
+
+        Raises:
+            EnvironmentFault: AB310 or AB311, it cannot be read.
+        """
+        await self._reading.refresh()
+
+    def get(self, place: Place) -> CopyRecord | None:
+        """Return what is remembered of a partition."""
+        return self._copies.get(self._flow, place.remote, place.partition)
+
+    def of_others(self, place: Place) -> dict[str, CopyRecord]:
+        """Return what is remembered of a partition of other flows, by flow."""
+        return self._copies.of_others(self._flow, place.remote, place.partition)
+
+    def source_id(self, place: Place) -> str | None:
+        """Return of which source topic a partition is remembered as a copy; None while that is not known."""
+        record = self.get(place)
+        return None if record is None else record.source_id
+
+    def ids(self, place: Place) -> Mapping[Ids, Collection[int]]:
+        """Return which partitions of a copy are remembered, by the ids of the topics that they were of."""
+        return self._copies.ids(self._flow, place.remote)
+
+    async def put(self, place: Place, record: CopyRecord) -> None:
+        """Store a record, and come back when it is stored: only then may be written what it speaks of.
+
+        Raises:
+            EnvironmentFault: AB310 or AB311, it is not stored.
+        """
+        await self._beside(lambda: self._copies.put(self._flow, place.remote, place.partition, record))
+
+    async def change(self, place: Place, how: Change) -> None:
+        """Store what becomes of a record, and come back when it is stored; changes come one after the other.
+
+        Raises:
+            EnvironmentFault: AB310 or AB311, it is not stored.
+        """
+        await self._beside(lambda: self._change(place, how, self._copies.put))
+
+    def change_later(self, place: Place, how: Change) -> None:
+        """Store what becomes of a record behind the changes that are under way; nothing waits for it."""
+        self._pool.submit(self._change, place, how, self._copies.post)
+
+    def _change(self, place: Place, how: Change, store: Callable[[str, str, int, CopyRecord], None]) -> None:
+        before = self.get(place)
+        after = how(before)
+        if after != before:
+            store(self._flow, place.remote, place.partition, after)
+
+    def hint(self, place: Place, record: CopyRecord) -> None:
+        """Store a record that nothing waits for."""
+        self._copies.post(self._flow, place.remote, place.partition, record)
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._pool.shutdown()
+        self._copies.close()
+
+    async def _beside(self, work: Callable[[], None]) -> None:
+        future: Future[None] = self._pool.submit(work)
+        while not future.done():
+            await self._loop.sleep(_PAUSE)
+        future.result()

@@ -1,0 +1,32 @@
+"""One look into a log: what stands from an offset on. For comparing and checking, never on the way of the data.
+
+`same_log`, `tail`, `fill`, `padding` and `position_recovery` look through it.
+"""
+
+from __future__ import annotations
+
+from reconciler.wire import ConnectionLost, FetchAnswer, FetchAsk, TopicInfo, Wire
+
+_BYTES = 2**20
+# What was just written may not be replicated yet.
+_WAIT_MS = 500
+
+
+async def read(
+    wire: Wire, topic: TopicInfo, partition: int, offset: int, *, committed: bool = False, wait_ms: int = _WAIT_MS
+) -> FetchAnswer:
+    """Return what one partition's leader has from `offset` on: about a megabyte, at least one whole batch if any.
+
+    Raises:
+        ConnectionLost: no answer, or an empty one, as brokers give over a quota.
+        ErrorCode: the broker refuses.
+    """
+    leader = topic.partitions[partition]
+    ask = FetchAsk(topic.name, topic.topic_id, partition, offset, leader.epoch, _BYTES)
+    answers = await wire.fetch(leader.node, [ask], wait_ms, _BYTES, committed=committed)
+    if not answers:
+        message = f"a quota holds back what is read of topic {topic.name}"
+        raise ConnectionLost(message)
+    (answer,) = answers
+    answer.raise_error()
+    return answer

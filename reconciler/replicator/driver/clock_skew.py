@@ -1,0 +1,51 @@
+"""How far a cluster's clock is from this machine's, asked without writing anything.
+
+`doctor` asks. Kafka's protocol tells the active controller's time and no broker's own.
+"""
+
+from __future__ import annotations
+
+import time
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.health import ClockSeen
+from reconciler.replicator.partition.reasons import AUTHORIZATION
+from reconciler.wire import ConnectionLost, ErrorCode, Loop, Wire
+from reconciler.wire.requests.quorum import controller_time
+
+_TIMEOUT = 5.0
+_ASKED = 3
+
+
+def clock_of(cluster: Cluster) -> ClockSeen:
+    """Compare clocks; the quickest of a few answers tells best."""
+    loop = Loop()
+    declared = cluster.clients.admin
+    wire = Wire(loop, cluster, declared.client_id or "anabranch-doctor", declared.patience(_TIMEOUT))
+    seen: list[tuple[float, float]] = []
+
+    async def ask() -> None:
+        await wire.connect()
+        for _ in range(_ASKED):
+            began = time.time()
+            told = await controller_time(wire)
+            ended = time.time()
+            if told > 0:
+                # It was read at some moment between the two.
+                seen.append(((ended - began) / 2 + 0.001, told / 1000 - (began + ended) / 2))
+
+    try:
+        loop.run(ask)
+    except ErrorCode as error:
+        if error.code in AUTHORIZATION:
+            return ClockSeen(why_not=f"it is told to whom has DESCRIBE on the cluster ({error.name})")
+        return ClockSeen(why_not=f"the cluster answers {error.name}")
+    except ConnectionLost as error:
+        return ClockSeen(why_not=str(error))
+    finally:
+        wire.close()
+        loop.close()
+    if not seen:
+        return ClockSeen(why_not="the cluster is older than Kafka 3.3, and does not tell its time")
+    within, ahead = min(seen)
+    return ClockSeen(ahead, within)

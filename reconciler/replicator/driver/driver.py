@@ -1,0 +1,385 @@
+"""The driver of one run: checks the clusters, starts Spark, watches the status topics, stops in order.
+
+`cli` calls `Drive.run`. It sees what the tasks do through the status topic alone and speaks to them through the control
+topic alone, so it works the same wherever Spark put them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.datacenter import Spark
+from reconciler.model.errors import AnabranchError, DeclaredInputError, EnvironmentFault, Problem, together
+from reconciler.model.flow import Flow
+from reconciler.model.seal import Seal
+from reconciler.model.spec import FlowSpec
+from reconciler.model.status import PartitionStatus, TaskStatus
+from reconciler.replicator.driver import dead_letter_topics, discovery, run_folders
+from reconciler.replicator.driver.catch_up import Goals
+from reconciler.replicator.driver.refresh import Reconcile, Refresh
+from reconciler.replicator.driver.signals import StopSignals
+from reconciler.replicator.driver.spark_session import LedgerFiles, Session, shares_file
+from reconciler.replicator.driver.supervisor import Care
+from reconciler.replicator.gaps import probe
+from reconciler.state import control
+from reconciler.state.hearing import Hearing
+from reconciler.state.journals import allowed
+from reconciler.state.journals.home import journals
+from reconciler.state.journals.journal import Journal
+from reconciler.state.status import StatusReader, forget_old
+
+_TICK = 0.2
+_STOP_PATIENCE = 6.0
+_LOOKS_AT_ONCE = 8
+
+
+class RunEnding(Enum):
+    """How a run ended."""
+
+    STOPPED = "stopped"
+    SUPERSEDED = "another declaration is in force"
+    CAUGHT_UP = "caught up"
+    PARKED = "only parked or paused partitions are left"
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """The end of a run.
+
+    Attributes:
+        ending: how.
+        parked: flow and partition of what is parked or paused, when that is why.
+        signal: number of the signal that stopped it; 0 where none did.
+        held: what stands behind open transactions of the sources, where it has caught up without that.
+    """
+
+    ending: RunEnding
+    parked: tuple[tuple[str, PartitionStatus], ...] = ()
+    signal: int = 0
+    held: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunWatcher:
+    """What the driver tells its caller.
+
+    Attributes:
+        warn: called with each warning.
+        seen: called with the tasks' newest words, several times a second.
+        phase: called when a new phase begins: `starting Spark`, `replicating`, `stopping`.
+        note: called with everything that was made on the way.
+    """
+
+    warn: Callable[[str], None]
+    seen: Callable[[Sequence[TaskStatus]], None]
+    phase: Callable[[str], None]
+    note: Callable[[str], None]
+
+
+def new_run() -> str:
+    """Return a name for a new run: when, where and which process."""
+    return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{socket.gethostname()}-{os.getpid()}"
+
+
+def prepare(target: Cluster, topology: str, flows: Sequence[Flow], warn: Callable[[str], None]) -> None:
+    """Make a target ready for a run: its journals are there, without what is long past, and it can do what is needed.
+
+    Args:
+        target: the cluster.
+        topology: name of the topology.
+        flows: those of the run that write to it.
+        warn: told of what may go wrong.
+
+    Raises:
+        AnabranchError: the target does not answer, refuses us, cannot hold identical offsets, or lacks a topic for
+            dead letters.
+    """
+    ours = journals(target, topology)
+    written = (ours.status, ours.control, ours.copies)
+    for journal in written:
+        Journal(target, journal, timeout=5.0).ensure()
+    allowed.check(target, written)
+    forget_old(target, topology, [flow.name for flow in flows])
+    control.forget_old(target, topology)
+    dead_letter_topics.check(target, flows)
+    probe.check(target, topology, flows, warn)
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a run is to go.
+
+    Attributes:
+        until_caught_up: end when the sources' ends of now are reached.
+        ledgers: where the ledgers are kept; None when nobody wants them.
+        reconcile: makes what remote topics lack, again and again; None when nobody wants that.
+        spark: where the tasks run.
+    """
+
+    until_caught_up: bool = False
+    ledgers: LedgerFiles | None = None
+    reconcile: Reconcile | None = None
+    spark: Spark = field(default_factory=Spark)
+
+
+class Drive:
+    """One run of some flows.
+
+    Args:
+        specs: the flows, all of one run.
+        folder: where this run keeps Spark's checkpoints and log; made anew and removed after a clean end.
+        watcher: whom to tell.
+        wishes: how it is to go.
+    """
+
+    def __init__(self, specs: Sequence[FlowSpec], folder: Path, watcher: RunWatcher, wishes: RunOptions) -> None:
+        self._specs = specs
+        self._folder = folder
+        self._watcher = watcher
+        self._wishes = wishes
+        self._goals = Goals() if wishes.until_caught_up else None
+        self._targets = {spec.target.alias: spec.target for spec in specs}
+        self._run, self._topology = specs[0].run, specs[0].topology
+        self._readers: dict[str, StatusReader] = {}
+        self._hearings = {alias: Hearing() for alias in self._targets}
+        self._has_announced = False
+        # Other threads speak through this: the watcher hears from the driver's own alone.
+        self._words: SimpleQueue[tuple[Callable[[str], None], str]] = SimpleQueue()
+        self._refreshes = [
+            Refresh(
+                spec,
+                wishes.reconcile,
+                warn=lambda text: self._words.put((watcher.warn, text)),
+                note=lambda text: self._words.put((watcher.note, text)),
+                file=shares_file(folder, spec.flow.name),
+            )
+            for spec in specs
+        ]
+
+    def run(self, superseded: Callable[[], bool] = lambda: False) -> RunOutcome:
+        """Run until stopped by a signal, caught up, or superseded.
+
+        Args:
+            superseded: asked several times a second whether other flows should run than these.
+
+        Raises:
+            AnabranchError: a cluster does not answer, a required topic is missing, or Spark fails.
+        """
+        with StopSignals() as signals:
+            session = Session(self._specs, self._folder, self._watcher.warn, self._wishes.ledgers, self._wishes.spark)
+            try:
+                # Spark's start takes several seconds, mostly of waiting, and nothing here rests on it.
+                run_folders.make(self._folder)
+                session.open()
+                self._prepare()
+                self._refresh()
+                self._watcher.phase("starting Spark")
+                session.start()
+                signals.hear_again()
+                signals.may_raise = False
+            except BaseException as error:
+                signals.may_raise = False
+                # Spark's own troubles are in its log.
+                troubles = error.problems if isinstance(error, AnabranchError) else ()
+                self._abandon(session, keeps_log=any(problem.where == "Spark" for problem in troubles))
+                if signals.ended(error):
+                    return RunOutcome(RunEnding.STOPPED, signal=signals.number)
+                raise
+            care = Care(self._specs, session)
+            try:
+                outcome = self._watch(session, care, signals, superseded)
+            finally:
+                try:
+                    self._stop(session)
+                finally:
+                    care.close()
+            if outcome.ending is RunEnding.SUPERSEDED and signals.asked:
+                outcome = RunOutcome(RunEnding.STOPPED, signal=signals.number)
+        run_folders.remove(self._folder)
+        return outcome
+
+    # --- before ------------------------------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        errors: list[AnabranchError] = []
+        for spec in self._specs:
+            try:
+                if self._wishes.spark.master is None:
+                    # The tasks ask for it in this very environment; said here it is said at once.
+                    spec.source.client_rack()
+                places = discovery.matching(spec)
+                self._check_topics(spec, {place.topic for place in places})
+                if self._goals is not None:
+                    self._goals.add(spec, places)
+            except AnabranchError as error:
+                errors.append(error)
+        for target in self._targets.values():
+            try:
+                prepare(
+                    target,
+                    self._topology,
+                    [spec.flow for spec in self._specs if spec.target == target],
+                    self._watcher.warn,
+                )
+            except AnabranchError as error:
+                errors.append(error)
+        if errors:
+            raise together(errors)
+
+    def _check_topics(self, spec: FlowSpec, found: set[str]) -> None:
+        wanted = [name for name in spec.flow.topics.literals() if spec.flow.topics.required and name not in found]
+        if wanted:
+            raise DeclaredInputError(
+                [
+                    Problem(
+                        "AB214",
+                        f"flow {spec.flow.name}",
+                        f"required topic {name} does not exist on {spec.source.where}",
+                        "create it, or drop `required`",
+                    )
+                    for name in wanted
+                ]
+            )
+        hidden = discovery.hidden(spec, found)
+        for problem in hidden:
+            self._watcher.warn(f"flow {spec.flow.name}: {problem}")
+        if not (found or hidden):
+            self._watcher.warn(f"flow {spec.flow.name}: no topic of {spec.source.alias} matches yet; waiting for one")
+
+    def _refresh(self) -> None:
+        """Have everything made and announced that is there already, then go on with that beside the driver."""
+        self._has_announced = True
+        with ThreadPoolExecutor(min(len(self._refreshes), _LOOKS_AT_ONCE)) as pool:
+            list(pool.map(Refresh.look, self._refreshes))
+        self._pass_on()
+        for refresh in self._refreshes:
+            refresh.start()
+
+    def _abandon(self, session: Session, keeps_log: bool = False) -> None:
+        session.abandon()
+        self._end_refreshes()
+        self._withdraw(tuple(self._targets.values()) if self._has_announced else ())
+        if not keeps_log:
+            run_folders.remove(self._folder)
+
+    # --- meanwhile ---------------------------------------------------------------------------------------------------
+
+    def _watch(self, session: Session, care: Care, signals: StopSignals, superseded: Callable[[], bool]) -> RunOutcome:
+        self._watcher.phase("replicating")
+        while not signals.asked:
+            if superseded():
+                return RunOutcome(RunEnding.SUPERSEDED)
+            self._pass_on()
+            statuses = self._heard()
+            own = self._own(statuses)
+            self._watcher.seen(own)
+            failing = care.look(own, time.monotonic())
+            # A busy machine only takes longer; whoever waits for the end is not to wait for ever for anything else.
+            if self._goals is not None and (lost := [flow for flow in failing if not session.is_starved(flow)]):
+                told = "; ".join(f"flow {flow} fails: {failing[flow]}" for flow in lost)
+                raise EnvironmentFault(Problem("AB320", "Spark", told, f"see {session.log}"))
+            if self._goals is not None:
+                left_out = {
+                    (refresh.flow, topic): why for refresh in self._refreshes for topic, why in refresh.waiting.items()
+                }
+                progress = self._goals.progress(statuses, left_out)
+                if not progress.missing:
+                    return RunOutcome(RunEnding.CAUGHT_UP, held=tuple(self._goals.held()))
+                if progress.missing == len(progress.parked):
+                    return RunOutcome(RunEnding.PARKED, progress.parked)
+            time.sleep(_TICK)
+        return RunOutcome(RunEnding.STOPPED, signal=signals.number)
+
+    def _pass_on(self) -> None:
+        """Tell the watcher what other threads had to say."""
+        with contextlib.suppress(Empty):
+            while True:
+                tell, text = self._words.get_nowait()
+                tell(text)
+
+    def _statuses(self) -> list[TaskStatus]:
+        """Return the words of this run's tasks."""
+        return self._own(self._heard())
+
+    def _own(self, statuses: Sequence[TaskStatus]) -> list[TaskStatus]:
+        """Return the words that this run's tasks, or this process, may have said: others may use its name, too."""
+        most = {spec.flow.name: spec.flow.tasks for spec in self._specs}
+        own = [one for one in statuses if one.run == self._run and one.flow in most]
+        return [one for one in own if one.task < one.tasks <= most[one.flow] or one.is_held]
+
+    def _heard(self) -> list[TaskStatus]:
+        """Return the words of this run's tasks, and those of runs that live and may share its flows.
+
+        Their times are when they were heard here. A target that does not answer just says nothing new.
+        """
+        statuses: list[TaskStatus] = []
+        for alias, target in self._targets.items():
+            reader = self._readers.setdefault(alias, StatusReader(target, self._topology))
+            try:
+                said = [one for one in reader.current() if one.is_of(self._topology)]
+            except AnabranchError:
+                continue
+            self._hearings[alias].hear(said)
+            heard = self._hearings[alias].on_own_clock()
+            statuses += [one for one in heard if one.run == self._run or one.is_live(time.time())]
+        return statuses
+
+    # --- afterwards --------------------------------------------------------------------------------------------------
+
+    def _stop(self, session: Session) -> None:
+        """Ask the tasks to finish what is in flight, wait for their last words, then end Spark."""
+        self._watcher.phase("stopping")
+        for refresh in self._refreshes:
+            refresh.over()
+        targets = tuple(self._targets.values())
+        with ThreadPoolExecutor(len(targets)) as pool:
+            told = pool.map(self._tell, targets)
+            reached = [target for target, heard in zip(targets, told, strict=True) if heard]
+        deadline = time.monotonic() + _STOP_PATIENCE
+        while reached and time.monotonic() < deadline and not self._all_stopped(session.begun):
+            time.sleep(_TICK / 4)
+        session.stop()
+        self._end_refreshes()
+        self._withdraw(reached)
+        for reader in self._readers.values():
+            reader.close()
+
+    def _withdraw(self, targets: Sequence[Cluster]) -> None:
+        """Take back what this run was told: nobody listens any more."""
+        for target in targets:
+            try:
+                control.withdraw(target, self._seals(target))
+            except AnabranchError:
+                self._watcher.warn(f"{target.where} does not answer; what this run was told stays in its control topic")
+
+    def _end_refreshes(self) -> None:
+        for refresh in self._refreshes:
+            refresh.end()
+        self._pass_on()
+
+    def _tell(self, target: Cluster) -> bool:
+        try:
+            control.send(target, self._seals(target), control.Command.STOP)
+        except AnabranchError:
+            return False
+        return True
+
+    def _seals(self, target: Cluster) -> list[Seal]:
+        return [spec.seal for spec in self._specs if spec.target == target]
+
+    def _all_stopped(self, begun: Collection[str]) -> bool:
+        statuses = self._statuses()
+        said = {(status.flow, status.task) for status in statuses if status.stopped}
+        expected = {(status.flow, task) for status in statuses for task in range(status.tasks)}
+        heard = {status.flow for status in statuses}
+        return said >= expected and heard >= set(begun)

@@ -1,0 +1,290 @@
+"""Spark itself: a virtual machine with a Spark context, started beside whatever else there is to do, and ended.
+
+`session` runs flows in one, `spark_jobs` asks one for work that ends. Its log goes to a file, never to the terminal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from subprocess import TimeoutExpired
+
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+
+from reconciler.model import hosts
+from reconciler.model.datacenter import Spark
+from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.model.files import make_private, open_private, write_private
+from reconciler.replicator.driver.run_folders import LOG
+
+# A task that dies is started again this often; `local[n]` alone would end a query with the first dead worker.
+_TASK_FAILURES = 8
+_JVM_PATIENCE = 5.0
+# How long the executors of a Spark cluster may take to be there.
+_SLOTS_PATIENCE = 30.0
+_TICK = 0.1
+_LOCAL_IP = "SPARK_LOCAL_IP"
+_LOG_CONFIG = """\
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {path}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{ISO8601}} %p %c{{1}}: %m%n%ex
+"""
+
+
+class Engine:
+    """A virtual machine with a Spark context; there is one at a time in a process.
+
+    Args:
+        slots: how many tasks run at the same time, all of them at once.
+        folder: for Spark's log and files; it must exist.
+        warn: told of troubles.
+        cluster: where Spark runs; by default on this machine.
+
+    Attributes:
+        log: Spark's log.
+    """
+
+    def __init__(self, slots: int, folder: Path, warn: Callable[[str], None], cluster: Spark | None = None) -> None:
+        self.log = folder / LOG
+        self._slots = slots
+        self._folder = folder
+        self._warn = warn
+        self._cluster = cluster or Spark()
+        self._opening = threading.Thread(target=self._open, name="spark", daemon=True)
+        self._trouble: Exception | None = None
+        self._context: SparkContext | None = None
+
+    def open(self) -> None:
+        """Begin to start Spark and return at once: that takes long, and there may be other things to do."""
+        self._opening.start()
+
+    def start(self) -> None:
+        """Wait for Spark, and begin what it is there for.
+
+        Raises:
+            EnvironmentFault: AB320, Spark does not start; AB321, it has too few slots; AB309, its cluster may not be
+                connected to from here.
+        """
+        self._opening.join()
+        try:
+            if self._trouble is not None:
+                raise self._trouble
+            self._await_slots()
+            self._begin()
+        except (Py4JError, PySparkException, OSError, RuntimeError) as error:
+            raise self._fault(what=f"does not start: {error}") from None
+
+    def abandon(self) -> None:
+        """Break the start off, and end the virtual machine: its only parent is this process, and it its only child.
+
+        PySpark removes the folder through which it would report; a machine that finds that gone stays for ever.
+        """
+        # It may not even have begun.
+        while self._opening.is_alive():
+            _kill_children()
+            self._opening.join(_TICK)
+        _kill_children()
+        _end_jvm()
+
+    def stop(self) -> None:
+        """End Spark and its virtual machine, so that the process may begin another one."""
+        try:
+            self._end()
+            if self._context is not None:
+                _end_counting(self._context)
+                self._context.stop()
+        except (Py4JError, PySparkException, ConnectionError):
+            return
+        finally:
+            _end_jvm()
+
+    def lacking_slots(self) -> str | None:
+        """Say how many slots a Spark cluster gives, where those are too few for all tasks at once.
+
+        Raises:
+            EnvironmentFault: AB320, Spark has ended.
+        """
+        if self._cluster.master is None or self._context is None:
+            return None
+        with self._talking():
+            # The context's own count; PySpark has no word for it.
+            context = self._context._jsc.sc()
+            profile = context.resourceProfileManager().defaultResourceProfile()
+            found = int(context.maxNumConcurrentTasks(profile))
+        if found >= self._slots:
+            return None
+        return f"{self._cluster.address} gives {found} slots, and there are {self._slots} tasks, all at once"
+
+    # --- what others make of it --------------------------------------------------------------------------------------
+
+    def _prepare(self, context: SparkContext) -> None:
+        """Do what may be done before anybody waits for it, in the thread that starts Spark."""
+
+    def _begin(self) -> None:
+        """Begin what it is there for, once it is there."""
+
+    def _end(self) -> None:
+        """End what runs, before it ends."""
+
+    # --- its start ---------------------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        try:
+            self._context = self._made()
+            self._prepare(self._context)
+        except Exception as error:
+            # Told to whoever waits for it.
+            self._trouble = error
+
+    def _made(self) -> SparkContext:
+        settings = dict(self._cluster.conf)
+        # Workers must run this very interpreter, or they find neither the package nor its dependencies.
+        os.environ["PYSPARK_PYTHON"] = settings.pop("spark.pyspark.python", sys.executable)
+        config = self._folder / "log4j2.properties"
+        write_private(config, _LOG_CONFIG.format(path=self.log))
+        address = self._cluster.address
+        if address is None:
+            master = f"local[{self._slots},{_TASK_FAILURES}]"
+            settings = self._local() | settings
+        else:
+            master = address
+            hosts.check(f"Spark cluster {master}", master.removeprefix("spark://").split(","))
+            settings = {"spark.task.maxFailures": str(_TASK_FAILURES), "spark.cores.max": str(self._slots)} | settings
+        named = {"spark.app.name": "anabranch", "spark.master": master}
+        conf = SparkConf(loadDefaults=False).setAll(list((named | self._settings(config) | settings).items()))
+        if address is not None or _LOCAL_IP in os.environ:
+            return self._started(conf)
+        os.environ[_LOCAL_IP] = "127.0.0.1"
+        try:
+            return self._started(conf)
+        finally:
+            # The next run of this process may be on a cluster.
+            del os.environ[_LOCAL_IP]
+
+    def _started(self, conf: SparkConf) -> SparkContext:
+        """Start the virtual machine, its stderr in the log: on a terminal it would write into what is drawn there."""
+        if SparkContext._gateway is None:
+            with open_private(self.log, "a") as log:
+                gateway = launch_gateway(conf, {"stderr": log})  # type: ignore[no-untyped-call]
+            SparkContext._ensure_initialized(gateway=gateway)
+        return SparkContext.getOrCreate(conf)
+
+    def _local(self) -> dict[str, str]:
+        """Return what holds on this machine, where a `conf` does not say otherwise.
+
+        Other users of it reach what Spark listens on (the driver's RPC and the block manager), and get nothing without
+        a secret. Here Spark makes that by itself, anew for each start (https://spark.apache.org/docs/latest/security.html).
+        What it writes to its folder is read by nobody else either, so that need not be encrypted as well.
+        """
+        scratch = self._folder / "local"
+        make_private(scratch)
+        own = dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), "127.0.0.1")
+        closed = dict.fromkeys(("spark.authenticate", "spark.network.crypto.enabled"), "true")
+        # The older handshake and cipher are there for peers of other releases.
+        newest = {
+            "spark.network.crypto.authEngineVersion": "2",
+            "spark.network.crypto.saslFallback": "false",
+            "spark.network.crypto.cipher": "AES/GCM/NoPadding",
+        }
+        return {"spark.local.dir": str(scratch)} | own | closed | newest
+
+    def _await_slots(self) -> None:
+        """Wait until all tasks could run at once: a flow with fewer slots would copy a part of its topics."""
+        deadline = time.monotonic() + _SLOTS_PATIENCE
+        while lacking := self.lacking_slots():
+            if time.monotonic() > deadline:
+                self.stop()
+                remedy = "start workers, raise spark.cores.max under conf, or declare fewer tasks"
+                raise EnvironmentFault(Problem("AB321", "Spark", lacking, remedy))
+            time.sleep(_TICK)
+
+    def _settings(self, log_config: Path) -> dict[str, str]:
+        return {
+            "spark.ui.enabled": "false",
+            "spark.driver.memory": "512m",
+            # Spark only starts rounds here: a small heap and the quick compiler save CPU seconds.
+            "spark.driver.extraJavaOptions": (
+                # Spark splits this at spaces, which an address has none of.
+                f"-Dlog4j2.configurationFile={log_config.absolute().as_uri()} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+            ),
+            "spark.sql.warehouse.dir": str(self._folder / "warehouse"),
+            "spark.speculation": "false",
+            "spark.python.worker.reuse": "true",
+            # What tasks import is imported once, before the workers are forked.
+            "spark.python.daemon.module": "reconciler.replicator.driver.spark_daemon",
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.streaming.minBatchesToRetain": "2",
+            # A query whose thread does not end must not hold the driver up for ever.
+            "spark.sql.streaming.stopTimeout": "60s",
+            "spark.ui.showConsoleProgress": "false",
+        }
+
+    # --- troubles ----------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _talking(self) -> Iterator[None]:
+        try:
+            yield
+        except (Py4JNetworkError, ConnectionError):
+            raise self._fault(what="has ended: its process is gone") from None
+
+    def _fault(self, what: str) -> EnvironmentFault:
+        return EnvironmentFault(Problem("AB320", "Spark", what, f"see {self.log}"))
+
+
+def _end_counting(context: SparkContext) -> None:
+    """Have the thread that adds up accumulators end by itself: it takes a second, for which PySpark would wait."""
+    server = context._accumulatorServer
+    if server is None:
+        return
+    # Nobody uses accumulators, so its connection may end in any way.
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    context._accumulatorServer = None  # type: ignore[assignment]
+    threading.Thread(target=server.shutdown, daemon=True).start()
+
+
+def _end_jvm() -> None:
+    """End the JVM, if it is ours: it would use the folder of the run that it was started for in later ones, too."""
+    gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
+    # Of a machine that was killed PySpark believes that it runs.
+    SparkContext._active_spark_context = None
+    if gateway is None or gateway.proc is None:
+        return
+    with contextlib.suppress(Py4JError, OSError):
+        gateway.shutdown()
+    # It ends when its input does.
+    gateway.proc.stdin.close()
+    try:
+        gateway.proc.wait(_JVM_PATIENCE)
+    except TimeoutExpired:
+        gateway.proc.kill()
+        gateway.proc.wait()
+
+
+def _kill_children() -> None:
+    for task in Path("/proc/self/task").iterdir():
+        # A thread or a child may end while it is looked at.
+        with contextlib.suppress(OSError):
+            for child in (task / "children").read_text(encoding="ascii").split():
+                os.kill(int(child), signal.SIGKILL)
+
+
+def first_line(failure: object) -> str:
+    """Return what Spark says of a failure, without the traces."""
+    # What Py4J says by itself is which method was called.
+    said = failure.java_exception.toString() if isinstance(failure, Py4JJavaError) else failure
+    text = str(said).strip()
+    return text.splitlines()[0] if text else "no reason given"

@@ -1,0 +1,1 @@
+"""Filling of offsets that hold no records, and the probe that tries whether a target allows it."""

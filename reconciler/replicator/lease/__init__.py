@@ -1,0 +1,1 @@
+"""The right to write to remote partitions."""

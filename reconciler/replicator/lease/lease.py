@@ -1,0 +1,383 @@
+"""The lease: the right to write to remote partitions, kept by membership of the flow's group at the target.
+
+Sequence numbers keep two owners from doubling records only while the brokers remember the producer, and they forget one
+whose records are old. So every task of every run of a flow is a member of one classic group, and the group's deal says
+who may write what (`assignor`). `task` opens a partition only when it is granted, and what sends to the target asks
+`is_valid` right before each write to a socket.
+
+A member's lease ends before the coordinator may drop the member: it counts from when a heartbeat that was answered
+had been SENT, on a clock that goes on while the machine sleeps, and a moment is left for what is on its way.
+Membership is dynamic: a static member (KIP-345) that starts again replaces one that may still hold a valid lease, so
+two would write. A successor that finds its predecessor's process gone takes it out of the group instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+
+from reconciler.model.names import lease_group
+from reconciler.model.status import PartitionState, Reason
+from reconciler.replicator.lease.assignor import LeaseHolder, Log, Member, Share, deal
+from reconciler.replicator.partition import reasons
+from reconciler.state.journals import process
+from reconciler.state.journals.boot import boot_time
+from reconciler.wire import Bell, ConnectionLost, ErrorCode, GroupWire, Job, Loop, Membership, error_name
+
+# The least that brokers allow by default (group.min.session.timeout.ms).
+SESSION = 6.0
+# A lost connection must be found out early enough for another try within the lease.
+BEAT_TIMEOUT = 2.0
+# What was sent at the very end of the lease has this long to arrive before anybody else can be granted anything.
+ON_THE_WAY = 1.0
+_BEAT = 1.0
+# Members that come together wait for each other's next heartbeat.
+_BEAT_AT_FIRST = 0.2
+_AT_FIRST = 5.0
+_RETRY = 0.2
+_RETRY_REFUSED = 2.0
+_LEAVE_PATIENCE = 1.0
+_LONGEST_SESSION = 60.0
+
+# Kafka's error codes, https://kafka.apache.org/protocol#protocol_error_codes
+_COORDINATOR_LOAD_IN_PROGRESS = 14
+_COORDINATOR_NOT_AVAILABLE = 15
+_NOT_COORDINATOR = 16
+_ILLEGAL_GENERATION = 22
+_UNKNOWN_MEMBER_ID = 25
+_INVALID_SESSION_TIMEOUT = 26
+_REBALANCE_IN_PROGRESS = 27
+_MEMBER_ID_REQUIRED = 79
+_FENCED_INSTANCE_ID = 82
+_ELSEWHERE = {_COORDINATOR_LOAD_IN_PROGRESS, _COORDINATOR_NOT_AVAILABLE, _NOT_COORDINATOR}
+_NO_MEMBER = {_UNKNOWN_MEMBER_ID, _FENCED_INSTANCE_ID, _ILLEGAL_GENERATION}
+
+_NOTHING: frozenset[Log] = frozenset()
+
+
+def group_of(topology: str, flow: str) -> str:
+    """Return the name of a flow's group at its target."""
+    return lease_group(topology, flow)
+
+
+class Lease:
+    """One member of a flow's group.
+
+    Args:
+        loop: the task's loop.
+        beats: to the target, for heartbeats; nothing else may hold them up.
+        joins: to the target, for what waits for other members.
+        group: name of the group.
+        run: which start of `replicate`.
+        lost: called when the lease is lost, before anybody is told so: it must break the connections over which was
+            written, with whatever they still hold.
+
+    Attributes:
+        changes: counts every change of what is held or of why it is not.
+        losses: counts how often the lease was lost; what was open before must be taken over anew.
+    """
+
+    def __init__(
+        self, loop: Loop, beats: GroupWire, joins: GroupWire, group: str, run: str, lost: Callable[[str], None]
+    ) -> None:
+        self._loop = loop
+        self._beats = beats
+        self._joins = joins
+        self._lost = lost
+        self._bell: Bell = loop.bell()
+        self._job: Job | None = None
+        self._ended = True
+        self._me = Membership(-1, group)
+        self._who = LeaseHolder(run, 0, time.time())
+        self._session = SESSION
+        # Whether nothing but heartbeats is due; which join is under way, and what beats meanwhile.
+        self._in_step = False
+        self._turn = 0
+        self._watch: Job | None = None
+        self._wants = self._keeps = _NOTHING
+        self._granted = self._surplus = _NOTHING
+        self._taken: dict[Log, LeaseHolder] = {}
+        self._refused: reasons.Verdict | None = None
+        self._trouble = ""
+        # On the boot clock: until when this member may write, when it last asked to join, and when it last knew that
+        # the group was not waiting for it.
+        self._until = self._asked = self._settled = 0.0
+        self.changes = 0
+        self.losses = 0
+
+    # --- for the task ------------------------------------------------------------------------------------------------
+
+    def want(self, task: int, logs: Iterable[Log], keeps: Iterable[Log] = ()) -> None:
+        """Say what this member would write; what it held and wants no more must have nothing in flight.
+
+        Args:
+            task: number of the task.
+            logs: all of them.
+            keeps: those that it does not hand over to another run while it lives.
+        """
+        wants = frozenset(logs)
+        self._keeps = frozenset(keeps)
+        if wants != self._wants or task != self._who.task:
+            self._wants = wants
+            self._granted &= wants
+            self._surplus &= wants
+            self._who = LeaseHolder(self._who.run, task, self._who.since)
+            self._in_step = False
+            self.changes += 1
+            self._bell.ring()
+
+    def begin(self) -> None:
+        """Be a member from now on, until `leave`."""
+        if self._ended:
+            # Why a former round has given it up is nothing that this one waits for.
+            self._ended, self._trouble = False, ""
+        if self._job is None or self._job.is_done:
+            self._job = self._loop.spawn(self._keep)
+
+    def check(self) -> None:
+        """Take note of a lease that has run out, and raise what is wrong with this program."""
+        for job in (self._job, self._watch):
+            if job is not None:
+                job.raise_failure()
+        if self._granted and not self.is_valid():
+            self._lose(f"no heartbeat was answered in time{self._trouble and ': '}{self._trouble}")
+
+    def is_valid(self) -> bool:
+        """Tell whether this member may still write: to be asked right before each write to a socket."""
+        return boot_time() < self._until
+
+    @property
+    def membership(self) -> Membership:
+        """Who this member is in its group now."""
+        return self._me
+
+    def holds(self, log: Log) -> bool:
+        """Tell whether this member may write to `log`, and go on with it."""
+        return log in self._granted and log not in self._surplus and self.is_valid()
+
+    @property
+    def surplus(self) -> frozenset[Log]:
+        """What this member is to let go, as another run has too little: nothing new may be begun there."""
+        return self._surplus
+
+    def let_go(self, logs: Iterable[Log]) -> None:
+        """Give some of what this member holds to others; nothing of it may be in flight, or count later."""
+        gone = frozenset(logs)
+        if gone:
+            self._granted -= gone
+            self._surplus -= gone
+            self._in_step = False
+            self.changes += 1
+            self._bell.ring()
+
+    def why_not(self, log: Log) -> reasons.Verdict | None:
+        """Return why `log` is not held, in words for people; None while the group is just being joined."""
+        if self._refused is not None:
+            return self._refused
+        if log in self._surplus:
+            return PartitionState.WAITING, reasons.HANDED_OVER
+        holder = self._taken.get(log)
+        if holder is not None and self._me.member:
+            return PartitionState.WAITING, reasons.held_elsewhere(holder.run, holder.task, holder.since)
+        if not self._trouble:
+            return None
+        text = f"no lease of group {self._me.group} at {self._beats.cluster.where} now: {self._trouble}"
+        return PartitionState.WAITING, Reason("AB224", text)
+
+    async def leave(self) -> None:
+        """Give everything up at once: to be called when nothing is in flight any more."""
+        self._ended = True
+        self._lose("the run ends")
+        self._taken = {}
+        me, self._me = self._me, Membership(-1, self._me.group)
+        self._joins.drop("the run ends")
+        self._bell.ring()
+        if not me.member or me.node < 0:
+            return
+
+        async def say() -> None:
+            try:
+                await self._beats.leave(me, [me.member])
+            except (ConnectionLost, ErrorCode):
+                return  # the coordinator will notice by itself
+
+        job = self._loop.spawn(say)
+        deadline = boot_time() + _LEAVE_PATIENCE
+        while not job.is_done and boot_time() < deadline:
+            await self._loop.sleep(_LEAVE_PATIENCE / 100)
+
+    # --- a member's life ---------------------------------------------------------------------------------------------
+
+    async def _keep(self) -> None:
+        while not self._ended:
+            try:
+                if self._me.node < 0:
+                    node = await self._beats.group_coordinator(self._me.group)
+                    self._me = replace(self._me, node=node)
+                pause = await (self._beat() if self._in_step else self._join())
+            except ConnectionLost as error:
+                self._elsewhere(str(error))
+                pause = _RETRY
+            except ErrorCode as error:
+                pause = self._answered(error)
+            except ValueError as error:
+                # Words of another release: the group may understand itself after the next rebalance.
+                self._elsewhere(str(error))
+                pause = _RETRY_REFUSED
+            if pause and not self._ended:
+                await self._bell.wait(pause)
+
+    async def _beat(self) -> float:
+        """Stay a member; return how long that is good for."""
+        if not await self._heartbeat():
+            self._in_step = False
+            return 0.0
+        return _BEAT if boot_time() - self._asked > _AT_FIRST else _BEAT_AT_FIRST
+
+    async def _heartbeat(self) -> bool:
+        """Send a heartbeat; return False when the group begins a new generation."""
+        self.check()
+        sent, me = boot_time(), self._me
+        code = await self._beats.heartbeat(me)
+        if code not in (0, _REBALANCE_IN_PROGRESS):
+            raise ErrorCode(code)
+        if me == self._me:
+            if code == 0:
+                self._settled = sent
+            self._extend(sent)
+        return code == 0
+
+    async def _join(self) -> float:
+        """Join the next generation and take what is granted in it."""
+        if not self._me.member:
+            await self._bury()
+        self._turn += 1
+        self._watch = self._loop.spawn(partial(self._beat_meanwhile, self._turn))
+        said = self._wants, self._who
+        try:
+            share = await self._joined()
+        finally:
+            self._turn += 1
+        if share is not None and not self._ended:
+            # Joining waited for others: a heartbeat proves that the coordinator has not dropped this member since.
+            rests = await self._heartbeat()
+            self._in_step = rests and said == (self._wants, self._who)
+            self._take(share)
+        return 0.0
+
+    async def _joined(self) -> Share | None:
+        """Go through both steps of a rebalance; None when the first must be taken again with the id just given."""
+        self.check()
+        self._asked = boot_time()
+        patience = 2 * self._session
+        words = Member(self._who, self._wants, self._granted, self._keeps).to_bytes()
+        answer = await self._joins.join(self._me, words, self._session, patience)
+        if self._ended:
+            return None
+        if answer.error == _MEMBER_ID_REQUIRED:
+            self._me = replace(self._me, member=answer.member)
+            return None
+        if answer.error:
+            raise ErrorCode(answer.error)
+        self._me = replace(self._me, member=answer.member, generation=answer.generation)
+        self._settled = self._asked
+        shares = _deal(answer.members) if answer.leads else {}
+        return Share.from_bytes(await self._joins.sync(self._me, shares, patience))
+
+    async def _beat_meanwhile(self, turn: int) -> None:
+        """Keep the lease while the group waits for others, and give up waiting for a coordinator that is gone.
+
+        Until the next generation begins a heartbeat is answered REBALANCE_IN_PROGRESS and starts the session anew.
+        """
+        while True:
+            await self._loop.sleep(_BEAT)
+            if turn != self._turn:
+                return
+            sent, me = boot_time(), self._me
+            try:
+                code = await self._beats.heartbeat(me)
+            except ConnectionLost as error:
+                code, trouble = _COORDINATOR_NOT_AVAILABLE, str(error)
+            else:
+                trouble = f"the coordinator answered {error_name(code)}"
+            if turn != self._turn:
+                return
+            if code in _ELSEWHERE:
+                self._joins.drop(trouble)
+                return
+            joined = self._settled >= self._asked
+            if me == self._me and (code == 0 or (code == _REBALANCE_IN_PROGRESS and not joined)):
+                self._extend(sent)
+
+    async def _bury(self) -> None:
+        """Take out members whose processes ran on this machine and are gone, instead of waiting for their sessions."""
+        listed = await self._beats.members(self._me)
+        gone = [one.member for one in listed if process.is_gone(one.client_id.rpartition("@")[2])]
+        if gone:
+            await self._beats.leave(self._me, gone)
+
+    # --- what answers mean -------------------------------------------------------------------------------------------
+
+    def _extend(self, sent: float) -> None:
+        """Count the lease from `sent`, but not for longer than a group waits for a member that has not joined."""
+        self.check()
+        proven = min(sent, self._settled + self._session)
+        self._until = max(self._until, proven + self._session - ON_THE_WAY)
+
+    def _take(self, share: Share) -> None:
+        self._granted = share.granted & self._wants
+        self._surplus = share.surplus & self._granted
+        self._taken = dict(share.taken)
+        self._refused = None
+        self._trouble = ""
+        self.changes += 1
+
+    def _lose(self, why: str) -> None:
+        """Hold nothing any more: everything must be granted and taken over anew."""
+        held, self._granted, self._surplus = self._granted, _NOTHING, _NOTHING
+        self._until = 0.0
+        if held:
+            self.losses += 1
+            self._lost(f"the lease is lost: {why}")
+        self._in_step = False
+        self._trouble = why
+        self.changes += 1
+
+    def _elsewhere(self, why: str) -> None:
+        """Ask again who coordinates; the lease goes on until it runs out."""
+        self._me = replace(self._me, node=-1)
+        self._trouble = why
+        self.changes += 1
+
+    def _answered(self, error: ErrorCode) -> float:
+        """Do what an error asks for; return how long to wait."""
+        if error.code == _REBALANCE_IN_PROGRESS:
+            self._in_step = False
+            return 0.0
+        if error.code in _NO_MEMBER:
+            self._lose(f"the coordinator answered {error.name}")
+            if error.code != _ILLEGAL_GENERATION:
+                self._me = replace(self._me, member="", generation=-1)
+            return _RETRY
+        if error.code in _ELSEWHERE:
+            self._elsewhere(f"the coordinator answered {error.name}")
+            return _RETRY
+        if error.code == _INVALID_SESSION_TIMEOUT and self._session < _LONGEST_SESSION:
+            self._session = min(2 * self._session, _LONGEST_SESSION)
+            return 0.0
+        state, reason = reasons.why_refused(error, "READ", f"group {self._me.group}")
+        self._elsewhere(str(error))
+        self._refused = (state, reason) if state is PartitionState.PARKED else None
+        return _RETRY_REFUSED
+
+
+def _deal(words: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Deal to the members by what they said; one that cannot be understood neither wants nor holds anything."""
+    members = {}
+    for name, data in words.items():
+        with contextlib.suppress(ValueError):
+            members[name] = Member.from_bytes(data)
+    return {name: share.to_bytes() for name, share in deal(members).items()}

@@ -1,0 +1,102 @@
+"""Which partition is copied, who leads it on both sides, and where its copy stands. Values.
+
+Everything about one partition speaks of these; `channel` moves them on. Pure.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import NamedTuple
+
+from reconciler.model.runs import CopyRecord
+from reconciler.records.batch import next_sequence
+from reconciler.wire import Leader, TopicInfo
+
+
+def differ(before: object, now: object) -> bool:
+    """Tell whether two topic ids are known and are those of two topics."""
+    return None not in (before, now) and before != now
+
+
+def topic_id(topic: TopicInfo) -> str | None:
+    """Return a topic's id as text; None where the brokers have none."""
+    return None if topic.topic_id is None else str(topic.topic_id)
+
+
+class ReadUpto(NamedTuple):
+    """How far a source's log was read, and under which leader.
+
+    Attributes:
+        offset: the next one to be read.
+        epoch: no leader epoch of what stands before it is greater.
+        source_id: of the source topic, where the brokers have one.
+        target_id: of the copy, likewise.
+    """
+
+    offset: int
+    epoch: int
+    source_id: uuid.UUID | None
+    target_id: uuid.UUID | None
+
+
+class PartitionSides(NamedTuple):
+    """Who leads the partition on both sides, and the topics' ids where the brokers have them."""
+
+    source: Leader
+    source_id: uuid.UUID | None
+    target: Leader
+    target_id: uuid.UUID | None
+
+    def copy_record(self) -> CopyRecord:
+        """Return what is to be remembered of a copy of which nothing else is known."""
+        source_id, target_id = (None if one is None else str(one) for one in (self.source_id, self.target_id))
+        return CopyRecord(source_id, target_id)
+
+    def read_upto(self, offset: int, epoch: int) -> ReadUpto | None:
+        """Return how far the source's log was read; None where its brokers tell no epochs.
+
+        Args:
+            offset: the next one to be read.
+            epoch: of the batch before it; -1 where it tells none: then the leader's that sent it, which is no older.
+        """
+        epoch = epoch if epoch >= 0 else self.source.epoch
+        return ReadUpto(offset, epoch, self.source_id, self.target_id) if epoch >= 0 else None
+
+
+class Standing(NamedTuple):
+    """Where the target's log stands, and the producer that it goes on with.
+
+    Attributes:
+        end: the target's log end.
+        producer_id: to go on with.
+        producer_epoch: likewise.
+        sequence: of the next record.
+        shift: how far the next record's target offset is above its source offset; 0 but in a shifted run.
+    """
+
+    end: int
+    producer_id: int
+    producer_epoch: int
+    sequence: int
+    shift: int = 0
+
+    @property
+    def position(self) -> int:
+        """The next source offset."""
+        return self.end - self.shift
+
+    def behind(self, count: int) -> Standing:
+        """Return where the log stands when `count` records more are in it."""
+        # Without a producer id there are no sequence numbers.
+        end, producer_id, producer_epoch, sequence, shift = self
+        sequence = next_sequence(sequence, count) if producer_id >= 0 else -1
+        return Standing(end + count, producer_id, producer_epoch, sequence, shift)
+
+
+# A run shifted by more than this is not healed: that would cost more markers, or swallow more gaps, than it is worth.
+HEALABLE = 1_000
+
+
+def kept_shift(shift: int) -> int:
+    """Return what of `shift` stays behind a gap: nothing when it can be healed."""
+    return shift if abs(shift) > HEALABLE else 0

@@ -1,0 +1,1 @@
+"""Opening of partitions: where both logs end, and which record comes next."""

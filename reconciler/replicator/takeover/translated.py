@@ -1,0 +1,395 @@
+"""Arrival: the takeover of a copy that has offsets of its own. It finds the position that was committed last.
+
+`identical` comes here for such channels. The position stands in the flow's group at the target, committed in the same
+transaction as the records before it; what a predecessor left open is aborted first, or waited for. Where the group has
+lost it, the last offset sync may tell it (`position_recovery`). Where there never was one, the copy begins where the
+flow says.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import replace
+from functools import partial
+
+from reconciler.model.flow import Flow
+from reconciler.model.runs import CopyRecord
+from reconciler.model.status import PartitionState, Reason
+from reconciler.replicator.commit.base import Committing
+from reconciler.replicator.commit.hanging_transactions import end, fence_the_dead, unended
+from reconciler.replicator.commit.position_recovery import NotTold, Recall
+from reconciler.replicator.commit.unstable_offsets import UNSTABLE, end_positions
+from reconciler.replicator.copy.agreement import Disagreement, NotYet
+from reconciler.replicator.copy.copy_records import CopyRecords
+from reconciler.replicator.copy.producer_names import Identity
+from reconciler.replicator.copy.recreated import other_partitions
+from reconciler.replicator.copy.truncation import truncated, truncated_at
+from reconciler.replicator.partition import reasons
+from reconciler.replicator.partition.offset_metadata import Note
+from reconciler.replicator.partition.place import PartitionSides, ReadUpto, differ, topic_id
+from reconciler.replicator.partition.shares import Place
+from reconciler.replicator.partition.translated_channel import TranslatedChannel
+from reconciler.wire import EARLIEST, LATEST, ErrorCode, TopicInfo, Wire
+from reconciler.wire.requests import commits
+from reconciler.wire.requests.commits import CommittedPosition
+from reconciler.wire.requests.transactions import settle
+
+_OPENING, _PARKED = PartitionState.OPENING, PartitionState.PARKED
+_BEHIND_PATIENCE = 30.0
+# What reasons call a permission that lacks.
+_REFUSED = "AB213"
+
+Producer = tuple[int, int]
+
+
+class Arrival:
+    """Opens channels whose copies have offsets of their own.
+
+    Args:
+        flow: what is declared of data loss and topics made anew.
+        source: a wire to the source.
+        target: a wire to the target.
+        committer: what will commit the channels' positions.
+        memory: what is remembered of copies.
+        recall: what offset syncs say of positions.
+    """
+
+    def __init__(
+        self, flow: Flow, source: Wire, target: Wire, committer: Committing, memory: CopyRecords, recall: Recall
+    ) -> None:
+        self._flow = flow
+        self._source = source
+        self._target = target
+        self._committer = committer
+        self._memory = memory
+        self._recall = recall
+
+    async def open(self, channel: TranslatedChannel, source: TopicInfo, target: TopicInfo) -> None:
+        """Open `channel` at its committed position.
+
+        Raises:
+            Disagreement: it cannot be opened, or not yet.
+            ConnectionLost: no answer.
+            ErrorCode: a broker refuses.
+        """
+        place = channel.place
+        source_id, target_id = topic_id(source), topic_id(target)
+        producer = await self._committer.producer(channel)
+        dead = await self._fence_the_dead(place, target, producer)
+        committed, before = await self._committed(partial(self._in_group, place))
+        if committed is not None and differ(Note.parse(committed.note).target_id, target_id):
+            # In a remote topic that was deleted.
+            committed = None
+        known = await self._known(place, target_id)
+        is_in_group = committed is not None
+        if committed is None:
+            if known is None:
+                self._refuse_renamed(place, source_id, target_id)
+            committed, before = await self._committed(partial(self._in_syncs, place, target, known))
+        if committed is not None and not is_in_group:
+            # Its predecessor may have put records aside until it was ended just now.
+            known = await self._known(place, target_id)
+        note = Note() if committed is None else Note.parse(committed.note)
+        await self._end_what_is_over(channel, target, note, {before, producer, *dead})
+        leads, takes = source.partitions[place.partition], target.partitions[place.partition]
+        first, last = await self._bounds(place, source)
+        channel.end = last
+        lost, anew_from = None, None if self._committer.transactional_id else 0
+        if committed is None:
+            position = await self._beginning(place, source, target, (first, last))
+        else:
+            behind, lost = await self._truncated(place, source, note, committed.offset)
+            position = await self._going_on(channel, note, behind, (first, last), (source, target))
+            anew_from = note.anew_at(differ(note.source_id, source_id), leads.epoch, committed.offset, behind)
+        at_first_commit = None
+        # Of a source topic that was deleted: the one of its name has other records at its offsets.
+        of_another = known is not None and differ(known.source_id, source_id)
+        sides = PartitionSides(leads, source.topic_id, takes, target.topic_id)
+        if known is None or of_another or not known.is_begun or not known.partitions:
+            at_first_commit = self._telling(place, sides, len(source.partitions))
+            if is_in_group and not of_another:
+                # The word of it was lost, and of a quiet topic there may be no commit for long.
+                at_first_commit()
+        if lost is not None and known is not None:
+            known = await self._without_what_is_lost(place, known, position)
+        channel.leave_out(() if known is None or of_another else known.aside_from(position))
+        if self._committer.transactional_id:
+            # Meanwhile another channel's doubt may have led to a new epoch.
+            producer = await self._committer.producer(channel)
+        note = note._replace(source_id=source_id, target_id=target_id, anew_from=anew_from)
+        channel.begin(sides, position, producer, self._ours(note), at_first_commit)
+        # What was found elsewhere comes into the group again, also when there is nothing to write.
+        channel.is_new = not is_in_group
+        if lost is not None and channel.state is PartitionState.RUNNING:
+            # Whoever looks shall see what was passed over.
+            channel.reason = lost
+
+    async def is_decided(self, channel: TranslatedChannel, source: TopicInfo, target: TopicInfo) -> bool:
+        """Tell whether a position in the log of today's original was committed: it was decided to go on with that.
+
+        Who died in a transaction that would commit one is fenced first.
+
+        Raises:
+            Disagreement: we may not look, or nobody can tell yet.
+            ConnectionLost: no answer.
+            ErrorCode: a broker refuses.
+        """
+        place, takes = channel.place, target.partitions.get(channel.place.partition)
+        if takes is None or takes.error or takes.node < 0:
+            return False
+        await self._fence_the_dead(place, target, await self._committer.producer(channel))
+        committed, _ = await self._committed(partial(self._in_group, place))
+        return committed is not None and Note.parse(committed.note).is_of(topic_id(source), topic_id(target))
+
+    def _ours(self, note: Note) -> Note:
+        return note._replace(transactional_id=self._committer.transactional_id)
+
+    def _telling(self, place: Place, sides: PartitionSides, partitions: int) -> Callable[[], None]:
+        """Return what has it remembered that a copy has begun, when its original had so many partitions."""
+        return partial(self._memory.change_later, place, partial(_begun, sides.copy_record(), partitions))
+
+    async def _without_what_is_lost(self, place: Place, known: CopyRecord, position: int) -> CopyRecord:
+        """Forget what was put aside of records that the source has lost: others stand at these offsets now.
+
+        Before anything is copied from there, as nobody can tell any more once positions are of the new log.
+        """
+        if known.aside_from(position):
+            known = known.aside_below(position)
+            await self._memory.change(place, partial(_below, position, known))
+        return known
+
+    def _refuse_renamed(self, place: Place, source_id: str | None, target_id: str | None) -> None:
+        """Refuse to begin where a flow of another name has copied this very topic into this very remote topic."""
+        for flow, record in self._memory.of_others(place).items():
+            are_known = source_id is not None and target_id is not None
+            if are_known and record.is_begun and (record.source_id, record.target_id) == (source_id, target_id):
+                text = (
+                    f"flow {flow} has filled {place.remote}/{place.partition} from this topic, and its position goes "
+                    f"by that name: as {self._flow.name} all would be copied once more; call the flow {flow} again, or "
+                    "delete the copy and run `anabranch apply` to have it made anew"
+                )
+                raise Disagreement(_PARKED, "AB233", text)
+
+    async def _known(self, place: Place, target_id: str | None) -> CopyRecord | None:
+        """Return what is remembered of the copy in the remote topic of today."""
+        await self._memory.refresh()
+        known = self._memory.get(place)
+        # Of a remote topic that was deleted: the one of its name holds nothing of it.
+        return None if known is None or differ(known.target_id, target_id) else known
+
+    async def _committed(
+        self, look: Callable[[], Awaitable[CommittedPosition | None]]
+    ) -> tuple[CommittedPosition | None, Producer | None]:
+        """Return the position that was committed last, and who committed it: fenced, with nothing open, if not we."""
+        found = await look()
+        if found is None:
+            return None, None
+        before = Note.parse(found.note).transactional_id
+        mine = self._committer.transactional_id
+        # Where we have no transactions we can end nobody's: what is left open is aborted by its time-out. A commit may
+        # name any transactional id, and those of other programs are not ours to end.
+        if before == mine or not mine or not Identity.is_one_flow(before, mine):
+            return found, None
+        fenced = await settle(self._target, before)
+        return await look(), (fenced.producer_id, fenced.epoch)
+
+    async def _fence_the_dead(self, place: Place, target: TopicInfo, producer: Producer) -> list[Producer]:
+        mine = self._committer.transactional_id
+        return await fence_the_dead(self._target, place, target, mine, producer[0]) if mine else []
+
+    async def _end_what_is_over(
+        self, channel: TranslatedChannel, target: TopicInfo, note: Note, producers: Collection[Producer | None]
+    ) -> None:
+        """Have the marker written that a broker has left out; where we have no transactions, none is ours.
+
+        Nothing is over in a log that has lost what was committed with the position.
+
+        Args:
+            channel: nothing of it is in a transaction.
+            target: the remote topic.
+            note: what is said with its position.
+            producers: whose transactions are looked for, in the epoch that they have now.
+        """
+        place, epochs = channel.place, dict(one for one in producers if one is not None)
+        await self._refuse_lost(place, target, note)
+        if not self._committer.transactional_id:
+            return
+        for found in await unended(self._target, place, target, frozenset(epochs)):
+            if found.epoch >= epochs[found.producer_id]:
+                # Right after an end its marker is still on its way; under a new epoch none can be.
+                self._committer.failed(channel)
+                raise Disagreement(_OPENING, "AB220", f"a transaction in {place.remote}/{place.partition} seems open")
+            await end(self._target, place, target, found, committed=found.opened_at == note.began)
+
+    async def _refuse_lost(self, place: Place, target: TopicInfo, note: Note) -> None:
+        """Refuse to go on where the target has lost records before the position, as an unclean election has it."""
+        # Behind the last record of a transaction stands its marker, which may be on its way.
+        least = max(note.began + 1, note.ended or 0)
+        if not least:
+            return
+        leader = target.partitions[place.partition]
+        end = await self._target.log_end(leader.node, place.remote, place.partition, leader.epoch)
+        if end is not None and end < least:
+            text = (
+                f"{place.remote}/{place.partition} ends at {end}, and what was copied before its position reached "
+                f"{least}: the target lost records"
+            )
+            raise Disagreement(_PARKED, "AB225", text)
+
+    async def _in_group(self, place: Place) -> CommittedPosition | None:
+        """Return the position that stands in the group."""
+        log = place.remote, place.partition
+        try:
+            return (await commits.positions(self._target, self._committer.member, [log])).get(log)
+        except ErrorCode as error:
+            if error.code == UNSTABLE:
+                await self._end_positions()
+                text = f"a transaction that holds the position of {place.remote}/{place.partition} is not ended yet"
+                raise Disagreement(_OPENING, "AB220", text) from None
+            raise Disagreement.refused(error, "DESCRIBE", f"group {self._committer.member.group}") from None
+
+    async def _end_positions(self) -> None:
+        """Have markers written that a broker has left out in the log of positions; the next try finds them."""
+        if mine := self._committer.transactional_id:
+            who = self._committer.member
+            await end_positions(self._target, self._recall, who, mine, self._flow.remote_topic)
+
+    async def _in_syncs(self, place: Place, target: TopicInfo, known: CopyRecord | None) -> CommittedPosition | None:
+        """Return the position that a copy had, though its group has none, as its last offset sync tells it.
+
+        Returns:
+            None where there never was one. Of a copy that is not known to have begun that is what no sync tells, or
+            none that we may read: what is remembered of it is stored behind its first commit, and who dies in between
+            stores nothing.
+        """
+        is_begun = known is not None and known.is_begun
+        if not is_begun and not (self._committer.transactional_id and await self._is_written(place, target)):
+            return None
+        why = "where nothing is in a transaction they tell none"
+        if self._committer.transactional_id:
+            try:
+                return await self._recall.position(place, known or CopyRecord(None, topic_id(target)))
+            except NotTold as error:
+                why = str(error)
+            except Disagreement as refusal:
+                # To read them is an optional permission: a first run that died may have left what nobody reads.
+                if is_begun or refusal.verdict[1].code != _REFUSED:
+                    raise
+        if not is_begun:
+            return None
+        text = (
+            f"the position of {place.remote}/{place.partition} is not there any more: it was deleted, or expired as "
+            "nothing ran for longer than offsets.retention.minutes of the target; the last offset sync does not tell "
+            f"it either: {why}; delete the copy and run `anabranch apply` to have it made anew"
+        )
+        raise Disagreement(_PARKED, "AB226", text)
+
+    async def _is_written(self, place: Place, target: TopicInfo) -> bool:
+        """Tell whether anything was ever written to the remote partition; if not, no sync can speak of it."""
+        node = target.partitions[place.partition].node
+        try:
+            return await self._target.offset(node, place.remote, place.partition, LATEST) > 0
+        except ErrorCode as error:
+            raise Disagreement.refused(error, "DESCRIBE", f"topic {place.remote}") from None
+
+    async def _bounds(self, place: Place, source: TopicInfo) -> tuple[int, int]:
+        node = source.partitions[place.partition].node
+        try:
+            first = await self._source.offset(node, place.topic, place.partition, EARLIEST)
+            last = await self._source.offset(node, place.topic, place.partition, LATEST)
+        except ErrorCode as error:
+            raise Disagreement.refused(error, "DESCRIBE", f"topic {place.topic}", "source") from None
+        return first, last
+
+    async def _beginning(self, place: Place, source: TopicInfo, target: TopicInfo, bounds: tuple[int, int]) -> int:
+        """Return where a copy begins that never had a position, as its flow declares."""
+        (first, last), start = bounds, self._flow.start
+        others = other_partitions(self._memory, place, source, target)
+        if start.at != "timestamp" and next(others, None) is not None:
+            # Where to begin was said of the topic that was there before; of one that was made anew all is new.
+            return first
+        named = start.offsets_of(place.topic)[place.partition :]
+        if start.at == "latest":
+            # Of what appeared after the run's begin, or the topic's, all is new.
+            return first if place.is_late or self._is_added(place, source, target) else last
+        if start.at == "timestamp":
+            node = source.partitions[place.partition].node
+            found = await self._source.offset(node, place.topic, place.partition, start.timestamp)
+            # All its records are older.
+            return last if found < 0 else found
+        if not named:
+            return first
+        if not first <= named[0] <= last:
+            text = (
+                f"{place.topic}/{place.partition} has offsets {first} to {last}, and its copy would begin at "
+                f"{named[0]}: correct start.offsets of flow {self._flow.name}"
+            )
+            raise Disagreement(_PARKED, "AB227", text)
+        return named[0]
+
+    def _is_added(self, place: Place, source: TopicInfo, target: TopicInfo) -> bool:
+        """Tell whether a partition was not there yet when others of its topic were begun, in whichever run."""
+        ids = topic_id(source), topic_id(target)
+        others = (self._memory.get(place._replace(partition=number)) for number in source.partitions)
+        counts = [one.partitions for one in others if one and one.partitions and (one.source_id, one.target_id) == ids]
+        return bool(counts) and place.partition >= min(counts)
+
+    async def _truncated(self, place: Place, source: TopicInfo, note: Note, position: int) -> tuple[int, Reason | None]:
+        """Return where to go on when the source was truncated, and what to say of that; else the position, and None."""
+        if note.epoch is None or differ(note.source_id, topic_id(source)):
+            return position, None
+        read = ReadUpto(position, note.epoch, source.topic_id, None)
+        end = await truncated_at(self._source, source, place.partition, position, read)
+        if end is None:
+            return position, None
+        goes_on = f"with what the source has from {end}"
+        if self._flow.on_data_loss == "park":
+            remedy = f"the copy keeps them; declare `on-data-loss: continue` to go on {goes_on}"
+            reason = truncated(place, end, position, remedy)
+            raise Disagreement(_PARKED, reason.code, reason.text)
+        return end, truncated(place, end, position, f"the copy keeps them and went on {goes_on}")
+
+    async def _going_on(
+        self,
+        channel: TranslatedChannel,
+        note: Note,
+        position: int,
+        bounds: tuple[int, int],
+        topics: tuple[TopicInfo, TopicInfo],
+    ) -> int:
+        """Return where to go on behind a committed position."""
+        place, (first, last), (source, target) = channel.place, bounds, topics
+        name = f"{place.topic}/{place.partition}"
+        if differ(note.source_id, topic_id(source)):
+            # A copy that never held anything cannot hold two topics at once.
+            if self._flow.on_recreate == "park" and await self._is_written(place, target):
+                raise Disagreement.of(reasons.made_anew(place, position))
+            return first
+        if position > last:
+            now = time.monotonic()
+            channel.behind_since = channel.behind_since or now
+            lost = position - last
+            text = f"{name} ends at {last}, {lost:,} offsets before position {position}: the source lost records"
+            if now - channel.behind_since < _BEHIND_PATIENCE:
+                raise NotYet(text)
+            raise Disagreement(_PARKED, "AB210", text)
+        channel.behind_since = None
+        if position < first and self._flow.on_data_loss == "park":
+            text = (
+                f"{first - position:,} offsets of {name} were deleted at the source before being copied: {position} to "
+                f"{first - 1}; declare `on-data-loss: continue` to go on behind them"
+            )
+            raise Disagreement(_PARKED, "AB208", text)
+        return max(position, first)
+
+
+def _below(position: int, read: CopyRecord, known: CopyRecord | None) -> CopyRecord:
+    """Return what is known of a copy without what was put aside from a position on."""
+    return (known or read).aside_below(position)
+
+
+def _begun(now: CopyRecord, partitions: int, known: CopyRecord | None) -> CopyRecord:
+    """Return what is known of a copy after its first commit; what was put aside before is remembered already."""
+    record = now.with_what_is_known(known)
+    return replace(record, is_begun=True, partitions=record.partitions or partitions)

@@ -1,0 +1,109 @@
+"""What a task keeps open between its rounds: connections, and what it knows from earlier rounds. `task` owns it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from reconciler.model.clients import LineSettings
+from reconciler.model.cluster import Cluster
+from reconciler.model.flow import Flow
+from reconciler.model.spec import FlowSpec
+from reconciler.model.status import TaskStatus
+from reconciler.replicator.copy.copy_records import CopyRecords
+from reconciler.replicator.lease.lease import BEAT_TIMEOUT, ON_THE_WAY, Lease, group_of
+from reconciler.replicator.partition.place import ReadUpto
+from reconciler.replicator.partition.shares import Place
+from reconciler.replicator.task.metrics import Meters, Totals
+from reconciler.state.control import Listener
+from reconciler.state.copies import Copies
+from reconciler.state.journals import process
+from reconciler.state.status import StatusWriter
+from reconciler.wire import GroupWire, Loop, Wire
+
+
+class Connections:
+    """All that a task keeps open between its rounds.
+
+    Args:
+        spec: the flow.
+        task: number of the task.
+
+    Raises:
+        Unreachable: AB310, the target does not answer.
+        EnvironmentFault: AB304, a secret or the rack cannot be resolved.
+    """
+
+    def __init__(self, spec: FlowSpec, task: int) -> None:
+        self.rack = spec.source.client_rack()
+        self._source = spec.source
+        self._largest_batch = spec.flow.largest_batch
+        self._client = f"anabranch-{spec.flow.name}-{task}"
+        writes = spec.target.clients.producer
+        self.listener = Listener(spec.target, spec.seal)
+        self.status = StatusWriter(spec.target, spec.topology, spec.digest)
+        # The newest word of a round that had partitions open.
+        self.said: TaskStatus | None = None
+        self.totals = Totals()
+        self.since = time.time()
+        self.meters = Meters()
+        # How far each source's log was read in earlier rounds: identical offsets store no position that could say it.
+        self.read: dict[Place, ReadUpto] = {}
+        self.loop = Loop()
+        group = group_of(spec.topology, spec.flow.name)
+        # A lease keeps its own time: what is declared of requests must not make it run out.
+        member = f"{writes.client_id or self._client}-lease@{process.own_name()}"
+        beats, joins = (GroupWire(self.loop, spec.target, member, BEAT_TIMEOUT) for _ in range(2))
+        self.lease = Lease(self.loop, beats, joins, group, spec.run, self._cut)
+        self._fetch: dict[tuple[bool, int], Wire] = {}
+        self.ask_source = self._wire(spec.source, spec.source.clients.consumer, "-ask")
+        # Everything that writes to remote partitions goes over these three.
+        self.produce = self._wire(spec.target, writes, "", self.lease.is_valid)
+        # Connected by whoever has so much to write that it is worth it.
+        self.produce_more = self._wire(spec.target, writes, "", self.lease.is_valid)
+        self.ask_target = self._wire(spec.target, writes, "-ask", self.lease.is_valid)
+        self._writing = (self.produce, self.produce_more, self.ask_target)
+        self._wires = (beats, joins, self.ask_source, *self._writing)
+        self.memory = CopyRecords(self.loop, Copies(spec.target, spec.topology), spec.flow.name)
+
+    def fetches(self, flow: Flow) -> tuple[Wire, ...]:
+        """Return what records of a flow are read over."""
+        fetch = [self.fetch(committed=True)]
+        if flow.isolation_level != "read_committed":
+            fetch.append(self.fetch(committed=False))
+        return tuple(fetch)
+
+    def fetch(self, committed: bool, lane: int = 0) -> Wire:
+        """Return what to read over. A long poll holds a connection up: who reads open transactions has his own."""
+        key = committed, lane
+        if key not in self._fetch:
+            self._fetch[key] = self._wire(self._source, self._source.clients.consumer, "" if committed else "-all")
+        return self._fetch[key]
+
+    def _wire(self, cluster: Cluster, line: LineSettings, use: str, may_send: Callable[[], bool] | None = None) -> Wire:
+        """Return connections to a cluster; a declared client id is told as it is, as quotas know whole ones alone."""
+        client = line.client_id or f"{self._client}{use}"
+        wire = Wire(self.loop, cluster, client, line.request_timeout_ms / 1000, may_send, line)
+        wire.allow(self._largest_batch)
+        return wire
+
+    def close(self, in_doubt: bool = False) -> None:
+        """Give the lease back and close everything.
+
+        Args:
+            in_doubt: whether requests may be under way that nobody waits for: then nobody else may write before they
+                have arrived.
+        """
+        if in_doubt:
+            self._cut("the task failed")
+            time.sleep(ON_THE_WAY)
+        self.loop.run(self.lease.leave)
+        for wire in (*self._wires, *self._fetch.values()):
+            wire.close()
+        self.loop.close()
+        self.memory.close()
+        self.listener.close()
+
+    def _cut(self, why: str) -> None:
+        for wire in self._writing:
+            wire.drop(why)

@@ -1,0 +1,185 @@
+"""Dead letters: records that the target will never take are put aside in a topic of their own, and the others go on.
+
+`task` has them written where a flow declares `dlq`. A record is put aside before its place is passed over, so it is
+never lost; who is stopped between the two puts it aside twice. Key, value and headers stay as they are; behind its
+headers stand others that say where it came from and why it is here.
+
+The layout of a record behind its deltas is Kafka's `DefaultRecord`: key, value, number of headers, headers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from reconciler.model.errors import AnabranchError
+from reconciler.model.flow import Flow
+from reconciler.model.runs import CopyRecord
+from reconciler.model.status import PartitionState, Reason
+from reconciler.records.batch import CODEC_BITS, HEADER, NO_CRC, Batch
+from reconciler.records.rewrite import Kept, kept, packed
+from reconciler.records.varint import read, signed
+from reconciler.replicator.copy.copy_records import CopyRecords
+from reconciler.replicator.partition import reasons
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.place import PartitionSides
+from reconciler.replicator.partition.reasons import Verdict
+from reconciler.replicator.partition.refusals import RefusedRecords
+from reconciler.wire import ConnectionLost, ErrorCode, ProduceAnswer, ProduceAsk, TopicInfo, Wire
+
+_NO_PRODUCER = (-1, -1, -1)
+# What letters have together at most, uncompressed: half of what a topic takes where nobody says otherwise.
+_MOST_BYTES = 512 * 1024
+# What stands before key, value and headers of a record, at most: its size, attributes, time and offset.
+_FRONT = 21
+
+
+class DeadLetters:
+    """Puts records of one flow aside.
+
+    Args:
+        wire: to the target.
+        flow: what declares the topic.
+        memory: where it is kept what was put aside.
+    """
+
+    def __init__(self, wire: Wire, flow: Flow, memory: CopyRecords) -> None:
+        self._wire = wire
+        self._flow = flow
+        self._memory = memory
+
+    async def put_aside(self, channel: Channel, parcel: Parcel, refused: Sequence[RefusedRecords]) -> None:
+        """Write records of `in_flight` as dead letters, and let its channel go on without them; or park that."""
+        topic = self._flow.dlq or ""
+        try:
+            letters = self._letters(channel, parcel, refused, int(time.time() * 1000))
+            info = (await self._wire.topics([topic]))[topic]
+            verdict = await self._write_all(channel, info, refused, letters, CODEC_BITS & _attributes(parcel))
+        except (ConnectionLost, AnabranchError) as error:
+            reason = Reason("AB220", str(error)) if isinstance(error, AnabranchError) else reasons.no_answer(error)
+            channel.not_put_aside(PartitionState.OPENING, reason, time.monotonic())
+        except ErrorCode as error:
+            channel.not_put_aside(*reasons.why_refused(error, "WRITE", f"topic {topic}"), time.monotonic())
+        except ValueError as error:
+            channel.not_put_aside(
+                PartitionState.PARKED, reasons.undecodable(parcel.base_offset, error), time.monotonic()
+            )
+        else:
+            if verdict is None:
+                channel.put_aside()
+            else:
+                channel.not_put_aside(*verdict, time.monotonic())
+
+    async def _write_all(
+        self, channel: Channel, info: TopicInfo, refused: Sequence[RefusedRecords], letters: Sequence[Kept], codec: int
+    ) -> Verdict | None:
+        """Write letters in their order, in batches that the topic takes; return why one of them is not taken.
+
+        What was written is remembered as put aside before the next ones are: who is stopped between repeats one batch.
+        """
+        sides = channel.sides
+        assert sides is not None, "a channel that has sent something was open"
+        most, at = _MOST_BYTES, 0
+        while at < len(letters):
+            together = packed(_some(letters[at:], most), codec)
+            answer = await self._write(info, channel.place.partition, together)
+            written = refused[at : at + together.record_count]
+            if answer.error in reasons.TOO_LARGE and len(written) > 1:
+                # Its bound is below that of batches at the source.
+                most = min(most, sum(map(_size, letters[at : at + len(written)]))) // 2
+                continue
+            verdict = reasons.why_no_letter(info.name, written[0].reason, together.size, answer)
+            if verdict is not None:
+                return verdict
+            # A marker will stand in its place, and a later owner must not take it for somebody else's.
+            offsets = [one.offset for one in written]
+            await self._memory.change(channel.place, partial(_without, offsets, sides))
+            at += len(written)
+        return None
+
+    async def _write(self, info: TopicInfo, partition: int, letters: Batch) -> ProduceAnswer:
+        if info.error:
+            raise ErrorCode(info.error)
+        number = partition % len(info.partitions)
+        leader = info.partitions[number]
+        if leader.error:
+            raise ErrorCode(leader.error)
+        ask = ProduceAsk(info.name, info.topic_id, number, letters.body, letters.header(*_NO_PRODUCER))
+        return await self._wire.write_one(leader.node, ask)
+
+    def _letters(self, channel: Channel, parcel: Parcel, refused: Sequence[RefusedRecords], now: int) -> list[Kept]:
+        """Return the dead letters of some of a parcel's records, in their order.
+
+        Raises:
+            ValueError: its records are not laid out as its header says.
+        """
+        place, count = channel.place, parcel.records
+        header = HEADER.unpack(parcel.head)
+        attributes, base_time, newest = header[5], header[7], header[8]
+        sent = Batch(
+            0, count - 1, count, attributes & CODEC_BITS, base_time, newest, *_NO_PRODUCER, NO_CRC, parcel.body
+        )
+        records = kept(sent, in_place=True)
+        letters: list[Kept] = []
+        for one in refused:
+            record = records[one.number]
+            headers = {
+                "anabranch.flow": self._flow.name,
+                "anabranch.source": self._flow.source,
+                "anabranch.topic": place.topic,
+                "anabranch.partition": str(place.partition),
+                "anabranch.offset": str(one.offset),
+                "anabranch.timestamp": str(record.timestamp),
+                "anabranch.remote": place.remote,
+                "anabranch.reason": str(one.reason),
+            }
+            letters.append(Kept(len(letters), now, with_headers(record.rest, headers)))
+        return letters
+
+
+def _attributes(parcel: Parcel) -> int:
+    return int(HEADER.unpack(parcel.head)[5])
+
+
+def _size(letter: Kept) -> int:
+    return len(letter.rest) + _FRONT
+
+
+def _some(letters: Sequence[Kept], most: int) -> Sequence[Kept]:
+    """Return as many letters as have so many bytes together; at least one."""
+    size = 0
+    for count, letter in enumerate(letters):
+        size += _size(letter)
+        if count and size > most:
+            return letters[:count]
+    return letters
+
+
+def with_headers(rest: bytes | memoryview, headers: Mapping[str, str]) -> bytes:
+    """Return key, value and headers of a record with more headers behind its own.
+
+    Raises:
+        ValueError: they are not laid out so.
+    """
+    try:
+        at = 0
+        for _ in ("key", "value"):
+            size, at = read(rest, at)
+            at += max(0, size)
+        count, behind = read(rest, at)
+    except IndexError:
+        message = "a record ends before its headers"
+        raise ValueError(message) from None
+    pieces: list[bytes | memoryview] = [rest[:at], signed(count + len(headers)), rest[behind:]]
+    for name, value in headers.items():
+        for text in (name.encode(), value.encode()):
+            pieces += (signed(len(text)), text)
+    return b"".join(pieces)
+
+
+def _without(offsets: Sequence[int], sides: PartitionSides, known: CopyRecord | None) -> CopyRecord:
+    """Return what is known of a copy after records were put aside; that may come before any position."""
+    return replace(sides.copy_record(), is_begun=False).with_what_is_known(known).without(*offsets)

@@ -1,0 +1,263 @@
+"""A meter: what one partition did and how well it does, from batch headers alone: the numbers of `status` and `lag`.
+
+`task` keeps the meters over its rounds, tells them what was written, and asks them every second; the rest they see in
+the channels. They hold no position and decide nothing; a timestamp of a week ago or of tomorrow makes a number large or
+0, and changes nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from reconciler.model.latency import Histogram, Latency, bucket_of, merged, summary
+from reconciler.model.status import Metrics, PartitionStatus
+from reconciler.records.batch import Batch
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.shares import Place
+from reconciler.replicator.partition.translated_channel import TranslatedChannel
+
+# The window is these many slots, the newest of which is being filled.
+_SLOT_SECONDS = 5
+_SLOTS = 6
+# Rates are those of so many seconds.
+_RATE_SECONDS = 5
+
+
+@dataclass(slots=True)
+class _Slot:
+    """The latencies of a few seconds."""
+
+    number: int
+    counts: dict[int, int] = field(default_factory=dict)
+    sum: int = 0
+    min: int = 2**63
+    max: int = 0
+
+
+class Window:
+    """The latencies of the last 25 to 30 seconds, whatever their number in bounded memory.
+
+    A task asks thousands of these every second: what has not changed is not computed again.
+    """
+
+    def __init__(self) -> None:
+        self._slots: deque[_Slot] = deque()
+        self._counts: dict[int, int] = {}
+        self._latency: Latency | None = None
+        self._is_fresh = True
+
+    def add(self, latency: int, records: int, now: float) -> None:
+        """Count `records` with a latency in ms at `now` (seconds)."""
+        number = int(now // _SLOT_SECONDS)
+        if not self._slots or self._slots[-1].number != number:
+            self._forget(number)
+            self._slots.append(_Slot(number))
+        slot, bucket = self._slots[-1], bucket_of(latency)
+        slot.counts[bucket] = slot.counts.get(bucket, 0) + records
+        self._counts[bucket] = self._counts.get(bucket, 0) + records
+        slot.sum += latency * records
+        slot.min = min(slot.min, latency)
+        slot.max = max(slot.max, latency)
+        self._is_fresh = False
+
+    def latency(self, now: float) -> Latency | None:
+        """Return the figures of what was counted lately; None when that is nothing."""
+        self._forget(int(now // _SLOT_SECONDS))
+        if not self._is_fresh:
+            self._is_fresh = True
+            self._latency = summary(self._counts, *self._extremes()) if self._slots else None
+        return self._latency
+
+    def is_empty(self, now: float) -> bool:
+        """Whether nothing was counted lately."""
+        self._forget(int(now // _SLOT_SECONDS))
+        return not self._slots
+
+    def histogram(self, now: float) -> Histogram | None:
+        """Return what was counted lately; None when that is nothing."""
+        self._forget(int(now // _SLOT_SECONDS))
+        return Histogram.of(self._counts, *self._extremes()) if self._slots else None
+
+    def _extremes(self) -> tuple[int, int, int]:
+        slots = self._slots
+        return sum(slot.sum for slot in slots), min(slot.min for slot in slots), max(slot.max for slot in slots)
+
+    def _forget(self, number: int) -> None:
+        """Drop the slots that are not of the last half minute; a clock that was set back leaves some of the future."""
+        while self._slots and not number - _SLOTS < self._slots[0].number <= number:
+            for bucket, count in self._slots.popleft().counts.items():
+                left = self._counts[bucket] - count
+                if left:
+                    self._counts[bucket] = left
+                else:
+                    del self._counts[bucket]
+            self._is_fresh = False
+
+
+class Meter:
+    """One partition, from the start of the task's process on. Timestamps are milliseconds, `now` seconds since 1970.
+
+    Attributes:
+        records: copied.
+        bytes: copied, as batches in their codec.
+    """
+
+    def __init__(self) -> None:
+        self.records = 0
+        self.bytes = 0
+        self._window = Window()
+        self._copied = -1
+        self._next: tuple[int, int] = (-1, -1)
+        # Position and end as told last: a channel of the next round knows neither before it is opened, if it ever is.
+        self._stood = (-1, -1)
+        # What the channels of this round and of those before have counted: openings that ended, and offsets filled.
+        self._channel: Callable[[], Channel | None] = lambda: None
+        self._counted = (0, 0)
+        self._before = (0, 0)
+        # What was said last, and of what: most of thousands of partitions have nothing new to say.
+        self._said: tuple[PartitionStatus, tuple[object, ...]] | None = None
+
+    def wrote(self, parcel: Parcel, now: float) -> int | None:
+        """Note that the target has answered for `in_flight`.
+
+        Returns:
+            The latency of its newest record in ms, or None for records without timestamps.
+        """
+        self.records += parcel.records
+        self.bytes += parcel.size
+        if parcel.newest < 0:
+            return None
+        self._copied = parcel.newest
+        latency = _since(parcel.newest, now)
+        self._window.add(latency, parcel.records, now)
+        return latency
+
+    def histogram(self, now: float) -> Histogram | None:
+        """Return the latencies of the last half minute."""
+        return self._window.histogram(now)
+
+    def status(self, channel: Channel, now: float, monotonic: float) -> PartitionStatus:
+        """Return what to say of a channel, with its figures; the same value as before while nothing happens.
+
+        Args:
+            channel: as for `metrics`.
+            now: likewise.
+            monotonic: likewise.
+        """
+        bare = self._standing(channel)
+        seen = (bare, channel.opening, channel.filled_offsets, channel.newest_read, channel.shift, self.records)
+        is_still = bare.lag == 0 and self._window.is_empty(now) and self._channel() is channel
+        if is_still and self._said is not None and self._said[1] == seen:
+            return self._said[0]
+        said = replace(bare, metrics=self._metrics(channel, bare, now, monotonic))
+        self._said = (said, seen) if is_still else None
+        return said
+
+    def _standing(self, channel: Channel) -> PartitionStatus:
+        """Return where a channel stands, as far as this or an earlier round knows."""
+        bare = channel.status()
+        position, end = self._stood
+        self._stood = bare.position if bare.position >= 0 else position, bare.end if bare.end >= 0 else end
+        position, end = self._stood
+        return bare if (bare.position, bare.end) == self._stood else replace(bare, position=position, end=end)
+
+    def metrics(self, channel: Channel, now: float, monotonic: float) -> Metrics:
+        """Return all there is to say of a channel.
+
+        Args:
+            channel: the partition's, of this round.
+            now: for the ages.
+            monotonic: the same moment on the channel's clock.
+        """
+        return self._metrics(channel, self._standing(channel), now, monotonic)
+
+    def _metrics(self, channel: Channel, bare: PartitionStatus, now: float, monotonic: float) -> Metrics:
+        if self._channel() is not channel:
+            self._channel, self._before = weakref.ref(channel), self._counted
+        retries, fills = self._before[0] + channel.opening, self._before[1] + channel.filled_offsets
+        self._counted = (retries, fills)
+        newest, read_at = channel.newest_read
+        return Metrics(
+            records=self.records,
+            bytes=self.bytes,
+            latency=self._window.latency(now),
+            record_age=_since(newest, now - (monotonic - read_at)) if newest >= 0 else None,
+            lag_seconds=self._behind(channel, bare, now),
+            fills=fills,
+            retries=retries,
+            shifted=channel.shift,
+        )
+
+    def _behind(self, channel: Channel, bare: PartitionStatus, now: float) -> float | None:
+        """Return how old the oldest record is that is not copied yet, as well as headers tell."""
+        if not bare.lag:
+            return None if bare.lag is None else 0.0
+        oldest = _oldest(channel)
+        if oldest is not None:
+            self._next = (bare.position, oldest)
+        at, timestamp = self._next
+        if at != bare.position:
+            # It was not read yet; what was copied last stands before it, and is the older one of the two.
+            timestamp = self._copied
+        return _since(timestamp, now) / 1_000 if timestamp >= 0 else None
+
+
+class Meters:
+    """The meters of a task, kept over its rounds."""
+
+    def __init__(self) -> None:
+        self._by_place: dict[Place, Meter] = {}
+
+    def wrote(self, place: Place, parcel: Parcel, now: float) -> int | None:
+        """Note that the target has answered for `in_flight`; returns its latency as `Meter.wrote` does."""
+        return self._of(place).wrote(parcel, now)
+
+    def status(self, channel: Channel) -> PartitionStatus:
+        """Return what to say of a channel, with its figures."""
+        return self._of(channel.place).status(channel, time.time(), time.monotonic())
+
+    def latency(self) -> Histogram | None:
+        """Return the latencies of all partitions together over the last half minute."""
+        now = time.time()
+        return merged(meter.histogram(now) for meter in self._by_place.values())
+
+    def _of(self, place: Place) -> Meter:
+        meter = self._by_place.get(place)
+        if meter is None:
+            meter = self._by_place[place] = Meter()
+        return meter
+
+
+def _oldest(channel: Channel) -> int | None:
+    """Return the timestamp of the first record that was read and is not copied, for good."""
+    if isinstance(channel, TranslatedChannel) and channel.written:
+        return channel.written[0].oldest
+    if channel.in_flight:
+        return channel.in_flight[0].oldest
+    return next((item.first_timestamp for item in channel.queue.items if isinstance(item, Batch)), None)
+
+
+def _since(timestamp: int, now: float) -> int:
+    """Return the milliseconds since `timestamp`, at least 0: clocks differ."""
+    return max(0, int(now * 1_000) - timestamp)
+
+
+@dataclass
+class Totals:
+    """What a task has copied since its run began, with a little history for the rates."""
+
+    records: int = 0
+    bytes: int = 0
+    history: deque[tuple[float, int, int]] = field(default_factory=lambda: deque(maxlen=_RATE_SECONDS + 1))
+
+    def rates(self, now: float) -> tuple[float, float]:
+        """Return records and bytes per second over the last seconds."""
+        self.history.append((now, self.records, self.bytes))
+        then, records, count = self.history[0]
+        seconds = now - then
+        return ((self.records - records) / seconds, (self.bytes - count) / seconds) if seconds > 0 else (0.0, 0.0)

@@ -1,0 +1,101 @@
+"""Looks where the source ends for partitions that nobody reads: paused and parked ones, whose lag grows meanwhile.
+
+`task` starts a look every few seconds. For partitions that run, each fetch tells the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from reconciler.model.status import PartitionState
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.shares import Place
+from reconciler.wire import ConnectionLost, ErrorCode, Wire, stable_ends
+
+_EVERY = 5.0
+# While there is nobody to ask for.
+_AGAIN = 0.5
+_HELD = (PartitionState.PAUSED, PartitionState.PARKED)
+
+
+class SourceEnds:
+    """The ends of a task's idle partitions.
+
+    Args:
+        wire: to the source cluster.
+        channels: all channels of the task; the list may grow.
+    """
+
+    def __init__(self, wire: Wire, channels: Sequence[Channel]) -> None:
+        self._wire = wire
+        self._channels = channels
+        self._next = 0.0
+        self._is_looking = False
+        # Who leads a partition, as far as that was asked here: other than its opening knows, or without one.
+        self._leaders: dict[Place, int] = {}
+
+    def is_due(self, now: float) -> bool:
+        """Tell whether it is time to look again."""
+        if now < self._next or self._is_looking:
+            return False
+        self._next = now + _AGAIN
+        return bool(self._idle())
+
+    async def look(self, now: float) -> None:
+        """Ask each leader once, also those that have become it; who does not answer changes nothing."""
+        self._next = now + _EVERY
+        self._is_looking = True
+        try:
+            untold = await self._ask_leaders(self._idle())
+            if untold:
+                await self._find_leaders(untold)
+                await self._ask_leaders(untold)
+        finally:
+            self._is_looking = False
+
+    def _idle(self) -> list[Channel]:
+        """Return the channels that are not read now, and were open once or are not going to be."""
+        idle = (channel for channel in self._channels if channel.state is not PartitionState.RUNNING)
+        return [channel for channel in idle if channel.sides is not None or channel.state in _HELD]
+
+    async def _ask_leaders(self, channels: Iterable[Channel]) -> list[Channel]:
+        """Ask those who lead as far as known; return the channels of which that told nothing."""
+        found: dict[tuple[int, bool], list[Channel]] = {}
+        untold: list[Channel] = []
+        for channel in channels:
+            node = self._leaders.get(channel.place, -1 if channel.sides is None else channel.sides.source.node)
+            if node < 0:
+                untold.append(channel)
+            else:
+                found.setdefault((node, channel.reads_committed), []).append(channel)
+        for (node, committed), asked in found.items():
+            untold += await self._ask(node, committed, asked)
+        return untold
+
+    async def _ask(self, node: int, committed: bool, channels: Sequence[Channel]) -> list[Channel]:
+        """Ask a broker; return the channels of which it told nothing."""
+        places = {(channel.place.topic, channel.place.partition): channel for channel in channels}
+        try:
+            ends = await stable_ends(self._wire, node, list(places), committed)
+        except (ConnectionLost, ErrorCode):
+            return list(channels)
+        for place, end in ends.items():
+            # Whoever began to read meanwhile knows better.
+            if places[place].state is not PartitionState.RUNNING:
+                places[place].end = end
+        return [channel for place, channel in places.items() if place not in ends]
+
+    async def _find_leaders(self, channels: Collection[Channel]) -> None:
+        """Ask who leads some partitions now."""
+        for channel in channels:
+            self._leaders.pop(channel.place, None)
+        try:
+            topics = await self._wire.topics({channel.place.topic for channel in channels})
+        except ConnectionLost:
+            return
+        for channel in channels:
+            place = channel.place
+            try:
+                self._leaders[place] = topics[place.topic].leader_of(place.partition).node
+            except (ErrorCode, KeyError):
+                continue

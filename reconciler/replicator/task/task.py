@@ -1,0 +1,397 @@
+"""A task: replicates its partitions for one round. It joins takeover, readers and writers, speaks and listens.
+
+`source` runs it inside a Spark task. Connections are kept between the rounds of a worker process; everything that
+decides where records go is read anew from the target's log.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from functools import partial
+
+from reconciler.model.names import syncs_topic
+from reconciler.model.spec import FlowSpec
+from reconciler.model.status import PartitionState, TaskStatus
+from reconciler.records import codecs
+from reconciler.replicator.commit.at_least_once import Receipts
+from reconciler.replicator.commit.base import CommitContext, Committing
+from reconciler.replicator.commit.position_recovery import Recall
+from reconciler.replicator.commit.transactional import Committer
+from reconciler.replicator.copy.producer_names import Identity
+from reconciler.replicator.gaps.fill import Filler
+from reconciler.replicator.gaps.gap_filler import GapFiller
+from reconciler.replicator.partition import reasons
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.refusals import RefusedRecords
+from reconciler.replicator.partition.shares import Assignment, Place
+from reconciler.replicator.partition.translated_channel import RepeatingChannel, TranslatedChannel
+from reconciler.replicator.takeover.guard import Custody
+from reconciler.replicator.takeover.identical import Aids, Takeover
+from reconciler.replicator.takeover.translated import Arrival
+from reconciler.replicator.takeover.wires import Wires
+from reconciler.replicator.task import malloc
+from reconciler.replicator.task.commands import Steering
+from reconciler.replicator.task.connections import Connections
+from reconciler.replicator.task.dead_letters import DeadLetters
+from reconciler.replicator.task.ledger import Ledger, LedgerRow
+from reconciler.replicator.task.open_transactions import HeldBack, remembered
+from reconciler.replicator.task.source_ends import SourceEnds
+from reconciler.replicator.transfer.fast_path_partition import Boarded
+from reconciler.replicator.transfer.fetch_lanes import Beat, Lanes
+from reconciler.replicator.transfer.fetcher import Reader
+from reconciler.replicator.transfer.pace import Pace, Quota
+from reconciler.replicator.transfer.preferred_replica import Nearest
+from reconciler.replicator.transfer.sender import Writer
+from reconciler.wire import Job, Work
+
+_TICK = 0.05
+# While every partition runs.
+_CALM_TICK = 0.2
+_LISTEN_EVERY = 0.25
+_SPEAK_EVERY = 1.0
+# What is made for a record goes with it: there are few cycles, which a look at a few hundred new objects hardly finds.
+_NEW_OBJECTS = 5_000
+# Together they ask for most things in one request.
+_OPEN_AT_ONCE = 256
+
+
+class OrphanError(RuntimeError):
+    """The process that started this worker is gone, so nobody could stop it."""
+
+
+_KEPT: dict[tuple[str, str], Connections] = {}
+
+
+def run(spec: FlowSpec, assignment: Assignment) -> list[LedgerRow]:
+    """Replicate for one round and return the ledger.
+
+    Args:
+        spec: the flow.
+        assignment: this task's partitions.
+
+    Raises:
+        AnabranchError: the target or a secret is out of reach.
+        OrphanError: the driver is gone.
+    """
+    key = (spec.run, spec.flow.name)
+    connections = _KEPT.pop(key, None)
+    # A worker may be given another flow than in its last round: what it held must not wait for its session to end.
+    for other in list(_KEPT):
+        _KEPT.pop(other).close()
+    connections = connections or Connections(spec, assignment.task)
+    gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
+    malloc.keep()
+    codecs.bound(spec.flow.largest_batch)
+    try:
+        rows = Task(spec, assignment, connections).round()
+    except BaseException:
+        connections.close(in_doubt=True)
+        raise
+    _KEPT[key] = connections
+    return rows
+
+
+class Task:
+    """One task in one round."""
+
+    def __init__(self, spec: FlowSpec, assignment: Assignment, connections: Connections) -> None:
+        self._spec = spec
+        self._assignment = assignment
+        self._with = connections
+        self._readers: dict[Beat, Reader] = {}
+        self._nearest = Nearest(connections.rack, self._read, spec.source.clients.consumer.metadata_max_age_ms / 1000)
+        self._lanes = Lanes(self._read_anew)
+        identity = Identity(spec.topology, spec.flow.name)
+        self._committer = self._committing_as(identity)
+        self._committing: Job | None = None
+        self._steering = Steering(spec, assignment, connections.listener, self._channel)
+        self._channels = self._steering.channels
+        self._ends = SourceEnds(connections.ask_source, self._channels)
+        seen = remembered(spec.run, spec.flow.name)
+        self._held_back = HeldBack(
+            connections.loop, connections.ask_source, spec.source.addresses, self._channels, seen
+        )
+        self._ledger = Ledger(spec.flow.name)
+        filler = Filler(connections.loop, connections.ask_target, identity, spec.flow.fill)
+        self._gaps = GapFiller(filler, connections.memory)
+        self._letters = DeadLetters(connections.ask_target, spec.flow, connections.memory)
+        self._takeover = Takeover(
+            connections.loop,
+            spec.flow,
+            Wires(connections.ask_source, connections.ask_target, connections.produce, connections.fetches(spec.flow)),
+            Aids(identity, filler, connections.memory, self._arrival()),
+        )
+        self._custody = Custody(connections.lease, assignment.task, self._channels)
+        self._writers: dict[tuple[int, bool], Writer] = {}
+        self._quota = Quota(None if spec.flow.quota is None else spec.flow.quota / assignment.tasks)
+        self._jobs: list[Job] = []
+        self._parent = os.getppid()
+        self._draining = False
+        self._is_busy = True
+        self._to_count: list[tuple[float, Sequence[Boarded]]] = []
+
+    def round(self) -> list[LedgerRow]:
+        """Run until the round is over or the run was told to stop, finish what is in flight, return the ledger."""
+        self._with.loop.run(self._round)
+        return self._ledger.rows()
+
+    async def _round(self) -> None:
+        loop = self._with.loop
+        end = time.monotonic() + self._spec.round_seconds
+        listen_at = speak_at = 0.0
+        while (now := time.monotonic()) < end:
+            self._check()
+            self._count()
+            # First what is announced: the lease must not give up what another round already held.
+            if now >= listen_at:
+                listen_at = now + _LISTEN_EVERY
+                if self._steering.listen():
+                    # What was asked for is confirmed at once.
+                    speak_at = now
+            self._custody.look()
+            if self._steering.stopping or self._steering.needs_more_tasks:
+                break
+            self._open_some(now)
+            self._commit_for_some()
+            if self._ends.is_due(now):
+                self._start(partial(self._ends.look, now))
+            if self._held_back.is_due(now):
+                self._start(partial(self._held_back.look, now))
+            if now >= speak_at:
+                speak_at = now + _SPEAK_EVERY
+                self._speak(now)
+            await loop.sleep(_TICK if self._is_busy else _CALM_TICK)
+        await self._drain()
+        self._count()
+        self._with.read.update((channel.place, channel.read) for channel in self._channels if channel.read is not None)
+        if self._steering.stopping:
+            await self._with.lease.leave()
+            self._with.status.post_last(self._last_word())
+
+    def _speak(self, now: float) -> None:
+        word = self._status(now, stopped=False)
+        if any(channel.sides is not None for channel in self._channels):
+            self._with.said = word
+        self._with.status.post(word)
+
+    def _last_word(self) -> TaskStatus:
+        """Return what stands of this task when its run has ended.
+
+        A round that begins when the run is asked to end opens nothing: where each partition stands, the round before
+        it has said, and that none is open now is what was asked for.
+        """
+        said = self._with.said
+        if said is not None and all(channel.sides is None for channel in self._channels):
+            return replace(said, time=time.time(), stopped=True)
+        return self._status(time.monotonic(), stopped=True)
+
+    # --- beginning and ending ----------------------------------------------------------------------------------------
+
+    def _channel(self, place: Place) -> Channel:
+        """Return the channel of a partition that this task gets."""
+        flow = self._spec.flow
+        codec = None if flow.compression == "source" else codecs.NAMES.index(flow.compression)
+        refused = None if flow.dlq is None else self._put_aside
+        if place.offsets == "identical":
+            plain = Channel(place, self._fill_gap, flow.batch_size, codec, refused)
+            plain.read = self._with.read.get(place)
+            return plain
+        kind = RepeatingChannel if flow.repeats else TranslatedChannel
+        committed = flow.isolation_level == "read_committed"
+        channel = kind(place, self._committer.failed, flow.batch_size, codec, refused, committed)
+        self._committer.add(channel)
+        return channel
+
+    def _committing_as(self, identity: Identity) -> Committing:
+        """Return what commits positions: with the records, or behind them."""
+        flow, connections = self._spec.flow, self._with
+        name = "" if flow.repeats else identity.committing_id(self._spec.run, self._assignment.task)
+        terms = CommitContext(name, syncs_topic(flow.source), flow.commit_interval, flow.remote_topic)
+        return (Receipts if flow.repeats else Committer)(
+            connections.loop, connections.ask_target, terms, connections.lease, self._offer, self._written
+        )
+
+    def _arrival(self) -> Arrival:
+        flow, held = self._spec.flow, self._with
+        recall = Recall(held.loop, held.ask_target, syncs_topic(flow.source))
+        return Arrival(flow, held.ask_source, held.ask_target, self._committer, held.memory, recall)
+
+    def _open_some(self, now: float) -> None:
+        # Of thousands most are running: of them this is all that is looked at, twenty times a second.
+        shut = [channel for channel in self._channels if channel.state is not PartitionState.RUNNING]
+        self._is_busy = bool(shut)
+        room = _OPEN_AT_ONCE - sum(channel.busy for channel in shut)
+        if room <= 0:
+            return
+        waiting = [channel for channel in shut if channel.wants_opening(now) and self._custody.covers(channel)]
+        # Who has waited longest comes first, or a broker that never answers would keep the others out.
+        waiting.sort(key=lambda channel: channel.retry_at)
+        for channel in waiting[:room]:
+            channel.busy = True
+            self._start(partial(self._open, channel))
+
+    def _commit_for_some(self) -> None:
+        """Have positions committed as soon as a channel of this task needs them, and may write."""
+        if self._committing is None and any(map(self._custody.covers, self._committer.channels)):
+            self._committing = self._with.loop.spawn(self._committer.run)
+            self._jobs.append(self._committing)
+
+    async def _open(self, channel: Channel) -> None:
+        await self._custody.open(channel, self._takeover)
+        if channel.sides is None or self._draining:
+            return
+        self._writer(channel.sides.target.node, isinstance(channel, TranslatedChannel))
+        self._read(channel)
+
+    def _read(self, channel: Channel) -> None:
+        """Have a channel read from whom it is to be read from now on."""
+        if (node := self._nearest.node(channel)) is not None:
+            self._reader(self._lanes.beat(node, channel)).look_again()
+
+    def _read_anew(self, beat: Beat) -> None:
+        """Have what a broker leads read over as many lanes as there are for it now."""
+        for lane in range(self._lanes.count(beat)):
+            self._reader(beat._replace(lane=lane))
+        for reader in self._readers.values():
+            reader.look_again()
+
+    def _reader(self, beat: Beat) -> Reader:
+        """Have a reader for a broker of the source, and for what of transactions is to be read."""
+        reader = self._readers.get(beat)
+        if reader is None or (reader.stopped and not self._draining):
+            wire = self._with.fetch(beat.committed, beat.lane)
+            pace = Pace(self._quota, self._spec.flow.linger)
+            reader = self._readers[beat] = Reader(self._with.loop, wire, beat, self._channels, pace, self._offer)
+            reader.peers, reader.nearest, reader.lanes = self._readers.values(), self._nearest, self._lanes
+            reader.writer_of = lambda node: self._writers.get((node, False))
+            self._start(reader.run)
+        return reader
+
+    def _writer(self, node: int, translated: bool) -> None:
+        """Have a writer for a broker of the target: with offsets of their own records count when they are committed."""
+        if (node, translated) in self._writers:
+            return
+        written = _ignore if translated else self._written
+        # Several tasks of a flow have several anyway; and transactions are not to rest on which of two was quicker.
+        is_alone = self._assignment.tasks == 1 and not translated
+        wires = self._with.produce, self._with.produce_more if is_alone else None
+        writer = Writer(self._with.loop, wires, node, self._quota, written, self._ring_readers)
+        writer.expressed = self._expressed
+        if translated:
+            writer.transactional_id = self._committer.transactional_id or None
+        self._writers[node, translated] = writer
+        self._start(writer.run)
+
+    def _fill_gap(self, channel: Channel) -> None:
+        self._start(partial(self._fill, channel, channel.opening))
+
+    async def _fill(self, channel: Channel, opening: int) -> None:
+        # Meanwhile the round may have ended, or somebody may have paused or restarted the partition.
+        if self._draining or channel.opening != opening or channel.state is not PartitionState.RUNNING:
+            channel.filling = False
+            return
+        # What was written before the gap is to be counted before it.
+        self._count()
+        await self._gaps.fill(channel)
+        self._offer([channel])
+
+    def _put_aside(self, channel: Channel, parcel: Parcel, refused: Sequence[RefusedRecords]) -> None:
+        self._start(partial(self._letters.put_aside, channel, parcel, refused))
+
+    async def _drain(self) -> None:
+        """Stop reading, forget what is queued, and wait for the answers to what is in flight."""
+        self._draining = self._committer.closing = True
+        for reader in self._readers.values():
+            reader.stopped = True
+        for writer in self._writers.values():
+            writer.stopped = True
+            writer.bell.ring()
+        while any(channel.is_at_work for channel in self._channels):
+            self._check()
+            await self._with.loop.sleep(_TICK / 5)
+        self._committer.stopped = True
+        self._committer.bell.ring()
+        while self._committing is not None and not self._committing.is_done:
+            self._check()
+            await self._with.loop.sleep(_TICK / 5)
+
+    def _start(self, work: Work) -> None:
+        self._jobs.append(self._with.loop.spawn(work))
+
+    def _check(self) -> None:
+        """Raise what any coroutine raised, and end when the parent process has."""
+        for job in self._jobs:
+            job.raise_failure()
+        for writer in self._writers.values():
+            writer.raise_failure()
+        self._jobs = [job for job in self._jobs if not job.is_done]
+        if os.getppid() != self._parent:
+            message = "the process that started this worker is gone"
+            raise OrphanError(message)
+
+    # --- on the way --------------------------------------------------------------------------------------------------
+
+    def _offer(self, channels: Collection[Channel]) -> None:
+        for (_, translated), writer in self._writers.items():
+            writer.offer([c for c in channels if isinstance(c, TranslatedChannel) is translated])
+        if self._committing is not None:
+            self._committer.bell.ring()
+
+    def _ring_readers(self) -> None:
+        for reader in self._readers.values():
+            reader.bell.ring()
+
+    def _expressed(self, sent: Sequence[Boarded]) -> None:
+        self._to_count.append((time.time(), sent))
+
+    def _count(self) -> None:
+        counted, self._to_count = self._to_count, []
+        for at, sent in counted:
+            for seat, parcel in sent:
+                self._note(seat.channel, parcel, at)
+
+    def _written(self, channel: Channel, parcel: Parcel) -> None:
+        if self._to_count:
+            self._count()
+        self._note(channel, parcel, time.time())
+
+    def _note(self, channel: Channel, parcel: Parcel, at: float) -> None:
+        latency = self._with.meters.wrote(channel.place, parcel, at)
+        self._ledger.note(channel.place, parcel, latency, channel.filled_offsets)
+        self._with.totals.records += parcel.records
+        self._with.totals.bytes += parcel.size
+
+    def _status(self, now: float, stopped: bool) -> TaskStatus:
+        totals, flow, sides = self._with.totals, self._spec.flow, (self._spec.source, self._spec.target)
+        records_per_second, bytes_per_second = totals.rates(now)
+        return TaskStatus(
+            flow=flow.name,
+            source=flow.source,
+            target=flow.target,
+            run=self._spec.run,
+            task=self._assignment.task,
+            tasks=self._assignment.tasks,
+            time=time.time(),
+            stopped=stopped,
+            waiting=None if self._channels else self._steering.waiting,
+            records=totals.records,
+            bytes=totals.bytes,
+            records_per_second=round(records_per_second, 1),
+            bytes_per_second=round(bytes_per_second, 1),
+            partitions=(
+                *(reasons.with_user(self._with.meters.status(c), *sides) for c in self._channels),
+                *self._steering.refused.values(),
+            ),
+            latency=self._with.meters.latency(),
+            heard=self._with.listener.heard,
+            since=self._with.since,
+        )
+
+
+def _ignore(_channel: Channel, _parcel: Parcel) -> None:
+    """Count nothing yet."""

@@ -1,0 +1,258 @@
+"""An express: the short way of a trickle, from one broker of the source to those that lead its copies.
+
+`fetcher` boards one while so few records come in that each would be asked for by itself. The source's broker gathers
+them for some milliseconds; what its answer holds is sent on where it arrives, without a queue, task or turn of the
+loop in between, and what the target has said to the last request is heard at the same time: one wake-up for each
+answer. The rules stay those of `channel`, which is asked for each partition. Whatever is not plain ends the express,
+and is left to the reader.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.transfer.fast_path_partition import Boarded, Seat
+from reconciler.replicator.transfer.pace import FetchRest
+from reconciler.replicator.transfer.sender import Writer
+from reconciler.wire import (
+    Direct,
+    FetchAnswer,
+    FetchAsk,
+    FetchBounds,
+    FetchSession,
+    Loop,
+    Piece,
+    UnreadableAnswer,
+    Wire,
+    fetch_opening,
+)
+from reconciler.wire.protocol import fast_path
+
+# Answers with more are none of a trickle.
+MUCH = 16 * 1024
+# While the source says nothing, answers of the target are heard so often (seconds).
+_HEAR_EVERY = 0.5
+
+
+class Ways(NamedTuple):
+    """What an express goes over.
+
+    Attributes:
+        source: requests to the source's broker.
+        targets: who writes to each broker of the target, and how.
+    """
+
+    source: Direct
+    targets: Mapping[int, tuple[Writer, Direct]]
+
+
+class FastPathTerms(NamedTuple):
+    """How an express goes.
+
+    Attributes:
+        bounds: of each request, but for how long it waits.
+        rest: how long that is.
+        goes_on: asked after each answer whether to go on (monotonic seconds).
+        is_stopped: asked before anything is sent whether nothing may be sent any more.
+    """
+
+    bounds: FetchBounds
+    rest: FetchRest
+    goes_on: Callable[[float], bool]
+    is_stopped: Callable[[], bool]
+
+
+def ways(
+    wire: Wire, session: FetchSession, channels: Iterable[Channel], writer_of: Callable[[int], Writer | None]
+) -> Ways | None:
+    """Return what channels can go over by express; None where one of them cannot, or something is in the way.
+
+    Args:
+        wire: to the source cluster.
+        session: with the broker that leads them.
+        channels: all that the session wants.
+        writer_of: who writes to a broker of the target.
+    """
+    source = wire.direct_fetch(session.node)
+    if source is None or not source.is_open or not session.by_id:
+        return None
+    targets: dict[int, tuple[Writer, Direct]] = {}
+    by_id: set[bool] = set()
+    for channel in channels:
+        if type(channel) is not Channel or channel.sides is None:
+            return None
+        node = channel.sides.target.node
+        by_id.add(channel.sides.target_id is not None)
+        if node not in targets:
+            writer = writer_of(node)
+            direct = None if writer is None else writer.direct(by_id=True in by_id)
+            if writer is None or direct is None:
+                return None
+            targets[node] = writer, direct
+    return Ways(source, targets) if len(by_id) == 1 else None
+
+
+class Express:
+    """Takes channels along that one broker of the source leads, until something is not plain or nothing comes any more.
+
+    Args:
+        loop: the task's loop.
+        wire: to the source cluster.
+        session: with the broker, which the express goes on with.
+        over: what it goes over.
+        terms: how.
+
+    Attributes:
+        seats: who is taken along.
+        left: what came for them that is not dealt with.
+    """
+
+    def __init__(self, loop: Loop, wire: Wire, session: FetchSession, over: Ways, terms: FastPathTerms) -> None:
+        self._wire = wire
+        self._session = session
+        self._over = over
+        self._terms = terms
+        self._tail = fast_path.fetch_tail(terms.bounds.rack)
+        self._bell = loop.bell()
+        self._by_place: dict[tuple[bytes, int], Seat] = {}
+        self.left: list[FetchAnswer] = []
+        self._is_over = False
+        self._failure: BaseException | None = None
+
+    @property
+    def seats(self) -> Iterable[Seat]:
+        """Who is taken along."""
+        return self._by_place.values()
+
+    async def run(self, channels: Mapping[Channel, FetchAsk], changed: Sequence[FetchAsk]) -> None:
+        """Go on until it is over.
+
+        Args:
+            channels: all that the session wants.
+            changed: what of that its broker does not know yet.
+
+        Raises:
+            ConnectionLost: no answer of the source.
+            ErrorCode: it refused a whole request.
+        """
+        for channel, wanted in channels.items():
+            assert channel.sides is not None, "a running channel knows its sides"
+            _, direct = self._over.targets[channel.sides.target.node]
+            seat = Seat(channel, wanted, direct.by_id)
+            self._by_place[seat.source, seat.partition] = seat
+        asks: dict[bytes, list[bytes]] = {}
+        for ask in changed:
+            assert ask.topic_id is not None, "sessions that go on know ids"
+            one = fast_path.ask(ask.partition, ask.leader_epoch, ask.offset, ask.max_bytes)
+            asks.setdefault(ask.topic_id.bytes, []).append(one)
+        with self._at_work():
+            self._ask(asks)
+            while not self._is_over:
+                await self._bell.wait(_HEAR_EVERY)
+                self._hear()
+        if self._failure is not None:
+            self._session.broken()
+            raise self._failure
+
+    @contextlib.contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """Hear what the target says when an answer of the source has arrived: nobody is woken twice."""
+        for _, direct in self._over.targets.values():
+            direct.hold()
+        self._over.source.meanwhile(self._hear)
+        try:
+            yield
+        finally:
+            # An express of the next round may listen there by now.
+            self._over.source.no_more(self._hear)
+            for _, direct in self._over.targets.values():
+                direct.release()
+
+    def _hear(self) -> None:
+        for _, direct in self._over.targets.values():
+            direct.hear()
+
+    def _ask(self, asks: Mapping[bytes, Sequence[bytes]]) -> None:
+        way, session = self._over.source, self._session
+        wait_ms = max(1, round(self._terms.rest.seconds(time.thread_time()) * 1000))
+        opening = fetch_opening(way.version, self._terms.bounds, wait_ms, session.number, session.epoch)
+        way.send(fast_path.fetch_body(opening, asks, self._tail), self._answered, self._lost)
+
+    def _lost(self, error: BaseException) -> None:
+        self._end(self._wire.lost(error))
+
+    def _end(self, failure: BaseException | None = None) -> None:
+        self._failure = self._failure or failure
+        self._is_over = True
+        self._bell.ring()
+
+    def _answered(self, data: memoryview) -> None:
+        """Take an answer in; what fails here would be lost in the library's turn."""
+        try:
+            if self._terms.is_stopped() or not self._take(bytes(data)):
+                self._end()
+        except UnreadableAnswer as failure:
+            self._end(self._wire.lost(self._over.source.refuse(failure)))
+        except BaseException as failure:
+            self._end(failure)
+
+    def _take(self, data: bytes) -> bool:
+        """Send on what an answer holds and ask for more; return whether the express goes on."""
+        now = time.monotonic()
+        pieces = fast_path.pieces(data, self._session.number)
+        # It goes over a writer's first lane, and must not beside what is in flight over the second.
+        over = self._over.targets.values()
+        if pieces is None or not all([direct.is_open and not writer.lanes.are_two for writer, direct in over]):
+            self.left = self._wire.fetched(self._session, data)
+            return False
+        seats = self._seats_of(pieces)
+        self._session.stepped()
+        sent: dict[int, list[Boarded]] = {}
+        asks: dict[bytes, list[bytes]] = {}
+        others: list[Piece] = []
+        for piece, seat in zip(pieces, seats, strict=True):
+            if piece.start == piece.end:
+                nothing = FetchAnswer("", seat.partition, 0, piece.stable, piece.stable, -1, b"")
+                seat.channel.receive(nothing, seat.asked, seat.opening, now)
+                continue
+            parcel = seat.channel.pass_on(data, piece, seat.asked, seat.opening, now)
+            if parcel is None:
+                others.append(piece)
+                continue
+            seat.asked = parcel.next_offset
+            one = fast_path.ask(seat.partition, seat.epoch, seat.asked, seat.most)
+            if (of_topic := asks.get(seat.source)) is None:
+                asks[seat.source] = [one]
+            else:
+                of_topic.append(one)
+            if (of_node := sent.get(seat.node)) is None:
+                sent[seat.node] = [(seat, parcel)]
+            else:
+                of_node.append((seat, parcel))
+        for node, parcels in sent.items():
+            writer, direct = self._over.targets[node]
+            writer.express(direct, parcels, now)
+        if others:
+            self.left = self._answers(data, others)
+            return False
+        if not sent or len(data) > MUCH or not self._terms.goes_on(now) or not self._over.source.is_open:
+            return False
+        self._ask(asks)
+        return True
+
+    def _seats_of(self, pieces: Iterable[Piece]) -> list[Seat]:
+        by_place = self._by_place
+        try:
+            return [by_place[piece.topic, piece.partition] for piece in pieces]
+        except KeyError as unknown:
+            message = f"it is about partition {unknown.args[0][1]} of a topic that was not asked for"
+            raise UnreadableAnswer(message) from None
+
+    def _answers(self, data: bytes, pieces: Iterable[Piece]) -> list[FetchAnswer]:
+        names = {seat.source: seat.channel.place.topic for seat in self.seats}
+        wanted = {(names[piece.topic], piece.partition) for piece in pieces}
+        return [one for one in self._wire.decoded(self._session, data).answers if (one.topic, one.partition) in wanted]

@@ -1,0 +1,357 @@
+"""Reads from the source: one endless fetch per source broker, for all channels that want data.
+
+`task` starts one reader for each broker that leads a partition, and more over a long line (`fetch_lanes`). A reader
+only fills channels; it never writes, opens or parks by itself, but hands each error to the channel it concerns.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from reconciler.model.status import Reason
+from reconciler.replicator.partition import reasons
+from reconciler.replicator.partition.channel import QUEUE_BYTES, SLOW_BYTES, Channel
+from reconciler.replicator.transfer.fast_path import MUCH, Express, FastPathTerms, ways
+from reconciler.replicator.transfer.fetch_lanes import MOST_LANES, NEAR_LANES, Beat, Lanes
+from reconciler.replicator.transfer.pace import Effort, FetchRest, FetchSize, Pace
+from reconciler.replicator.transfer.preferred_replica import Nearest
+from reconciler.replicator.transfer.sender import Writer
+from reconciler.wire import ConnectionLost, ErrorCode, FetchAnswer, FetchAsk, FetchBounds, FetchSession, Loop, Wire
+
+# Waiting for new data may be long only when nothing else could come meanwhile.
+_WAIT_WHILE_FULL_MS = 20
+_PARTITION_BYTES = 2 * 2**20
+_REQUEST_BYTES = 4 * 2**20
+# In all fetches that are under way over a long line: a worker has room for as much again.
+_FAR_BYTES_TOGETHER = 32 * 2**20
+# With so many readers at work, of many brokers, each asks for a usual fetch: more lanes would only take more room.
+_MOST_READERS = 10
+# Across all channels of a task: beyond this, or two requests, nobody is asked for more.
+_BUFFER_BYTES = 12 * 2**20
+# Brokers look at every partition of a fetch before they answer it: with so many a record waits for that, so lanes share
+# them. With half of them it is over.
+_CROWD = 1_000
+_IDLE = 0.05
+_WAIT_WHILE_THROTTLED = 0.25
+_BREATH = 0.001
+# Who did not move is looked at as seldom: there may be thousands.
+_LOOK_EVERY = 1.0
+# After an answer with less than this a rest: what trickles in would be asked for record by record.
+_LITTLE = MUCH
+# So many answers with a little, one soon after the other, are a trickle.
+_DENSE, _SOON = 4, 0.012
+# Who goes by express is looked at as seldom: whatever happens to a channel ends it.
+_BY_EXPRESS = 4.0
+_NOBODY = _NOWHERE = -1
+
+
+class Reader:
+    """Fetches from one source broker.
+
+    Args:
+        loop: the task's loop.
+        wire: to the source cluster; long polls block its connections, so nobody else uses it.
+        beat: of which broker, which records of transactions, and over which lane.
+        channels: all channels of the task, also those that come later; those that this broker leads are read.
+        pace: what may be sent in a second, which bounds what is read in advance, and how long trickles rest.
+        arrived: called with the channels that got something.
+
+    Attributes:
+        bell: rung by whoever makes room.
+        nearest: who is asked for whose records; the leaders, if nobody says otherwise.
+        lanes: who reads which channel of a broker; it alone, if nobody says otherwise.
+        peers: all readers that share what may be read in advance; itself alone, if nobody says otherwise.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        wire: Wire,
+        beat: Beat,
+        channels: Sequence[Channel],
+        pace: Pace,
+        arrived: Callable[[Collection[Channel]], None],
+    ) -> None:
+        self._loop = loop
+        self._wire = wire
+        self._beat = beat
+        self._channels = channels
+        self._arrived = arrived
+        self.nearest = Nearest("", lambda _: None)
+        self.lanes = Lanes(lambda _: None, most=1)
+        self._quota = pace.quota
+        declared = wire.cluster.clients.consumer
+        self._wait_ms, self._most = declared.fetch_max_wait_ms, declared.fetch_max_bytes
+        self._most_of_one = declared.max_partition_fetch_bytes or self._most
+        self._size = FetchSize(self._quota.ahead(min(_REQUEST_BYTES, self._most)), self._quota.ahead(self._most))
+        self._session = FetchSession(beat.node, beat.committed)
+        self._asks: dict[Channel, FetchAsk] = {}
+        self._asked: dict[tuple[str, int], tuple[Channel, int, int]] = {}
+        self._stirred: set[Channel] = set()
+        self._look_at = 0.0
+        # How many channels are read from its broker, over all lanes, and whether they are a crowd.
+        self._led = 0
+        self._is_crowded = False
+        self._effort: defaultdict[Channel, Effort] = defaultdict(lambda: Effort(SLOW_BYTES, self._most))
+        self._linger = pace.linger
+        self._rest = FetchRest(pace.linger, time.thread_time())
+        # How many answers with a little came one right after the other.
+        self._dense = 0
+        self.writer_of: Callable[[int], Writer | None] = lambda _: None
+        self.bell = loop.bell()
+        self.peers: Collection[Reader] = (self,)
+        self.stopped = False
+
+    async def run(self) -> None:
+        """Fetch until `stopped`."""
+        while not self.stopped:
+            full = self._look(time.monotonic())
+            if self._beat.lane >= self.lanes.count(self._beat):
+                self.stopped = True
+            elif not self._asks or sum(reader.queued_bytes for reader in self.peers) >= self._room:
+                await self.bell.wait(_IDLE)
+            elif pause := self._wire.throttled(self._beat.node):
+                await self.bell.wait(min(pause, _WAIT_WHILE_THROTTLED))
+            elif not full and (express := self._express()) is not None:
+                await self._go_by(express)
+            elif await self._fetch(full) < _LITTLE and (rest := self._rest.seconds(time.thread_time())):
+                await self._loop.sleep(rest)
+
+    # --- by express --------------------------------------------------------------------------------------------------
+
+    def _goes_on(self, now: float) -> bool:
+        return self._look_at > 0 and now < self._look_at + _BY_EXPRESS
+
+    def _express(self) -> Express | None:
+        """Return an express for all that is asked for, while it trickles; None where that cannot go by one."""
+        if self._dense < _DENSE or not self._linger or self._beat.lane or self.lanes.count(self._beat) > 1:
+            return None
+        over = ways(self._wire, self._session, self._asks, self.writer_of)
+        if over is None:
+            self._dense = 0
+            return None
+        rack = self._session.rack = self.nearest.rack(time.monotonic())
+        bounds = FetchBounds(0, self._size.bytes, self._session.committed, rack, MUCH)
+        terms = FastPathTerms(bounds, self._rest, self._goes_on, lambda: self.stopped)
+        return Express(self._loop, self._wire, self._session, over, terms)
+
+    async def _go_by(self, express: Express) -> None:
+        """Take everybody along until the express is over, and hand over what it left."""
+        changed = self._session.turn_on()
+        if changed is None:
+            self._dense = 0
+            return
+        try:
+            await express.run(self._asks, changed)
+        except (ConnectionLost, ErrorCode) as error:
+            self._give_up(error)
+            return
+        for seat in express.seats:
+            place = seat.channel.place
+            self._asked[place.topic, place.partition] = seat.channel, seat.asked, seat.opening
+            if seat.asked != (ask := self._asks[seat.channel]).offset:
+                # The broker was asked for more since: even where that is wanted anew, it must be told.
+                self._asks[seat.channel] = ask._replace(offset=_NOWHERE)
+            self._stirred.add(seat.channel)
+        if self._goes_on(time.monotonic()):
+            # It was not for the time that it is over.
+            self._dense = 0
+        if not self.stopped:
+            await self._receive(express.left)
+
+    # -----------------------------------------------------------------------------------------------------------------
+
+    @property
+    def _room(self) -> int:
+        """Bytes that may be read in advance."""
+        return self._quota.ahead(max(_BUFFER_BYTES, 2 * self._size.bytes))
+
+    def look_again(self) -> None:
+        """Look at all channels before the next request: one was opened."""
+        self._look_at = 0.0
+        self.bell.ring()
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether there is a channel that it would ask for."""
+        return bool(self._asks)
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether there are channels that are read as it reads, over whichever lane."""
+        return self._led > 0 and not self.stopped
+
+    def is_of(self, beat: Beat) -> bool:
+        """Tell whether it reads what the first lane `beat` reads, over whichever lane."""
+        return self._beat._replace(lane=0) == beat
+
+    def is_full(self, now: float) -> bool:
+        """Tell whether it got as much as it may ask for, a short while ago."""
+        return self._size.is_full(now)
+
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes that it read and nobody has sent yet."""
+        return sum(channel.queued_bytes for channel in self._stirred)
+
+    def _look(self, now: float) -> bool:
+        """Ask for what is wanted now; return whether channels wait until there is room.
+
+        Which those are changes with what they got, with what of it was sent, and when they are opened. Whatever else
+        happens to them is seen a little later: answers for another opening than today's count for nothing.
+        """
+        everybody = now >= self._look_at
+        self._look_at = now + _LOOK_EVERY if everybody else self._look_at
+        full, most, led = False, max(QUEUE_BYTES, self._size.bytes), 0
+        for channel in self._channels if everybody else self._stirred:
+            if channel.reads_committed is not self._beat.committed:
+                continue
+            is_near = self.nearest.node(channel) == self._beat.node
+            led += is_near
+            leads = is_near and self.lanes.reads(self._beat, channel)
+            if leads and everybody:
+                self.nearest.look(channel, now)
+            wants = channel.wants_data(most)
+            if wants and leads:
+                self._want(channel)
+            elif channel in self._asks:
+                self._forget(channel)
+            if channel.queued_bytes and not wants:
+                full = True
+        self._stirred = {channel for channel in self._stirred if channel.queued_bytes and self._leads(channel)}
+        if everybody:
+            self._led = led
+            self._is_crowded = led >= (_CROWD // 2 if self._is_crowded else _CROWD)
+            # All that it asked for itself may be gone.
+            self._mind_lanes(now)
+        return full
+
+    def _leads(self, channel: Channel) -> bool:
+        return self.nearest.node(channel) == self._beat.node and self.lanes.reads(self._beat, channel)
+
+    async def _fetch(self, full: bool) -> int:
+        """Fetch once and hand over what came; return how many bytes that were."""
+        wait_ms = min(_WAIT_WHILE_FULL_MS, self._wait_ms) if full else self._wait_ms
+        began = time.monotonic()
+        self._session.rack = self.nearest.rack(began)
+        try:
+            if self._beat.lane:
+                await self._wire.connect()
+            answers = await self._wire.fetch_more(self._session, wait_ms, self._size.bytes)
+        except (ConnectionLost, ErrorCode) as error:
+            self._give_up(error)
+            return _LITTLE
+        arrived = time.monotonic()
+        if self.stopped:
+            return _LITTLE
+        size = await self._receive(answers)
+        self._size.answered(size, self._session.waited, arrived - began, arrived)
+        self._dense = self._dense + 1 if 0 < size < _LITTLE and arrived - began < _SOON else 0
+        self._mind_lanes(arrived)
+        return size
+
+    async def _receive(self, answers: Iterable[FetchAnswer]) -> int:
+        """Hand over what came; return how many bytes that were."""
+        served: list[Channel] = []
+        size = 0
+        for answer in answers:
+            channel, asked_at, opening = self._asked[answer.topic, answer.partition]
+            self._stirred.add(channel)
+            at = time.monotonic()
+            self._hand_over(answer, channel, asked_at, opening)
+            if self._effort[channel].was_long(len(answer.records), time.monotonic() - at):
+                await self._loop.sleep(_BREATH)
+            if answer.records:
+                served.append(channel)
+                size += len(answer.records)
+        self._arrived(served)
+        return size
+
+    def _mind_lanes(self, now: float) -> None:
+        """Have more lanes where the line or a crowd is worth it, and share among them what may be under way."""
+        asking = 1
+        if self._size.is_wide:
+            # Lanes that are still to come count as well: room for a large answer is kept for the next one.
+            asking = max(sum(reader.is_asking for reader in self.peers), min(len(self._asks), MOST_LANES), 1)
+            self._size.most = self._quota.ahead(min(self._most, max(_FAR_BYTES_TOGETHER, self._most) // asking))
+        if self._beat.lane:
+            return
+        if self._size.is_wide or self._is_crowded:
+            if asking < _MOST_READERS:
+                self.lanes.widen(self._beat, now)
+        elif self._has_backlog(now):
+            self.lanes.widen(self._beat, now, NEAR_LANES)
+        else:
+            self.lanes.narrow(self._beat)
+
+    def _has_backlog(self, now: float) -> bool:
+        """Tell whether one broker alone has more than fits into answers, of channels that lanes can share.
+
+        Of several brokers one makes its answer while another's is taken in.
+        """
+        if self._led < NEAR_LANES or self._quota.is_bounded or not any(reader.is_full(now) for reader in self.peers):
+            return False
+        return all(reader.is_of(self._beat) for reader in self.peers if reader.is_at_work)
+
+    def _give_up(self, error: ConnectionLost | ErrorCode) -> None:
+        """Take note that the broker does not answer, or refuses the whole request."""
+        self._size.shrink()
+        now = time.monotonic()
+        self._look_at = 0.0
+        if self._beat.lane:
+            # Whatever is amiss with the broker itself, the first lane tells.
+            self.lanes.failed(self._beat, now)
+            return
+        what = f"fetching from {self._wire.cluster.where}, node {self._beat.node}"
+        if isinstance(error, ConnectionLost):
+            reason = reasons.no_answer(error, what)
+        else:
+            reason = Reason("AB220", f"{what}: {error}")
+        for channel, _, opening in self._asked.values():
+            if channel.opening != opening:
+                continue
+            if self._reads_replica_of(channel):
+                self.nearest.failed(channel, now)
+            else:
+                channel.reopen(reason, now)
+
+    def _reads_replica_of(self, channel: Channel) -> bool:
+        return self._leads(channel) and self.nearest.is_replica(channel)
+
+    def _hand_over(self, answer: FetchAnswer, channel: Channel, asked_at: int, opening: int) -> None:
+        now = time.monotonic()
+        if not answer.error:
+            if answer.nearest not in (_NOBODY, self._beat.node) and channel.opening == opening:
+                self.nearest.named(channel, answer.nearest, now)
+            channel.receive(answer, asked_at, opening, now)
+        elif channel.opening == opening:
+            if self._reads_replica_of(channel):
+                # It lags behind, or is no replica any more; whatever is amiss with the log itself, the leader tells.
+                self.nearest.failed(channel, now)
+            else:
+                channel.end_opening(*reasons.why_no_data(answer.error, answer.topic, asked_at), now)
+
+    def _want(self, channel: Channel) -> None:
+        """Ask for what a channel wants next."""
+        sides, place, ask = channel.sides, channel.place, self._asks.get(channel)
+        assert sides is not None, "a running channel knows its sides"
+        same = ask is not None and ask.offset == channel.fetch_at and ask.leader_epoch == sides.source.epoch
+        if ask is None or not same or ask.topic_id != sides.source_id:
+            if ask is not None and ask.topic_id != sides.source_id:
+                self._session.forget(ask)
+            # Who is alone gets all there is room for: half of it would never look like enough to ask for more.
+            share = self._size.bytes if self._asks.keys() <= {channel} else self._size.bytes // 2
+            usual = max(_PARTITION_BYTES, share)
+            size = SLOW_BYTES if channel.is_slow else min(usual, self._effort[channel].bytes)
+            size = min(size, self._most_of_one)
+            ask = FetchAsk(place.topic, sides.source_id, place.partition, channel.fetch_at, sides.source.epoch, size)
+            self._asks[channel] = ask
+            self._session.want(ask)
+        self._asked[place.topic, place.partition] = channel, channel.fetch_at, channel.opening
+
+    def _forget(self, channel: Channel) -> None:
+        """Ask for nothing of a channel for now."""
+        self._session.forget(self._asks.pop(channel))
+        del self._asked[channel.place.topic, channel.place.partition]

@@ -1,0 +1,131 @@
+"""Over which of two lanes to a broker of the target a channel's batches leave, and how many requests are under way.
+
+A broker serves the requests of one connection one after the other: it receives the next one when the last was written.
+With two of them it receives one while it writes the other. Order within a partition holds on one connection alone, so
+a channel changes lanes only while nothing of it is in flight. `sender` asks here. No I/O.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from reconciler.replicator.partition.channel import Channel
+
+FIRST, SECOND = 0, 1
+# Over a lane so many requests may be under way: more of them only wait in its socket.
+_REQUESTS = 5
+# Over two no more bytes may be under way than over one that carries large requests: they take memory.
+_BYTES = 20 * 2**20
+# The second lane is worth it behind so many requests, when one carries so many bytes, of several partitions.
+_BEHIND, _MUCH = 3, 256 * 1024
+# For so many seconds without such a request there are two lanes.
+_QUIET = 0.5
+# For how many seconds the first one is alone after the second one has failed.
+_NARROW = 10.0
+
+
+class Way(NamedTuple):
+    """How a request went.
+
+    Attributes:
+        lane: over which it left.
+        size: its bytes, as far as they count.
+    """
+
+    lane: int
+    size: int
+
+
+class OutLanes:
+    """The lanes to one broker. The second one is there from `widen` on until `narrow`, or until it fails.
+
+    Attributes:
+        under_way: how many requests are under way over each lane.
+        are_two: whether something may leave over the second one, or is still under way there.
+    """
+
+    def __init__(self) -> None:
+        self.under_way = [0, 0]
+        self._bytes = 0
+        # They differ while the second one is given up, and what is under way there is still to be answered.
+        self.are_two = self._is_wide = False
+        self._much_at = -math.inf
+        self._lately: Channel | None = None
+        # By channel, while there are two: its number, and over which lane it was sent last.
+        self._numbers: dict[Channel, int] = {}
+        self._last: dict[Channel, int] = {}
+        self._narrow_until = -math.inf
+
+    def has_room(self, lane: int) -> bool:
+        """Tell whether one more request may leave over a lane."""
+        # One with nothing under way always has: else the other, asked first, would take all the room of large batches.
+        fits = self._bytes < _BYTES or not self.are_two or not self.under_way[lane]
+        return self.under_way[lane] < _REQUESTS and fits
+
+    def left(self, lane: int, size: int) -> Way:
+        """Take note that a request of `size` bytes leaves over a lane; return what `ended` is to be told of it."""
+        self.under_way[lane] += 1
+        self._bytes += size
+        return Way(lane, size)
+
+    def lane(self, channel: Channel) -> int | None:
+        """Return the lane over which a channel is sent next; None where what is in flight must be answered first."""
+        if not self.are_two:
+            return FIRST
+        wanted = FIRST
+        if self._is_wide:
+            wanted = self._numbers.setdefault(channel, len(self._numbers)) % 2
+        if channel.in_flight and self._last.get(channel, FIRST) != wanted:
+            return None
+        self._last[channel] = wanted
+        return wanted
+
+    def is_worth_more(self, size: int, channels: Sequence[Channel], now: float) -> bool:
+        """Tell of a request that is about to be sent whether a second lane would be of use.
+
+        Args:
+            size: its bytes.
+            channels: which it is about.
+            now: monotonic seconds.
+        """
+        if size < _MUCH:
+            return False
+        is_alone = len(channels) == 1 and channels[0] is self._lately
+        self._much_at, self._lately = now, channels[0]
+        if self._is_wide or is_alone:
+            return False
+        return self.under_way[FIRST] >= _BEHIND and now >= self._narrow_until
+
+    def widen(self) -> None:
+        """Have two lanes from now on."""
+        self.are_two = self._is_wide = True
+
+    def failed(self, now: float) -> None:
+        """Take note that the second lane has failed: for a while there is but one."""
+        self._narrow_until = now + _NARROW
+        self.narrow()
+
+    def look(self, now: float) -> None:
+        """Have one lane if there was not much to send for a while."""
+        if self._is_wide and now - self._much_at > _QUIET:
+            self.narrow()
+
+    def narrow(self) -> None:
+        """Have one lane, as soon as nothing is under way over the second one."""
+        self._is_wide = False
+        self._forget()
+
+    def ended(self, way: Way) -> None:
+        """Take note that a request was answered or lost."""
+        self.under_way[way.lane] -= 1
+        self._bytes -= way.size
+        if way.lane and not self._is_wide:
+            self._forget()
+
+    def _forget(self) -> None:
+        if self.are_two and not self.under_way[SECOND]:
+            self.are_two = False
+            self._numbers.clear()
+            self._last.clear()

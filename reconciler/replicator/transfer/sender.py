@@ -1,0 +1,342 @@
+"""Writes to the target: requests with one batch for each channel that may send, several under way at once.
+
+`task` starts one writer for each broker that leads a remote partition, and offers it the channels that have something.
+A request leaves at once when nothing is under way; while something is, what is little gathers for a moment. Order
+within a partition is kept because requests leave in the order in which they were made, on one connection; behind much
+there is a second one, for other partitions (`produce_lanes`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from reconciler.model.status import PartitionState, Reason
+from reconciler.replicator.partition import reasons
+from reconciler.replicator.partition.channel import Channel
+from reconciler.replicator.partition.in_flight import Parcel
+from reconciler.replicator.partition.intake import CannotPass
+from reconciler.replicator.transfer.dropped_requests import Closings
+from reconciler.replicator.transfer.fast_path_partition import Boarded
+from reconciler.replicator.transfer.pace import Quota, RequestSize, RoundTrip
+from reconciler.replicator.transfer.produce_lanes import FIRST, SECOND, OutLanes, Way
+from reconciler.wire import (
+    Bell,
+    Closed,
+    ConnectionLost,
+    Direct,
+    ErrorCode,
+    Job,
+    Loop,
+    ProduceAnswer,
+    ProduceAsk,
+    UnreadableAnswer,
+    Wire,
+    post,
+)
+from reconciler.wire.protocol import fast_path
+
+Sent = Sequence[tuple[Channel, Parcel]]
+
+_REQUEST_BYTES = 4 * 2**20
+_IDLE = 0.5
+# Less than this waits for more, but not for longer than that, and only while an answer is awaited.
+_LITTLE = 64 * 1024
+_PATIENCE = 0.001
+# Of a trickle nobody counts the bytes.
+_BY_EXPRESS = Way(FIRST, 0)
+
+
+class Writer:
+    """Writes to one target broker.
+
+    Args:
+        loop: the task's loop.
+        wires: to the target cluster: over the first one everything can go, over the second one what more there is; None
+            where one is enough.
+        node: the broker.
+        quota: what may be sent in a second, by all writers of the task together.
+        written: called with each parcel that stands at its own offset.
+        made_room: called after each answer.
+
+    Attributes:
+        bell: wakes it when something is to be sent that had to wait.
+        lanes: over which its requests leave.
+        stopped: whether nothing more may be sent.
+        expressed: called with what came by an express and stands at its own offset; nobody, if nobody says otherwise.
+        transactional_id: of the producer whose transactions it writes into, if it writes into any.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        wires: tuple[Wire, Wire | None],
+        node: int,
+        quota: Quota,
+        written: Callable[[Channel, Parcel], None],
+        made_room: Callable[[], None],
+    ) -> None:
+        self._loop = loop
+        self._wire, self._second = wire, second = wires
+        self._wires = wire, second or wire
+        self._node = node
+        self._quota = quota
+        self._written = written
+        self._made_room = made_room
+        self.transactional_id: str | None = None
+        self.expressed: Callable[[Sequence[Boarded]], None] = lambda _: None
+        self._ready: dict[Channel, None] = {}
+        self.lanes = OutLanes()
+        self._reaching: Job | None = None
+        # Over each lane.
+        self._sent_at = [0.0, 0.0]
+        self._most = wire.cluster.clients.producer.max_request_size
+        self._size = RequestSize(self._most or _REQUEST_BYTES)
+        self._closings = Closings()
+        # Of which partition that is said.
+        self._told: Channel | None = None
+        self._trip = RoundTrip()
+        self._failure: BaseException | None = None
+        self.bell: Bell = loop.bell()
+        self.stopped = False
+
+    async def run(self) -> None:
+        """Send what could not leave at once, until `stopped`; what is in flight then is still answered."""
+        while not self.stopped:
+            await self.bell.wait(self._send_ready() or _IDLE)
+            self.lanes.look(time.monotonic())
+
+    def offer(self, channels: Iterable[Channel]) -> None:
+        """Take note of channels that may have something to send, and send what may leave now."""
+        self._ready.update(dict.fromkeys(channels))
+        if self._send_ready():
+            # Somebody has to wait for the time that it takes.
+            self.bell.ring()
+
+    def raise_failure(self) -> None:
+        """Raise what went wrong while an answer was taken in: a fault of this program."""
+        if self._failure is not None:
+            raise self._failure
+
+    # --- sending -----------------------------------------------------------------------------------------------------
+
+    def _send_ready(self) -> float:
+        """Send as much as may leave now; return for how many seconds the rest must wait, 0 for an answer or nothing."""
+        first = self._send_over(FIRST)
+        if not self.lanes.are_two:
+            return first
+        second = self._send_over(SECOND)
+        return min(first, second) or max(first, second)
+
+    def _send_over(self, lane: int) -> float:
+        while self._ready and not self.stopped and self.lanes.has_room(lane):
+            now = time.monotonic()
+            wire = self._wires[lane]
+            pause = wire.throttled(self._node) or self._quota.pause(now) or self._patience(lane, now)
+            if pause:
+                return min(pause, _IDLE)
+            sent = self._collect(lane, now)
+            if not sent:
+                return 0.0
+            self._sent_at[lane] = now
+            # All of them are noted before one may be lost.
+            requests = [(one, self.lanes.left(lane, _size_of(one))) for one in self._within_bounds(sent)]
+            for together, way in requests:
+                self._send(wire, way, together, now)
+        return 0.0
+
+    def _patience(self, lane: int, now: float) -> float:
+        """Return for how long it is worth waiting for more to send."""
+        waited = now - self._sent_at[lane]
+        if waited >= _PATIENCE or not self.lanes.under_way[lane]:
+            return 0.0
+        queued = 0
+        for channel in self._ready:
+            queued += channel.queued_bytes
+            if queued >= _LITTLE:
+                return 0.0
+        return _PATIENCE - waited
+
+    def _collect(self, lane: int, now: float) -> Sent:
+        """Take one parcel from each channel that may send, in turns, so that none waits for ever behind large ones."""
+        sent: list[tuple[Channel, Parcel]] = []
+        size, most = 0, self._quota.request_bytes(min(self._size.bytes, self._bound or self._size.bytes))
+        largest = self._closings.most(now)
+        for channel in tuple(self._ready):
+            # Whoever cannot send now is offered again when something arrives or is answered.
+            del self._ready[channel]
+            if not channel.can_send() or channel.sides is None or channel.sides.target.node != self._node:
+                continue
+            if (goes_over := self.lanes.lane(channel)) != lane:
+                if goes_over is not None:
+                    self._ready[channel] = None
+                continue
+            if largest is not None and not channel.keep_below(largest, self._closes, now):
+                continue
+            try:
+                parcel = channel.send(self._trip.small, now)
+            except CannotPass:
+                # Its channel says why.
+                continue
+            sent.append((channel, parcel))
+            if channel.queue.items:
+                self._ready[channel] = None
+            size += parcel.size
+            if size >= most:
+                break
+        self._quota.spend(size)
+        if sent and self.lanes.is_worth_more(size, [channel for channel, _ in sent], now):
+            self._have_more()
+        return sent
+
+    def _within_bounds(self, sent: Sent) -> Sequence[Sent]:
+        """Return the requests that parcels leave in: where a bound is declared, the last may go beyond only alone."""
+        most = self._bound
+        if most is None or len(sent) == 1 or _size_of(sent) <= most:
+            return (sent,)
+        return sent[:-1], sent[-1:]
+
+    @property
+    def _bound(self) -> int | None:
+        """What requests may carry: by declaration, or as the broker closes connections on larger ones."""
+        found = self._closings.bound
+        return self._most if found is None else found if self._most is None else min(found, self._most)
+
+    def _send(self, wire: Wire, way: Way, sent: Sent, now: float) -> None:
+        self._closings.sent(way.size)
+        asks = [
+            ProduceAsk(channel.place.remote, channel.sides.target_id, channel.place.partition, parcel.body, parcel.head)
+            for channel, parcel in sent
+            if channel.sides is not None
+        ]
+        lost, answered = partial(self._lost, sent, way), partial(self._answered, sent, way, now)
+        post(wire, self._node, asks, lost, answered, self.transactional_id)
+
+    def _have_more(self) -> None:
+        """Have a second lane as soon as it is connected."""
+        second = self._second
+        if second is None or self._quota.is_bounded:
+            return
+        if self._reaching is None or self._reaching.is_done:
+            self._reaching = self._loop.spawn(partial(self._reach, second))
+
+    async def _reach(self, second: Wire) -> None:
+        try:
+            await second.connect()
+            await second.reach(self._node)
+        except (ConnectionLost, ErrorCode):
+            # What is amiss with the broker, the first lane tells.
+            self.lanes.failed(time.monotonic())
+        except BaseException as failure:
+            self._failure = self._failure or failure
+        else:
+            self.lanes.widen()
+            self.bell.ring()
+
+    # --- express -----------------------------------------------------------------------------------------------------
+
+    def direct(self, by_id: bool) -> Direct | None:
+        """Return how to send what comes by an express; None where somebody waits already, or there are bounds.
+
+        Args:
+            by_id: whether topics have ids.
+        """
+        if self.stopped or self._ready or self._quota.is_bounded or self._most is not None or self.transactional_id:
+            return None
+        if self.lanes.are_two:
+            # An express goes over the first one, whatever is in flight over the second.
+            return None
+        direct = self._wire.direct_produce(self._node, by_id)
+        return direct if direct is not None and direct.is_open else None
+
+    def express(self, direct: Direct, sent: Sequence[Boarded], now: float) -> None:
+        """Send what came by an express."""
+        self.lanes.under_way[FIRST] += 1
+        self._sent_at[FIRST] = now
+        batches = [(seat.target, seat.index, parcel.head, parcel.body) for seat, parcel in sent]
+        body = fast_path.produce_body(self._wire.timeout_ms, batches)
+        direct.send(body, partial(self._express_answered, direct, sent, now), partial(self._express_lost, sent))
+
+    def _express_answered(self, direct: Direct, sent: Sequence[Boarded], sent_at: float, data: memoryview) -> None:
+        try:
+            found = fast_path.produced(bytes(data), sent[0][0].by_id)
+            if found is None or any([found.get((s.target, s.partition)) != parcel.landing for s, parcel in sent]):
+                names = {seat.target: seat.channel.place.remote for seat, _ in sent}
+                answers = self._wire.produced(names if sent[0][0].by_id else None, data)
+                self._answered([(seat.channel, parcel) for seat, parcel in sent], _BY_EXPRESS, sent_at, answers)
+                return
+            self.lanes.ended(_BY_EXPRESS)
+            now = time.monotonic()
+            for seat, parcel in sent:
+                seat.channel.stands(parcel, now)
+            self.expressed(sent)
+            # Who had no room in his window is not ready any more.
+            waiting = [seat.channel for seat, _ in sent if seat.channel.queue.items]
+            if waiting or self._ready:
+                self.offer(waiting)
+        except UnreadableAnswer as error:
+            self._express_lost(sent, direct.refuse(error))
+        except BaseException as failure:
+            self._failure = self._failure or failure
+
+    def _express_lost(self, sent: Sequence[Boarded], error: BaseException) -> None:
+        self._lost([(seat.channel, parcel) for seat, parcel in sent], _BY_EXPRESS, self._wire.lost(error))
+
+    # --- answers -----------------------------------------------------------------------------------------------------
+
+    def _lost(self, sent: Sent, way: Way, error: ConnectionLost) -> None:
+        """Take note, while the connection falls, that no answer will come."""
+        self.lanes.ended(way)
+        self._size.shrink()
+        now = time.monotonic()
+        if way.lane == SECOND:
+            self.lanes.failed(now)
+        size, where = _size_of(sent), f"{self._wire.cluster.where}, node {self._node}"
+        if self._closings.lost(size, isinstance(error, Closed), now):
+            reason = self._closes()
+        else:
+            reason = reasons.no_answer(error, f"writing to {where}")
+        for channel, parcel in sent:
+            channel.lost(parcel, reason, now, alone=len(sent) == 1)
+        self.bell.ring()
+
+    def _answered(self, sent: Sent, way: Way, sent_at: float, answers: Sequence[ProduceAnswer]) -> None:
+        """Take an answer in, and send what waited for it; a failure here would be lost with the library's future."""
+        try:
+            self.lanes.ended(way)
+            now = time.monotonic()
+            self._trip.took(now - sent_at, now)
+            self._settle(sent, answers, now)
+            self._closings.answered(way.size)
+            if self._closings.is_known and (self._told is None or self._told.reason is None):
+                self._tell(sent)
+            self.offer([channel for channel, _ in sent if channel.queue.items])
+            self._made_room()
+        except BaseException as failure:
+            self._failure = self._failure or failure
+
+    def _settle(self, sent: Sent, answers: Sequence[ProduceAnswer], now: float) -> None:
+        self._size.grow()
+        by_place = {(answer.topic, answer.partition): answer for answer in answers}
+        for channel, parcel in sent:
+            answer = by_place.get((channel.place.remote, channel.place.partition))
+            if answer is None:
+                channel.lost(parcel, Reason("AB220", "the target's answer leaves this partition out"), now)
+            elif channel.answered(parcel, answer, now):
+                self._written(channel, parcel)
+
+    def _tell(self, sent: Sent) -> None:
+        """Say of one partition that runs, as long as it does, that requests are small and what helps."""
+        running = (one for one, _ in sent if one.state is PartitionState.RUNNING and one.reason is None)
+        if (channel := next(running, None)) is not None:
+            channel.reason = self._closes()
+            self._told = channel
+
+    def _closes(self) -> Reason:
+        where = f"{self._wire.cluster.where}, node {self._node}"
+        return reasons.closes_on_large(where, self._closings.refused, self._closings.passed)
+
+
+def _size_of(sent: Sent) -> int:
+    return sum(parcel.size for _, parcel in sent)

@@ -1,0 +1,262 @@
+"""Clients of confluent-kafka: how they are made from a cluster's declaration, and asked for the first time.
+
+Everybody in the house who holds such a client has it from here, so that what is wrong with `security` is told alike.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, ClusterMetadata, TopicMetadata
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.state.confluent import tls
+from reconciler.state.confluent.faults import is_not_let_in, no_connection, unresolved, wrong_protocol
+
+Client = TypeVar("Client")
+Answer = TypeVar("Answer")
+
+# librdkafka logs lost connections to stderr by itself; the callers report them in their own words.
+_QUIET = {"log_level": "2"}
+# What it calls fatal of a producer it prints whatever its level, unless a logger takes it.
+_SILENT = logging.Logger("librdkafka, kept silent", level=logging.CRITICAL + 1)
+_FIRST_SECONDS = 0.5
+_PAUSE_SECONDS = 0.05
+# Connections may be lost once in a while; for so long nobody asks whether certificates or protocols are wrong.
+_LOOK_SECONDS = 1.0
+_KEPT = 20
+# How long a client that was not let in is kept until another one is tried.
+_RENEW_SECONDS = 2.0
+
+
+class Reports:
+    """What librdkafka tells of a client's connections while the client is polled; the newest are kept."""
+
+    def __init__(self) -> None:
+        self.errors: deque[KafkaError] = deque(maxlen=_KEPT)
+
+    @property
+    def not_let_in(self) -> bool:
+        """Whether the cluster refused our credentials, or we its certificate."""
+        return any(is_not_let_in(error) for error in self.errors)
+
+
+def make(
+    kind: Callable[..., Client],
+    cluster: Cluster,
+    settings: Mapping[str, object] | None = None,
+    reports: Reports | None = None,
+    **options: Any,
+) -> Client:
+    """Return a new client of a cluster, its secrets looked up now.
+
+    Args:
+        kind: AdminClient, Consumer or Producer.
+        cluster: which one.
+        settings: further settings.
+        reports: told of troubles with connections.
+        options: further arguments of `kind`.
+
+    Raises:
+        EnvironmentFault: AB304 a secret cannot be resolved, AB306 `security` cannot be used on this machine, AB307 no
+            token can be had.
+    """
+    if cluster.security.oauth is not None:
+        # Where it gets none it waits for ten seconds, and then does not say why.
+        cluster.token()
+    told: dict[str, Any] = {} if reports is None else {"error_cb": reports.errors.append}
+    if kind is Producer:
+        options.setdefault("logger", _SILENT)
+    try:
+        client = kind(cluster.librdkafka() | _QUIET | told | dict(settings or {}), **options)
+    except KafkaException as error:
+        raise EnvironmentFault(_unusable(cluster, error.args[0].str())) from None
+    if cluster.security.oauth is not None:
+        # It asks for its first token only when it is polled, and waits for ever otherwise.
+        client.poll(0)  # type: ignore[attr-defined]
+    return client
+
+
+def _unusable(cluster: Cluster, reason: str) -> Problem:
+    if cluster.security.kerberos is None or "GSSAPI" not in reason:
+        return tls.unusable(cluster, RuntimeError(reason))
+    remedy = "build confluent-kafka from source with a librdkafka that has libsasl2: its wheels speak no GSSAPI"
+    return Problem("AB306", cluster.where, f"{cluster.user} cannot log in with Kerberos here: {reason}", remedy)
+
+
+def ask(
+    cluster: Cluster,
+    client: Any,
+    reports: Reports,
+    question: Callable[[float], Answer],
+    seconds: float,
+    longest: float | None = None,
+) -> Answer:
+    """Ask a cluster something until there is an answer, and give up early where it is plain that there will be none.
+
+    Args:
+        cluster: which one.
+        client: of the cluster, made with `reports`.
+        reports: what it tells of its connections.
+        question: asks once, for as many seconds as it is given; raises KafkaException without an answer.
+        seconds: how long it may take.
+        longest: how long it may take while nothing is wrong with a connection.
+
+    Raises:
+        Unreachable: AB310, nobody answers.
+        EnvironmentFault: AB307 no token can be had, AB312 it does not let us in, AB318 a certificate is refused,
+            AB319 it speaks another protocol.
+    """
+    start = time.monotonic()
+    patience = min(_FIRST_SECONDS, seconds)
+    has_looked = False
+    while True:
+        try:
+            return question(patience)
+        except KafkaException as error:
+            failure = error.args[0]
+        client.poll(0)
+        left = start + (seconds if reports.errors else longest or seconds) - time.monotonic()
+        if left <= 0 or reports.not_let_in:
+            raise no_connection(cluster, failure, tuple(reports.errors))
+        if (unknown := unresolved(cluster, tuple(reports.errors))) is not None:
+            raise unknown
+        if reports.errors and not has_looked and time.monotonic() - start > _LOOK_SECONDS:
+            has_looked = True
+            if (found := wrong_protocol(cluster, tuple(reports.errors))) is not None:
+                raise found
+        time.sleep(_PAUSE_SECONDS)
+        patience = min(2 * patience, max(left, _FIRST_SECONDS))
+
+
+def listed(client: Any, patience: float, topic: str | None = None) -> ClusterMetadata:
+    """Return the brokers of a cluster that are ready, which are never none, and all topics, or one.
+
+    Args:
+        client: of the cluster.
+        patience: seconds to wait.
+        topic: by name; it is in the answer, with an error where there is none.
+
+    Raises:
+        KafkaException: no answer, or one that names no broker: a broker that begins or ends knows none that is ready.
+    """
+    one = {} if topic is None else {"topic": topic}
+    try:
+        found: ClusterMetadata = client.list_topics(timeout=patience, **one)
+    except KafkaException as error:
+        # So it calls an answer that names neither brokers nor topics.
+        if error.args[0].code() == KafkaError._PARTIAL:
+            raise _none_ready() from None
+        raise
+    if not found.brokers:
+        raise _none_ready()
+    if topic is not None and topic not in found.topics:
+        raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, f"nothing is told of topic {topic} just now"))
+    return found
+
+
+def _none_ready() -> KafkaException:
+    return KafkaException(KafkaError(KafkaError.BROKER_NOT_AVAILABLE, "no broker of it is ready just now"))
+
+
+def one_topic(client: Any, patience: float, topic: str) -> TopicMetadata:
+    """Return what a cluster says of one topic; arguments and errors are those of `listed`."""
+    found: TopicMetadata = listed(client, patience, topic).topics[topic]
+    return found
+
+
+def metadata(cluster: Cluster, seconds: float, longest: float | None = None) -> tuple[AdminClient, ClusterMetadata]:
+    """Make a client and ask for all topics; arguments and errors are those of `ask` and `make`."""
+    reports = Reports()
+    client = make(AdminClient, cluster, {"socket.connection.setup.timeout.ms": 3000}, reports)
+    longest = cluster.clients.admin.patience(longest or seconds)
+    return client, ask(cluster, client, reports, partial(listed, client), seconds, longest)
+
+
+class Renewed(Generic[Client]):
+    """A client that lives long: it is made anew after it was not let in, with credentials as they are by then.
+
+    Args:
+        kind: AdminClient, Consumer or Producer.
+        cluster: of which cluster.
+        settings: further settings.
+
+    Attributes:
+        client: the newest, if one was made.
+        reports: what it tells of its connections.
+    """
+
+    def __init__(self, kind: Callable[..., Client], cluster: Cluster, settings: Mapping[str, object]) -> None:
+        self._kind = kind
+        self._cluster = cluster
+        self._settings = settings
+        self._renew_at = 0.0
+        self.client: Client | None = None
+        self.reports = Reports()
+
+    def get(self) -> Client:
+        """Return the client, or a new one; what the old one had queued is lost.
+
+        Raises:
+            EnvironmentFault: AB304 or AB306, there is none and none can be made.
+        """
+        now = time.monotonic()
+        if self.client is not None and not (self.reports.not_let_in and now >= self._renew_at):
+            return self.client
+        self._renew_at = now + _RENEW_SECONDS
+        reports = Reports()
+        try:
+            new = make(self._kind, self._cluster, self._settings, reports)
+        except EnvironmentFault:
+            # Files that are just being replaced are there the next time.
+            if self.client is None:
+                raise
+            return self.client
+        self.close()
+        self.client, self.reports = new, reports
+        return new
+
+    def ask(self, question: Callable[[Client, float], Answer], seconds: float, longest: float | None = None) -> Answer:
+        """Ask the cluster something, with a new client where the one that there is was not let in.
+
+        Args:
+            question: asks a client once, for as many seconds as it is given; raises KafkaException without an answer.
+            seconds: how long it may take.
+            longest: how long it may take while nothing is wrong with a connection.
+
+        Raises:
+            AnabranchError: as `ask` and `get` say.
+        """
+        is_last = False
+        while True:
+            client = self.get()
+            reports = self.reports
+            if isinstance(client, AdminClient):
+                # It gets new tokens only when it is polled; consumers would be given messages.
+                client.poll(0)
+            if not reports.not_let_in:
+                # What went wrong with connections before says nothing of this answer.
+                reports.errors.clear()
+            try:
+                return ask(self._cluster, client, reports, partial(question, client), seconds, longest)
+            except EnvironmentFault:
+                # What is there by now is tried once: a cluster may take longer to refuse than a client is kept.
+                if is_last or self.get() is client:
+                    raise
+                is_last = True
+
+    def close(self) -> None:
+        """Close the connection."""
+        client, self.client = self.client, None
+        if isinstance(client, Consumer):
+            # A broker that is away is no reason to keep it.
+            with contextlib.suppress(KafkaException):
+                client.close()

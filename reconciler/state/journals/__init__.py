@@ -1,0 +1,1 @@
+"""Journals: compacted topics of JSON values, and what all of them share."""

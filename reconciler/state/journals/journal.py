@@ -1,0 +1,400 @@
+"""A journal: one compacted, single-partition topic of JSON values by key, on a target cluster.
+
+Ownership, status, control and copies are journals. Only this room opens them, through confluent-kafka.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import cached_property, partial
+from typing import Any, Protocol
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import EnvironmentFault, Problem
+from reconciler.state.confluent import calls, clients, replicas
+from reconciler.state.confluent.faults import in_words, is_refusal, no_connection, not_allowed, unreachable
+from reconciler.state.journals import unreadable
+from reconciler.state.journals.encoding import encoded, read
+from reconciler.state.journals.topics import LARGEST_WHOLE, JournalTopic, make
+
+Value = dict[str, Any]
+OnDelivery = Callable[[KafkaError | None, Message], None]
+Headers = Sequence[tuple[str, bytes]]
+
+# The library waits for as long as it is told unless hundreds of values come.
+_CATCH_UP_PAUSE = 0.02
+# How often whoever waits for values to be stored looks whether the cluster lets us in at all.
+_FLUSH_SECONDS = 0.5
+
+
+class JournalRecord(Protocol):
+    """Says which topic a journal is on a cluster: a `JournalTopic`, or a `home.Place` that looks first."""
+
+    def at(self, cluster: Cluster, timeout: float, /) -> JournalTopic:
+        """Return the topic.
+
+        Raises:
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: what `clients.ask` raises.
+        """
+
+
+class Journal:
+    """One journal on one cluster.
+
+    Args:
+        cluster: the target cluster that holds it.
+        topic: which journal; asked where it is at the first use.
+        timeout: seconds to wait for the cluster in each call.
+    """
+
+    def __init__(self, cluster: Cluster, topic: JournalRecord, timeout: float = 10.0) -> None:
+        self._cluster = cluster
+        self._place = topic
+        self._timeout = timeout
+        settings = {
+            "message.timeout.ms": int(timeout * 1000),
+            "linger.ms": 0,
+            "enable.idempotence": True,
+            # A task with thousands of partitions has much to say; packed it is small enough for any broker.
+            "compression.type": "zstd",
+            # A key and what is around it come on top.
+            "message.max.bytes": LARGEST_WHOLE + 2**16,
+        }
+        self._producer: clients.Renewed[Producer] = clients.Renewed(Producer, cluster, settings)
+
+    @cached_property
+    def _topic(self) -> JournalTopic:
+        return self._place.at(self._cluster, self._timeout)
+
+    @property
+    def where(self) -> str:
+        """How messages name this journal."""
+        return f"{self._cluster.where}, topic {self._topic.name}"
+
+    def ensure(self) -> bool:
+        """Create the topic when it is missing, with three replicas or one on each broker; return whether this call did.
+
+        Raises:
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: AB311 it is refused, AB450 too many brokers are down, or what `clients.ask` raises.
+        """
+        admin, seen = clients.metadata(self._cluster, self._timeout)
+        if self._topic.name in seen.topics:
+            return False
+        try:
+            return make(admin, self._topic, seen, self._timeout, self._cluster.state_replication_factor)
+        except calls.RAISED as error:
+            said = calls.said(error)
+            if replicas.is_too_few(said):
+                raise replicas.refused_now(self._cluster, f"topic {self._topic.name}", said, seen) from None
+            raise self._fault(said, "CREATE") from None
+
+    def write(self, key: str, value: Value | None) -> int:
+        """Write one value, or a tombstone for None, and wait until it is stored; return the offset behind it.
+
+        Raises:
+            EnvironmentFault: AB311, the cluster did not take it.
+        """
+        return self.write_all({key: value})
+
+    def write_all(self, values: Mapping[str, Value | None]) -> int:
+        """Write several values and wait until all are stored; return the offset behind the last, 0 for none.
+
+        Raises:
+            EnvironmentFault: AB311, the cluster did not take one of them.
+        """
+        return self.store([(key.encode(), encoded(value)) for key, value in values.items()])
+
+    def store(self, records: Collection[tuple[bytes, bytes | None]], headers: Headers = ()) -> int:
+        """Write records as they are and wait until all are stored; return the offset behind the last, 0 for none.
+
+        Args:
+            records: keys and values; less than 100,000, librdkafka's queue holds no more.
+            headers: of each of them.
+
+        Raises:
+            EnvironmentFault: AB311, the cluster did not take one of them.
+        """
+        if any(value is not None and len(value) > self._topic.largest for _, value in records):
+            # Readers would pass over it.
+            raise self._fault(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE), "WRITE")
+        failed: list[KafkaError] = []
+        stored = [0]
+
+        def note(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                failed.append(error)
+            else:
+                stored.append((message.offset() or 0) + 1)
+
+        producer = self._producer.get()
+        reports = self._producer.reports
+        deadline = time.monotonic() + self._timeout
+        try:
+            for key, value in records:
+                self._post(producer, key, value, note, headers)
+            while (left := producer.flush(_FLUSH_SECONDS)) and time.monotonic() < deadline and not reports.not_let_in:
+                pass
+        except (*calls.RAISED, BufferError) as error:
+            self._producer.close()
+            raise self._ended(error) from None
+        if (failed or left) and reports.not_let_in:
+            raise no_connection(self._cluster, reports.errors[-1], tuple(reports.errors))
+        if failed:
+            raise self._fault(failed[0], "WRITE")
+        if left:
+            raise unreachable(
+                self._cluster, f"{left} values not stored in {self._topic.name} after {self._timeout:g} s"
+            )
+        return max(stored)
+
+    def post(self, key: str, value: Value | None) -> None:
+        """Send one value without waiting; what an outage delays longer than the timeout is dropped.
+
+        So is what a producer at its end does not take; the next value has another one.
+        """
+        try:
+            self._post(self._producer.get(), key.encode(), encoded(value), None)
+        except (*calls.RAISED, BufferError):
+            self._producer.close()
+
+    def _post(
+        self,
+        producer: Producer,
+        key: bytes,
+        value: bytes | None,
+        on_delivery: OnDelivery | None,
+        headers: Headers = (),
+    ) -> None:
+        """Hand one value over. Raises KafkaException."""
+        producer.produce(self._topic.name, value=value, key=key, on_delivery=on_delivery, headers=list(headers))
+        producer.poll(0)
+
+    def flush(self, seconds: float | None = None) -> None:
+        """Wait until everything posted is stored or given up; for so many seconds at most, by default the timeout.
+
+        A producer at its end, as one that the cluster refuses, has given up what it held.
+        """
+        if (producer := self._producer.client) is None:
+            return
+        try:
+            producer.flush(self._timeout if seconds is None else seconds)
+        except calls.RAISED:
+            self._producer.close()
+
+    def read(self) -> dict[str, Value]:
+        """Return the newest value of every key; empty when the topic does not exist.
+
+        Raises:
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: AB311, reading is refused.
+        """
+        return self.follow(polls=False).catch_up()
+
+    def follow(self, polls: bool = True) -> Follower:
+        """Return a reader that first catches up, then goes on with what is written later, where it polls."""
+        return Follower(self._cluster, self._place, self._timeout, polls)
+
+    def _ended(self, error: BaseException) -> EnvironmentFault:
+        """Return why the producer came to its end.
+
+        A fatal error is raised by whatever is called next; where that calls back meanwhile, as the cause of another.
+        """
+        if isinstance(error, BufferError):
+            return unreachable(self._cluster, f"too much waits to be stored in {self._topic.name}")
+        told = calls.said(error)
+        if "authorization failed" in told.str():
+            # Brokers give a producer its id only where it may WRITE to some topic.
+            return EnvironmentFault(not_allowed(self._cluster, self._topic.name, "WRITE"))
+        return self._fault(told, "WRITE")
+
+    def _fault(self, error: KafkaError, operation: str) -> EnvironmentFault:
+        if is_refusal(error):
+            return EnvironmentFault(not_allowed(self._cluster, self._topic.name, operation))
+        if error.code() in calls.SILENT:
+            return unreachable(self._cluster, f"{operation} on topic {self._topic.name}: {in_words(error)}")
+        return EnvironmentFault(
+            Problem("AB311", self.where, f"{operation} failed: {in_words(error)}", "check the cluster")
+        )
+
+
+class Follower:
+    """Reads a journal from its start, then whatever is appended.
+
+    Args:
+        cluster: the target cluster that holds it.
+        topic: which journal.
+        timeout: seconds to wait for the cluster in each call.
+        polls: whether it goes on with `poll`. Else it rests in between: its next look would wait for its long poll.
+
+    Attributes:
+        next_offset: up to where it has read.
+    """
+
+    def __init__(self, cluster: Cluster, topic: JournalRecord, timeout: float, polls: bool = True) -> None:
+        self._cluster = cluster
+        self._place = topic
+        self._timeout = timeout
+        self._polls = polls
+        settings = {
+            "group.id": "anabranch-unused",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            # Long polls cost nothing, and bring an appended value at once.
+            "fetch.wait.max.ms": 500 if polls else 5,
+            "isolation.level": "read_uncommitted",
+            **unreadable.SETTINGS,
+        }
+        self._clients: clients.Renewed[Consumer] = clients.Renewed(Consumer, cluster, settings)
+        # Whose place in the topic is set.
+        self._assigned: Consumer | None = None
+        self.next_offset = 0
+
+    @cached_property
+    def _topic(self) -> JournalTopic:
+        return self._place.at(self._cluster, self._timeout)
+
+    def catch_up(self) -> dict[str, Value]:
+        """Return the newest value of every key, up to the end as it is now.
+
+        Raises:
+            Unreachable: AB310, the cluster does not answer.
+            EnvironmentFault: AB311, reading is refused.
+        """
+        values: dict[str, Value] = {}
+        consumer = self._clients.get()
+        known = clients.ask(
+            self._cluster, consumer, self._clients.reports, partial(self._bounds, consumer), self._timeout
+        )
+        if known is None:
+            self._check_missing(consumer, self._timeout)
+            return values
+        start, end = known
+        self._assign(consumer, start)
+        deadline = time.monotonic() + self._timeout
+        self.next_offset = start
+        while (before := self.next_offset) < end:
+            for key, value in self._read(consumer, _CATCH_UP_PAUSE):
+                if value is None:
+                    values.pop(key, None)
+                else:
+                    values[key] = value
+            if self.next_offset > before:
+                deadline = time.monotonic() + self._timeout
+            elif time.monotonic() > deadline:
+                raise unreachable(self._cluster, f"{self._topic.name} cannot be read to its end")
+        if not self._polls:
+            with self._ours():
+                consumer.unassign()
+        return values
+
+    def _assign(self, consumer: Consumer, offset: int) -> None:
+        with self._ours():
+            consumer.assign([TopicPartition(self._topic.name, 0, offset)])
+        self._assigned = consumer
+
+    def _ours(self) -> AbstractContextManager[None]:
+        return calls.ours(self._cluster, f"topic {self._topic.name}", reports=self._clients.reports)
+
+    def poll(self, timeout: float) -> Iterator[tuple[str, Value | None]]:
+        """Yield what has arrived, waiting at most `timeout` seconds for the first value.
+
+        Raises:
+            EnvironmentFault: AB311, reading is refused.
+        """
+        consumer = self._clients.get()
+        if consumer is not self._assigned:
+            # The topic did not exist at catch-up, or this is another client.
+            self._assign(consumer, self.next_offset)
+        yield from self._read(consumer, timeout)
+
+    def arrived(self, patience: float = 0.0) -> Iterator[tuple[str, Value | None]]:
+        """Yield all that has come since, however much that is, without waiting for more.
+
+        Args:
+            patience: seconds that the cluster may take to tell where the topic ends, up to where all is read then. With
+                0 nobody is asked: of a cluster that is away just nothing comes.
+
+        Raises:
+            Unreachable: AB310, it does not tell, or cannot be read to there; or what `faults.no_connection` returns.
+            EnvironmentFault: AB311, reading is refused.
+        """
+        deadline = time.monotonic() + self._timeout
+        # Some hundreds come at once, and whoever looks once a minute has thousands to read.
+        while (some := list(self.poll(0.0))) and time.monotonic() < deadline:
+            yield from some
+        yield from some
+        if not patience:
+            return
+        consumer = self._clients.get()
+        try:
+            known = self._bounds(consumer, patience)
+            # A client forgets who leads a topic when its brokers go away, too.
+            if known is None and self._check_missing(consumer, patience):
+                known = self._bounds(consumer, patience)
+                if known is None:
+                    raise unreachable(self._cluster, f"{self._topic.name} has no leader")
+        except KafkaException as error:
+            raise no_connection(self._cluster, error.args[0], tuple(self._clients.reports.errors)) from None
+        deadline = time.monotonic() + patience
+        while known is not None and max(known[0], self.next_offset) < known[1]:
+            if some := list(self.poll(_CATCH_UP_PAUSE)):
+                deadline = time.monotonic() + patience
+                yield from some
+            elif time.monotonic() > deadline:
+                raise unreachable(self._cluster, f"{self._topic.name} cannot be read to its end")
+
+    def _bounds(self, consumer: Consumer, patience: float) -> tuple[int, int] | None:
+        """Return where the topic begins and ends; None where it does not exist. Raises KafkaException."""
+        try:
+            found: tuple[int, int] = consumer.get_watermark_offsets(
+                TopicPartition(self._topic.name, 0), timeout=patience
+            )
+        except KafkaException as error:
+            if error.args[0].code() in (KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART):
+                return None
+            raise
+        return found
+
+    def _read(self, consumer: Consumer, timeout: float) -> Iterator[tuple[str, Value | None]]:
+        with self._ours():
+            messages = consumer.consume(num_messages=500, timeout=timeout)
+        for message in messages:
+            error = message.error()
+            if error is None:
+                self.next_offset = (message.offset() or 0) + 1
+                if (said := read(message, self._cluster, self._topic)) is not None:
+                    yield said
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self.next_offset = max(self.next_offset, message.offset() or 0)
+            elif unreadable.is_unreadable(error):
+                self.next_offset = unreadable.pass_over(consumer, self._cluster, message, self._timeout)
+                return
+            elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                raise self._refused()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._clients.close()
+
+    def _check_missing(self, consumer: Consumer, patience: float) -> bool:
+        """Tell a topic that does not exist from one that this user may not see: both have no partitions.
+
+        Returns:
+            Whether it does exist.
+        """
+        try:
+            found = clients.one_topic(consumer, patience, self._topic.name)
+        except KafkaException as error:
+            raise no_connection(self._cluster, error.args[0], tuple(self._clients.reports.errors)) from None
+        if found.error is not None and found.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise self._refused()
+        return found.error is None
+
+    def _refused(self) -> EnvironmentFault:
+        return EnvironmentFault(not_allowed(self._cluster, self._topic.name, "READ"))

@@ -1,0 +1,1 @@
+"""Comparison of two logs, record by record. Pure."""

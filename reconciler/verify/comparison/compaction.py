@@ -1,0 +1,94 @@
+"""Which records a compacted target may lack: those whose key came again, and tombstones. Pure."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from reconciler.records.rewrite import Kept
+from reconciler.verify.comparison.describe import is_tombstone, key_of
+
+# Of so many keys is remembered what the target lacks, some 300 bytes each; then it is looked what becomes of them.
+MOST_KEYS = 200_000
+
+
+class Lacking(NamedTuple):
+    """Records of one key that the target lacks, as long as the key has not come again.
+
+    Attributes:
+        records: how many; all but the last were replaced by a later one.
+        last: source offset of the last.
+        target: target offset at which it should stand.
+        is_tombstone: whether the last one has no value.
+    """
+
+    records: int
+    last: int
+    target: int
+    is_tombstone: bool
+
+
+class Compaction:
+    """What a compacted target lacks, until it is known whether it may.
+
+    Args:
+        lacking: what is not known yet, by a digest of the key: it goes into a file, and keys are nobody's business.
+    """
+
+    def __init__(self, lacking: Mapping[bytes, Lacking] | None = None) -> None:
+        self._lacking = dict(lacking or {})
+
+    def __bool__(self) -> bool:
+        return bool(self._lacking)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more should be remembered before it is known of some."""
+        return len(self._lacking) >= MOST_KEYS
+
+    def lacks(self, record: Kept, target: int) -> int | None:
+        """Take a record that the target lacks; return how many before it that are known to be replaced by it.
+
+        None says that the record itself can have been taken by no compaction, as it has no key.
+
+        Args:
+            record: of the source.
+            target: the offset at which it should stand.
+        """
+        key = digest(record)
+        if key is None:
+            return None
+        replaced = self.came_again(record)
+        self._lacking[key] = Lacking(1, record.offset, target, is_tombstone(record))
+        return replaced
+
+    def came_again(self, record: Kept) -> int:
+        """Take the next record of the source; return how many that the target lacks it has replaced."""
+        key = digest(record)
+        found = None if key is None else self._lacking.pop(key, None)
+        return found.records if found else 0
+
+    def open(self) -> dict[bytes, Lacking]:
+        """Return what is not known yet, by a digest of the key."""
+        return dict(self._lacking)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON types; `from_json` is its inverse."""
+        return {b64encode(key).decode(): list(one) for key, one in self._lacking.items()}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Compaction:
+        """Read what `to_json` returned.
+
+        Raises:
+            TypeError, ValueError: the value is of another shape.
+        """
+        return cls({b64decode(key): Lacking(*one) for key, one in value.items()})
+
+
+def digest(record: Kept) -> bytes | None:
+    """Return what stands for a record's key; None where it has none."""
+    key = key_of(record)
+    return None if key is None else blake2b(key, digest_size=16).digest()

@@ -1,0 +1,242 @@
+"""One side of a comparison: batches as they were read, taken whole as long as they may be, else record by record.
+
+`feed` puts in what it reads, `comparer` takes out. Pure: no I/O.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Iterable
+from itertools import islice, takewhile
+
+from reconciler.records.batch import Batch
+from reconciler.records.read_committed import Gap
+from reconciler.records.rewrite import Kept, kept
+from reconciler.verify.comparison.past import Past
+
+# So much is read in advance.
+_BUFFER_BYTES = 16 * 2**20
+# So much is decoded in advance, at most.
+_WINDOW_BYTES = 64 * 2**20
+
+Content = tuple[int, bytes]
+
+
+class NeedMore(Exception):
+    """There is not enough read to go on: carries the side of which more is wanted."""
+
+    def __init__(self, side: Side) -> None:
+        super().__init__(side.name)
+        self.side = side
+
+
+class UnreadableLog(Exception):
+    """A batch cannot be decoded, or its checksum does not fit: carries its side, the batch, and why."""
+
+    def __init__(self, side: Side, batch: Batch, why: str) -> None:
+        super().__init__(why)
+        self.side = side
+        self.batch = batch
+
+
+def content(record: Kept) -> Content:
+    """Return what a record carries, whatever log it stands in."""
+    return record.timestamp, record.rest
+
+
+class Side:
+    """What is known of one side's log, from the next record that counts on.
+
+    Args:
+        name: `source` or `target`.
+        first: offset of the next record.
+        end: offset behind the last one that counts; it may be moved.
+        limit: offset behind the last one that may be looked at, and never less than the end; by default the end.
+
+    Attributes:
+        next: offset behind what was taken.
+        read_to: up to where it was read.
+        expired: offset below which the cluster deleted records before they were read; 0 for none.
+    """
+
+    def __init__(self, name: str, first: int, end: int, limit: int | None = None) -> None:
+        self.name = name
+        self.next = self.read_to = first
+        self.end = end
+        self.limit = end if limit is None else limit
+        self.expired = 0
+        self._whole: deque[Batch] = deque()
+        self._records: deque[Kept] = deque()
+        self._bytes = 0
+        # What went by is kept for telling a repeated record from a foreign one.
+        self._past = Past()
+
+    # --- what is read -------------------------------------------------------------------------------------------------
+
+    def add(self, items: Iterable[Batch | Gap]) -> None:
+        """Take what was read from `read_to` on."""
+        for item in items:
+            if isinstance(item, Batch):
+                self._whole.append(item)
+                self._bytes += item.size
+                self.read_to = item.next_offset
+            else:
+                self.read_to = item.next
+
+    def jump(self, offset: int) -> None:
+        """Take note that everything below an offset, of what is not read yet, was deleted."""
+        self.expired = self.read_to = max(self.read_to, offset)
+        if not self._whole and not self._records:
+            self.next = max(self.next, offset)
+
+    def nothing_more(self) -> None:
+        """Take note that nothing follows before the limit."""
+        self.read_to = max(self.read_to, self.limit)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether all that counts was read."""
+        return self.read_to >= self.end
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing should be read in advance now."""
+        return self._bytes >= _BUFFER_BYTES
+
+    # --- what is taken ------------------------------------------------------------------------------------------------
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is known that nothing that counts is left."""
+        first = self._records[0].offset if self._records else self._whole[0].base_offset if self._whole else None
+        return self.is_read if first is None else first >= self.end
+
+    def whole(self) -> Batch | None:
+        """Return the next batch if all of it counts, and nothing was decoded of it.
+
+        Raises:
+            NeedMore: it is not read yet; then nothing of the other side should be decoded either.
+        """
+        if self._records or not self._whole:
+            if not self._records and not self.is_read:
+                raise NeedMore(self)
+            return None
+        batch = self._whole[0]
+        return batch if batch.base_offset >= self.next and batch.next_offset <= self.end else None
+
+    def take_whole(self) -> None:
+        """Take the batch that `whole` returned."""
+        batch = self._whole.popleft()
+        self._bytes -= batch.size
+        self._past.add(batch, self.next)
+        self.next = batch.next_offset
+
+    def head(self) -> Kept | None:
+        """Return the next record; None when there is none before the end.
+
+        Raises:
+            NeedMore: it is not read yet.
+            UnreadableLog: its batch cannot be decoded.
+        """
+        while not self._records:
+            if not self._whole:
+                if self.is_read:
+                    return None
+                raise NeedMore(self)
+            if self._whole[0].base_offset >= self.end:
+                return None
+            self._decode()
+        record = self._records[0]
+        return record if record.offset < self.end else None
+
+    def take(self) -> Kept:
+        """Take the record that `head` returned."""
+        record = self._records.popleft()
+        self.next = record.offset + 1
+        return record
+
+    @property
+    def decoded(self) -> deque[Kept]:
+        """The records that are decoded; whoever takes from it moves `next`."""
+        return self._records
+
+    def window(self, count: int) -> list[Kept]:
+        """Return the next records up to the limit: `count` of them, fewer where there are no more, or too large ones.
+
+        Raises:
+            NeedMore: they are not read yet.
+            UnreadableLog: the next batch cannot be decoded.
+        """
+        size = sum(len(record.rest) for record in self._records)
+        while len(self._records) < count and size < _WINDOW_BYTES:
+            known = len(self._records)
+            if not self._whole:
+                if self.read_to < self.limit and not self.is_full:
+                    raise NeedMore(self)
+                break
+            if self._whole[0].base_offset >= self.limit:
+                break
+            try:
+                self._decode()
+            except UnreadableLog:
+                if not self._records:
+                    raise
+                break
+            size += sum(len(record.rest) for record in islice(self._records, known, None))
+        return list(takewhile(lambda one: one.offset < self.limit, islice(self._records, count)))
+
+    def shows_all(self, count: int) -> bool:
+        """Whether a `window` of so many records has all up to the limit: it may also have fewer of large ones."""
+        is_more = bool(self._whole) and self._whole[0].base_offset < self.limit
+        return len(self._records) < count and self.read_to >= self.limit and not is_more
+
+    def skip(self, offset: int) -> int:
+        """Leave everything below an offset out; return how many records of what was read that were."""
+        count = 0
+        while self._records and self._records[0].offset < offset:
+            self._records.popleft()
+            count += 1
+        while not self._records and self._whole and self._whole[0].next_offset <= offset:
+            batch = self._whole.popleft()
+            self._bytes -= batch.size
+            count += batch.record_count
+        if not self._records and self._whole and self._whole[0].base_offset < offset:
+            # The place is inside it: what stands before that counts as well. Unreadable, it is told when it is next.
+            with contextlib.suppress(UnreadableLog):
+                self._decode()
+                return count + self.skip(offset)
+        self.next = max(self.next, offset)
+        return count
+
+    def leap(self, offset: int) -> None:
+        """Leave everything below an offset out, read or not: it was looked at elsewhere."""
+        self.skip(offset)
+        self.next, self.read_to = max(self.next, offset), max(self.read_to, offset)
+
+    def drop(self, batch: Batch) -> None:
+        """Leave a batch out that cannot be decoded; it is the next that is not."""
+        assert self._whole[0] is batch, "only the next batch can have been refused"
+        self._whole.popleft()
+        self._bytes -= batch.size
+        if not self._records:
+            self.next = max(self.next, batch.next_offset)
+
+    def _decode(self) -> None:
+        batch = self._whole[0]
+        if not batch.is_intact:
+            raise UnreadableLog(self, batch, "its checksum does not fit")
+        try:
+            records = kept(batch)
+        except ValueError as error:
+            raise UnreadableLog(self, batch, str(error)) from None
+        self._whole.popleft()
+        self._bytes -= batch.size
+        self._past.add(batch, self.next)
+        self._records.extend(record for record in records if record.offset >= self.next)
+
+    # --- what went by -------------------------------------------------------------------------------------------------
+
+    def went_by(self, record: Kept) -> int | None:
+        """Return at which offset a record that carries the same was taken not long ago; None if none was."""
+        return self._past.find(record, self.next)

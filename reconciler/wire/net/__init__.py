@@ -1,0 +1,1 @@
+"""Connections to brokers, and the event loop that they share."""

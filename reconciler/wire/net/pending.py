@@ -1,0 +1,56 @@
+"""What a produce request leaves behind: something that may be awaited for its answers, or left alone.
+
+`requests` hands it out; whoever sends ahead hears of the answers by callbacks and awaits nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import kafka.errors as kafka_errors
+
+from reconciler.model.cluster import Cluster
+from reconciler.model.errors import AnabranchError
+from reconciler.wire.net.connection import ENDED_THERE, LOGIN_REFUSED, NotLetInError
+from reconciler.wire.protocol import classic
+from reconciler.wire.protocol.frames import UnfitError
+from reconciler.wire.protocol.producing import Produced
+from reconciler.wire.protocol.values import BrokenAnswer, Closed, ConnectionLost, NotLetIn, ProduceAnswer, said
+
+
+class PendingProduce:
+    """The answers to a produce request.
+
+    Args:
+        cluster: whom it was sent to.
+        pending: the library's future.
+    """
+
+    def __init__(self, cluster: Cluster, pending: Any) -> None:
+        self._cluster = cluster
+        self._pending = pending
+
+    def __await__(self) -> Generator[Any, Any, list[ProduceAnswer]]:
+        try:
+            answer = yield from self._pending.__await__()
+        except Exception as error:
+            raise connection_lost(self._cluster, error) from None
+        return answers_of(answer)
+
+
+def answers_of(answer: Any) -> list[ProduceAnswer]:
+    """Return what stands in an answer, whoever decoded it."""
+    return (answer if isinstance(answer, Produced) else classic.produced(answer)).answers
+
+
+def connection_lost(cluster: Cluster, error: BaseException) -> ConnectionLost:
+    """Return what an error of the library, or of a connection, means to whoever waits for an answer."""
+    text = said(error)
+    if isinstance(error, NotLetInError | AnabranchError):
+        return NotLetIn(text)
+    if isinstance(error, LOGIN_REFUSED):
+        return NotLetIn(f"{cluster.where} does not let {cluster.user} in: {text}; check security and what it refers to")
+    if isinstance(error, kafka_errors.KafkaProtocolError):
+        return BrokenAnswer(text if isinstance(error, UnfitError) else f"{cluster.where}: {text}")
+    return (Closed if error.args and isinstance(error.args[0], ENDED_THERE) else ConnectionLost)(text)

@@ -1,0 +1,236 @@
+"""Transactions without records, and the markers that end transactions: the two ways to use up an offset.
+
+`fill` and `probe` call these functions; each is one request and one answer, like the methods of `Wire`. Clients speak
+the classic versions of these requests (AddPartitionsToTxn up to 3, EndTxn up to 3), which keep a producer's epoch from
+one transaction to the next on every broker; from EndTxn 5 on (KIP-890) each transaction would bump it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.wire.protocol.library import (
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    ListTransactionsRequest,
+    WriteTxnMarkersRequest,
+)
+from reconciler.wire.protocol.values import ConnectionLost, ErrorCode
+from reconciler.wire.requests.client import UNSUPPORTED_VERSION, Wire
+
+_TRANSACTIONAL_ID_NOT_FOUND = 105
+# An unfinished transaction whose owner is gone is aborted by its coordinator after this time.
+_TIMEOUT_MS = 60_000
+_CLASSIC = 3
+# States in which a coordinator has nothing more to write for a transactional id.
+_ENDED = frozenset({"Empty", "CompleteCommit", "CompleteAbort", "Dead"})
+
+
+@dataclass(frozen=True, slots=True)
+class Transactor:
+    """A transactional id whose transactions are all ended, and the producer that it has now.
+
+    Attributes:
+        transactional_id: its name.
+        node: its coordinator.
+        producer_id: of its producer.
+        epoch: of its producer; an older one is refused by the coordinator.
+    """
+
+    transactional_id: str
+    node: int
+    producer_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Markers:
+    """Markers for one partition.
+
+    Attributes:
+        topic: the topic.
+        partition: its number.
+        producer_id: whose transaction they seem to end.
+        epoch: likewise; the broker refuses one older than it knows.
+        coordinator_epoch: the broker refuses an older one than it knows of this producer.
+        count: how many.
+        committed: whether they say that it was committed.
+    """
+
+    topic: str
+    partition: int
+    producer_id: int
+    epoch: int
+    coordinator_epoch: int
+    count: int
+    committed: bool = False
+
+
+async def settle(wire: Wire, transactional_id: str, node: int | None = None) -> Transactor:
+    """Fence whoever used `transactional_id` before (InitProducerId): nothing of theirs is open afterwards, or comes.
+
+    An open transaction is aborted, and CONCURRENT_TRANSACTIONS answered until its markers are written.
+
+    Args:
+        wire: to the cluster.
+        transactional_id: the name.
+        node: its coordinator, where that is known.
+
+    Raises:
+        ConnectionLost: no answer.
+        ErrorCode: refused, or not ready yet.
+    """
+    at = await wire.coordinator(transactional_id) if node is None else node
+    request = InitProducerIdRequest(
+        transactional_id=transactional_id,
+        transaction_timeout_ms=_TIMEOUT_MS,
+        producer_id=-1,
+        producer_epoch=-1,
+        max_version=4,
+    )
+    answer = await wire.ask(request, at)
+    _check(answer.error_code)
+    return Transactor(transactional_id, at, int(answer.producer_id), int(answer.producer_epoch))
+
+
+async def was_used(wire: Wire, transactional_id: str) -> bool:
+    """Tell whether the coordinator knows `transactional_id`; True where it is too old to say (before 3.0).
+
+    Raises:
+        ConnectionLost: no answer.
+        ErrorCode: refused, or not ready yet.
+    """
+    node = await wire.coordinator(transactional_id)
+    try:
+        code = await wire.transaction_code(node, transactional_id)
+    except ErrorCode as error:
+        if error.code == UNSUPPORTED_VERSION:
+            return True
+        raise
+    if code == _TRANSACTIONAL_ID_NOT_FOUND:
+        return False
+    _check(code)
+    return True
+
+
+async def names_of(wire: Wire, producer_ids: Collection[int]) -> dict[int, str]:
+    """Return the transactional ids of some producers; those are left out that no coordinator names to us.
+
+    Brokers before 3.0 name none, and one that is away just now names none of its own.
+    """
+    return {number: name for number, (name, _) in (await _states_of(wire, producer_ids)).items()}
+
+
+async def ended_of(wire: Wire, producer_ids: Collection[int]) -> dict[int, str]:
+    """Return the transactional ids of those producers whose coordinator has no markers to write, as `names_of` does."""
+    states = await _states_of(wire, producer_ids)
+    return {number: name for number, (name, state) in states.items() if state in _ENDED}
+
+
+async def _states_of(wire: Wire, producer_ids: Collection[int]) -> dict[int, tuple[str, str]]:
+    """Return transactional ids and the states of their transactions (ListTransactions), by producer id."""
+    found: dict[int, tuple[str, str]] = {}
+    for node in wire.nodes if producer_ids else ():
+        request = ListTransactionsRequest(state_filters=[], producer_id_filters=list(producer_ids), max_version=0)
+        try:
+            answer = await wire.ask(request, node)
+        except (ConnectionLost, ErrorCode):
+            continue
+        found |= {
+            int(one.producer_id): (str(one.transactional_id), str(one.transaction_state))
+            for one in answer.transaction_states
+        }
+    return found
+
+
+async def unfinished(wire: Wire, prefix: str) -> list[str]:
+    """Return the transactional ids with a prefix whose transactions are open, or have markers still to be written.
+
+    Those that no coordinator names to us are left out: brokers before 3.0 name none, and one that is away none of its
+    own.
+    """
+    found: set[str] = set()
+    for node in wire.nodes:
+        request = ListTransactionsRequest(state_filters=[], producer_id_filters=[], max_version=0)
+        try:
+            answer = await wire.ask(request, node)
+        except (ConnectionLost, ErrorCode):
+            continue
+        found |= {
+            str(one.transactional_id)
+            for one in answer.transaction_states
+            if one.transactional_id.startswith(prefix) and one.transaction_state not in _ENDED
+        }
+    return sorted(found)
+
+
+async def begin(wire: Wire, transactor: Transactor, topic: str, partition: int) -> None:
+    """Begin a transaction in one partition; CONCURRENT_TRANSACTIONS while the one before has markers to be written.
+
+    Raises:
+        ConnectionLost: no answer: `settle` before anything else.
+        ErrorCode: refused, or not ready yet.
+    """
+    place: Any = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=topic, partitions=[partition])
+    request = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=transactor.transactional_id,
+        v3_and_below_producer_id=transactor.producer_id,
+        v3_and_below_producer_epoch=transactor.epoch,
+        v3_and_below_topics=[place],
+        max_version=_CLASSIC,
+    )
+    answer = await wire.ask(request, transactor.node)
+    _check(answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code)
+
+
+async def abort(wire: Wire, transactor: Transactor) -> None:
+    """End the transaction; its markers are written after the answer.
+
+    Raises:
+        ConnectionLost: no answer: `settle` before anything else.
+        ErrorCode: refused, or not ready yet.
+    """
+    request = EndTxnRequest(
+        transactional_id=transactor.transactional_id,
+        producer_id=transactor.producer_id,
+        producer_epoch=transactor.epoch,
+        committed=False,
+        max_version=_CLASSIC,
+    )
+    answer = await wire.ask(request, transactor.node)
+    _check(answer.error_code)
+
+
+async def write_markers(wire: Wire, node: int, markers: Markers) -> None:
+    """Write markers as a coordinator would, at the partition's leader; allowed to administrators of the cluster.
+
+    One answer stands for all of them, so how many there are now only the log end can tell.
+
+    Raises:
+        ConnectionLost: no answer: any number of them may be in the log, or come there later.
+        ErrorCode: the broker refused at least one.
+    """
+    one: Any = WriteTxnMarkersRequest.WritableTxnMarker(
+        producer_id=markers.producer_id,
+        producer_epoch=markers.epoch,
+        transaction_result=markers.committed,
+        topics=[
+            WriteTxnMarkersRequest.WritableTxnMarker.WritableTxnMarkerTopic(
+                name=markers.topic, partition_indexes=[markers.partition]
+            )
+        ],
+        coordinator_epoch=markers.coordinator_epoch,
+    )
+    answer = await wire.ask(WriteTxnMarkersRequest(markers=[one] * markers.count), node)
+    for marker in answer.markers:
+        for topic in marker.topics:
+            for partition in topic.partitions:
+                _check(partition.error_code)
+
+
+def _check(code: int) -> None:
+    if code:
+        raise ErrorCode(code)
