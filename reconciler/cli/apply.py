@@ -35,7 +35,7 @@ from reconciler.model.steps import Notice, Plan
 from reconciler.model.topology import Topology
 
 if TYPE_CHECKING:
-    from reconciler.report.plan_file import SavedPlan
+    from reconciler.report.plan.file import SavedPlan
 
 _PLAN_AGAIN = "make the plan again with `anabranch plan --out`, and review it"
 
@@ -175,7 +175,7 @@ class _Planning:
             Refused: AB407, it is not what would be done now; AB420, AB421 or AB447.
         """
         from reconciler.plan.moved import moved
-        from reconciler.report.plan_json import plan_json
+        from reconciler.report.plan.to_json import plan_json
 
         plan, observed = observe_and_plan(self.topology, self.targets, self.scope)
         if differences := moved(saved.plan, plan_json(plan)):
@@ -201,7 +201,7 @@ def _read(topology: Topology, path: Path, clusters: Sequence[str] | None, topics
         Refused: AB412, the plan was made from other files than these.
     """
     from reconciler.plan.moved import moved
-    from reconciler.report.plan_file import read_plan
+    from reconciler.report.plan.file import read_plan
 
     if clusters or topics:
         message = "a plan file says of what it is"

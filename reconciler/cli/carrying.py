@@ -84,8 +84,8 @@ def carry_out(
 
 def print_outcome(plan: Plan, outcome: Outcome, output: PlanFormat) -> None:
     """Print what became of a plan, which was printed before where it is not JSON."""
-    from reconciler.report.outcome_text import outcome_lines
-    from reconciler.report.plan_json import outcome_json, plan_json
+    from reconciler.report.plan.outcome import outcome_lines
+    from reconciler.report.plan.to_json import outcome_json, plan_json
 
     if output == "json":
         print_json({"plan": plan_json(plan), "outcome": outcome_json(outcome)})

@@ -20,7 +20,7 @@ from reconciler.model.topology import Topology
 
 if TYPE_CHECKING:
     from reconciler.cli.log import EventLog
-    from reconciler.report.line import Line, Terminal
+    from reconciler.report.text.line import Line, Terminal
 
 # The log that is open, if one is.
 _logs: list[EventLog] = []
@@ -64,7 +64,7 @@ Files = Annotated[
 
 def stdout_console() -> Terminal:
     """Return a console for data: colour on a terminal only, and never with NO_COLOR; text is no markup."""
-    from reconciler.report.line import Terminal
+    from reconciler.report.text.line import Terminal
 
     return Terminal()
 
@@ -74,7 +74,7 @@ def stderr_console() -> Terminal:
 
     While lines are shown in place on the same terminal it is their console, which prints above them.
     """
-    from reconciler.report.line import Terminal, live_terminal
+    from reconciler.report.text.line import Terminal, live_terminal
 
     console = Terminal(stderr=True)
     return live_terminal() or console if console.is_terminal else console
@@ -95,7 +95,7 @@ def say(text: str) -> None:
 
 def dim(text: str) -> Line:
     """Return a line that stands back."""
-    from reconciler.report.line import Line
+    from reconciler.report.text.line import Line
 
     return Line(text, style="dim")
 
@@ -152,7 +152,7 @@ def print_problems(problems: Iterable[Problem], severity: Literal["error", "warn
     The part of `where` that stands in brackets (a JSON path, an address) goes behind the message, so that
     `file:line:column:` comes first and editors find the place.
     """
-    from reconciler.report.line import Line, Lines
+    from reconciler.report.text.line import Line, Lines
 
     if _logs:
         for problem in problems:

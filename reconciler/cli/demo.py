@@ -18,7 +18,7 @@ from reconciler.model.errors import EnvironmentFault, Problem
 if TYPE_CHECKING:
     from reconciler.demo.compare import Comparison
     from reconciler.demo.story import Story
-    from reconciler.report.line import Terminal
+    from reconciler.report.text.line import Terminal
 
 # What shells make of a signal.
 _SIGNALLED = 128
@@ -33,7 +33,7 @@ def demo(
 ) -> None:
     """Show it all on this machine: real brokers, orders coming in, copied with identical offsets, proven identical."""
     from reconciler.demo.story import PATTERNS, Story
-    from reconciler.report.line import Line
+    from reconciler.report.text.line import Line
 
     if pattern not in PATTERNS:
         message = f"no example {pattern}: expected {_PATTERNS}"
@@ -58,7 +58,7 @@ def _end(number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _tell(story: Story, console: Terminal, chapter: Callable[[str], None], seconds: float) -> None:
-    from reconciler.report.live import LiveView
+    from reconciler.report.status.live import LiveView
 
     names = ", ".join(story.topology.clusters)
     chapter(f"Starting {len(story.topology.clusters)} Kafka clusters: {names}")
@@ -104,7 +104,7 @@ def _fetch(console: Terminal) -> None:
 
 
 def _print_proof(console: Terminal, comparisons: Sequence[Comparison]) -> None:
-    from reconciler.report.line import Line
+    from reconciler.report.text.line import Line
 
     width = max(len(comparison.remote) for comparison in comparisons)
     for comparison in comparisons:

@@ -69,7 +69,7 @@ def drift(
 
 
 def _print(result: Drift, output: PlanFormat) -> None:
-    from reconciler.report.drift import drift_json, drift_markdown, drift_text
+    from reconciler.report.plan.drift import drift_json, drift_markdown, drift_text
 
     if output == "json":
         print_json(drift_json(result))

@@ -15,7 +15,7 @@ def graph(
     output: Annotated[Literal["text", "mermaid", "svg"], typer.Option(*FORMAT, help="How it is drawn.")] = "text",
 ) -> None:
     """Draw clusters and flows."""
-    from reconciler.report.graph import graph_mermaid, graph_svg, graph_text
+    from reconciler.report.pictures.graph import graph_mermaid, graph_svg, graph_text
 
     topology = load_topology(files)
     if output == "mermaid":

@@ -25,8 +25,8 @@ def lag(
     watch: Watch = None,
 ) -> None:
     """List the partitions, the worst first: position, end, lag in records and in time, and latency."""
-    from reconciler.report.lag import LagRow, lag_lines, lag_rows
-    from reconciler.report.status_json import lag_json
+    from reconciler.report.status.lag import LagRow, lag_lines, lag_rows
+    from reconciler.report.status.to_json import lag_json
 
     topology = load_topology(files)
     names = [one.name for one in topology.flows]

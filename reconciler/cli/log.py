@@ -18,9 +18,9 @@ from reconciler.model.flow import Flow
 from reconciler.model.status import TaskStatus
 
 if TYPE_CHECKING:
-    from reconciler.report.live import Screen
-    from reconciler.report.log import Event
-    from reconciler.report.status import FlowSummary
+    from reconciler.report.status.live import Screen
+    from reconciler.report.status.log import Event
+    from reconciler.report.status.summary import FlowSummary
 
 LogFormatOf = Literal["text", "json"]
 LogFormat = Annotated[
@@ -45,7 +45,7 @@ class EventLog:
 
     def write(self, event: Event) -> None:
         """Write one event."""
-        from reconciler.report.log import json_line, text_line
+        from reconciler.report.status.log import json_line, text_line
 
         if self._output == "json":
             sys.stderr.write(f"{json_line(event, time.time())}\n")
@@ -55,13 +55,13 @@ class EventLog:
 
     def say(self, text: str) -> None:
         """Write what has happened."""
-        from reconciler.report.log import Event
+        from reconciler.report.status.log import Event
 
         self.write(Event(text))
 
     def problem(self, problem: Problem, severity: Literal["error", "warning"]) -> None:
         """Write what is wrong."""
-        from reconciler.report.log import of_problem
+        from reconciler.report.status.log import of_problem
 
         self.write(of_problem(problem, "ERROR" if severity == "error" else "WARNING"))
 
@@ -101,7 +101,7 @@ class FlowLog:
 
     def __enter__(self) -> FlowLog:
         if self._log.is_in_place:
-            from reconciler.report.live import Screen
+            from reconciler.report.status.live import Screen
 
             self._screen = Screen(common.stderr_console())
             self._screen.__enter__()
@@ -124,7 +124,7 @@ class FlowLog:
             statuses: the newest words of their tasks; None for those of before.
             anew: also where nothing has changed.
         """
-        from reconciler.report.status import status_lines, summarise
+        from reconciler.report.status.summary import status_lines, summarise
 
         self.newest = self.newest if statuses is None else statuses
         if not self.newest:
@@ -140,7 +140,7 @@ class FlowLog:
             self._log_flow(summary, anew=anew)
 
     def _log_flow(self, summary: FlowSummary, *, anew: bool) -> None:
-        from reconciler.report.log import of_flow, of_partition
+        from reconciler.report.status.log import of_flow, of_partition
 
         now = time.monotonic()
         key = (summary.state, summary.failing, summary.waiting, summary.parked, summary.paused, summary.silent_tasks)

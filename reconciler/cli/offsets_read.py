@@ -76,7 +76,7 @@ def export(
 ) -> None:
     """Write offsets of groups, or a flow's positions, to a file that import reads."""
     from reconciler.report.offsets import offsets_csv, offsets_json
-    from reconciler.report.words import counted
+    from reconciler.report.text.words import counted
 
     kind, found = _rows(load_topology(files), cluster, group, flow, topic)
     rows = cast("Rows", [row for row in found if row.offset is not None])

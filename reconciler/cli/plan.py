@@ -27,7 +27,7 @@ from reconciler.cli.targeting import Topics
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
-from reconciler.report.plan_markdown import SHORTEST
+from reconciler.report.plan.to_markdown import SHORTEST
 
 Longest = Annotated[
     int | None,
@@ -106,8 +106,8 @@ def _write_observed(
 
 def _write(planned: Plan, targets: Collection[str], scope: PlanScope, out: Path | None, whole: Path | None) -> None:
     """Write the plan into the files that were asked for."""
-    from reconciler.report.plan_file import write_plan, write_text
-    from reconciler.report.plan_markdown import plan_markdown
+    from reconciler.report.plan.file import write_plan, write_text
+    from reconciler.report.plan.to_markdown import plan_markdown
 
     if out is not None:
         write_plan(out, planned, tuple(targets), scope.topics)

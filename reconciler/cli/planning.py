@@ -166,7 +166,7 @@ def show_plan(plan: Plan, output: PlanFormat, asks: bool) -> None:
     if output != "json":
         print_plan(plan, output)
     elif asks and not plan.changes_nothing:
-        from reconciler.report.plan_text import plan_text
+        from reconciler.report.plan.to_text import plan_text
 
         stderr_console().print(plan_text(plan))
 
@@ -181,15 +181,15 @@ def print_plan(plan: Plan, output: PlanFormat, longest: int | None = None, comma
         command: what prints the whole of it.
     """
     if output == "json":
-        from reconciler.report.plan_json import plan_json
+        from reconciler.report.plan.to_json import plan_json
 
         print_json(plan_json(plan))
     elif output == "markdown":
-        from reconciler.report.plan_markdown import plan_markdown
+        from reconciler.report.plan.to_markdown import plan_markdown
 
         sys.stdout.write(plan_markdown(plan, longest, command))
     else:
-        from reconciler.report.plan_text import plan_text
+        from reconciler.report.plan.to_text import plan_text
 
         stdout_console().print(plan_text(plan))
 
@@ -202,7 +202,7 @@ def tell_next(command: str, files: Collection[Path], options: Sequence[str] = ()
 
 def print_picture(topology: Topology, plan: Plan, output: PlanPicture) -> None:
     """Draw a plan to stdout, what changes in colour."""
-    from reconciler.report.plan_picture import plan_mermaid, plan_svg
+    from reconciler.report.plan.to_picture import plan_mermaid, plan_svg
 
     draw = plan_svg if output == "svg" else plan_mermaid
     sys.stdout.write(draw(topology, plan))

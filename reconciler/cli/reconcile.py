@@ -64,7 +64,7 @@ def _print(text: str) -> None:
 
 def _summed_up(followers: Sequence[_Follower]) -> str:
     """Return in words what one look has come to."""
-    from reconciler.report.words import counted
+    from reconciler.report.text.words import counted
 
     flows, done, left = (sum(counts) for counts in zip(*[(1, one.done, one.left) for one in followers], strict=True))
     made = f"{counted(done, 'change')} made" if done else "no change was needed"
@@ -96,7 +96,7 @@ class _Follower:
 
     def look(self) -> bool:
         """Look once, and tell what was done and what could not be; return whether all of it could."""
-        from reconciler.report.outcome_text import task
+        from reconciler.report.plan.outcome import task
 
         try:
             growth = self._follow(self._flow.name)

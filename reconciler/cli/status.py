@@ -22,8 +22,8 @@ def status(
     watch: Watch = None,
 ) -> None:
     """Tell whether the flows run, how fast, how far behind, and what is parked and why."""
-    from reconciler.report.status import FlowSummary, status_lines, summarise, with_pauses
-    from reconciler.report.status_json import status_json
+    from reconciler.report.status.summary import FlowSummary, status_lines, summarise, with_pauses
+    from reconciler.report.status.to_json import status_json
 
     def summaries(look: StatusView) -> list[FlowSummary]:
         told = summarise(look.flows, look.statuses, look.now, look.in_force, look.last_looks, look.failed_over)

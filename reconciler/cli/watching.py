@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from reconciler.model.failover import FailedOver
     from reconciler.model.groups import LastLook
     from reconciler.model.pauses import Pauses
-    from reconciler.report.line import Line
+    from reconciler.report.text.line import Line
     from reconciler.state.control import PauseRules
     from reconciler.state.declarations import Declarations
     from reconciler.state.failovers import Failovers
@@ -303,7 +303,7 @@ def _tell_once(look: StatusView, show: Show, output: TextOrJson) -> None:
 
 
 def _tell_again(lookout: Lookout, show: Show, output: TextOrJson, every: float) -> None:
-    from reconciler.report.live import Screen
+    from reconciler.report.status.live import Screen
 
     known: set[str] = set()
     with contextlib.ExitStack() as stack:
@@ -321,7 +321,7 @@ def _tell_again(lookout: Lookout, show: Show, output: TextOrJson, every: float) 
 
 
 def _heading(look: StatusView) -> Line:
-    from reconciler.report.line import Line
+    from reconciler.report.text.line import Line
 
     when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(look.now))
     missing = f"   unreachable: {', '.join(sorted(look.failures))}" if look.failures else ""

@@ -13,8 +13,8 @@ from typing import Any
 from reconciler.model.acl import PURPOSES, Acl, Purpose, ResourceKind, ResourcePattern
 from reconciler.model.text import LONGEST, shown
 from reconciler.model.topology import Topology
-from reconciler.report.columns import aligned
-from reconciler.report.line import Line, Lines
+from reconciler.report.text.columns import aligned
+from reconciler.report.text.line import Line, Lines
 
 _TITLES: Mapping[Purpose, str] = {
     "replicate": "to replicate",

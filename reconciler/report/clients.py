@@ -10,8 +10,8 @@ from typing import TypedDict
 
 from reconciler.model.flow import Flow
 from reconciler.model.topology import Topology
-from reconciler.report.columns import aligned
-from reconciler.report.line import Line, Lines
+from reconciler.report.text.columns import aligned
+from reconciler.report.text.line import Line, Lines
 
 # What is done where nothing is declared, and no value says it.
 _UNDECLARED = {

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 
-from reconciler.report.line import Line, Lines
+from reconciler.report.text.line import Line, Lines
 
 _CODE = re.compile(r"AB\d{3}")
 _LIKE_A_CODE = re.compile(r"AB\d+", re.IGNORECASE)

@@ -13,8 +13,8 @@ from reconciler.model.flow import Flow
 from reconciler.model.naming import is_heartbeats
 from reconciler.model.text import json_text
 from reconciler.model.topology import Topology
-from reconciler.report.columns import aligned
-from reconciler.report.line import Line, Lines
+from reconciler.report.text.columns import aligned
+from reconciler.report.text.line import Line, Lines
 
 # What counts where a field has no value.
 _UNWRITTEN = {

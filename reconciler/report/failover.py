@@ -11,10 +11,10 @@ from reconciler.model.errors import Problem
 from reconciler.model.failed_flows import since
 from reconciler.model.failover import EVERY, Carried, Crossing, FailbackPlan, FailoverPlan, Returning, WithoutPlace
 from reconciler.model.steps import AclChange, GrantAcl, Plan
-from reconciler.report.columns import aligned
-from reconciler.report.line import Line
-from reconciler.report.measures import UNKNOWN
-from reconciler.report.words import counted
+from reconciler.report.text.columns import aligned
+from reconciler.report.text.line import Line
+from reconciler.report.text.measures import UNKNOWN
+from reconciler.report.text.words import counted
 
 _CAPITAL = re.compile(r"_([a-z])")
 _PHASES = {

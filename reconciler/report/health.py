@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from reconciler.model.health import Check, Level
-from reconciler.report.line import Line, Lines
+from reconciler.report.text.line import Line, Lines
 
 _STYLES: Mapping[Level, str] = {"ok": "green", "warning": "yellow", "failure": "red"}
 

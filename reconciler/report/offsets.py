@@ -10,10 +10,10 @@ from typing import Any
 
 from reconciler.model.committed import COLUMNS, Cells, Committed, Kind, Move, MovedOffset, Position, owners
 from reconciler.model.text import csv_text
-from reconciler.report.columns import aligned
-from reconciler.report.line import Line
-from reconciler.report.measures import UNKNOWN
-from reconciler.report.words import counted
+from reconciler.report.text.columns import aligned
+from reconciler.report.text.line import Line
+from reconciler.report.text.measures import UNKNOWN
+from reconciler.report.text.words import counted
 
 Rows = Sequence[Committed] | Sequence[Position]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from reconciler.model.text import csv_text
 from reconciler.model.translation import Question, Translated
-from reconciler.report.columns import aligned
-from reconciler.report.line import Line
+from reconciler.report.text.columns import aligned
+from reconciler.report.text.line import Line
 
 Answer = tuple[Question, Translated]
 

@@ -9,10 +9,10 @@ from typing import Any
 from rich.console import Group
 
 from reconciler.model.verification import CODES, NOWHERE, Compared, Counts, Verification
-from reconciler.report.line import Line
-from reconciler.report.markdown import code, plain
-from reconciler.report.measures import count
-from reconciler.report.words import counted
+from reconciler.report.text.line import Line
+from reconciler.report.text.markdown import code, plain
+from reconciler.report.text.measures import count
+from reconciler.report.text.words import counted
 
 FORMAT = 1
 _ASIDE = {

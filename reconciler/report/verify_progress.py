@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from reconciler.model.verification import Sofar
-from reconciler.report.measures import bytes_per_second, count
-from reconciler.report.words import counted
+from reconciler.report.text.measures import bytes_per_second, count
+from reconciler.report.text.words import counted
 
 _LEAST = 0.001
 

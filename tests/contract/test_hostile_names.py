@@ -20,7 +20,7 @@ from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.model.spec import FlowSpec
 from reconciler.model.text import shown
 from reconciler.replicator.driver.refresh import Refresh
-from reconciler.report.markdown import code
+from reconciler.report.text.markdown import code
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own
 from tests.contract.kafka import create, grant

@@ -50,28 +50,17 @@ from reconciler.model.steps import (
 from reconciler.model.topology import Topology
 from reconciler.model.translation import Question, Translated
 from reconciler.model.verification import Compared, Counts, Difference, Findings, Verification
-from reconciler.report import (
-    acls,
-    clients,
-    drift,
-    explain,
-    failover,
-    graph,
-    health,
-    lag,
-    live,
-    log,
-    offsets,
-    outcome_text,
-    plan_json,
-    plan_markdown,
-    plan_picture,
-    plan_text,
-    status,
-    status_json,
-    translation,
-    verify,
-)
+from reconciler.report import acls, clients, explain, failover, health, offsets, translation, verify
+from reconciler.report.pictures import graph
+from reconciler.report.plan import drift
+from reconciler.report.plan import outcome as outcome_text
+from reconciler.report.plan import to_json as plan_json
+from reconciler.report.plan import to_markdown as plan_markdown
+from reconciler.report.plan import to_picture as plan_picture
+from reconciler.report.plan import to_text as plan_text
+from reconciler.report.status import lag, live, log
+from reconciler.report.status import summary as status
+from reconciler.report.status import to_json as status_json
 from tests.unit.facts import topology
 
 Shape = Literal["text", "markdown", "json", "csv", "svg", "mermaid", "shell"]

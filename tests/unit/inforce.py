@@ -12,7 +12,7 @@ from reconciler.model.declaration import DeclarationHistory, InForce, declaratio
 from reconciler.model.observed import ObservedCluster
 from reconciler.model.steps import Plan
 from reconciler.model.topology import Topology
-from reconciler.report.plan_text import plan_text
+from reconciler.report.plan.to_text import plan_text
 from tests.unit.facts import EAST, WEST, carried_out, cluster, plan_of, topic
 
 ORDERS, PAYMENTS = topic("orders"), topic("payments")

@@ -24,7 +24,7 @@ from reconciler.model.errors import EnvironmentFault
 from reconciler.model.flow import Flow
 from reconciler.model.selection import Selection
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
-from reconciler.report.live import LiveView
+from reconciler.report.status.live import LiveView
 from tests.support.terminal import Drawn, screen_of
 
 

@@ -18,7 +18,7 @@ from reconciler.model.topology import Topology
 from reconciler.plan.desired import desired_topics
 from reconciler.plan.drift import drift_of
 from reconciler.plan.settings import FLOORS, settings_of
-from reconciler.report.drift import drift_json, drift_markdown, drift_text
+from reconciler.report.plan.drift import drift_json, drift_markdown, drift_text
 from tests.unit.facts import EAST, WEST, cluster, flow, made, plan_of, record, topic, topology
 
 ORIGINAL = topic("orders", 3, configs={"retention.ms": "1000", "max.message.bytes": "2000"})

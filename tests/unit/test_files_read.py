@@ -26,8 +26,8 @@ from reconciler.model.verification import Difference
 from reconciler.observe.record import read_observed, write_observed
 from reconciler.plan.moved import moved
 from reconciler.replicator.partition.shares import Place
-from reconciler.report.plan_file import write_plan
-from reconciler.report.plan_json import plan_json
+from reconciler.report.plan.file import write_plan
+from reconciler.report.plan.to_json import plan_json
 from reconciler.verify.origin import Origin
 from reconciler.verify.resume import FlowState, Resume
 from reconciler.verify.slices import SliceBounds, SliceNames, SliceProgress

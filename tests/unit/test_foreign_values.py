@@ -40,8 +40,8 @@ from reconciler.replicator.lease.assignor import LeaseHolder, Member, Share
 from reconciler.replicator.partition import offset_syncs
 from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.replicator.partition.shares import SharedTopic, Shares
-from reconciler.report.status import status_lines, summarise
-from reconciler.report.status_json import status_json
+from reconciler.report.status.summary import status_lines, summarise
+from reconciler.report.status.to_json import status_json
 from reconciler.state import control, status
 from reconciler.state.failovers import failed_over
 from reconciler.state.journals import encoding, process, records

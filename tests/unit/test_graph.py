@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reconciler import declare
 from reconciler.declare.documents.resources import examples
-from reconciler.report.graph import graph_mermaid, graph_text
+from reconciler.report.pictures.graph import graph_mermaid, graph_text
 from tests.unit.declaring import HEAD, load
 
 BODY = """

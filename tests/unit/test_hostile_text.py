@@ -31,51 +31,69 @@ from reconciler.model.committed import Committed, LogBounds
 from reconciler.model.errors import EnvironmentFault, Problem, together
 from reconciler.model.text import from_cell, json_text, shown
 from reconciler.report.acls import acls_commands
-from reconciler.report.line import Lines, Terminal
 from reconciler.report.offsets import offsets_csv, offsets_json
-from reconciler.report.plan_file import read_plan, write_plan
-from reconciler.report.plan_json import plan_json
+from reconciler.report.plan.file import read_plan, write_plan
+from reconciler.report.plan.to_json import plan_json
+from reconciler.report.text.line import Lines, Terminal
 from reconciler.report.verify_progress import VerifyProgress
 from tests.support.hostile import KINDS, PLAIN, named
 from tests.support.hostile_printers import PRINTERS, Printer, granted, plan, problem
 
 # What no printer is: helpers whose words all come out of one, and our own reference of codes.
 HELPERS = {
-    *("acls.granted", "clients.clients_told", "columns.aligned", "explain.explained", "lag.lag_rows"),
+    *("acls.granted", "clients.clients_told", "text.columns.aligned", "explain.explained", "status.lag.lag_rows"),
     *("error_codes.is_like_a_code", "error_codes.entries", "error_codes.entry_text"),
-    *("error_codes.codes_text", "drift.summary", "verify.summary", "offsets.moved_line", "outcome_text.task"),
-    *("markdown.code", "markdown.plain", "mermaid.mermaid", "mermaid.plain_text", "svg.svg", "svg_style.stylesheet"),
-    *("log.of_flow", "log.of_partition", "log.of_problem", "line.live_terminal", "line.shown_in_place"),
-    *("measures.count", "measures.seconds", "measures.milliseconds", "measures.bytes_per_second"),
-    *("picture.printable", "picture.topology_picture", "picture.columns", "picture.taken"),
-    *("plan_file.write_plan", "plan_file.read_plan", "plan_json.action", "plan_picture.plan_picture"),
+    *("error_codes.codes_text", "plan.drift.summary", "verify.summary", "offsets.moved_line", "plan.outcome.task"),
     *(
-        "status.summarise",
-        "status.with_pauses",
-        "status.standing",
-        "status.flow_words",
-        "svg_columns.columns",
-        "svg_layout.laid_out",
+        "text.markdown.code",
+        "text.markdown.plain",
+        "pictures.mermaid.mermaid",
+        "pictures.mermaid.plain_text",
+        "pictures.svg.svg",
+        "pictures.svg_style.stylesheet",
     ),
-    *(f"svg_parts.{name}" for name in ("text_width", "shortened", "box_width", "box_height", "label_width")),
-    *("svg_parts.label_height", "svg_parts.fitted"),
-    *(f"words.{name}" for name in ("acl_reason", "place", "counted", "padding", "in_force", "summary")),
-    *(f"flow_states.{name}" for name in ("state_of", "unheard", "waiting_for")),
-    *(f"words.{name}" for name in ("fate", "field_change", "stopped")),
-    *("words.shared_settings", "sections.within", "plan_file.write_text"),
-    *(f"plan_groups.{name}" for name in ("folded", "access_groups", "new_topics", "notice_groups", "becomes")),
+    *(
+        "status.log.of_flow",
+        "status.log.of_partition",
+        "status.log.of_problem",
+        "text.line.live_terminal",
+        "text.line.shown_in_place",
+    ),
+    *("text.measures.count", "text.measures.seconds", "text.measures.milliseconds", "text.measures.bytes_per_second"),
+    *(
+        "pictures.picture.printable",
+        "pictures.picture.topology_picture",
+        "pictures.picture.columns",
+        "pictures.picture.taken",
+    ),
+    *("plan.file.write_plan", "plan.file.read_plan", "plan.to_json.action", "plan.to_picture.plan_picture"),
+    *(
+        "status.summary.summarise",
+        "status.summary.with_pauses",
+        "status.summary.standing",
+        "status.summary.flow_words",
+        "pictures.svg_columns.columns",
+        "pictures.svg_layout.laid_out",
+    ),
+    *(f"pictures.svg_parts.{name}" for name in ("text_width", "shortened", "box_width", "box_height", "label_width")),
+    *("pictures.svg_parts.label_height", "pictures.svg_parts.fitted"),
+    *(f"text.words.{name}" for name in ("acl_reason", "place", "counted", "padding", "in_force", "summary")),
+    *(f"status.states.{name}" for name in ("state_of", "unheard", "waiting_for")),
+    *(f"text.words.{name}" for name in ("fate", "field_change", "stopped")),
+    *("text.words.shared_settings", "text.sections.within", "plan.file.write_text"),
+    *(f"plan.grouping.{name}" for name in ("folded", "access_groups", "new_topics", "notice_groups", "becomes")),
 }
 # So much of a name stands there whole, also where a picture cuts it.
 BEGINNING = 20
 
 
 def functions() -> Iterator[str]:
-    for module in pkgutil.iter_modules(report.__path__):
-        found = importlib.import_module(f"{report.__name__}.{module.name}")
+    for module in pkgutil.walk_packages(report.__path__, f"{report.__name__}."):
+        found = importlib.import_module(module.name)
         for name, value in vars(found).items():
             is_own = getattr(value, "__module__", None) == found.__name__
             if not name.startswith("_") and is_own and callable(value) and not isinstance(value, type):
-                yield f"{module.name}.{name}"
+                yield f"{module.name.removeprefix(report.__name__ + '.')}.{name}"
 
 
 def printed(printer: Printer, name: str) -> str:

@@ -27,7 +27,6 @@ LARGE_FOLDERS = {
     "reconciler/cli": 50,
     "reconciler/model": 66,
     "reconciler/plan": 43,
-    "reconciler/report": 39,
     "tests/contract": 122,
     "tests/integration": 29,
     "tests/support": 63,

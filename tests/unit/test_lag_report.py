@@ -11,8 +11,8 @@ from reconciler.model.flow import Flow
 from reconciler.model.latency import Latency
 from reconciler.model.selection import Selection
 from reconciler.model.status import Metrics, PartitionState, PartitionStatus, TaskStatus
-from reconciler.report.lag import LagRow, lag_lines, lag_rows
-from reconciler.report.status_json import lag_json
+from reconciler.report.status.lag import LagRow, lag_lines, lag_rows
+from reconciler.report.status.to_json import lag_json
 
 NOW = 1_000.0
 EAST_WEST = Flow("east-west", "east", "west", Selection((".*",)))

@@ -19,8 +19,8 @@ from reconciler.model.errors import Problem
 from reconciler.model.flow import Flow
 from reconciler.model.selection import Selection
 from reconciler.model.status import Metrics, PartitionState, PartitionStatus, Reason, TaskStatus
-from reconciler.report.line import Line
-from reconciler.report.live import Screen
+from reconciler.report.status.live import Screen
+from reconciler.report.text.line import Line
 from tests.support.terminal import Drawn, screen_of
 
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"

@@ -11,7 +11,7 @@ from reconciler.model.binding import Binding
 from reconciler.model.errors import Problem
 from reconciler.model.outcome import Failure, Outcome, Skipped
 from reconciler.model.steps import CreateInternalTopic, CreateTopic, GrantAcl, Plan, RevokeAcl, Step
-from reconciler.report.outcome_text import outcome_lines
+from reconciler.report.plan.outcome import outcome_lines
 from tests.unit.facts import EAST, WEST, carried_out, cluster, flow, plan_of, topic, topology
 
 REFUSED = Problem("AB314", "west, topic x", "refused by a policy", "")

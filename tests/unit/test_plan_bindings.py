@@ -25,7 +25,7 @@ from reconciler.plan.destroy import destroy_plan
 from reconciler.plan.drift import drift_of
 from reconciler.plan.prune import cleared, pruned
 from reconciler.plan.whole import whole_acls, whole_topics
-from reconciler.report.plan_json import plan_json
+from reconciler.report.plan.to_json import plan_json
 from tests.unit.facts import EAST, WEST, carried_out, cluster, flow, plan_of, topic, topology
 
 

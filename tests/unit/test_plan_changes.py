@@ -22,9 +22,9 @@ from reconciler.model.start import Start
 from reconciler.plan.changes import changes
 from reconciler.plan.moved import moved
 from reconciler.plan.prune import pruned
-from reconciler.report.plan_json import plan_json
-from reconciler.report.plan_markdown import plan_markdown
-from reconciler.report.words import summary
+from reconciler.report.plan.to_json import plan_json
+from reconciler.report.plan.to_markdown import plan_markdown
+from reconciler.report.text.words import summary
 from reconciler.state.journals.encoding import encoded
 from reconciler.state.journals.topics import LARGEST_WHOLE
 from tests.support.reports import check

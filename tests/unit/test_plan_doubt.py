@@ -25,9 +25,9 @@ from reconciler.plan.deletions import check_deletions
 from reconciler.plan.destroy import destroy_plan
 from reconciler.plan.doubt import doubt
 from reconciler.plan.prune import pruned
-from reconciler.report.plan_json import plan_json
-from reconciler.report.plan_markdown import plan_markdown
-from reconciler.report.plan_text import plan_text
+from reconciler.report.plan.to_json import plan_json
+from reconciler.report.plan.to_markdown import plan_markdown
+from reconciler.report.plan.to_text import plan_text
 from tests.unit.facts import EAST, WEST, cluster, flow, topic, topology
 
 SAME, DASHED = ReplicationPolicy("identity"), ReplicationPolicy(separator="-")

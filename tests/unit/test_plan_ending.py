@@ -12,8 +12,8 @@ from reconciler.model.errors import Problem, Unreachable
 from reconciler.observe import elsewhere
 from reconciler.observe.elsewhere import _lasts as lasts
 from reconciler.plan.build import build_plan
-from reconciler.report.plan_json import plan_json
-from reconciler.report.plan_markdown import plan_markdown
+from reconciler.report.plan.to_json import plan_json
+from reconciler.report.plan.to_markdown import plan_markdown
 from tests.support.reports import check
 from tests.unit.facts import EAST, WEST, cluster, flow, plan_of, topology
 from tests.unit.inforce import SOURCE, applied, history, in_force, text

@@ -22,7 +22,7 @@ from reconciler.plan.failover_acls import failover_acl_plan
 from reconciler.plan.left_out import unmade, without
 from reconciler.plan.offsets import choices
 from reconciler.plan.part import narrowed, only
-from reconciler.report.words import acl_reason
+from reconciler.report.text.words import acl_reason
 from tests.unit.facts import EAST, WEST, carried_out, cluster, flow, plan_of, topic, topology
 
 NORTH = "north"

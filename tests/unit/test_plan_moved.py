@@ -13,8 +13,8 @@ from reconciler.cli.main import main
 from reconciler.model.errors import DeclaredInputError
 from reconciler.model.steps import Plan
 from reconciler.plan.moved import moved
-from reconciler.report.plan_file import read_plan, write_plan
-from reconciler.report.plan_json import plan_json
+from reconciler.report.plan.file import read_plan, write_plan
+from reconciler.report.plan.to_json import plan_json
 from tests.unit.declaring import HEAD, load
 from tests.unit.facts import EAST, WEST, cluster, flow, plan_of, topic, topology
 

@@ -15,8 +15,8 @@ from reconciler.model.observed import ObservedCluster
 from reconciler.model.topology import Topology
 from reconciler.plan.moved import moved
 from reconciler.plan.owners import check_owner
-from reconciler.report.plan_json import plan_json
-from reconciler.report.words import summary
+from reconciler.report.plan.to_json import plan_json
+from reconciler.report.text.words import summary
 from tests.support.reports import check
 from tests.unit.declaring import HEAD, load, said
 from tests.unit.facts import EAST, WEST, plan_of, topology

@@ -10,9 +10,10 @@ import pytest
 
 from reconciler.model.steps import CreateTopic, NotStarted, Plan
 from reconciler.model.topology import Topology
-from reconciler.report import plan_json, plan_picture
-from reconciler.report.picture import Tone
-from reconciler.report.plan_picture import plan_mermaid, plan_svg
+from reconciler.report.pictures.picture import Tone
+from reconciler.report.plan import to_json as plan_json
+from reconciler.report.plan import to_picture as plan_picture
+from reconciler.report.plan.to_picture import plan_mermaid, plan_svg
 from tests.unit.facts import EAST, WEST, cluster, flow, made, plan_of, record, topic, topology
 from tests.unit.test_graph import LABEL
 from tests.unit.test_report_plan import DECLARED, EAST_NOW, as_text, example, in_force, nothing, west_now

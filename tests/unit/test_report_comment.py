@@ -27,8 +27,8 @@ from reconciler.model.steps import (
     RevokeAcl,
     Step,
 )
-from reconciler.report.markdown import code
-from reconciler.report.plan_markdown import SHORTEST, plan_markdown
+from reconciler.report.plan.to_markdown import SHORTEST, plan_markdown
+from reconciler.report.text.markdown import code
 
 WHERE = "[the run's artifacts](https://github.example/acme/streams/actions/runs/77)"
 NAMES = st.text("abcdefgh-._", min_size=3, max_size=30).map("t".__add__)

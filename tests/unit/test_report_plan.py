@@ -23,10 +23,10 @@ from reconciler.model.policy import ReplicationPolicy
 from reconciler.model.steps import CreateTopic, GrantAcl, Plan, RecordOwnership, RevokeAcl, Step
 from reconciler.plan.desired import desired_topics
 from reconciler.plan.destroy import destroy_plan
-from reconciler.report.outcome_text import outcome_lines
-from reconciler.report.plan_json import action, outcome_json, plan_json
-from reconciler.report.plan_markdown import plan_markdown
-from reconciler.report.plan_text import plan_text
+from reconciler.report.plan.outcome import outcome_lines
+from reconciler.report.plan.to_json import action, outcome_json, plan_json
+from reconciler.report.plan.to_markdown import plan_markdown
+from reconciler.report.plan.to_text import plan_text
 from tests.unit.facts import EAST, WEST, carried_out, cluster, flow, made, plan_of, record, topic, topology
 
 DECLARED = topology(flow(include=["orders", "users", "audit"], tasks=2), flow(WEST, EAST, include=["missing"]))

@@ -36,8 +36,8 @@ from reconciler.model.steps import (
     RevokeAcl,
     Step,
 )
-from reconciler.report.drift import drift_json
-from reconciler.report.plan_json import outcome_json, plan_json
+from reconciler.report.plan.drift import drift_json
+from reconciler.report.plan.to_json import outcome_json, plan_json
 from tests.support.reports import check
 
 WEST, EAST = "eu-west", "us-east"

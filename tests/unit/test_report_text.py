@@ -12,7 +12,7 @@ from reconciler.model.acl import ResourcePattern
 from reconciler.model.binding import Binding
 from reconciler.model.changes import Change, FieldChange
 from reconciler.model.steps import CreateTopic, GrantAcl, Notice, Plan
-from reconciler.report.plan_text import plan_text
+from reconciler.report.plan.to_text import plan_text
 from tests.unit.facts import WEST, cluster, plan_of, topology
 from tests.unit.test_report_plan import ACLS, EAST_NOW, as_text, nothing
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.model.groups import LastLook
-from reconciler.report.status import status_lines, summarise
-from reconciler.report.status_json import status_json
+from reconciler.report.status.summary import status_lines, summarise
+from reconciler.report.status.to_json import status_json
 from tests.support.words import (
     NOW,
     flow,

@@ -16,8 +16,8 @@ from reconciler.model.flow import Flow
 from reconciler.model.groups import LastLook
 from reconciler.model.latency import Histogram, Latency, bucket_of
 from reconciler.model.status import Metrics, PartitionState, PartitionStatus, Reason, TaskStatus
-from reconciler.report.status import FlowSummary, status_lines, summarise
-from reconciler.report.status_json import status_json
+from reconciler.report.status.summary import FlowSummary, status_lines, summarise
+from reconciler.report.status.to_json import status_json
 from tests.support.words import (
     NOW,
     OPENING,

@@ -9,8 +9,8 @@ import pytest
 from reconciler.model.declaration import DESTROYED, InForce
 from reconciler.model.pauses import Pauses, PauseScope
 from reconciler.model.status import STALE_SECONDS, Reason, TaskStatus
-from reconciler.report.status import FlowSummary, status_lines, summarise, with_pauses
-from reconciler.report.status_json import status_json
+from reconciler.report.status.summary import FlowSummary, status_lines, summarise, with_pauses
+from reconciler.report.status.to_json import status_json
 from tests.support.words import (
     NOW,
     OPENING,

@@ -17,7 +17,7 @@ from reconciler.model.selection import Selection
 from reconciler.model.status import TaskStatus
 from reconciler.replicator.driver.driver import Drive
 from reconciler.replicator.driver.watchdog import Watchdog
-from reconciler.report.status import summarise
+from reconciler.report.status.summary import summarise
 from reconciler.state.journals import strangers
 
 WHERE = "cluster west (b:9092), topic anabranch-owned.internal, partition 0"

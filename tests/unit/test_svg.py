@@ -18,10 +18,10 @@ from reconciler import declare
 from reconciler.cli.main import main
 from reconciler.declare.documents.resources import examples
 from reconciler.model.topology import Topology
-from reconciler.report.graph import graph_svg
-from reconciler.report.picture import Arrow, Box, Picture
-from reconciler.report.svg import svg
-from reconciler.report.svg_style import HUES
+from reconciler.report.pictures.graph import graph_svg
+from reconciler.report.pictures.picture import Arrow, Box, Picture
+from reconciler.report.pictures.svg import svg
+from reconciler.report.pictures.svg_style import HUES
 from tests.unit.facts import flow, topology
 
 ROOT = Path(__file__).parents[2]

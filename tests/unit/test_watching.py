@@ -20,8 +20,8 @@ from reconciler.model.declaration import DeclarationHistory
 from reconciler.model.errors import AnabranchError
 from reconciler.model.failover import FailedOver
 from reconciler.model.status import Metrics, PartitionState, PartitionStatus, TaskStatus
-from reconciler.report.line import Line
-from reconciler.report.live import Screen
+from reconciler.report.status.live import Screen
+from reconciler.report.text.line import Line
 from reconciler.state.confluent.faults import unreachable
 
 DECLARED = """\

@@ -16,7 +16,7 @@ ROOM = 64_000
 CLOSING = "\n\n</details>"
 _BORDER = "#### "
 _KINDS = ("missing", "changed", "unmanaged")
-# As `reconciler/report/markdown.py` has it; these scripts import nothing of it, as they outlive its versions.
+# As `reconciler/report/text/markdown.py` has it; these scripts import nothing of it, as they outlive its versions.
 _SPECIAL = frozenset("\\`*_[]<>|#&~$")
 _PICTURE = r"(?:[\w+-]*[A-Za-z+-][\w+-]*|100|1234):"
 _REFERENCE = re.compile(rf"(?:[@#!$%&~^]|\bGH-)(?=[\w\"{{])|:(?=//|{_PICTURE})|\bwww(?=\.)")

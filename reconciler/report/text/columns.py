@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from reconciler.model.text import shown
-from reconciler.report.line import Line
+from reconciler.report.text.line import Line
 
 _GAP = 2
 WIDEST = 1_000

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from reconciler.model.steps import AclChange, ClusterPlan, CreateTopic, GrantAcl, Notice, PlannedFlow
-from reconciler.report.words import acl_reason
+from reconciler.report.text.words import acl_reason
 
 What = TypeVar("What", bound=Hashable)
 

@@ -16,8 +16,8 @@ from typing import Any, Literal
 from reconciler.model.errors import Problem
 from reconciler.model.status import PartitionState, PartitionStatus
 from reconciler.model.text import json_text
-from reconciler.report.line import Line
-from reconciler.report.status import FlowSummary, flow_words
+from reconciler.report.status.summary import FlowSummary, flow_words
+from reconciler.report.text.line import Line
 
 Level = Literal["INFO", "WARNING", "ERROR"]
 _COLOURS: Mapping[Level, str] = {"INFO": "dim", "WARNING": "yellow", "ERROR": "red"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from reconciler.report.picture import Arrow, Line, Picture, Tone, printable
+from reconciler.report.pictures.picture import Arrow, Line, Picture, Tone, printable
 
 # Quotes end a label, # begins an entity, and * is Markdown to some versions of Mermaid.
 _UNSAFE_IN_LABELS = re.compile(r"[^A-Za-z0-9 _.,:/()\[\]?+…-]")

@@ -12,11 +12,11 @@ from reconciler.model.changes import Change
 from reconciler.model.flow import Flow
 from reconciler.model.steps import ClusterPlan, CreateTopic, Plan, PlannedFlow, Step
 from reconciler.model.topology import Topology
-from reconciler.report.mermaid import mermaid, plain_text
-from reconciler.report.picture import Arrow, Box, Key, Line, Picture, Tone, taken
-from reconciler.report.plan_json import plan_json
-from reconciler.report.svg import svg
-from reconciler.report.words import counted, summary
+from reconciler.report.pictures.mermaid import mermaid, plain_text
+from reconciler.report.pictures.picture import Arrow, Box, Key, Line, Picture, Tone, taken
+from reconciler.report.pictures.svg import svg
+from reconciler.report.plan.to_json import plan_json
+from reconciler.report.text.words import counted, summary
 
 _LEGEND: tuple[tuple[Key, str], ...] = (
     ("add", "added"),

@@ -8,11 +8,11 @@ from __future__ import annotations
 from reconciler.model.cluster import Cluster
 from reconciler.model.flow import Flow
 from reconciler.model.topology import Topology
-from reconciler.report.line import Line, Lines
-from reconciler.report.mermaid import mermaid
-from reconciler.report.picture import columns, topology_picture
-from reconciler.report.svg import svg
-from reconciler.report.words import counted
+from reconciler.report.pictures.mermaid import mermaid
+from reconciler.report.pictures.picture import columns, topology_picture
+from reconciler.report.pictures.svg import svg
+from reconciler.report.text.line import Line, Lines
+from reconciler.report.text.words import counted
 
 
 def graph_text(topology: Topology) -> Lines:

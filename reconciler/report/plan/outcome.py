@@ -15,7 +15,7 @@ from reconciler.model.steps import (
     RevokeAcl,
     Step,
 )
-from reconciler.report.line import Line
+from reconciler.report.text.line import Line
 
 
 def outcome_lines(outcome: Outcome) -> Iterator[Line]:

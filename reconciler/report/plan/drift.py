@@ -9,9 +9,9 @@ from typing import Any
 from rich.console import Group
 
 from reconciler.model.drift import Drift, Drifted
-from reconciler.report.line import Line
-from reconciler.report.markdown import code, plain
-from reconciler.report.words import counted
+from reconciler.report.text.line import Line
+from reconciler.report.text.markdown import code, plain
+from reconciler.report.text.words import counted
 
 FORMAT = 1
 _MARKS = {"missing": ("-", "red"), "changed": ("~", "yellow"), "unmanaged": ("?", "cyan")}

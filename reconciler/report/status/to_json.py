@@ -8,8 +8,8 @@ from typing import Any
 
 from reconciler.model.latency import Latency
 from reconciler.model.status import PartitionStatus
-from reconciler.report.lag import LagRow
-from reconciler.report.status import FlowSummary, GroupsSummary
+from reconciler.report.status.lag import LagRow
+from reconciler.report.status.summary import FlowSummary, GroupsSummary
 
 
 def status_json(summaries: Sequence[FlowSummary], now: float, unreachable: Sequence[str] = ()) -> dict[str, Any]:

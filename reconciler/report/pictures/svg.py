@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from xml.sax.saxutils import escape, quoteattr
 
-from reconciler.report.mermaid import plain_text
-from reconciler.report.picture import Line, Picture, printable
-from reconciler.report.svg_layout import laid_out
-from reconciler.report.svg_parts import (
+from reconciler.report.pictures.mermaid import plain_text
+from reconciler.report.pictures.picture import Line, Picture, printable
+from reconciler.report.pictures.svg_layout import laid_out
+from reconciler.report.pictures.svg_parts import (
     ALIAS_CHARACTERS,
     ALIAS_HEIGHT,
     BOX_PADDING,
@@ -30,7 +30,7 @@ from reconciler.report.svg_parts import (
     shortened,
     text_width,
 )
-from reconciler.report.svg_style import HUES, stylesheet
+from reconciler.report.pictures.svg_style import HUES, stylesheet
 
 _MARGIN = 28.0
 _LEGEND_GAP = 26.0

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from reconciler.model.flow import Flow
 from reconciler.model.status import PartitionStatus, TaskStatus, words
-from reconciler.report.columns import aligned
-from reconciler.report.line import Line
-from reconciler.report.status import STANDING, standing
+from reconciler.report.status.summary import STANDING, standing
+from reconciler.report.text.columns import aligned
+from reconciler.report.text.line import Line
 
 _TITLES = ("flow", "topic", *STANDING)
 _NUMBERS = STANDING[1:]

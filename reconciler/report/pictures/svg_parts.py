@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from textwrap import wrap
 from typing import Literal
 
-from reconciler.report.picture import Arrow, Box, Line
+from reconciler.report.pictures.picture import Arrow, Box, Line
 
 PANEL_PADDING = 16.0
 PANEL_HEAD = 30.0

@@ -11,7 +11,7 @@ from typing import Literal
 from reconciler.model.flow import Flow
 from reconciler.model.text import shown
 from reconciler.model.topology import Topology
-from reconciler.report.words import counted
+from reconciler.report.text.words import counted
 
 Tone = Literal["plain", "add", "change", "delete", "same", "absent"]
 """What becomes of something: `plain` where nothing is compared, `absent` where the plan does not look at it."""

@@ -15,9 +15,9 @@ from rich.table import Table
 
 from reconciler.model.flow import Flow
 from reconciler.model.status import PartitionStatus, TaskStatus
-from reconciler.report.line import Line, shown_in_place
-from reconciler.report.measures import UNKNOWN, milliseconds, seconds
-from reconciler.report.status import FlowSummary, status_lines, summarise
+from reconciler.report.status.summary import FlowSummary, status_lines, summarise
+from reconciler.report.text.line import Line, shown_in_place
+from reconciler.report.text.measures import UNKNOWN, milliseconds, seconds
 
 _PLAIN_EVERY = 3.0
 # From so many letters in a line on a table has all its columns.

@@ -25,7 +25,7 @@ from reconciler.model.steps import (
     RevokeAcl,
     Step,
 )
-from reconciler.report.words import acl_reason
+from reconciler.report.text.words import acl_reason
 
 FORMAT = 1
 

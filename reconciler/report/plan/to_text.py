@@ -27,10 +27,10 @@ from reconciler.model.steps import (
     TopicChange,
 )
 from reconciler.model.text import shown
-from reconciler.report.columns import WIDEST
-from reconciler.report.line import Line, Wrapping
-from reconciler.report.plan_groups import GroupRow, access_groups, becomes, folded, new_topics, notice_groups
-from reconciler.report.words import (
+from reconciler.report.plan.grouping import GroupRow, access_groups, becomes, folded, new_topics, notice_groups
+from reconciler.report.text.columns import WIDEST
+from reconciler.report.text.line import Line, Wrapping
+from reconciler.report.text.words import (
     CHANGE_REASONS,
     IN_DOUBT,
     OWNERSHIP_REASONS,

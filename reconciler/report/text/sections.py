@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from reconciler.report.markdown import code
-from reconciler.report.words import counted
+from reconciler.report.text.markdown import code
+from reconciler.report.text.words import counted
 
 FEW = 12
 """Names that are shown in the line itself; more of them are folded."""

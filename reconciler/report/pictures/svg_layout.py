@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from reconciler.report.picture import Arrow, Picture
-from reconciler.report.svg_columns import columns
-from reconciler.report.svg_parts import (
+from reconciler.report.pictures.picture import Arrow, Picture
+from reconciler.report.pictures.svg_columns import columns
+from reconciler.report.pictures.svg_parts import (
     MIN_BOX,
     PANEL_HEAD,
     PANEL_PADDING,

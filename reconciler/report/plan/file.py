@@ -15,7 +15,7 @@ from reconciler.model.files import UnreadableFile, read_json
 from reconciler.model.removals import DeletionKind
 from reconciler.model.steps import Plan
 from reconciler.model.text import json_text
-from reconciler.report.plan_json import plan_json
+from reconciler.report.plan.to_json import plan_json
 
 FORMAT = 1
 _KIND = "anabranch-plan"

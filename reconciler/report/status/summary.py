@@ -16,10 +16,10 @@ from reconciler.model.groups import LastLook
 from reconciler.model.latency import Latency, merged
 from reconciler.model.pauses import Pauses, PauseScope
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus, words
-from reconciler.report.columns import aligned
-from reconciler.report.flow_states import FlowState, state_of, unheard, waiting_for
-from reconciler.report.line import Line
-from reconciler.report.measures import bytes_per_second, count, milliseconds, seconds
+from reconciler.report.status.states import FlowState, state_of, unheard, waiting_for
+from reconciler.report.text.columns import aligned
+from reconciler.report.text.line import Line
+from reconciler.report.text.measures import bytes_per_second, count, milliseconds, seconds
 
 _STYLES: dict[FlowState, str] = {
     "running": "green",

@@ -26,10 +26,10 @@ from reconciler.model.steps import (
     RecordOwnership,
     Step,
 )
-from reconciler.report.markdown import code, plain
-from reconciler.report.plan_groups import GroupRow, access_groups, becomes, folded, new_topics, notice_groups
-from reconciler.report.sections import FEW, Section, SectionEntry, within
-from reconciler.report.words import (
+from reconciler.report.plan.grouping import GroupRow, access_groups, becomes, folded, new_topics, notice_groups
+from reconciler.report.text.markdown import code, plain
+from reconciler.report.text.sections import FEW, Section, SectionEntry, within
+from reconciler.report.text.words import (
     CHANGE_REASONS,
     IN_DOUBT,
     OWNERSHIP_REASONS,

@@ -1,0 +1,1 @@
+"""Topologies as Mermaid flowcharts and SVG pictures."""

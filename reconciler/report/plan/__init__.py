@@ -1,0 +1,1 @@
+"""Plans, their outcome and drift as text, JSON, Markdown and pictures."""

@@ -1,0 +1,1 @@
+"""Status and lag of running flows, as text and JSON."""

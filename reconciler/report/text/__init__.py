@@ -1,0 +1,1 @@
+"""What all reports share: columns, lines for a terminal, Markdown, measured numbers, words."""
