@@ -300,7 +300,7 @@ def _copy_back(topology: Topology, coming: Failback, plan: FailbackPlan) -> None
         typer.Exit: somebody has ended it.
     """
     from reconciler.cli.replicate import made_state_dir, parked_problem, warn
-    from reconciler.replicator.driver.driver import Drive, RunEnding, RunOptions, RunWatcher, new_run
+    from reconciler.replicator.driver.driver import Driver, RunEnding, RunOptions, RunWatcher, new_run
 
     run = new_run()
     specs = coming.specs(plan, run)
@@ -314,7 +314,7 @@ def _copy_back(topology: Topology, coming: Failback, plan: FailbackPlan) -> None
     watcher = RunWatcher(warn=warn, seen=lambda _: None, phase=say, note=say)
     folder = made_state_dir(None) / topology.name / run
     wishes = RunOptions(until_caught_up=True, spark=topology.spark(plan.source))
-    outcome = Drive(specs, folder, watcher, wishes).run()
+    outcome = Driver(specs, folder, watcher, wishes).run()
     if outcome.ending is RunEnding.PARKED:
         raise EnvironmentFault([parked_problem(flow, one) for flow, one in outcome.parked])
     if outcome.ending is not RunEnding.CAUGHT_UP:

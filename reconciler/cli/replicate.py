@@ -73,7 +73,7 @@ def replicate(
     from reconciler.cli.following import growing
     from reconciler.cli.gate import FlowGate
     from reconciler.cli.moving import move_journals
-    from reconciler.replicator.driver.driver import Drive, RunEnding, RunOptions, RunOutcome, RunWatcher, new_run
+    from reconciler.replicator.driver.driver import Driver, RunEnding, RunOptions, RunOutcome, RunWatcher, new_run
 
     state, ledgers = made_state_dir(state_dir), _ledger_files(ledger, ledger_format)
     patience, log = Patience(wait), opened(log_format)
@@ -94,7 +94,7 @@ def replicate(
             options = RunOptions(until_caught_up, ledgers, grow, spark)
             with looking_after_groups(topology, flows, warn):
                 specs = _specs(topology, flows, run, round_seconds)
-                outcome = Drive(specs, state / topology.name / run, watcher, options).run(gate.is_superseded)
+                outcome = Driver(specs, state / topology.name / run, watcher, options).run(gate.is_superseded)
             progress.show(anew=True)
         return outcome
 

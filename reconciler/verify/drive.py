@@ -24,7 +24,7 @@ from reconciler.model.runs import CopyRecord
 from reconciler.model.spec import FlowSpec
 from reconciler.model.topology import Topology
 from reconciler.model.verification import NOWHERE, Compared, Counts, Difference, Findings, Sofar, Verification
-from reconciler.replicator.driver.spark_jobs import Jobs
+from reconciler.replicator.driver.spark_jobs import SparkJobs
 from reconciler.replicator.partition.shares import Place
 from reconciler.verify import work
 from reconciler.verify.incomplete import lacking, reasons
@@ -124,7 +124,7 @@ class Verify:
             for _, progress in flow.partitions:
                 progress.failure = None
         # Nothing here rests on Spark, whose start takes longer.
-        jobs = Jobs(self._options.slots, self._options.folder, self._warn, self._options.spark)
+        jobs = SparkJobs(self._options.slots, self._options.folder, self._warn, self._options.spark)
         jobs.open()
         try:
             self._look()
@@ -207,7 +207,7 @@ class Verify:
             told.append(problem)
             self._watcher.warn(problem)
 
-    def _compare(self, jobs: Jobs, slots: int) -> None:
+    def _compare(self, jobs: SparkJobs, slots: int) -> None:
         self._watcher.phase("comparing")
         self._watcher.seen(self._sofar())
         pool = ThreadPoolExecutor(slots, thread_name_prefix="verify")
@@ -223,7 +223,7 @@ class Verify:
             jobs.stop()
             self._save(at_once=True)
 
-    def _work(self, jobs: Jobs, slots: int) -> None:
+    def _work(self, jobs: SparkJobs, slots: int) -> None:
         """Have pieces compared until nothing is left that nobody else is at."""
         while not self._stopped:
             with self._lock:
@@ -257,7 +257,7 @@ class Verify:
         share = -(-sum(map(len, waiting.values())) // slots)
         return name, numbers[: min(_MOST_AT_ONCE, share)]
 
-    def _have_compared(self, jobs: Jobs, name: str, numbers: Sequence[int], slots: int) -> None:
+    def _have_compared(self, jobs: SparkJobs, name: str, numbers: Sequence[int], slots: int) -> None:
         partitions = self._flows[name].partitions
         rate = self._options.rate
         slices = [partitions[number] for number in numbers]

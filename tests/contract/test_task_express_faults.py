@@ -22,8 +22,8 @@ from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.shares import Shares
 from reconciler.replicator.task import task
 from reconciler.replicator.task.ledger import LedgerRow
-from reconciler.replicator.transfer.fast_path import Express
-from reconciler.replicator.transfer.fast_path_partition import Boarded
+from reconciler.replicator.transfer.fast_path import FastPath
+from reconciler.replicator.transfer.fast_path_partition import FastPathBatch
 from reconciler.state.journals.journal import Journal
 from reconciler.state.journals.topics import own
 from reconciler.wire import Direct
@@ -63,7 +63,7 @@ def stand_still(cluster: EmbeddedCluster, seconds: float) -> None:
     cluster.broker().signal(signal.SIGCONT)
 
 
-def lose(direct: Direct, _: Sequence[Boarded]) -> None:
+def lose(direct: Direct, _: Sequence[FastPathBatch]) -> None:
     """Let nothing more be sent over a connection: what was to leave is lost, and the connection with it."""
     direct._transport.may_send = lambda: False
 
@@ -233,16 +233,16 @@ def test_an_answer_that_comes_late_is_none_for_what_was_opened_anew(
 
     Its broker was asked for what is behind them, and must be asked for them again.
     """
-    ask = Express._ask
+    ask = FastPath._ask
     lost: list[tuple[Channel, int]] = []
     late: list[int] = []
 
-    def lose_first(direct: Direct, parcels: Sequence[Boarded]) -> None:
+    def lose_first(direct: Direct, parcels: Sequence[FastPathBatch]) -> None:
         line.aboard = None
-        lost.extend((seat.channel, seat.opening) for seat, _ in parcels)
+        lost.extend((entry.channel, entry.opening) for entry, _ in parcels)
         lose(direct, parcels)
 
-    def asking(express: Express, asks: Mapping[bytes, Sequence[bytes]]) -> None:
+    def asking(express: FastPath, asks: Mapping[bytes, Sequence[bytes]]) -> None:
         if not lost:
             line.aboard = lose_first
         elif not late:
@@ -251,13 +251,13 @@ def test_an_answer_that_comes_late_is_none_for_what_was_opened_anew(
             return
         ask(express, asks)
 
-    def wait(express: Express, asks: Mapping[bytes, Sequence[bytes]]) -> None:
+    def wait(express: FastPath, asks: Mapping[bytes, Sequence[bytes]]) -> None:
         if all(one.opening > opening and one.state is PartitionState.RUNNING for one, opening in lost):
             ask(express, asks)
         else:
             express._over.source._net.call_later(0.01, lambda: wait(express, asks))
 
-    monkeypatch.setattr(Express, "_ask", asking)
+    monkeypatch.setattr(FastPath, "_ask", asking)
     with Running(spec) as running, Trickle(source_cluster, topics) as trickle:
         line.await_records(200)
         sent = trickle.finish()

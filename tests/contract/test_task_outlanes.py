@@ -12,8 +12,8 @@ from confluent_kafka import Producer
 from reconciler.embedded import EmbeddedCluster
 from reconciler.model.cluster import Cluster
 from reconciler.replicator.transfer import produce_lanes
-from reconciler.replicator.transfer.produce_lanes import FIRST, SECOND, OutLanes, Way
-from reconciler.replicator.transfer.sender import Writer
+from reconciler.replicator.transfer.produce_lanes import FIRST, SECOND, LaneRequest, ProduceLanes
+from reconciler.replicator.transfer.sender import Sender
 from tests.contract.kafka import create, declared
 from tests.support.copying import REMOTE, SECONDS, Running, assert_counted, fill, identical, spec_of
 
@@ -25,11 +25,11 @@ class Seen:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.requests: Counter[int] = Counter()
-        self.lanes: list[OutLanes] = []
+        self.lanes: list[ProduceLanes] = []
         self.drops = 0
-        send = Writer._send
+        send = Sender._send
 
-        def sent(writer: Writer, wire: Any, way: Way, *rest: Any) -> None:
+        def sent(writer: Sender, wire: Any, way: LaneRequest, *rest: Any) -> None:
             lane = way.lane
             if writer.lanes not in self.lanes:
                 self.lanes.append(writer.lanes)
@@ -39,7 +39,7 @@ class Seen:
                 self.drops -= 1
                 wire.drop("for the test")
 
-        monkeypatch.setattr(Writer, "_send", sent)
+        monkeypatch.setattr(Sender, "_send", sent)
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from reconciler.replicator.partition.place import PartitionSides, Standing
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.transfer import fetcher as reader_module
 from reconciler.replicator.transfer import pace
-from reconciler.replicator.transfer.fetch_lanes import MOST_LANES, NEAR_LANES, Beat, Lanes
-from reconciler.replicator.transfer.fetcher import Reader
+from reconciler.replicator.transfer.fetch_lanes import MOST_LANES, NEAR_LANES, FetchKey, FetchLanes
+from reconciler.replicator.transfer.fetcher import Fetcher
 from reconciler.replicator.transfer.pace import Pace, Quota
 from reconciler.wire import ConnectionLost, FetchAnswer, FetchAsk, FetchSession, Job, Loop, ProduceAsk, TopicInfo, Wire
 from tests.contract.kafka import create, declared
@@ -55,8 +55,13 @@ class _Scene:
 
         async def reading() -> None:
             await self.open()
-            one = Reader(
-                self.loop, self.wire, Beat(1, committed=True), self.channels, Pace(Quota(None)), lambda _: self.empty()
+            one = Fetcher(
+                self.loop,
+                self.wire,
+                FetchKey(1, committed=True),
+                self.channels,
+                Pace(Quota(None)),
+                lambda _: self.empty(),
             )
             job = self.loop.spawn(one.run)
             for _ in range(int(SECONDS / 0.001)):
@@ -131,19 +136,19 @@ class _LaneScene(_Scene):
 
     def __init__(self, cluster: Cluster, topics: Sequence[str]) -> None:
         super().__init__(cluster, topics)
-        self.readers: dict[Beat, Reader] = {}
+        self.readers: dict[FetchKey, Fetcher] = {}
         self._cluster = cluster
-        self._lanes = Lanes(self._spread)
+        self._lanes = FetchLanes(self._spread)
         self.wires = {0: self.wire}
         self._jobs: list[Job] = []
         self.openings: list[int] = []
 
-    def _spread(self, beat: Beat) -> None:
-        for lane in range(self._lanes.count(beat)):
-            one = beat._replace(lane=lane)
+    def _spread(self, key: FetchKey) -> None:
+        for lane in range(self._lanes.count(key)):
+            one = key._replace(lane=lane)
             if one not in self.readers or self.readers[one].stopped:
                 wire = self.wires.setdefault(lane, Wire(self.loop, self._cluster, "tests", 5.0))
-                self.readers[one] = made = Reader(
+                self.readers[one] = made = Fetcher(
                     self.loop, wire, one, self.channels, Pace(Quota(None)), lambda _: self.empty()
                 )
                 made.peers, made.lanes = self.readers.values(), self._lanes
@@ -158,7 +163,7 @@ class _LaneScene(_Scene):
 
         async def reading() -> None:
             await self.open()
-            self._spread(Beat(1, committed=True))
+            self._spread(FetchKey(1, committed=True))
             for _ in range(int(SECONDS / 0.001)):
                 if all(channel.position >= position for channel in awaited or self.channels):
                     break

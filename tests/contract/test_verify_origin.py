@@ -11,7 +11,7 @@ from reconciler.embedded import EmbeddedCluster
 from reconciler.model.errors import EnvironmentFault, Unreachable
 from reconciler.model.spec import FlowSpec
 from reconciler.model.topology import Topology
-from reconciler.replicator.driver.spark_jobs import Jobs
+from reconciler.replicator.driver.spark_jobs import SparkJobs
 from reconciler.verify.drive import Options, Verify, VerifyWatcher
 from reconciler.verify.origin import made_anew, objections, origin_of
 from reconciler.verify.survey import Survey, Wanted
@@ -78,7 +78,7 @@ def test_a_comparison_does_not_go_on_with_a_topic_made_anew(
 
     # It is ended once it has looked, and before it compares: its file stands then.
     for name, stands_for in (("open", lambda _: None), ("abandon", lambda _: None), ("start", ended)):
-        monkeypatch.setattr(Jobs, name, stands_for)
+        monkeypatch.setattr(SparkJobs, name, stands_for)
     one = Topology("tests", {"east": spec.source, "west": spec.target}, (spec.flow,))
     options = Options(tmp_path, resume=tmp_path / "progress.json")
     for _ in range(2):

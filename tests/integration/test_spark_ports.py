@@ -17,7 +17,7 @@ import pytest
 from pyspark import SparkContext
 
 from reconciler.model.datacenter import Spark
-from reconciler.replicator.driver.spark_jobs import Jobs
+from reconciler.replicator.driver.spark_jobs import SparkJobs
 
 SECONDS = 60
 REQUEST, ANSWER, FAILURE = 3, 4, 5
@@ -27,7 +27,7 @@ OPEN = (("spark.authenticate", "false"), ("spark.network.crypto.enabled", "false
 @contextmanager
 def spark(folder: Path, *conf: tuple[str, str]) -> Iterator[SparkContext]:
     """Start Spark on this machine, and have it done something: there is a block to be had then."""
-    jobs = Jobs(1, folder, print, Spark(conf=conf))
+    jobs = SparkJobs(1, folder, print, Spark(conf=conf))
     jobs.open()
     try:
         jobs.start()
@@ -127,7 +127,7 @@ def test_nothing_is_set_where_spark_runs_elsewhere(
         message = "it is not started"
         raise RuntimeError(message)
 
-    jobs = Jobs(1, tmp_path, print, Spark("spark://master:7077", ((secret, "theirs"),)))
+    jobs = SparkJobs(1, tmp_path, print, Spark("spark://master:7077", ((secret, "theirs"),)))
     monkeypatch.setattr(jobs, "_started", started)
     jobs._open()
     told = {name: value for name, value in found.items() if name.startswith(("spark.authenticate", "spark.network"))}

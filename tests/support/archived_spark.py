@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from reconciler.replicator.driver import spark_engine
-from reconciler.replicator.driver.spark_jobs import Jobs
+from reconciler.replicator.driver.spark_jobs import SparkJobs
 
 NAME = "counting"
 
@@ -57,7 +57,7 @@ def main(seconds: float) -> int:
     # Java writes the archive at its end, which takes longer than we wait for that otherwise.
     spark_engine._JVM_PATIENCE = seconds
     with tempfile.TemporaryDirectory(prefix="anabranch-spark-") as scratch:
-        jobs = Jobs(2, Path(scratch), print)
+        jobs = SparkJobs(2, Path(scratch), print)
         jobs.open()
         jobs.start()
         assert jobs.run(str.upper, "archived") == "ARCHIVED"

@@ -20,7 +20,7 @@ from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, PartitionStatus, TaskStatus
 from reconciler.replicator.driver import discovery
-from reconciler.replicator.driver.catch_up import Goals
+from reconciler.replicator.driver.catch_up import CatchUp
 from reconciler.replicator.partition.shares import Assignment, Place
 from reconciler.replicator.task import task
 from reconciler.replicator.task.ledger import LedgerRow
@@ -94,7 +94,7 @@ class Running:
         self._reader = StatusReader(self._overseer, spec.topology)
         chosen = discovery.matching(spec) if places is None else places
         self._assignment = Assignment(0, 1, tuple(chosen))
-        self._goals: Goals | None = None
+        self._goals: CatchUp | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=spec.run, daemon=True)
 
@@ -151,7 +151,7 @@ class Running:
 
     def _is_settled(self, status: TaskStatus) -> bool:
         if self._goals is None:
-            self._goals = Goals()
+            self._goals = CatchUp()
             self._goals.add(self.spec, self._assignment.places)
         progress = self._goals.progress([status])
         return progress.missing == len(progress.parked)

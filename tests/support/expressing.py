@@ -11,10 +11,10 @@ from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.in_flight import Parcel
 from reconciler.replicator.partition.place import PartitionSides, Standing
 from reconciler.replicator.partition.shares import Place
-from reconciler.replicator.transfer.fast_path import MUCH, Express, FastPathTerms, Ways, ways
-from reconciler.replicator.transfer.fast_path_partition import Boarded
+from reconciler.replicator.transfer.fast_path import MUCH, FastPath, FastPathRoutes, FastPathTerms, routes
+from reconciler.replicator.transfer.fast_path_partition import FastPathBatch
 from reconciler.replicator.transfer.pace import FetchRest, Quota
-from reconciler.replicator.transfer.sender import Writer
+from reconciler.replicator.transfer.sender import Sender
 from reconciler.wire import Direct, FetchAnswer, FetchAsk, FetchBounds, FetchSession, Leader, Loop, Wire
 from reconciler.wire.protocol import fetching
 from tests.support.direct_ends import COPY, SESSION, TOPIC, FakeDirect
@@ -63,19 +63,19 @@ class Scene:
         self.is_stopped = False
         # What an express behind this one has done when the source has spoken, if there is one by then.
         self.next_round: Callable[[], None] | None = None
-        self.express: Express | None = None
+        self.express: FastPath | None = None
 
-    def _writer(self, node: int) -> Writer:
-        writer = Writer(self.loop, (self.ends, None), node, Quota(None), self._written, lambda: None)
-        writer.expressed = self._expressed
+    def _writer(self, node: int) -> Sender:
+        writer = Sender(self.loop, (self.ends, None), node, Quota(None), self._written, lambda: None)
+        writer.on_fast_written = self._note_fast
         return writer
 
     def _written(self, channel: Channel, parcel: Parcel) -> None:
         self.written.append((channel.place.partition, parcel.base_offset, parcel.next_offset))
 
-    def _expressed(self, sent: Sequence[Boarded]) -> None:
-        for seat, parcel in sent:
-            self._written(seat.channel, parcel)
+    def _note_fast(self, sent: Sequence[FastPathBatch]) -> None:
+        for entry, parcel in sent:
+            self._written(entry.channel, parcel)
 
     def _channel(self, number: int, node: int, batch_size: int) -> Channel:
         channel = Channel(Place("orders", number, "east.orders"), batch_size=batch_size)
@@ -93,8 +93,8 @@ class Scene:
         self.session.turn()
         self.session.answered(fetching.Fetched(0, 0, SESSION, []))
 
-    def ways(self) -> Ways | None:
-        return ways(self.ends, self.session, self.channels, self.writers.get)
+    def routes(self) -> FastPathRoutes | None:
+        return routes(self.ends, self.session, self.channels, self.writers.get)
 
     def play(self, story: Callable[[], Awaitable[None] | None]) -> list[FetchAnswer]:
         """Go by express while a story happens; return what it left.
@@ -103,12 +103,12 @@ class Scene:
             Exception: what the express raised.
         """
         self.begin_session()
-        over = self.ways()
+        over = self.routes()
         assert over is not None
         terms = FastPathTerms(
             FetchBounds(0, MOST, True, "", MUCH), FetchRest(0.05, 0.0), lambda _: self.goes_on, lambda: self.is_stopped
         )
-        express = self.express = Express(self.loop, self.ends, self.session, over, terms)
+        express = self.express = FastPath(self.loop, self.ends, self.session, over, terms)
         changed = self.session.turn_on()
         assert changed is not None
 

@@ -17,7 +17,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionState, TaskStatus
 from reconciler.replicator.driver import discovery
-from reconciler.replicator.driver.catch_up import Goals
+from reconciler.replicator.driver.catch_up import CatchUp
 from reconciler.state.status import StatusReader
 
 COMMAND = (sys.executable, "-m", "reconciler.cli.main")
@@ -137,7 +137,7 @@ def wait_until_sharing(target: Cluster, replicator: Replicator, seconds: float =
 
 def wait_until_caught_up(target: Cluster, replicator: Replicator, file: Path, seconds: float = 400) -> None:
     """Wait until a process has copied all that the sources of its file's flows have now."""
-    topology, goals = load((file,)), Goals()
+    topology, goals = load((file,)), CatchUp()
     for flow in topology.flows:
         spec = FlowSpec.compile(topology, flow, "unused")
         goals.add(spec, discovery.matching(spec))

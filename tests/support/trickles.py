@@ -14,15 +14,15 @@ from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.transfer.fast_path import Express
-from reconciler.replicator.transfer.fast_path_partition import Boarded
-from reconciler.replicator.transfer.sender import Writer
+from reconciler.replicator.transfer.fast_path import FastPath
+from reconciler.replicator.transfer.fast_path_partition import FastPathBatch
+from reconciler.replicator.transfer.sender import Sender
 from reconciler.wire import Direct, FetchAsk
 from tests.contract.kafka import create
 from tests.support.copying import REMOTE, SECONDS
 
 PARTITIONS = 4
-Todo = Callable[[Direct, Sequence[Boarded]], None]
+Todo = Callable[[Direct, Sequence[FastPathBatch]], None]
 _HEADERS = [("trace", b"abc"), ("empty", b""), ("trace", b"again"), ("none", None)]
 
 
@@ -127,25 +127,25 @@ class Line:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.boardings: Counter[str] = Counter()
         self.records: Counter[str] = Counter()
-        self.express: Express | None = None
+        self.express: FastPath | None = None
         self.aboard: Todo | None = None
         self.nodes: set[int] = set()
-        run, send = Express.run, Writer.express
+        run, send = FastPath.run, Sender.send_fast
 
-        async def boarded(express: Express, channels: Mapping[Channel, FetchAsk], changed: Sequence[FetchAsk]) -> None:
+        async def boarded(express: FastPath, channels: Mapping[Channel, FetchAsk], changed: Sequence[FetchAsk]) -> None:
             self.boardings[threading.current_thread().name] += 1
             self.express = express
             await run(express, channels, changed)
 
-        def sent(writer: Writer, direct: Direct, parcels: Sequence[Boarded], now: float) -> None:
+        def sent(writer: Sender, direct: Direct, parcels: Sequence[FastPathBatch], now: float) -> None:
             if self.aboard is not None:
                 self.aboard(direct, parcels)
             self.records[threading.current_thread().name] += sum(parcel.records for _, parcel in parcels)
             self.nodes.add(writer._node)
             send(writer, direct, parcels, now)
 
-        monkeypatch.setattr(Express, "run", boarded)
-        monkeypatch.setattr(Writer, "express", sent)
+        monkeypatch.setattr(FastPath, "run", boarded)
+        monkeypatch.setattr(Sender, "send_fast", sent)
 
     def await_records(self, more: int = 100) -> None:
         """Wait until so many more records were sent by express than now."""
@@ -165,8 +165,8 @@ class Line:
         """
         done = threading.Event()
 
-        def do(direct: Direct, parcels: Sequence[Boarded]) -> None:
-            if not topic or topic in {seat.channel.place.topic for seat, _ in parcels}:
+        def do(direct: Direct, parcels: Sequence[FastPathBatch]) -> None:
+            if not topic or topic in {entry.channel.place.topic for entry, _ in parcels}:
                 self.aboard = None
                 todo(direct, parcels)
                 done.set()
@@ -190,7 +190,7 @@ class Line:
             cut(direct)
 
 
-def cut(direct: Direct, _: Sequence[Boarded] = ()) -> None:
+def cut(direct: Direct, _: Sequence[FastPathBatch] = ()) -> None:
     """Break a connection, as if the broker had."""
     sock = direct._transport._sock
     if sock is not None:

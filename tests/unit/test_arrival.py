@@ -17,7 +17,7 @@ from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
 from reconciler.replicator.takeover import translated as module
-from reconciler.replicator.takeover.translated import Arrival
+from reconciler.replicator.takeover.translated import TranslatedTakeover
 from reconciler.wire import EARLIEST, LATEST, Leader, TopicInfo
 from reconciler.wire.requests import commits
 from reconciler.wire.requests.commits import CommittedPosition, Log
@@ -80,7 +80,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Any:
     def opened(known: CopyRecord | None) -> CopyRecord | None:
         around: Any = Around(known)
         channel = TranslatedChannel(PLACE, around.failed)
-        asyncio.run(Arrival(flow, around, around, around, around, around).open(channel, SOURCE, TARGET))
+        asyncio.run(TranslatedTakeover(flow, around, around, around, around, around).open(channel, SOURCE, TARGET))
         assert channel.position == 1000
         record: CopyRecord | None = around.record
         return record
@@ -151,7 +151,7 @@ def test_what_an_older_release_has_begun_is_told_how_many_partitions_there_are(o
 def test_a_partition_is_added_that_was_not_there_when_another_was_begun(
     others: dict[int, CopyRecord], is_added: bool
 ) -> None:
-    arrival: Any = object.__new__(Arrival)
+    arrival: Any = object.__new__(TranslatedTakeover)
     arrival._memory = SimpleNamespace(get=lambda place: others.get(place.partition))
     source = replace(SOURCE, partitions=dict.fromkeys(range(3), SOURCE.partitions[0]))
     assert arrival._is_added(PLACE._replace(partition=2), source, TARGET) is is_added

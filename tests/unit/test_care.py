@@ -16,7 +16,7 @@ from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import TaskStatus
 from reconciler.replicator.driver import supervisor
-from reconciler.replicator.driver.spark_session import Session
+from reconciler.replicator.driver.spark_session import ReplicationSession
 
 WEST = Cluster("west", ("w:9092",))
 FLOWS = ("a", "b")
@@ -70,7 +70,7 @@ class Scene:
             FlowSpec("t", "run", Flow(name, "east", "west", Selection(("x",)), tasks=2), WEST, WEST, ())
             for name in FLOWS
         ]
-        self.care = supervisor.Care(self.specs, cast("Session", self.spark))
+        self.care = supervisor.Supervisor(self.specs, cast("ReplicationSession", self.spark))
         self.failing: dict[str, str] = {}
 
     def go_on(self, seconds: float, *silent: tuple[str, int]) -> None:

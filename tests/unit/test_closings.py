@@ -11,7 +11,7 @@ import pytest
 from reconciler.model.cluster import Cluster
 from reconciler.model.status import PartitionState
 from reconciler.replicator.partition.place import Standing
-from reconciler.replicator.transfer.dropped_requests import Closings
+from reconciler.replicator.transfer.dropped_requests import DroppedRequests
 from reconciler.wire import Closed, ConnectionLost, FetchAnswer
 from reconciler.wire.net.connection import _ClosedError
 from reconciler.wire.net.pending import connection_lost
@@ -123,7 +123,7 @@ def test_where_all_pass_nothing_is_said(scene: Scene) -> None:
     assert not any(one.reason for one in target.channels)
 
 
-def closed(known: Closings, *sizes: int) -> list[bool]:
+def closed(known: DroppedRequests, *sizes: int) -> list[bool]:
     """Have requests of so many bytes lost together, as the connection is closed."""
     for size in sizes:
         known.sent(size)
@@ -131,7 +131,7 @@ def closed(known: Closings, *sizes: int) -> list[bool]:
 
 
 def test_one_closing_tells_nothing_nor_do_those_of_a_broker_that_was_away() -> None:
-    known = Closings()
+    known = DroppedRequests()
     for _ in range(5):
         assert closed(known, 1_000) == [False]
         known.sent(500)
@@ -141,7 +141,7 @@ def test_one_closing_tells_nothing_nor_do_those_of_a_broker_that_was_away() -> N
 
 
 def test_of_all_that_is_lost_by_one_closing_the_largest_counts_and_once() -> None:
-    known = Closings()
+    known = DroppedRequests()
     known.sent(100)
     known.answered(100)
     assert closed(known, 100, 900, 800, 150) == [False] * 4

@@ -15,7 +15,7 @@ from reconciler.replicator.partition.reasons import Verdict
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
 from reconciler.replicator.takeover import guard as custody_module
-from reconciler.replicator.takeover.guard import Custody
+from reconciler.replicator.takeover.guard import LeaseGuard
 from tests.support.channels import OUTAGE, PRODUCER_ID, SIDES, feed, land, log, send_all
 
 TAKEN: Verdict = (PartitionState.WAITING, Reason("AB223", "another run copies this partition"))
@@ -85,8 +85,8 @@ def channel(partition: int = 0) -> Channel:
 A, B = ("east.orders", 0), ("east.orders", 1)
 
 
-def custody(lease: FakeLease, channels: list[Channel]) -> Custody:
-    return Custody(lease, 2, channels)  # type: ignore[arg-type]
+def custody(lease: FakeLease, channels: list[Channel]) -> LeaseGuard:
+    return LeaseGuard(lease, 2, channels)  # type: ignore[arg-type]
 
 
 def finish(work: Awaitable[None]) -> None:
@@ -96,7 +96,7 @@ def finish(work: Awaitable[None]) -> None:
         raise AssertionError(message)
 
 
-def open_all(lease: FakeLease, *channels: Channel) -> Custody:
+def open_all(lease: FakeLease, *channels: Channel) -> LeaseGuard:
     made = custody(lease, list(channels))
     made.look()
     for one in channels:

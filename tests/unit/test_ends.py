@@ -21,8 +21,8 @@ from reconciler.replicator.partition.place import PartitionSides, Standing
 from reconciler.replicator.partition.shares import Assignment, Place
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
 from reconciler.replicator.task import source_ends as ends
-from reconciler.replicator.task.commands import Steering
-from reconciler.replicator.task.metrics import Meters
+from reconciler.replicator.task.commands import PartitionCommands
+from reconciler.replicator.task.metrics import TaskMetrics
 from reconciler.replicator.task.source_ends import SourceEnds
 from reconciler.state.control import Listener
 from reconciler.wire import ConnectionLost, ErrorCode, Leader, TopicInfo, Wire
@@ -129,10 +129,10 @@ class Ear:
 
 
 def test_lag_goes_on_being_told_in_later_rounds(source: Source) -> None:
-    ear, meters = Ear(), Meters()
+    ear, meters = Ear(), TaskMetrics()
 
     def round_begins() -> Channel:
-        steering = Steering(SPEC, Assignment(0, 1, (PLACE,)), cast("Listener", ear), Channel)
+        steering = PartitionCommands(SPEC, Assignment(0, 1, (PLACE,)), cast("Listener", ear), Channel)
         steering.listen()
         return steering.channels[0]
 

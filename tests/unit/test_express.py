@@ -259,7 +259,7 @@ def test_whoever_rode_for_long_is_asked_and_gets_off(scene: Scene) -> None:
     assert scene.play(story) == []
     assert len(scene.targets[2].bodies) == 1
     assert scene.express is not None
-    assert [seat.asked for seat in scene.express.seats] == [1, 0]
+    assert [entry.asked for entry in scene.express.entries] == [1, 0]
 
 
 def test_much_is_sent_and_ends_it(scene: Scene) -> None:

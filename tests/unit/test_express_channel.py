@@ -19,7 +19,7 @@ from reconciler.replicator.partition.place import PartitionSides, Standing
 from reconciler.replicator.partition.send_queue import Queue
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
-from reconciler.replicator.transfer.fast_path_partition import Seat
+from reconciler.replicator.transfer.fast_path_partition import FastPathPartition
 from reconciler.wire import FetchAnswer, FetchAsk, Leader, Piece, compact_string
 from tests.support.batches import CODECS, GZIP, TRANSACTIONAL, Content, build, damaged, decode, led, marked
 from tests.support.channels import OUTAGE, PLACE, SIDES, Gapped, answer, feed, fetched, land, log, opened
@@ -377,12 +377,12 @@ def test_a_seat_names_the_target_as_requests_do(target_id: uuid.UUID | None, by_
     channel = Channel(PLACE)
     channel.open(PartitionSides(Leader(1, 5, 0), SOURCE, Leader(2, 7, 0), target_id), Standing(4, 77, 0, 0))
     channel.reopen(OUTAGE, 0.0)
-    seat = Seat(channel, FetchAsk("orders", SOURCE, 3, 4, 5, 1_000), by_id)
-    assert (seat.channel, seat.opening, seat.node) == (channel, channel.opening, 2)
-    assert (seat.source, seat.partition, seat.index) == (SOURCE.bytes, 3, b"\0\0\0\x03")
-    assert (seat.asked, seat.epoch, seat.most) == (4, 5, 1_000)
+    entry = FastPathPartition(channel, FetchAsk("orders", SOURCE, 3, 4, 5, 1_000), by_id)
+    assert (entry.channel, entry.opening, entry.node) == (channel, channel.opening, 2)
+    assert (entry.source, entry.partition, entry.index) == (SOURCE.bytes, 3, b"\0\0\0\x03")
+    assert (entry.asked, entry.epoch, entry.most) == (4, 5, 1_000)
     named = TARGET.bytes if by_id else compact_string("east.orders")
-    assert (seat.target, seat.by_id) == (named, by_id)
+    assert (entry.target, entry.by_id) == (named, by_id)
 
 
 def test_a_channel_shares_its_attributes_with_the_others() -> None:

@@ -17,8 +17,8 @@ from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.place import Standing
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
-from reconciler.replicator.transfer.fetch_lanes import Beat
-from reconciler.replicator.transfer.fetcher import Reader
+from reconciler.replicator.transfer.fetch_lanes import FetchKey
+from reconciler.replicator.transfer.fetcher import Fetcher
 from reconciler.replicator.transfer.pace import Pace, Quota
 from reconciler.wire import FetchAnswer, FetchAsk
 from tests.support.batches import LOG_APPEND_TIME, build, marked, some
@@ -130,9 +130,9 @@ def empty(scene: Scene) -> None:
 )
 def test_who_cannot_go_by_express_goes_in_the_usual_way(scene: Scene, reason: Callable[[Scene], None]) -> None:
     scene.begin_session()
-    assert scene.ways() is not None
+    assert scene.routes() is not None
     reason(scene)
-    assert scene.ways() is None
+    assert scene.routes() is None
 
 
 @pytest.mark.parametrize("has_ids", [True, False])
@@ -167,8 +167,8 @@ def test_a_session_does_not_go_on_where_something_is_new_without_an_id(scene: Sc
 def test_what_the_target_refused_meanwhile_is_asked_for_again(scene: Scene) -> None:
     """The source's broker was asked for what stands behind it, and must be told, or it would look like a gap."""
     pace = Pace(Quota(None), 0.05)
-    reader = Reader(scene.loop, scene.ends, Beat(SOURCE, committed=True), scene.channels, pace, lambda _: None)
-    reader.writer_of = scene.writers.get
+    reader = Fetcher(scene.loop, scene.ends, FetchKey(SOURCE, committed=True), scene.channels, pace, lambda _: None)
+    reader.sender_of = scene.writers.get
     reader._look(time.monotonic())
     scene.session = reader._session
     scene.begin_session()
@@ -176,9 +176,9 @@ def test_what_the_target_refused_meanwhile_is_asked_for_again(scene: Scene) -> N
     first, other = scene.channels
 
     async def go() -> None:
-        express = reader._express()
+        express = reader._fast_path()
         assert express is not None
-        job = scene.loop.spawn(partial(reader._go_by, express))
+        job = scene.loop.spawn(partial(reader._run_fast_path, express))
         await scene.loop.sleep(0)
         scene.source.answer(fetch_answer(Fetched(0, records(0, 2)), Fetched(1, records(0, 2))))
         scene.targets[2].answer(produce_answer(Landed(0, -1, _NOT_ENOUGH_REPLICAS), Landed(1, 0)))
@@ -261,7 +261,7 @@ def test_each_record_is_sent_once_and_in_order(
     assert scene.express is not None
     # From here on this test sends, and nobody else.
     scene.writers[2].stopped = True
-    seats = {seat.partition: seat for seat in scene.express.seats}
+    seats = {entry.partition: entry for entry in scene.express.entries}
     for one in left:
         seat = seats[one.partition]
         assert seat.channel.receive(one, seat.asked, seat.opening, 0.0)

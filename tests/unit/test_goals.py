@@ -19,7 +19,7 @@ from reconciler.model.status import PartitionState, PartitionStatus, Reason, Tas
 from reconciler.model.topology import Topology
 from reconciler.replicator.copy.transaction_holders import TransactionHolder
 from reconciler.replicator.driver import catch_up as goals_module
-from reconciler.replicator.driver.catch_up import Goals
+from reconciler.replicator.driver.catch_up import CatchUp
 from reconciler.replicator.partition.shares import Place
 from reconciler.wire import ProducerState
 
@@ -27,9 +27,9 @@ RUNNING, PARKED, OPENING = PartitionState.RUNNING, PartitionState.PARKED, Partit
 WHY = Reason("AB204", "gaps inside a batch")
 
 
-def goals(**ends: int) -> Goals:
+def goals(**ends: int) -> CatchUp:
     """Return goals for topic `orders`: `p0=10` is the end of partition 0."""
-    made = Goals()
+    made = CatchUp()
     made._ends = {("east-west", "orders", int(name[1:])): end for name, end in ends.items()}
     return made
 
@@ -97,7 +97,7 @@ def test_a_topic_that_is_left_out_is_stuck_with_its_reason() -> None:
 
 
 def test_without_goals_nothing_is_missing() -> None:
-    assert Goals().progress([said([partition(0, 0)])]).missing == 0
+    assert CatchUp().progress([said([partition(0, 0)])]).missing == 0
 
 
 def test_what_another_run_has_counts_as_it_says_and_not_as_those_who_wait_for_it() -> None:
@@ -184,7 +184,7 @@ def test_what_open_transactions_hold_back_is_named_and_no_goal(monkeypatch: pyte
     monkeypatch.setattr(goals_module, "_ends", ends)
     held = TransactionHolder(ProducerState(7, 3, 0, open_transaction=True, opened_at=5), "app-1")
     monkeypatch.setattr(goals_module, "holders", lambda _, logs: {log: held for log in logs if log[1] == 1})
-    made = Goals()
+    made = CatchUp()
     made.add(spec, places)
     assert made.progress([said([partition(number, 5) for number in range(3)])]).missing == 0
     (problem,) = made.held()
@@ -195,6 +195,6 @@ def test_what_open_transactions_hold_back_is_named_and_no_goal(monkeypatch: pyte
     )
     # A flow that reads open transactions has copied them.
     uncommitted = replace(spec, flow=replace(flow, isolation_level="read_uncommitted"))
-    made = Goals()
+    made = CatchUp()
     made.add(uncommitted, places)
     assert made.held() == []

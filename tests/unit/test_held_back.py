@@ -18,7 +18,7 @@ from reconciler.replicator.task.open_transactions import (
     ASK_IDLE_EVERY,
     EVERY,
     LONGEST_OPEN,
-    HeldBack,
+    OpenTransactions,
     SeenTransaction,
     remembered,
 )
@@ -96,8 +96,8 @@ def opened(position: int) -> Channel:
     return channel
 
 
-def made(source: Source, channel: Channel, seen: dict[Place, SeenTransaction]) -> HeldBack:
-    return HeldBack(cast("Loop", SideBySide()), cast("Wire", source), ("east:9092",), [channel], seen)
+def made(source: Source, channel: Channel, seen: dict[Place, SeenTransaction]) -> OpenTransactions:
+    return OpenTransactions(cast("Loop", SideBySide()), cast("Wire", source), ("east:9092",), [channel], seen)
 
 
 def look(source: Source, channel: Channel, seen: dict[Place, SeenTransaction], *moments: float) -> Reason | None:

@@ -17,7 +17,7 @@ from reconciler.model.datacenter import Spark
 from reconciler.model.errors import EnvironmentFault
 from reconciler.model.references import Reference
 from reconciler.model.security import OAuth, Security
-from reconciler.replicator.driver.spark_engine import Engine
+from reconciler.replicator.driver.spark_engine import SparkEngine
 from stacks.providers import check_login, provider_for
 
 # Never set: whoever looks it up before the hosts are looked at ends with AB304.
@@ -130,7 +130,7 @@ def test_an_endpoint_at_another_host_is_asked_for_no_token(how: str) -> None:
 
 @pytest.mark.usefixtures("only_example")
 def test_a_spark_cluster_at_another_host_is_not_joined(tmp_path: Path) -> None:
-    engine = Engine(1, tmp_path, print, Spark("spark://s.example:7077,evil:7077"))
+    engine = SparkEngine(1, tmp_path, print, Spark("spark://s.example:7077,evil:7077"))
     engine.open()
     with pytest.raises(EnvironmentFault) as caught:
         engine.start()

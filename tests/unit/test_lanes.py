@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.shares import Place
-from reconciler.replicator.transfer.fetch_lanes import MOST_LANES, NEAR_LANES, Beat, Lanes
+from reconciler.replicator.transfer.fetch_lanes import MOST_LANES, NEAR_LANES, FetchKey, FetchLanes
 
-FIRST = Beat(1, committed=True)
+FIRST = FetchKey(1, committed=True)
 CHANNELS = [Channel(Place("orders", number, "east.orders")) for number in range(2 * MOST_LANES + 1)]
 
 
@@ -14,12 +14,12 @@ class _Told:
     """Lanes, and what was said of them."""
 
     def __init__(self) -> None:
-        self.said: list[Beat] = []
-        self.lanes = Lanes(self.said.append)
+        self.said: list[FetchKey] = []
+        self.lanes = FetchLanes(self.said.append)
 
     def counts(self, node: int = 1) -> list[int]:
         """Return how many channels each lane of a broker has."""
-        lanes = [self.lanes.beat(node, channel).lane for channel in CHANNELS]
+        lanes = [self.lanes.key(node, channel).lane for channel in CHANNELS]
         return [lanes.count(number) for number in range(MOST_LANES)]
 
 
@@ -39,10 +39,10 @@ def test_a_wide_line_has_lanes_with_a_part_of_the_channels_each() -> None:
     assert told.counts() == [3, 2, 2, 2]
     # Another broker, and who reads open transactions from this one, are not concerned.
     assert told.counts(2) == [len(CHANNELS), 0, 0, 0]
-    assert told.lanes.count(Beat(1, committed=False)) == 1
+    assert told.lanes.count(FetchKey(1, committed=False)) == 1
     for channel in CHANNELS:
         readers = [lane for lane in range(MOST_LANES) if told.lanes.reads(FIRST._replace(lane=lane), channel)]
-        assert readers == [told.lanes.beat(1, channel).lane]
+        assert readers == [told.lanes.key(1, channel).lane]
 
 
 def test_a_line_that_is_short_again_has_one_lane() -> None:

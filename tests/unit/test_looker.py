@@ -6,13 +6,13 @@ import threading
 from collections.abc import Callable
 
 from reconciler.model.errors import EnvironmentFault, Problem
-from reconciler.replicator.driver.periodic import Looker
+from reconciler.replicator.driver.periodic import Periodic
 
 SECONDS = 30.0
 TROUBLE = EnvironmentFault(Problem("AB310", "cluster east", "does not answer", "start it"))
 
 
-class Script(Looker):
+class Script(Periodic):
     """Looks as often as it has something to do, and then says so."""
 
     def __init__(self, *looks: Callable[[list[str]], bool]) -> None:

@@ -16,7 +16,7 @@ from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.replicator.partition.place import Standing
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
-from reconciler.replicator.task.metrics import Meter, Meters, Window
+from reconciler.replicator.task.metrics import LatencyWindow, PartitionMetrics, TaskMetrics
 from tests.support.batches import DELETE_HORIZON, Content, build, marked
 from tests.support.channels import OUTAGE, PLACE, SIDES, feed, opened, send_all
 
@@ -33,7 +33,7 @@ def timed(timestamp: int) -> Content:
     return Content(timestamp, b"key", b"value")
 
 
-def told(meter: Meter, channel: Channel | None = None, now: float = NOW, monotonic: float = 0.0) -> Metrics:
+def told(meter: PartitionMetrics, channel: Channel | None = None, now: float = NOW, monotonic: float = 0.0) -> Metrics:
     return meter.metrics(channel or Channel(PLACE), now, monotonic)
 
 
@@ -49,13 +49,13 @@ def behind(end: int, *batches: tuple[int, int]) -> Channel:
 
 
 def test_a_new_meter_has_nothing_to_say() -> None:
-    found = told(Meter())
+    found = told(PartitionMetrics())
     assert found == Metrics()
     assert found.to_json() == {}
 
 
 def test_it_counts_what_was_written() -> None:
-    meter = Meter()
+    meter = PartitionMetrics()
     assert meter.wrote(parcel(3, NOW_MS - 20, 300), NOW) == 20
     assert meter.wrote(parcel(1, NOW_MS - 10, 100), NOW) == 10
     found = told(meter)
@@ -68,7 +68,7 @@ def test_what_an_open_transaction_holds_is_still_to_be_copied() -> None:
     channel.begin(SIDES, 100, (77, 0), Note())
     channel.position, channel.end = 200, 200
     channel.written = [parcel(100, NOW_MS - 9_000)]
-    meter = Meter()
+    meter = PartitionMetrics()
     assert (channel.status().lag, told(meter, channel).lag_seconds) == (100, 9.0)
     channel.remember(200)
     channel.settled()
@@ -76,7 +76,7 @@ def test_what_an_open_transaction_holds_is_still_to_be_copied() -> None:
 
 
 def test_latencies_are_forgotten_after_half_a_minute_and_counts_are_not() -> None:
-    meter = Meter()
+    meter = PartitionMetrics()
     meter.wrote(parcel(3, NOW_MS - 20), NOW)
     assert told(meter, now=NOW + 24.9).latency is not None
     assert told(meter, now=NOW + 30).latency is None
@@ -85,7 +85,7 @@ def test_latencies_are_forgotten_after_half_a_minute_and_counts_are_not() -> Non
 
 @given(st.lists(st.tuples(st.integers(0, 120), st.integers(0, 10**6), st.integers(1, 9)), max_size=60))
 def test_a_window_forgets_whole_slots_and_nothing_else(added: list[tuple[int, int, int]]) -> None:
-    window = Window()
+    window = LatencyWindow()
     asked = NOW + 120
     for second, latency_ms, records in sorted(added):
         window.add(latency_ms, records, NOW + second)
@@ -105,7 +105,7 @@ def test_a_window_forgets_whole_slots_and_nothing_else(added: list[tuple[int, in
 
 
 def test_the_window_slides() -> None:
-    window = Window()
+    window = LatencyWindow()
     for second in range(100):
         window.add(second, 1, NOW + second)
     found = window.latency(NOW + 99)
@@ -114,7 +114,7 @@ def test_the_window_slides() -> None:
 
 
 def test_a_clock_that_is_set_back_leaves_no_trace() -> None:
-    meter = Meter()
+    meter = PartitionMetrics()
     meter.wrote(parcel(3, NOW_MS - 20), NOW)
     assert told(meter, now=NOW - 3_600).latency is None
     meter.wrote(parcel(1, NOW_MS - 3_600_000 - 7), NOW - 3_600)
@@ -125,7 +125,7 @@ def test_a_clock_that_is_set_back_leaves_no_trace() -> None:
 
 @pytest.mark.parametrize(("age", "counted"), [(WEEK_MS, WEEK_MS), (-WEEK_MS, 0), (0, 0)])
 def test_week_old_and_future_timestamps(age: int, counted: int) -> None:
-    meter = Meter()
+    meter = PartitionMetrics()
     assert meter.wrote(parcel(1, NOW_MS - age), NOW) == counted
     found = told(meter, behind(9, (1, NOW_MS - age)))
     assert found.latency is not None
@@ -134,7 +134,7 @@ def test_week_old_and_future_timestamps(age: int, counted: int) -> None:
 
 
 def test_records_without_timestamps_count_but_have_no_age() -> None:
-    meter = Meter()
+    meter = PartitionMetrics()
     assert meter.wrote(parcel(5, -1), NOW) is None
     found = told(meter, behind(9, (1, -1)))
     assert (found.records, found.latency, found.record_age, found.lag_seconds) == (5, None, None, None)
@@ -143,18 +143,18 @@ def test_records_without_timestamps_count_but_have_no_age() -> None:
 def test_the_record_age_is_that_of_the_moment_of_reading() -> None:
     channel = opened()
     feed(channel, build([timed(NOW_MS - 40)], 0), now=100.0)
-    assert told(Meter(), channel, NOW + 7, monotonic=107.0).record_age == 40
+    assert told(PartitionMetrics(), channel, NOW + 7, monotonic=107.0).record_age == 40
 
 
 def test_a_partition_that_has_caught_up_is_not_behind() -> None:
-    meter = Meter()
+    meter = PartitionMetrics()
     meter.wrote(parcel(1, NOW_MS - WEEK_MS), NOW)
     assert told(meter, behind(5)).lag_seconds == 0
     assert told(meter, behind(4)).lag_seconds == 0
 
 
 def test_the_lag_in_seconds_is_the_age_of_what_comes_next() -> None:
-    meter = Meter()
+    meter = PartitionMetrics()
     assert told(meter, behind(9)).lag_seconds is None, "nothing was read and nothing copied yet"
     channel = behind(9, (1, NOW_MS - 1_500), (1, NOW_MS - 200))
     assert told(meter, channel).lag_seconds == 1.5
@@ -169,17 +169,17 @@ def test_the_lag_in_seconds_is_the_age_of_what_comes_next() -> None:
 def test_of_a_batch_in_the_queue_the_first_record_counts() -> None:
     channel = opened(5)
     feed(channel, build([timed(NOW_MS - 900), timed(NOW_MS - 100)], 5), 9)
-    assert told(Meter(), channel).lag_seconds == 0.9
+    assert told(PartitionMetrics(), channel).lag_seconds == 0.9
 
 
 def test_where_the_cleaner_has_put_its_horizon_the_newest_record_counts() -> None:
     channel = opened(5)
     feed(channel, marked(build([timed(NOW_MS - 900), timed(NOW_MS - 100)], 5), DELETE_HORIZON), 9)
-    assert told(Meter(), channel).lag_seconds == 0.1
+    assert told(PartitionMetrics(), channel).lag_seconds == 0.1
 
 
 def test_before_it_is_read_the_last_copied_record_tells() -> None:
-    meter = Meter()
+    meter = PartitionMetrics()
     meter.wrote(parcel(1, NOW_MS - 4_000), NOW)
     assert told(meter, behind(9)).lag_seconds == 4.0
     assert told(meter, behind(9, (1, NOW_MS - 3_000))).lag_seconds == 3.0
@@ -189,11 +189,11 @@ def test_before_it_is_read_the_last_copied_record_tells() -> None:
 def test_an_unknown_position_is_an_unknown_lag(position: int, end: int) -> None:
     channel = Channel(PLACE)
     channel.position, channel.end = position, end
-    assert told(Meter(), channel).lag_seconds is None
+    assert told(PartitionMetrics(), channel).lag_seconds is None
 
 
 def test_retries_and_fills_are_counted_over_rounds() -> None:
-    meter = Meter()
+    meter = PartitionMetrics()
     first = opened()
     first.reopen(OUTAGE, 0.0)
     first.park(OUTAGE, 0.0)
@@ -209,11 +209,11 @@ def test_retries_and_fills_are_counted_over_rounds() -> None:
 def test_a_shifted_partition_says_how_far() -> None:
     channel = Channel(PLACE)
     channel.open(SIDES, Standing(12, 1, 0, 0, shift=2))
-    assert told(Meter(), channel).shifted == 2
+    assert told(PartitionMetrics(), channel).shifted == 2
 
 
 def test_the_meters_of_a_task_add_up() -> None:
-    meters = Meters()
+    meters = TaskMetrics()
     assert meters.latency() is None
     now_ms = int(time.time() * 1_000)
     for partition, age in ((0, 5_000), (1, 9_000), (1, 9_000)):
@@ -231,7 +231,7 @@ def test_the_meters_of_a_task_add_up() -> None:
 
 @given(st.lists(st.tuples(st.floats(0, 120), st.integers(-(10**13), 10**13)), max_size=200))
 def test_no_timestamp_breaks_it(written: list[tuple[float, int]]) -> None:
-    meter = Meter()
+    meter = PartitionMetrics()
     for second, age in written:
         meter.wrote(parcel(1, NOW_MS - age), NOW + second)
     found = told(meter, now=NOW + 120)

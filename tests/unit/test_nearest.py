@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.transfer.preferred_replica import Nearest
+from reconciler.replicator.transfer.preferred_replica import PreferredReplicas
 from tests.support.channels import SIDES, opened
 
 REPLICA = 9
@@ -11,7 +11,7 @@ REPLICA = 9
 
 def test_a_replica_is_read_until_it_is_to_be_named_again() -> None:
     moved: list[Channel] = []
-    nearest, channel = Nearest("rack", moved.append, trusted=2.0), opened()
+    nearest, channel = PreferredReplicas("rack", moved.append, trusted=2.0), opened()
     nearest.named(channel, REPLICA, 100.0)
     nearest.look(channel, 101.9)
     assert (nearest.node(channel), moved) == (REPLICA, [channel])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.in_flight import Parcel
 from reconciler.replicator.partition.shares import Place
-from reconciler.replicator.transfer.produce_lanes import FIRST, SECOND, OutLanes, Way
+from reconciler.replicator.transfer.produce_lanes import FIRST, SECOND, LaneRequest, ProduceLanes
 
 MUCH = 2**20
 
@@ -26,20 +26,20 @@ def parcel() -> Parcel:
 
 
 def test_there_is_one_lane_to_begin_with() -> None:
-    lanes = OutLanes()
+    lanes = ProduceLanes()
     assert [lanes.lane(channel) for channel in channels(3)] == [FIRST] * 3
     assert not lanes.are_two
 
 
 def test_two_lanes_share_the_channels() -> None:
-    lanes, several = OutLanes(), channels(4)
+    lanes, several = ProduceLanes(), channels(4)
     lanes.widen()
     assert [lanes.lane(channel) for channel in several] == [FIRST, SECOND, FIRST, SECOND]
     assert [lanes.lane(channel) for channel in reversed(several)] == [SECOND, FIRST, SECOND, FIRST]
 
 
 def test_what_is_in_flight_is_answered_first() -> None:
-    lanes, (stays, moves) = OutLanes(), channels(2)
+    lanes, (stays, moves) = ProduceLanes(), channels(2)
     for channel in (stays, moves):
         assert lanes.lane(channel) == FIRST
         channel.in_flight.append(parcel())
@@ -52,7 +52,7 @@ def test_what_is_in_flight_is_answered_first() -> None:
 
 
 def test_it_is_narrow_again_when_nothing_is_under_way_over_the_second() -> None:
-    lanes, (_, moved) = OutLanes(), (several := channels(2))
+    lanes, (_, moved) = ProduceLanes(), (several := channels(2))
     lanes.widen()
     assert [lanes.lane(channel) for channel in several] == [FIRST, SECOND]
     moved.in_flight.append(parcel())
@@ -60,12 +60,12 @@ def test_it_is_narrow_again_when_nothing_is_under_way_over_the_second() -> None:
     lanes.narrow()
     assert (lanes.are_two, lanes.lane(moved)) == (True, None)
     moved.in_flight.clear()
-    lanes.ended(Way(SECOND, 0))
+    lanes.ended(LaneRequest(SECOND, 0))
     assert (lanes.are_two, lanes.lane(moved), lanes.under_way) == (False, FIRST, [0, 0])
 
 
 def test_a_second_lane_is_worth_it_behind_much() -> None:
-    lanes = OutLanes()
+    lanes = ProduceLanes()
     assert not lanes.is_worth_more(MUCH, SEVERAL, 0.0)
     lanes.under_way[FIRST] = 3
     assert lanes.is_worth_more(MUCH, SEVERAL, 0.0)
@@ -77,7 +77,7 @@ def test_a_second_lane_is_worth_it_behind_much() -> None:
 
 
 def test_two_lanes_are_there_for_as_long_as_there_is_much() -> None:
-    lanes = OutLanes()
+    lanes = ProduceLanes()
     lanes.widen()
     lanes.is_worth_more(MUCH, SEVERAL, 100.0)
     lanes.look(100.5)
@@ -88,10 +88,10 @@ def test_two_lanes_are_there_for_as_long_as_there_is_much() -> None:
 
 
 def test_after_a_failure_the_first_is_alone_for_a_while() -> None:
-    lanes = OutLanes()
+    lanes = ProduceLanes()
     lanes.widen()
     lanes.under_way = [3, 1]
-    lanes.ended(Way(SECOND, 0))
+    lanes.ended(LaneRequest(SECOND, 0))
     lanes.failed(100.0)
     assert not lanes.are_two
     assert not lanes.is_worth_more(MUCH, SEVERAL, 109.0)
@@ -99,7 +99,7 @@ def test_after_a_failure_the_first_is_alone_for_a_while() -> None:
 
 
 def test_two_lanes_hold_hardly_more_bytes_than_one_with_large_requests() -> None:
-    lanes = OutLanes()
+    lanes = ProduceLanes()
     ways = [lanes.left(FIRST, 5 * MUCH) for _ in range(4)]
     assert lanes.has_room(FIRST)
     lanes.widen()
@@ -121,7 +121,7 @@ def test_two_lanes_hold_hardly_more_bytes_than_one_with_large_requests() -> None
     )
 )
 def test_whatever_happens_a_channel_is_in_flight_over_one_lane_alone(steps: list[tuple[str, int]]) -> None:
-    lanes, several = OutLanes(), channels(5)
+    lanes, several = ProduceLanes(), channels(5)
     over: dict[Channel, list[int]] = {channel: [] for channel in several}
     for what, number in steps:
         channel = several[number]
@@ -138,7 +138,7 @@ def test_whatever_happens_a_channel_is_in_flight_over_one_lane_alone(steps: list
             lanes.under_way[FIRST] += 1
         elif what == "answer" and over[channel]:
             lane = over[channel].pop(0)
-            lanes.ended(Way(lane, 0))
+            lanes.ended(LaneRequest(lane, 0))
             channel.in_flight.popleft()
         elif what == "widen":
             lanes.widen()
@@ -151,7 +151,7 @@ def test_whatever_happens_a_channel_is_in_flight_over_one_lane_alone(steps: list
         assert lanes.are_two or not lanes.under_way[SECOND]
     for channel in several:
         for lane in over[channel]:
-            lanes.ended(Way(lane, 0))
+            lanes.ended(LaneRequest(lane, 0))
         channel.in_flight.clear()
     lanes.narrow()
     assert [lanes.lane(channel) for channel in several] == [FIRST] * 5

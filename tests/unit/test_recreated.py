@@ -18,7 +18,7 @@ from reconciler.replicator.copy.recreated import other_partitions, refuse_made_a
 from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.takeover.identical import Takeover
-from reconciler.replicator.takeover.translated import Arrival
+from reconciler.replicator.takeover.translated import TranslatedTakeover
 from reconciler.state.copies import Copies
 from reconciler.wire import EARLIEST, ErrorCode, Leader, TopicInfo
 from reconciler.wire.requests.commits import CommittedPosition
@@ -73,7 +73,7 @@ PLACE = Place("orders", 1, "east.orders", "translated")
 CHANNEL: Any = SimpleNamespace(place=PLACE)
 
 
-class Committed(Arrival):
+class Committed(TranslatedTakeover):
     """An arrival that finds a position with these ids, and says what it asked."""
 
     def __init__(self, ids: tuple[uuid.UUID | None, uuid.UUID | None] | None) -> None:
@@ -250,7 +250,7 @@ def test_a_new_partition_of_a_topic_made_anew_begins_at_its_first_record(
 ) -> None:
     """Where copies begin was declared for the former topic: this one is new as a whole."""
     around: Any = Remembered(records, {0: 5})
-    opening: Any = object.__new__(Arrival)
+    opening: Any = object.__new__(TranslatedTakeover)
     opening._flow, opening._memory, opening._source = SimpleNamespace(start=start, name="flow"), around, around
     place = Place("orders", 2, "east.orders", "translated")
     assert asyncio.run(opening._beginning(place, ORIGINAL, COPY, (0, 5))) == expected

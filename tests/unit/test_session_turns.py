@@ -16,8 +16,8 @@ from reconciler.model.flow import Flow
 from reconciler.model.selection import Selection
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator.driver import processors
-from reconciler.replicator.driver.restarts import Failures
-from reconciler.replicator.driver.spark_session import Session
+from reconciler.replicator.driver.restarts import RestartBackoff
+from reconciler.replicator.driver.spark_session import ReplicationSession
 
 WEST = Cluster("west", ("w:9092",))
 FLOWS = tuple("abcdef")
@@ -38,14 +38,14 @@ class Query:
         self.isActive = False
 
 
-class Pretended(Session):
+class Pretended(ReplicationSession):
     """A session whose queries are begun nowhere."""
 
     def __init__(self, folder: Path, count: float) -> None:
         self.said: list[str] = []
         specs = [FlowSpec("t", "r", Flow(n, "east", "west", Selection(("x",))), WEST, WEST, ()) for n in FLOWS]
         super().__init__(specs, folder, self.said.append)
-        self._failures = Failures(chance=lambda: 0.0)
+        self._failures = RestartBackoff(chance=lambda: 0.0)
         self.processors = count
         self.refused: set[str] = set()
         self.made: dict[str, Query] = {}

@@ -15,7 +15,7 @@ from reconciler.model.errors import Problem
 from reconciler.model.flow import Flow
 from reconciler.model.selection import Selection
 from reconciler.model.status import TaskStatus
-from reconciler.replicator.driver.driver import Drive
+from reconciler.replicator.driver.driver import Driver
 from reconciler.replicator.driver.watchdog import Watchdog
 from reconciler.report.status.summary import summarise
 from reconciler.state.journals import strangers
@@ -81,7 +81,7 @@ WORD = TaskStatus("f", "east", "west", "run", 0, 3, NOW, False, None, 0, 0, 0.0,
 
 
 def test_words_of_others_are_not_a_runs_own() -> None:
-    drive = Drive.__new__(Drive)
+    drive = Driver.__new__(Driver)
     drive._run, drive._specs = "run", (SimpleNamespace(flow=FLOW),)  # type: ignore[assignment]
     process = replace(WORD, task=-1, tasks=0)
     own = [WORD, replace(WORD, task=2), replace(WORD, tasks=1), process]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from reconciler.model.flow import Flow
 from reconciler.model.selection import Selection
 from reconciler.model.status import TaskStatus
-from reconciler.replicator.driver.restarts import Failures
+from reconciler.replicator.driver.restarts import RestartBackoff
 from reconciler.replicator.driver.watchdog import Silence, Watchdog
 
 
@@ -74,7 +74,7 @@ def test_whoever_has_spoken_his_last_word_is_not_expected_again() -> None:
 
 
 def test_a_flow_that_fails_now_and_then_is_begun_anew_at_once() -> None:
-    failures = Failures()
+    failures = RestartBackoff()
     for number in range(20):
         failures.note("a", f"failure {number}", 100.0 * number)
         assert failures.may_try("a", 100.0 * number)
@@ -83,7 +83,7 @@ def test_a_flow_that_fails_now_and_then_is_begun_anew_at_once() -> None:
 
 
 def test_a_flow_that_fails_again_and_again_is_tried_every_minute_until_it_is_well() -> None:
-    failures = Failures(chance=lambda: 0.0)
+    failures = RestartBackoff(chance=lambda: 0.0)
     failures.note("b", "once", 0.0)
     now = 0.0
     for rest in (0.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0):
@@ -111,7 +111,7 @@ def test_a_flow_that_fails_again_and_again_is_tried_every_minute_until_it_is_wel
 
 def test_flows_that_failed_at_one_time_are_not_tried_again_at_one_time() -> None:
     chances = iter([0.0, 0.0, 0.0, 1.0])
-    failures = Failures(chance=lambda: next(chances))
+    failures = RestartBackoff(chance=lambda: next(chances))
     for flow in ("a", "b"):
         failures.note(flow, "gone", 0.0)
     for flow in ("a", "b"):

@@ -18,7 +18,7 @@ from reconciler.replicator.partition.place import Standing
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.transfer import sender as module
 from reconciler.replicator.transfer.pace import Quota
-from reconciler.replicator.transfer.sender import Writer
+from reconciler.replicator.transfer.sender import Sender
 from reconciler.wire import ConnectionLost, FetchAnswer, Loop, ProduceAnswer, ProduceAsk, Wire
 from tests.support.batches import Content, build
 from tests.support.channels import SIDES
@@ -74,7 +74,7 @@ class Scene:
         self.wire = FakeWire(Clients(producer=ProducerSettings(max_request_size=max_request_size)))
         self.written: list[tuple[int, int]] = []
         wire, loop = cast("Wire", self.wire), Loop()
-        self.writer = Writer(loop, (wire, None), NODE, Quota(quota), self._written, lambda: None)
+        self.writer = Sender(loop, (wire, None), NODE, Quota(quota), self._written, lambda: None)
 
     def _written(self, channel: Channel, parcel: Parcel) -> None:
         self.written.append((channel.place.partition, parcel.base_offset))

@@ -10,7 +10,7 @@ from reconciler.model.status import PartitionState
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.in_flight import Parcel
 from reconciler.replicator.partition.place import Standing
-from reconciler.replicator.transfer.fast_path_partition import Boarded, Seat
+from reconciler.replicator.transfer.fast_path_partition import FastPathBatch, FastPathPartition
 from reconciler.replicator.transfer.pace import Quota
 from reconciler.wire import FetchAnswer, ProduceAnswer
 from reconciler.wire.protocol.compact import string
@@ -29,9 +29,9 @@ def scene() -> Iterator[Scene]:
     one.close()
 
 
-def board(scene: Scene, *channels: Channel, by_name: bool = False) -> list[Boarded]:
+def board(scene: Scene, *channels: Channel, by_name: bool = False) -> list[FastPathBatch]:
     """Take a batch of each channel along."""
-    boarded: list[Boarded] = []
+    boarded: list[FastPathBatch] = []
     for channel in channels:
         number = channel.place.partition
         channel.receive(
@@ -40,14 +40,14 @@ def board(scene: Scene, *channels: Channel, by_name: bool = False) -> list[Board
             channel.opening,
             0.0,
         )
-        boarded.append((Seat(channel, scene.asks[channel], not by_name), channel.send()))
+        boarded.append((FastPathPartition(channel, scene.asks[channel], not by_name), channel.send()))
     return boarded
 
 
 def send(scene: Scene, by_name: bool = False, count: int = 2) -> FakeDirect:
     """Send a batch of each channel by express."""
     target = scene.targets[2]
-    scene.writers[2].express(scene.ends.targets[2], board(scene, *scene.channels[:count], by_name=by_name), 0.0)
+    scene.writers[2].send_fast(scene.ends.targets[2], board(scene, *scene.channels[:count], by_name=by_name), 0.0)
     return target
 
 
@@ -60,9 +60,9 @@ def how(channel: Channel) -> Opening:
 def in_the_usual_way(landed: list[Landed]) -> list[Opening]:
     """Return what becomes of channels whose batches were sent and answered in the usual way."""
     scene = Scene()
-    for (seat, parcel), one in zip(board(scene, *scene.channels), landed, strict=True):
+    for (entry, parcel), one in zip(board(scene, *scene.channels), landed, strict=True):
         answer = ProduceAnswer("east.orders", one.partition, one.error, one.base, one.message)
-        seat.channel.answered(parcel, answer, 0.0)
+        entry.channel.answered(parcel, answer, 0.0)
     found = [how(channel) for channel in scene.channels]
     scene.close()
     return found
@@ -187,7 +187,7 @@ def test_a_fault_of_this_program_is_raised_where_somebody_looks(scene: Scene) ->
     def fault(_: object) -> None:
         raise ZeroDivisionError
 
-    scene.writers[2].expressed = fault
+    scene.writers[2].on_fast_written = fault
     send(scene).answer(produce_answer(Landed(0, 0), Landed(1, 0)))
     with pytest.raises(ZeroDivisionError):
         scene.writers[2].raise_failure()

@@ -12,7 +12,7 @@ from reconciler.model.status import PartitionState
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.transfer.pace import Quota
 from reconciler.replicator.transfer.produce_lanes import SECOND
-from reconciler.replicator.transfer.sender import Writer
+from reconciler.replicator.transfer.sender import Sender
 from reconciler.wire import ConnectionLost, ErrorCode, Loop, Wire
 from tests.support.channels import SIDES
 from tests.unit.test_writer import NODE, FakeWire, Scene, feed
@@ -42,7 +42,7 @@ class TwoWires(Scene):
         super().__init__(monkeypatch)
         self.loop, self.second = Loop(), FakeSecond(refuses)
         wires = cast("Wire", self.wire), cast("Wire", self.second)
-        self.writer = Writer(self.loop, wires, NODE, Quota(None), self._written, lambda: None)
+        self.writer = Sender(self.loop, wires, NODE, Quota(None), self._written, lambda: None)
         self.next: dict[int, int] = {}
 
     def turn(self) -> None:

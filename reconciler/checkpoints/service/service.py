@@ -15,13 +15,13 @@ from reconciler.checkpoints.service.leadership import Leadership
 from reconciler.checkpoints.service.rounds import Round, Rounds
 from reconciler.model.flow import Flow
 from reconciler.model.topology import Topology
-from reconciler.replicator.driver.periodic import Looker
+from reconciler.replicator.driver.periodic import Periodic
 
 _LOOK_SECONDS = 0.5
 _END_PATIENCE = 15.0
 
 
-class CheckpointService(Looker):
+class CheckpointService(Periodic):
     """Looks after the groups of one flow until it is ended.
 
     Args:

@@ -41,7 +41,7 @@ class CatchUpProgress:
     parked: tuple[tuple[str, PartitionStatus], ...]
 
 
-class Goals:
+class CatchUp:
     """The source offset that each partition of each flow must reach.
 
     A source that loses records meanwhile, or whose topic is made anew, is to be copied up to where it ends then.

@@ -1,7 +1,7 @@
 """The driver of one run: checks the clusters, starts Spark, watches the status topics, stops in order.
 
-`cli` calls `Drive.run`. It sees what the tasks do through the status topic alone and speaks to them through the control
-topic alone, so it works the same wherever Spark put them.
+`cli` calls `Driver.run`. The driver reads what the tasks do from the status topic and commands them over the control
+topic, and over nothing else, so it works the same wherever Spark runs them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from reconciler.model.seal import Seal
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import PartitionStatus, TaskStatus
 from reconciler.replicator.driver import dead_letter_topics, discovery, run_folders
-from reconciler.replicator.driver.catch_up import Goals
+from reconciler.replicator.driver.catch_up import CatchUp
 from reconciler.replicator.driver.refresh import Reconcile, Refresh
 from reconciler.replicator.driver.signals import StopSignals
-from reconciler.replicator.driver.spark_session import LedgerFiles, Session, shares_file
-from reconciler.replicator.driver.supervisor import Care
+from reconciler.replicator.driver.spark_session import LedgerFiles, ReplicationSession, shares_file
+from reconciler.replicator.driver.supervisor import Supervisor
 from reconciler.replicator.gaps import probe
 from reconciler.state import control
 from reconciler.state.hearing import Hearing
@@ -132,7 +132,7 @@ class RunOptions:
     spark: Spark = field(default_factory=Spark)
 
 
-class Drive:
+class Driver:
     """One run of some flows.
 
     Args:
@@ -142,12 +142,12 @@ class Drive:
         wishes: how it is to go.
     """
 
-    def __init__(self, specs: Sequence[FlowSpec], folder: Path, watcher: RunWatcher, wishes: RunOptions) -> None:
+    def __init__(self, specs: Sequence[FlowSpec], folder: Path, watcher: RunWatcher, options: RunOptions) -> None:
         self._specs = specs
         self._folder = folder
         self._watcher = watcher
-        self._wishes = wishes
-        self._goals = Goals() if wishes.until_caught_up else None
+        self._options = options
+        self._catch_up = CatchUp() if options.until_caught_up else None
         self._targets = {spec.target.alias: spec.target for spec in specs}
         self._run, self._topology = specs[0].run, specs[0].topology
         self._readers: dict[str, StatusReader] = {}
@@ -158,7 +158,7 @@ class Drive:
         self._refreshes = [
             Refresh(
                 spec,
-                wishes.reconcile,
+                options.reconcile,
                 warn=lambda text: self._words.put((watcher.warn, text)),
                 note=lambda text: self._words.put((watcher.note, text)),
                 file=shares_file(folder, spec.flow.name),
@@ -176,7 +176,9 @@ class Drive:
             AnabranchError: a cluster does not answer, a required topic is missing, or Spark fails.
         """
         with StopSignals() as signals:
-            session = Session(self._specs, self._folder, self._watcher.warn, self._wishes.ledgers, self._wishes.spark)
+            session = ReplicationSession(
+                self._specs, self._folder, self._watcher.warn, self._options.ledgers, self._options.spark
+            )
             try:
                 # Spark's start takes several seconds, mostly of waiting, and nothing here rests on it.
                 run_folders.make(self._folder)
@@ -195,14 +197,14 @@ class Drive:
                 if signals.ended(error):
                     return RunOutcome(RunEnding.STOPPED, signal=signals.number)
                 raise
-            care = Care(self._specs, session)
+            supervisor = Supervisor(self._specs, session)
             try:
-                outcome = self._watch(session, care, signals, superseded)
+                outcome = self._watch(session, supervisor, signals, superseded)
             finally:
                 try:
                     self._stop(session)
                 finally:
-                    care.close()
+                    supervisor.close()
             if outcome.ending is RunEnding.SUPERSEDED and signals.asked:
                 outcome = RunOutcome(RunEnding.STOPPED, signal=signals.number)
         run_folders.remove(self._folder)
@@ -214,13 +216,13 @@ class Drive:
         errors: list[AnabranchError] = []
         for spec in self._specs:
             try:
-                if self._wishes.spark.master is None:
+                if self._options.spark.master is None:
                     # The tasks ask for it in this very environment; said here it is said at once.
                     spec.source.client_rack()
                 places = discovery.matching(spec)
                 self._check_topics(spec, {place.topic for place in places})
-                if self._goals is not None:
-                    self._goals.add(spec, places)
+                if self._catch_up is not None:
+                    self._catch_up.add(spec, places)
             except AnabranchError as error:
                 errors.append(error)
         for target in self._targets.values():
@@ -265,7 +267,7 @@ class Drive:
         for refresh in self._refreshes:
             refresh.start()
 
-    def _abandon(self, session: Session, keeps_log: bool = False) -> None:
+    def _abandon(self, session: ReplicationSession, keeps_log: bool = False) -> None:
         session.abandon()
         self._end_refreshes()
         self._withdraw(tuple(self._targets.values()) if self._has_announced else ())
@@ -274,7 +276,9 @@ class Drive:
 
     # --- meanwhile ---------------------------------------------------------------------------------------------------
 
-    def _watch(self, session: Session, care: Care, signals: StopSignals, superseded: Callable[[], bool]) -> RunOutcome:
+    def _watch(
+        self, session: ReplicationSession, supervisor: Supervisor, signals: StopSignals, superseded: Callable[[], bool]
+    ) -> RunOutcome:
         self._watcher.phase("replicating")
         while not signals.asked:
             if superseded():
@@ -283,18 +287,18 @@ class Drive:
             statuses = self._heard()
             own = self._own(statuses)
             self._watcher.seen(own)
-            failing = care.look(own, time.monotonic())
+            failing = supervisor.look(own, time.monotonic())
             # A busy machine only takes longer; whoever waits for the end is not to wait for ever for anything else.
-            if self._goals is not None and (lost := [flow for flow in failing if not session.is_starved(flow)]):
+            if self._catch_up is not None and (lost := [flow for flow in failing if not session.is_starved(flow)]):
                 told = "; ".join(f"flow {flow} fails: {failing[flow]}" for flow in lost)
                 raise EnvironmentFault(Problem("AB320", "Spark", told, f"see {session.log}"))
-            if self._goals is not None:
+            if self._catch_up is not None:
                 left_out = {
                     (refresh.flow, topic): why for refresh in self._refreshes for topic, why in refresh.waiting.items()
                 }
-                progress = self._goals.progress(statuses, left_out)
+                progress = self._catch_up.progress(statuses, left_out)
                 if not progress.missing:
-                    return RunOutcome(RunEnding.CAUGHT_UP, held=tuple(self._goals.held()))
+                    return RunOutcome(RunEnding.CAUGHT_UP, held=tuple(self._catch_up.held()))
                 if progress.missing == len(progress.parked):
                     return RunOutcome(RunEnding.PARKED, progress.parked)
             time.sleep(_TICK)
@@ -336,7 +340,7 @@ class Drive:
 
     # --- afterwards --------------------------------------------------------------------------------------------------
 
-    def _stop(self, session: Session) -> None:
+    def _stop(self, session: ReplicationSession) -> None:
         """Ask the tasks to finish what is in flight, wait for their last words, then end Spark."""
         self._watcher.phase("stopping")
         for refresh in self._refreshes:

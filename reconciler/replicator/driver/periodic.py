@@ -12,7 +12,7 @@ from collections.abc import Callable
 from reconciler.model.errors import AnabranchError
 
 
-class Looker(threading.Thread, ABC):
+class Periodic(threading.Thread, ABC):
     """Looks until it is ended.
 
     Args:

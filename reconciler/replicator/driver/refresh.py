@@ -20,7 +20,7 @@ from reconciler.model.pauses import PauseScope
 from reconciler.model.spec import FlowSpec
 from reconciler.model.steps import AclChange, AddPartitions, AlterConfig, CreateTopic, GrantAcl
 from reconciler.replicator.driver import discovery
-from reconciler.replicator.driver.periodic import Looker
+from reconciler.replicator.driver.periodic import Periodic
 from reconciler.replicator.partition.shares import Place, Shares
 from reconciler.state import control, syncs
 from reconciler.state.ownership import Ownership
@@ -35,7 +35,7 @@ _REPEAT_SECONDS = 600.0
 _SYNCS_SECONDS = 5.0
 
 
-class Refresh(Looker):
+class Refresh(Periodic):
     """Looks after one flow in one run.
 
     Args:

@@ -31,7 +31,7 @@ class _Record:
     try_at: float = 0.0
 
 
-class Failures:
+class RestartBackoff:
     """What is known of all flows.
 
     Args:

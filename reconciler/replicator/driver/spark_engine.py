@@ -44,7 +44,7 @@ appender.file.layout.pattern = %d{{ISO8601}} %p %c{{1}}: %m%n%ex
 """
 
 
-class Engine:
+class SparkEngine:
     """A virtual machine with a Spark context; there is one at a time in a process.
 
     Args:

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from reconciler.replicator.driver.spark_engine import Engine, first_line
+from reconciler.replicator.driver.spark_engine import SparkEngine, first_line
 
 
-class Jobs(Engine):
+class SparkJobs(SparkEngine):
     """Spark that does what it is asked for; it needs no SQL, and is there sooner without."""
 
     def need(self, slots: int) -> None:

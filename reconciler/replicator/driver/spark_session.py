@@ -25,8 +25,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from reconciler.model.datacenter import Spark
 from reconciler.model.spec import FlowSpec
 from reconciler.replicator.driver import processors
-from reconciler.replicator.driver.restarts import Failures
-from reconciler.replicator.driver.spark_engine import Engine, first_line
+from reconciler.replicator.driver.restarts import RestartBackoff
+from reconciler.replicator.driver.spark_engine import SparkEngine, first_line
 from reconciler.replicator.driver.spark_source import NAME, SECRET, SHARES, SPEC, ReplicationSource
 
 # How long the last ledgers may take to be written; nothing else rests on them.
@@ -69,7 +69,7 @@ def shares_file(folder: Path, flow: str) -> Path:
     return folder / f"{flow}.shares.json"
 
 
-class Session(Engine):
+class ReplicationSession(SparkEngine):
     """A Spark session with a query for each flow.
 
     Args:
@@ -93,7 +93,7 @@ class Session(Engine):
     ) -> None:
         super().__init__(sum(spec.flow.tasks for spec in specs), folder, warn, cluster)
         self._specs = {spec.flow.name: spec for spec in specs}
-        self._failures = Failures()
+        self._failures = RestartBackoff()
         self._ended: set[str] = set()
         self.begun: Counter[str] = Counter()
         self._ledgers = ledgers

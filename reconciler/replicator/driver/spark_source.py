@@ -38,7 +38,7 @@ Spark shows options in plans and on its page; those whose names say that they ar
 """
 
 
-class AnnouncedRounds(NamedTuple):
+class SourceOptions(NamedTuple):
     """What the options say."""
 
     spec: str
@@ -56,7 +56,7 @@ class ReplicationSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        self._told = AnnouncedRounds(options[SPEC], options[SECRET], options[SHARES])
+        self._told = SourceOptions(options[SPEC], options[SECRET], options[SHARES])
 
     def schema(self) -> str:
         """Return the ledger's columns."""
@@ -78,7 +78,7 @@ class GroupPartition(InputPartition):
 class RoundReader(DataSourceStreamReader):
     """Plans rounds beside the driver, on its machine, and runs them in the tasks."""
 
-    def __init__(self, told: AnnouncedRounds) -> None:
+    def __init__(self, told: SourceOptions) -> None:
         self._told = told
         self._shares = Shares()
 

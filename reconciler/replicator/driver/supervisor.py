@@ -15,7 +15,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.errors import AnabranchError
 from reconciler.model.spec import FlowSpec
 from reconciler.model.status import TaskStatus
-from reconciler.replicator.driver.spark_session import Session
+from reconciler.replicator.driver.spark_session import ReplicationSession
 from reconciler.replicator.driver.watchdog import Silence, Watchdog
 from reconciler.state.status import StatusWriter, flush_all
 
@@ -27,7 +27,7 @@ _GRACE = 15.0
 
 
 @dataclass
-class _Word:
+class _OwnStatus:
     """What the driver says of a flow.
 
     Attributes:
@@ -43,7 +43,7 @@ class _Word:
     heard_at: float | None = None
 
 
-class Care:
+class Supervisor:
     """Looks after the tasks of one run.
 
     Args:
@@ -51,12 +51,12 @@ class Care:
         session: where they run.
     """
 
-    def __init__(self, specs: Sequence[FlowSpec], session: Session) -> None:
+    def __init__(self, specs: Sequence[FlowSpec], session: ReplicationSession) -> None:
         self._specs = {spec.flow.name: spec for spec in specs}
         self._session = session
         self._watchdog = Watchdog()
         self._begun: dict[str, int] = {}
-        self._words: dict[str, _Word] = {}
+        self._words: dict[str, _OwnStatus] = {}
         self._writers: dict[Cluster, StatusWriter] = {}
         self._say_at = self._check_at = -math.inf
         self._failing: Mapping[str, str] = {}
@@ -133,7 +133,7 @@ class Care:
             said = TaskStatus.of_process(spec.flow, spec.run, spec.digest, waiting, failing.get(flow))
             word = self._words.get(flow)
             if word is None or word.since != since:
-                word = self._words[flow] = _Word(said, since, said.time)
+                word = self._words[flow] = _OwnStatus(said, since, said.time)
             word.said = said
             self._post(spec, said)
 

@@ -18,7 +18,7 @@ from reconciler.replicator.takeover.identical import Takeover
 _LET_GO_PATIENCE = 5.0
 
 
-class Custody:
+class LeaseGuard:
     """One task's channels in one round.
 
     Args:

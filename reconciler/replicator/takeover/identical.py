@@ -31,7 +31,7 @@ from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.place import PartitionSides, Standing, topic_id
 from reconciler.replicator.partition.shares import Place
 from reconciler.replicator.partition.translated_channel import TranslatedChannel
-from reconciler.replicator.takeover.translated import Arrival
+from reconciler.replicator.takeover.translated import TranslatedTakeover
 from reconciler.replicator.takeover.wires import Wires
 from reconciler.wire import EARLIEST, LATEST, ConnectionLost, ErrorCode, Leader, Loop, ProducerState, TopicInfo, Wire
 
@@ -49,13 +49,13 @@ _OPENING, _PARKED = PartitionState.OPENING, PartitionState.PARKED
 
 
 @dataclass(frozen=True, slots=True)
-class Aids:
+class TakeoverContext:
     """What helps a takeover: who fills gaps, what is remembered of copies, how producers are named; who commits."""
 
     identity: Identity
     filler: Filler
     memory: CopyRecords
-    arrival: Arrival | None = None
+    translated: TranslatedTakeover | None = None
 
 
 class Takeover:
@@ -68,16 +68,16 @@ class Takeover:
         aids: what helps.
     """
 
-    def __init__(self, loop: Loop, flow: Flow, wires: Wires, aids: Aids) -> None:
+    def __init__(self, loop: Loop, flow: Flow, wires: Wires, context: TakeoverContext) -> None:
         self._loop = loop
         self._flow = flow
         self._wires = wires
         self._source = wires.source
         self._target = wires.target
-        self._aids = aids
-        self._identity = aids.identity
-        self._filler = aids.filler
-        self._memory = aids.memory
+        self._context = context
+        self._identity = context.identity
+        self._filler = context.filler
+        self._memory = context.memory
         self._agreement = Agreement(wires.source, wires.target)
 
     async def run(self, channel: Channel) -> None:
@@ -114,15 +114,15 @@ class Takeover:
         await self._memory.refresh()
         # First: of a topic made anew it is no matter how many partitions either side has.
         is_decided = None
-        if isinstance(channel, TranslatedChannel) and self._aids.arrival is not None:
-            is_decided = partial(self._aids.arrival.is_decided, channel, source, target)
+        if isinstance(channel, TranslatedChannel) and self._context.translated is not None:
+            is_decided = partial(self._context.translated.is_decided, channel, source, target)
         await refuse_made_anew(self._flow, self._memory, self._target, place, (source, target), is_decided)
         self._refuse_unled("source", source, place.partition)
         self._refuse_unled("target", target, place.partition)
         if isinstance(channel, TranslatedChannel):
-            assert self._aids.arrival is not None, "such channels are made with one"
+            assert self._context.translated is not None, "such channels are made with one"
             await self._wires.connect(target.partitions[place.partition].node)
-            await self._aids.arrival.open(channel, source, target)
+            await self._context.translated.open(channel, source, target)
             return
         leader = target.partitions[place.partition]
         await self._filler.settle(place)

@@ -43,7 +43,7 @@ _REFUSED = "AB213"
 Producer = tuple[int, int]
 
 
-class Arrival:
+class TranslatedTakeover:
     """Opens channels whose copies have offsets of their own.
 
     Args:

@@ -22,7 +22,7 @@ _NO_TOPIC = "no topic matches yet"
 _MOST_REFUSED = 100
 
 
-class Steering:
+class PartitionCommands:
     """The channels of one task in one round.
 
     Args:

@@ -14,7 +14,7 @@ from reconciler.replicator.copy.copy_records import CopyRecords
 from reconciler.replicator.lease.lease import BEAT_TIMEOUT, ON_THE_WAY, Lease, group_of
 from reconciler.replicator.partition.place import ReadUpto
 from reconciler.replicator.partition.shares import Place
-from reconciler.replicator.task.metrics import Meters, Totals
+from reconciler.replicator.task.metrics import TaskMetrics, Totals
 from reconciler.state.control import Listener
 from reconciler.state.copies import Copies
 from reconciler.state.journals import process
@@ -46,7 +46,7 @@ class Connections:
         self.said: TaskStatus | None = None
         self.totals = Totals()
         self.since = time.time()
-        self.meters = Meters()
+        self.metrics = TaskMetrics()
         # How far each source's log was read in earlier rounds: identical offsets store no position that could say it.
         self.read: dict[Place, ReadUpto] = {}
         self.loop = Loop()

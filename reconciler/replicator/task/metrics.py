@@ -39,7 +39,7 @@ class _Slot:
     max: int = 0
 
 
-class Window:
+class LatencyWindow:
     """The latencies of the last 25 to 30 seconds, whatever their number in bounded memory.
 
     A task asks thousands of these every second: what has not changed is not computed again.
@@ -99,7 +99,7 @@ class Window:
             self._is_fresh = False
 
 
-class Meter:
+class PartitionMetrics:
     """One partition, from the start of the task's process on. Timestamps are milliseconds, `now` seconds since 1970.
 
     Attributes:
@@ -110,7 +110,7 @@ class Meter:
     def __init__(self) -> None:
         self.records = 0
         self.bytes = 0
-        self._window = Window()
+        self._window = LatencyWindow()
         self._copied = -1
         self._next: tuple[int, int] = (-1, -1)
         # Position and end as told last: a channel of the next round knows neither before it is opened, if it ever is.
@@ -207,14 +207,14 @@ class Meter:
         return _since(timestamp, now) / 1_000 if timestamp >= 0 else None
 
 
-class Meters:
+class TaskMetrics:
     """The meters of a task, kept over its rounds."""
 
     def __init__(self) -> None:
-        self._by_place: dict[Place, Meter] = {}
+        self._by_place: dict[Place, PartitionMetrics] = {}
 
     def wrote(self, place: Place, parcel: Parcel, now: float) -> int | None:
-        """Note that the target has answered for `in_flight`; returns its latency as `Meter.wrote` does."""
+        """Note that the target has answered for `in_flight`; returns its latency as `PartitionMetrics.wrote` does."""
         return self._of(place).wrote(parcel, now)
 
     def status(self, channel: Channel) -> PartitionStatus:
@@ -224,13 +224,13 @@ class Meters:
     def latency(self) -> Histogram | None:
         """Return the latencies of all partitions together over the last half minute."""
         now = time.time()
-        return merged(meter.histogram(now) for meter in self._by_place.values())
+        return merged(metrics.histogram(now) for metrics in self._by_place.values())
 
-    def _of(self, place: Place) -> Meter:
-        meter = self._by_place.get(place)
-        if meter is None:
-            meter = self._by_place[place] = Meter()
-        return meter
+    def _of(self, place: Place) -> PartitionMetrics:
+        metrics = self._by_place.get(place)
+        if metrics is None:
+            metrics = self._by_place[place] = PartitionMetrics()
+        return metrics
 
 
 def _oldest(channel: Channel) -> int | None:

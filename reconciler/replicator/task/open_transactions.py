@@ -53,7 +53,7 @@ def remembered(run: str, flow: str) -> dict[Place, SeenTransaction]:
     return _SEEN.setdefault((run, flow), {})
 
 
-class HeldBack:
+class OpenTransactions:
     """What is held back of a task's partitions.
 
     Args:

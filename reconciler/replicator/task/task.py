@@ -30,23 +30,23 @@ from reconciler.replicator.partition.in_flight import Parcel
 from reconciler.replicator.partition.refusals import RefusedRecords
 from reconciler.replicator.partition.shares import Assignment, Place
 from reconciler.replicator.partition.translated_channel import RepeatingChannel, TranslatedChannel
-from reconciler.replicator.takeover.guard import Custody
-from reconciler.replicator.takeover.identical import Aids, Takeover
-from reconciler.replicator.takeover.translated import Arrival
+from reconciler.replicator.takeover.guard import LeaseGuard
+from reconciler.replicator.takeover.identical import Takeover, TakeoverContext
+from reconciler.replicator.takeover.translated import TranslatedTakeover
 from reconciler.replicator.takeover.wires import Wires
 from reconciler.replicator.task import malloc
-from reconciler.replicator.task.commands import Steering
+from reconciler.replicator.task.commands import PartitionCommands
 from reconciler.replicator.task.connections import Connections
 from reconciler.replicator.task.dead_letters import DeadLetters
 from reconciler.replicator.task.ledger import Ledger, LedgerRow
-from reconciler.replicator.task.open_transactions import HeldBack, remembered
+from reconciler.replicator.task.open_transactions import OpenTransactions, remembered
 from reconciler.replicator.task.source_ends import SourceEnds
-from reconciler.replicator.transfer.fast_path_partition import Boarded
-from reconciler.replicator.transfer.fetch_lanes import Beat, Lanes
-from reconciler.replicator.transfer.fetcher import Reader
+from reconciler.replicator.transfer.fast_path_partition import FastPathBatch
+from reconciler.replicator.transfer.fetch_lanes import FetchKey, FetchLanes
+from reconciler.replicator.transfer.fetcher import Fetcher
 from reconciler.replicator.transfer.pace import Pace, Quota
-from reconciler.replicator.transfer.preferred_replica import Nearest
-from reconciler.replicator.transfer.sender import Writer
+from reconciler.replicator.transfer.preferred_replica import PreferredReplicas
+from reconciler.replicator.transfer.sender import Sender
 from reconciler.wire import Job, Work
 
 _TICK = 0.05
@@ -103,17 +103,19 @@ class Task:
         self._spec = spec
         self._assignment = assignment
         self._with = connections
-        self._readers: dict[Beat, Reader] = {}
-        self._nearest = Nearest(connections.rack, self._read, spec.source.clients.consumer.metadata_max_age_ms / 1000)
-        self._lanes = Lanes(self._read_anew)
+        self._fetchers: dict[FetchKey, Fetcher] = {}
+        self._nearest = PreferredReplicas(
+            connections.rack, self._read, spec.source.clients.consumer.metadata_max_age_ms / 1000
+        )
+        self._lanes = FetchLanes(self._read_anew)
         identity = Identity(spec.topology, spec.flow.name)
         self._committer = self._committing_as(identity)
         self._committing: Job | None = None
-        self._steering = Steering(spec, assignment, connections.listener, self._channel)
-        self._channels = self._steering.channels
+        self._commands = PartitionCommands(spec, assignment, connections.listener, self._channel)
+        self._channels = self._commands.channels
         self._ends = SourceEnds(connections.ask_source, self._channels)
         seen = remembered(spec.run, spec.flow.name)
-        self._held_back = HeldBack(
+        self._open_transactions = OpenTransactions(
             connections.loop, connections.ask_source, spec.source.addresses, self._channels, seen
         )
         self._ledger = Ledger(spec.flow.name)
@@ -124,16 +126,16 @@ class Task:
             connections.loop,
             spec.flow,
             Wires(connections.ask_source, connections.ask_target, connections.produce, connections.fetches(spec.flow)),
-            Aids(identity, filler, connections.memory, self._arrival()),
+            TakeoverContext(identity, filler, connections.memory, self._translated_takeover()),
         )
-        self._custody = Custody(connections.lease, assignment.task, self._channels)
-        self._writers: dict[tuple[int, bool], Writer] = {}
+        self._guard = LeaseGuard(connections.lease, assignment.task, self._channels)
+        self._senders: dict[tuple[int, bool], Sender] = {}
         self._quota = Quota(None if spec.flow.quota is None else spec.flow.quota / assignment.tasks)
         self._jobs: list[Job] = []
         self._parent = os.getppid()
         self._draining = False
         self._is_busy = True
-        self._to_count: list[tuple[float, Sequence[Boarded]]] = []
+        self._to_count: list[tuple[float, Sequence[FastPathBatch]]] = []
 
     def round(self) -> list[LedgerRow]:
         """Run until the round is over or the run was told to stop, finish what is in flight, return the ledger."""
@@ -150,18 +152,18 @@ class Task:
             # First what is announced: the lease must not give up what another round already held.
             if now >= listen_at:
                 listen_at = now + _LISTEN_EVERY
-                if self._steering.listen():
+                if self._commands.listen():
                     # What was asked for is confirmed at once.
                     speak_at = now
-            self._custody.look()
-            if self._steering.stopping or self._steering.needs_more_tasks:
+            self._guard.look()
+            if self._commands.stopping or self._commands.needs_more_tasks:
                 break
             self._open_some(now)
             self._commit_for_some()
             if self._ends.is_due(now):
                 self._start(partial(self._ends.look, now))
-            if self._held_back.is_due(now):
-                self._start(partial(self._held_back.look, now))
+            if self._open_transactions.is_due(now):
+                self._start(partial(self._open_transactions.look, now))
             if now >= speak_at:
                 speak_at = now + _SPEAK_EVERY
                 self._speak(now)
@@ -169,7 +171,7 @@ class Task:
         await self._drain()
         self._count()
         self._with.read.update((channel.place, channel.read) for channel in self._channels if channel.read is not None)
-        if self._steering.stopping:
+        if self._commands.stopping:
             await self._with.lease.leave()
             self._with.status.post_last(self._last_word())
 
@@ -216,10 +218,10 @@ class Task:
             connections.loop, connections.ask_target, terms, connections.lease, self._offer, self._written
         )
 
-    def _arrival(self) -> Arrival:
+    def _translated_takeover(self) -> TranslatedTakeover:
         flow, held = self._spec.flow, self._with
         recall = Recall(held.loop, held.ask_target, syncs_topic(flow.source))
-        return Arrival(flow, held.ask_source, held.ask_target, self._committer, held.memory, recall)
+        return TranslatedTakeover(flow, held.ask_source, held.ask_target, self._committer, held.memory, recall)
 
     def _open_some(self, now: float) -> None:
         # Of thousands most are running: of them this is all that is looked at, twenty times a second.
@@ -228,7 +230,7 @@ class Task:
         room = _OPEN_AT_ONCE - sum(channel.busy for channel in shut)
         if room <= 0:
             return
-        waiting = [channel for channel in shut if channel.wants_opening(now) and self._custody.covers(channel)]
+        waiting = [channel for channel in shut if channel.wants_opening(now) and self._guard.covers(channel)]
         # Who has waited longest comes first, or a broker that never answers would keep the others out.
         waiting.sort(key=lambda channel: channel.retry_at)
         for channel in waiting[:room]:
@@ -237,55 +239,55 @@ class Task:
 
     def _commit_for_some(self) -> None:
         """Have positions committed as soon as a channel of this task needs them, and may write."""
-        if self._committing is None and any(map(self._custody.covers, self._committer.channels)):
+        if self._committing is None and any(map(self._guard.covers, self._committer.channels)):
             self._committing = self._with.loop.spawn(self._committer.run)
             self._jobs.append(self._committing)
 
     async def _open(self, channel: Channel) -> None:
-        await self._custody.open(channel, self._takeover)
+        await self._guard.open(channel, self._takeover)
         if channel.sides is None or self._draining:
             return
-        self._writer(channel.sides.target.node, isinstance(channel, TranslatedChannel))
+        self._sender(channel.sides.target.node, isinstance(channel, TranslatedChannel))
         self._read(channel)
 
     def _read(self, channel: Channel) -> None:
         """Have a channel read from whom it is to be read from now on."""
         if (node := self._nearest.node(channel)) is not None:
-            self._reader(self._lanes.beat(node, channel)).look_again()
+            self._fetcher(self._lanes.key(node, channel)).look_again()
 
-    def _read_anew(self, beat: Beat) -> None:
+    def _read_anew(self, key: FetchKey) -> None:
         """Have what a broker leads read over as many lanes as there are for it now."""
-        for lane in range(self._lanes.count(beat)):
-            self._reader(beat._replace(lane=lane))
-        for reader in self._readers.values():
-            reader.look_again()
+        for lane in range(self._lanes.count(key)):
+            self._fetcher(key._replace(lane=lane))
+        for fetcher in self._fetchers.values():
+            fetcher.look_again()
 
-    def _reader(self, beat: Beat) -> Reader:
+    def _fetcher(self, key: FetchKey) -> Fetcher:
         """Have a reader for a broker of the source, and for what of transactions is to be read."""
-        reader = self._readers.get(beat)
-        if reader is None or (reader.stopped and not self._draining):
-            wire = self._with.fetch(beat.committed, beat.lane)
+        fetcher = self._fetchers.get(key)
+        if fetcher is None or (fetcher.stopped and not self._draining):
+            wire = self._with.fetch(key.committed, key.lane)
             pace = Pace(self._quota, self._spec.flow.linger)
-            reader = self._readers[beat] = Reader(self._with.loop, wire, beat, self._channels, pace, self._offer)
-            reader.peers, reader.nearest, reader.lanes = self._readers.values(), self._nearest, self._lanes
-            reader.writer_of = lambda node: self._writers.get((node, False))
-            self._start(reader.run)
-        return reader
+            fetcher = self._fetchers[key] = Fetcher(self._with.loop, wire, key, self._channels, pace, self._offer)
+            fetcher.peers, fetcher.nearest, fetcher.lanes = self._fetchers.values(), self._nearest, self._lanes
+            fetcher.sender_of = lambda node: self._senders.get((node, False))
+            self._start(fetcher.run)
+        return fetcher
 
-    def _writer(self, node: int, translated: bool) -> None:
+    def _sender(self, node: int, translated: bool) -> None:
         """Have a writer for a broker of the target: with offsets of their own records count when they are committed."""
-        if (node, translated) in self._writers:
+        if (node, translated) in self._senders:
             return
         written = _ignore if translated else self._written
         # Several tasks of a flow have several anyway; and transactions are not to rest on which of two was quicker.
         is_alone = self._assignment.tasks == 1 and not translated
         wires = self._with.produce, self._with.produce_more if is_alone else None
-        writer = Writer(self._with.loop, wires, node, self._quota, written, self._ring_readers)
-        writer.expressed = self._expressed
+        sender = Sender(self._with.loop, wires, node, self._quota, written, self._ring_fetchers)
+        sender.on_fast_written = self._note_fast
         if translated:
-            writer.transactional_id = self._committer.transactional_id or None
-        self._writers[node, translated] = writer
-        self._start(writer.run)
+            sender.transactional_id = self._committer.transactional_id or None
+        self._senders[node, translated] = sender
+        self._start(sender.run)
 
     def _fill_gap(self, channel: Channel) -> None:
         self._start(partial(self._fill, channel, channel.opening))
@@ -306,11 +308,11 @@ class Task:
     async def _drain(self) -> None:
         """Stop reading, forget what is queued, and wait for the answers to what is in flight."""
         self._draining = self._committer.closing = True
-        for reader in self._readers.values():
-            reader.stopped = True
-        for writer in self._writers.values():
-            writer.stopped = True
-            writer.bell.ring()
+        for fetcher in self._fetchers.values():
+            fetcher.stopped = True
+        for sender in self._senders.values():
+            sender.stopped = True
+            sender.bell.ring()
         while any(channel.is_at_work for channel in self._channels):
             self._check()
             await self._with.loop.sleep(_TICK / 5)
@@ -327,8 +329,8 @@ class Task:
         """Raise what any coroutine raised, and end when the parent process has."""
         for job in self._jobs:
             job.raise_failure()
-        for writer in self._writers.values():
-            writer.raise_failure()
+        for sender in self._senders.values():
+            sender.raise_failure()
         self._jobs = [job for job in self._jobs if not job.is_done]
         if os.getppid() != self._parent:
             message = "the process that started this worker is gone"
@@ -337,23 +339,23 @@ class Task:
     # --- on the way --------------------------------------------------------------------------------------------------
 
     def _offer(self, channels: Collection[Channel]) -> None:
-        for (_, translated), writer in self._writers.items():
-            writer.offer([c for c in channels if isinstance(c, TranslatedChannel) is translated])
+        for (_, translated), sender in self._senders.items():
+            sender.offer([c for c in channels if isinstance(c, TranslatedChannel) is translated])
         if self._committing is not None:
             self._committer.bell.ring()
 
-    def _ring_readers(self) -> None:
-        for reader in self._readers.values():
-            reader.bell.ring()
+    def _ring_fetchers(self) -> None:
+        for fetcher in self._fetchers.values():
+            fetcher.bell.ring()
 
-    def _expressed(self, sent: Sequence[Boarded]) -> None:
+    def _note_fast(self, sent: Sequence[FastPathBatch]) -> None:
         self._to_count.append((time.time(), sent))
 
     def _count(self) -> None:
         counted, self._to_count = self._to_count, []
         for at, sent in counted:
-            for seat, parcel in sent:
-                self._note(seat.channel, parcel, at)
+            for entry, parcel in sent:
+                self._note(entry.channel, parcel, at)
 
     def _written(self, channel: Channel, parcel: Parcel) -> None:
         if self._to_count:
@@ -361,7 +363,7 @@ class Task:
         self._note(channel, parcel, time.time())
 
     def _note(self, channel: Channel, parcel: Parcel, at: float) -> None:
-        latency = self._with.meters.wrote(channel.place, parcel, at)
+        latency = self._with.metrics.wrote(channel.place, parcel, at)
         self._ledger.note(channel.place, parcel, latency, channel.filled_offsets)
         self._with.totals.records += parcel.records
         self._with.totals.bytes += parcel.size
@@ -378,16 +380,16 @@ class Task:
             tasks=self._assignment.tasks,
             time=time.time(),
             stopped=stopped,
-            waiting=None if self._channels else self._steering.waiting,
+            waiting=None if self._channels else self._commands.waiting,
             records=totals.records,
             bytes=totals.bytes,
             records_per_second=round(records_per_second, 1),
             bytes_per_second=round(bytes_per_second, 1),
             partitions=(
-                *(reasons.with_user(self._with.meters.status(c), *sides) for c in self._channels),
-                *self._steering.refused.values(),
+                *(reasons.with_user(self._with.metrics.status(c), *sides) for c in self._channels),
+                *self._commands.refused.values(),
             ),
-            latency=self._with.meters.latency(),
+            latency=self._with.metrics.latency(),
             heard=self._with.listener.heard,
             since=self._with.since,
         )

@@ -14,7 +14,7 @@ _NEAR = 2
 _SECONDS = 60.0
 
 
-class Closings:
+class DroppedRequests:
     """What one broker does with requests of some sizes.
 
     Attributes:

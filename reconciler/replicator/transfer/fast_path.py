@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from reconciler.replicator.partition.channel import Channel
-from reconciler.replicator.transfer.fast_path_partition import Boarded, Seat
+from reconciler.replicator.transfer.fast_path_partition import FastPathBatch, FastPathPartition
 from reconciler.replicator.transfer.pace import FetchRest
-from reconciler.replicator.transfer.sender import Writer
+from reconciler.replicator.transfer.sender import Sender
 from reconciler.wire import (
     Direct,
     FetchAnswer,
@@ -38,7 +38,7 @@ MUCH = 16 * 1024
 _HEAR_EVERY = 0.5
 
 
-class Ways(NamedTuple):
+class FastPathRoutes(NamedTuple):
     """What an express goes over.
 
     Attributes:
@@ -47,7 +47,7 @@ class Ways(NamedTuple):
     """
 
     source: Direct
-    targets: Mapping[int, tuple[Writer, Direct]]
+    targets: Mapping[int, tuple[Sender, Direct]]
 
 
 class FastPathTerms(NamedTuple):
@@ -66,21 +66,21 @@ class FastPathTerms(NamedTuple):
     is_stopped: Callable[[], bool]
 
 
-def ways(
-    wire: Wire, session: FetchSession, channels: Iterable[Channel], writer_of: Callable[[int], Writer | None]
-) -> Ways | None:
+def routes(
+    wire: Wire, session: FetchSession, channels: Iterable[Channel], sender_of: Callable[[int], Sender | None]
+) -> FastPathRoutes | None:
     """Return what channels can go over by express; None where one of them cannot, or something is in the way.
 
     Args:
         wire: to the source cluster.
         session: with the broker that leads them.
         channels: all that the session wants.
-        writer_of: who writes to a broker of the target.
+        sender_of: returns the sender of a target broker; None where there is none.
     """
     source = wire.direct_fetch(session.node)
     if source is None or not source.is_open or not session.by_id:
         return None
-    targets: dict[int, tuple[Writer, Direct]] = {}
+    targets: dict[int, tuple[Sender, Direct]] = {}
     by_id: set[bool] = set()
     for channel in channels:
         if type(channel) is not Channel or channel.sides is None:
@@ -88,15 +88,15 @@ def ways(
         node = channel.sides.target.node
         by_id.add(channel.sides.target_id is not None)
         if node not in targets:
-            writer = writer_of(node)
-            direct = None if writer is None else writer.direct(by_id=True in by_id)
-            if writer is None or direct is None:
+            sender = sender_of(node)
+            direct = None if sender is None else sender.direct(by_id=True in by_id)
+            if sender is None or direct is None:
                 return None
-            targets[node] = writer, direct
-    return Ways(source, targets) if len(by_id) == 1 else None
+            targets[node] = sender, direct
+    return FastPathRoutes(source, targets) if len(by_id) == 1 else None
 
 
-class Express:
+class FastPath:
     """Takes channels along that one broker of the source leads, until something is not plain or nothing comes any more.
 
     Args:
@@ -111,20 +111,22 @@ class Express:
         left: what came for them that is not dealt with.
     """
 
-    def __init__(self, loop: Loop, wire: Wire, session: FetchSession, over: Ways, terms: FastPathTerms) -> None:
+    def __init__(
+        self, loop: Loop, wire: Wire, session: FetchSession, over: FastPathRoutes, terms: FastPathTerms
+    ) -> None:
         self._wire = wire
         self._session = session
         self._over = over
         self._terms = terms
         self._tail = fast_path.fetch_tail(terms.bounds.rack)
         self._bell = loop.bell()
-        self._by_place: dict[tuple[bytes, int], Seat] = {}
+        self._by_place: dict[tuple[bytes, int], FastPathPartition] = {}
         self.left: list[FetchAnswer] = []
         self._is_over = False
         self._failure: BaseException | None = None
 
     @property
-    def seats(self) -> Iterable[Seat]:
+    def entries(self) -> Iterable[FastPathPartition]:
         """Who is taken along."""
         return self._by_place.values()
 
@@ -142,8 +144,8 @@ class Express:
         for channel, wanted in channels.items():
             assert channel.sides is not None, "a running channel knows its sides"
             _, direct = self._over.targets[channel.sides.target.node]
-            seat = Seat(channel, wanted, direct.by_id)
-            self._by_place[seat.source, seat.partition] = seat
+            entry = FastPathPartition(channel, wanted, direct.by_id)
+            self._by_place[entry.source, entry.partition] = entry
         asks: dict[bytes, list[bytes]] = {}
         for ask in changed:
             assert ask.topic_id is not None, "sessions that go on know ids"
@@ -206,36 +208,36 @@ class Express:
         pieces = fast_path.pieces(data, self._session.number)
         # It goes over a writer's first lane, and must not beside what is in flight over the second.
         over = self._over.targets.values()
-        if pieces is None or not all([direct.is_open and not writer.lanes.are_two for writer, direct in over]):
+        if pieces is None or not all([direct.is_open and not sender.lanes.are_two for sender, direct in over]):
             self.left = self._wire.fetched(self._session, data)
             return False
-        seats = self._seats_of(pieces)
+        entries = self._entries_of(pieces)
         self._session.stepped()
-        sent: dict[int, list[Boarded]] = {}
+        sent: dict[int, list[FastPathBatch]] = {}
         asks: dict[bytes, list[bytes]] = {}
         others: list[Piece] = []
-        for piece, seat in zip(pieces, seats, strict=True):
+        for piece, entry in zip(pieces, entries, strict=True):
             if piece.start == piece.end:
-                nothing = FetchAnswer("", seat.partition, 0, piece.stable, piece.stable, -1, b"")
-                seat.channel.receive(nothing, seat.asked, seat.opening, now)
+                nothing = FetchAnswer("", entry.partition, 0, piece.stable, piece.stable, -1, b"")
+                entry.channel.receive(nothing, entry.asked, entry.opening, now)
                 continue
-            parcel = seat.channel.pass_on(data, piece, seat.asked, seat.opening, now)
+            parcel = entry.channel.pass_on(data, piece, entry.asked, entry.opening, now)
             if parcel is None:
                 others.append(piece)
                 continue
-            seat.asked = parcel.next_offset
-            one = fast_path.ask(seat.partition, seat.epoch, seat.asked, seat.most)
-            if (of_topic := asks.get(seat.source)) is None:
-                asks[seat.source] = [one]
+            entry.asked = parcel.next_offset
+            one = fast_path.ask(entry.partition, entry.epoch, entry.asked, entry.most)
+            if (of_topic := asks.get(entry.source)) is None:
+                asks[entry.source] = [one]
             else:
                 of_topic.append(one)
-            if (of_node := sent.get(seat.node)) is None:
-                sent[seat.node] = [(seat, parcel)]
+            if (of_node := sent.get(entry.node)) is None:
+                sent[entry.node] = [(entry, parcel)]
             else:
-                of_node.append((seat, parcel))
+                of_node.append((entry, parcel))
         for node, parcels in sent.items():
-            writer, direct = self._over.targets[node]
-            writer.express(direct, parcels, now)
+            sender, direct = self._over.targets[node]
+            sender.send_fast(direct, parcels, now)
         if others:
             self.left = self._answers(data, others)
             return False
@@ -244,7 +246,7 @@ class Express:
         self._ask(asks)
         return True
 
-    def _seats_of(self, pieces: Iterable[Piece]) -> list[Seat]:
+    def _entries_of(self, pieces: Iterable[Piece]) -> list[FastPathPartition]:
         by_place = self._by_place
         try:
             return [by_place[piece.topic, piece.partition] for piece in pieces]
@@ -253,6 +255,6 @@ class Express:
             raise UnreadableAnswer(message) from None
 
     def _answers(self, data: bytes, pieces: Iterable[Piece]) -> list[FetchAnswer]:
-        names = {seat.source: seat.channel.place.topic for seat in self.seats}
+        names = {entry.source: entry.channel.place.topic for entry in self.entries}
         wanted = {(names[piece.topic], piece.partition) for piece in pieces}
         return [one for one in self._wire.decoded(self._session, data).answers if (one.topic, one.partition) in wanted]

@@ -10,7 +10,7 @@ from reconciler.replicator.partition.in_flight import Parcel
 from reconciler.wire import FetchAsk, compact_string
 
 
-class Seat:
+class FastPathPartition:
     """A channel in an express.
 
     Args:
@@ -66,4 +66,4 @@ class Seat:
 
 
 # Who is taken along, and what of it is on its way.
-Boarded = tuple[Seat, Parcel]
+FastPathBatch = tuple[FastPathPartition, Parcel]

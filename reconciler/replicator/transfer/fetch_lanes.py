@@ -19,7 +19,7 @@ NEAR_LANES = 2
 _NARROW = 10.0
 
 
-class Beat(NamedTuple):
+class FetchKey(NamedTuple):
     """What one reader reads: of one broker, for the channels that want committed records alone, or for the others.
 
     There may be more than one lane for that, and this is one of them.
@@ -40,7 +40,7 @@ class _Spread(NamedTuple):
         return self.numbers.setdefault(channel, len(self.numbers)) % self.lanes
 
 
-class Lanes:
+class FetchLanes:
     """Over how many lanes each broker is read, and which channel goes over which.
 
     Args:
@@ -48,46 +48,46 @@ class Lanes:
         most: how many there may be for one broker.
     """
 
-    def __init__(self, changed: Callable[[Beat], None], most: int = MOST_LANES) -> None:
+    def __init__(self, changed: Callable[[FetchKey], None], most: int = MOST_LANES) -> None:
         self._changed = changed
         self._most = most
         # What is read over many.
-        self._many: dict[Beat, _Spread] = {}
-        self._narrow_until: dict[Beat, float] = {}
+        self._many: dict[FetchKey, _Spread] = {}
+        self._narrow_until: dict[FetchKey, float] = {}
 
-    def beat(self, node: int, channel: Channel) -> Beat:
+    def key(self, node: int, channel: Channel) -> FetchKey:
         """Return who reads a channel that is read from a broker."""
-        first = Beat(node, channel.reads_committed)
+        first = FetchKey(node, channel.reads_committed)
         spread = self._many.get(first)
         return first if spread is None else first._replace(lane=spread.lane(channel))
 
-    def reads(self, beat: Beat, channel: Channel) -> bool:
+    def reads(self, key: FetchKey, channel: Channel) -> bool:
         """Tell whether a channel is read over a lane; it must be one that is read from that broker."""
-        if not self._many or (spread := self._many.get(beat._replace(lane=0) if beat.lane else beat)) is None:
-            return beat.lane == 0
-        return spread.lane(channel) == beat.lane
+        if not self._many or (spread := self._many.get(key._replace(lane=0) if key.lane else key)) is None:
+            return key.lane == 0
+        return spread.lane(channel) == key.lane
 
-    def count(self, beat: Beat) -> int:
+    def count(self, key: FetchKey) -> int:
         """Return how many lanes there are for what is read over one of them."""
-        spread = self._many.get(beat._replace(lane=0)) if self._many else None
+        spread = self._many.get(key._replace(lane=0)) if self._many else None
         return 1 if spread is None else spread.lanes
 
-    def widen(self, beat: Beat, now: float, count: int = MOST_LANES) -> None:
+    def widen(self, key: FetchKey, now: float, count: int = MOST_LANES) -> None:
         """Read a broker over several lanes from `now` on (monotonic seconds), unless one has failed."""
-        first, count = beat._replace(lane=0), min(count, self._most)
+        first, count = key._replace(lane=0), min(count, self._most)
         if count > 1 and self.count(first) != count and now >= self._narrow_until.get(first, now):
             self._many[first] = _Spread(count, {})
             self._changed(first)
 
-    def narrow(self, beat: Beat) -> None:
+    def narrow(self, key: FetchKey) -> None:
         """Read a broker over one lane."""
         if not self._many:
             return
-        first = beat._replace(lane=0)
+        first = key._replace(lane=0)
         if self._many.pop(first, None) is not None:
             self._changed(first)
 
-    def failed(self, beat: Beat, now: float) -> None:
+    def failed(self, key: FetchKey, now: float) -> None:
         """Take note that a lane has failed: for a while there is but one."""
-        self._narrow_until[beat._replace(lane=0)] = now + _NARROW
-        self.narrow(beat)
+        self._narrow_until[key._replace(lane=0)] = now + _NARROW
+        self.narrow(key)

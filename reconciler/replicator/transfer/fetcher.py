@@ -13,11 +13,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from reconciler.model.status import Reason
 from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.channel import QUEUE_BYTES, SLOW_BYTES, Channel
-from reconciler.replicator.transfer.fast_path import MUCH, Express, FastPathTerms, ways
-from reconciler.replicator.transfer.fetch_lanes import MOST_LANES, NEAR_LANES, Beat, Lanes
+from reconciler.replicator.transfer.fast_path import MUCH, FastPath, FastPathTerms, routes
+from reconciler.replicator.transfer.fetch_lanes import MOST_LANES, NEAR_LANES, FetchKey, FetchLanes
 from reconciler.replicator.transfer.pace import Effort, FetchRest, FetchSize, Pace
-from reconciler.replicator.transfer.preferred_replica import Nearest
-from reconciler.replicator.transfer.sender import Writer
+from reconciler.replicator.transfer.preferred_replica import PreferredReplicas
+from reconciler.replicator.transfer.sender import Sender
 from reconciler.wire import ConnectionLost, ErrorCode, FetchAnswer, FetchAsk, FetchBounds, FetchSession, Loop, Wire
 
 # Waiting for new data may be long only when nothing else could come meanwhile.
@@ -43,11 +43,11 @@ _LITTLE = MUCH
 # So many answers with a little, one soon after the other, are a trickle.
 _DENSE, _SOON = 4, 0.012
 # Who goes by express is looked at as seldom: whatever happens to a channel ends it.
-_BY_EXPRESS = 4.0
+_BY_FAST_PATH = 4.0
 _NOBODY = _NOWHERE = -1
 
 
-class Reader:
+class Fetcher:
     """Fetches from one source broker.
 
     Args:
@@ -69,24 +69,24 @@ class Reader:
         self,
         loop: Loop,
         wire: Wire,
-        beat: Beat,
+        key: FetchKey,
         channels: Sequence[Channel],
         pace: Pace,
         arrived: Callable[[Collection[Channel]], None],
     ) -> None:
         self._loop = loop
         self._wire = wire
-        self._beat = beat
+        self._key = key
         self._channels = channels
         self._arrived = arrived
-        self.nearest = Nearest("", lambda _: None)
-        self.lanes = Lanes(lambda _: None, most=1)
+        self.nearest = PreferredReplicas("", lambda _: None)
+        self.lanes = FetchLanes(lambda _: None, most=1)
         self._quota = pace.quota
         declared = wire.cluster.clients.consumer
         self._wait_ms, self._most = declared.fetch_max_wait_ms, declared.fetch_max_bytes
         self._most_of_one = declared.max_partition_fetch_bytes or self._most
         self._size = FetchSize(self._quota.ahead(min(_REQUEST_BYTES, self._most)), self._quota.ahead(self._most))
-        self._session = FetchSession(beat.node, beat.committed)
+        self._session = FetchSession(key.node, key.committed)
         self._asks: dict[Channel, FetchAsk] = {}
         self._asked: dict[tuple[str, int], tuple[Channel, int, int]] = {}
         self._stirred: set[Channel] = set()
@@ -99,67 +99,67 @@ class Reader:
         self._rest = FetchRest(pace.linger, time.thread_time())
         # How many answers with a little came one right after the other.
         self._dense = 0
-        self.writer_of: Callable[[int], Writer | None] = lambda _: None
+        self.sender_of: Callable[[int], Sender | None] = lambda _: None
         self.bell = loop.bell()
-        self.peers: Collection[Reader] = (self,)
+        self.peers: Collection[Fetcher] = (self,)
         self.stopped = False
 
     async def run(self) -> None:
         """Fetch until `stopped`."""
         while not self.stopped:
             full = self._look(time.monotonic())
-            if self._beat.lane >= self.lanes.count(self._beat):
+            if self._key.lane >= self.lanes.count(self._key):
                 self.stopped = True
-            elif not self._asks or sum(reader.queued_bytes for reader in self.peers) >= self._room:
+            elif not self._asks or sum(fetcher.queued_bytes for fetcher in self.peers) >= self._room:
                 await self.bell.wait(_IDLE)
-            elif pause := self._wire.throttled(self._beat.node):
+            elif pause := self._wire.throttled(self._key.node):
                 await self.bell.wait(min(pause, _WAIT_WHILE_THROTTLED))
-            elif not full and (express := self._express()) is not None:
-                await self._go_by(express)
+            elif not full and (path := self._fast_path()) is not None:
+                await self._run_fast_path(path)
             elif await self._fetch(full) < _LITTLE and (rest := self._rest.seconds(time.thread_time())):
                 await self._loop.sleep(rest)
 
     # --- by express --------------------------------------------------------------------------------------------------
 
     def _goes_on(self, now: float) -> bool:
-        return self._look_at > 0 and now < self._look_at + _BY_EXPRESS
+        return self._look_at > 0 and now < self._look_at + _BY_FAST_PATH
 
-    def _express(self) -> Express | None:
+    def _fast_path(self) -> FastPath | None:
         """Return an express for all that is asked for, while it trickles; None where that cannot go by one."""
-        if self._dense < _DENSE or not self._linger or self._beat.lane or self.lanes.count(self._beat) > 1:
+        if self._dense < _DENSE or not self._linger or self._key.lane or self.lanes.count(self._key) > 1:
             return None
-        over = ways(self._wire, self._session, self._asks, self.writer_of)
+        over = routes(self._wire, self._session, self._asks, self.sender_of)
         if over is None:
             self._dense = 0
             return None
         rack = self._session.rack = self.nearest.rack(time.monotonic())
         bounds = FetchBounds(0, self._size.bytes, self._session.committed, rack, MUCH)
         terms = FastPathTerms(bounds, self._rest, self._goes_on, lambda: self.stopped)
-        return Express(self._loop, self._wire, self._session, over, terms)
+        return FastPath(self._loop, self._wire, self._session, over, terms)
 
-    async def _go_by(self, express: Express) -> None:
+    async def _run_fast_path(self, path: FastPath) -> None:
         """Take everybody along until the express is over, and hand over what it left."""
         changed = self._session.turn_on()
         if changed is None:
             self._dense = 0
             return
         try:
-            await express.run(self._asks, changed)
+            await path.run(self._asks, changed)
         except (ConnectionLost, ErrorCode) as error:
             self._give_up(error)
             return
-        for seat in express.seats:
-            place = seat.channel.place
-            self._asked[place.topic, place.partition] = seat.channel, seat.asked, seat.opening
-            if seat.asked != (ask := self._asks[seat.channel]).offset:
+        for entry in path.entries:
+            place = entry.channel.place
+            self._asked[place.topic, place.partition] = entry.channel, entry.asked, entry.opening
+            if entry.asked != (ask := self._asks[entry.channel]).offset:
                 # The broker was asked for more since: even where that is wanted anew, it must be told.
-                self._asks[seat.channel] = ask._replace(offset=_NOWHERE)
-            self._stirred.add(seat.channel)
+                self._asks[entry.channel] = ask._replace(offset=_NOWHERE)
+            self._stirred.add(entry.channel)
         if self._goes_on(time.monotonic()):
             # It was not for the time that it is over.
             self._dense = 0
         if not self.stopped:
-            await self._receive(express.left)
+            await self._receive(path.left)
 
     # -----------------------------------------------------------------------------------------------------------------
 
@@ -183,9 +183,9 @@ class Reader:
         """Whether there are channels that are read as it reads, over whichever lane."""
         return self._led > 0 and not self.stopped
 
-    def is_of(self, beat: Beat) -> bool:
-        """Tell whether it reads what the first lane `beat` reads, over whichever lane."""
-        return self._beat._replace(lane=0) == beat
+    def is_of(self, key: FetchKey) -> bool:
+        """Tell whether it reads what the first lane `key` reads, over whichever lane."""
+        return self._key._replace(lane=0) == key
 
     def is_full(self, now: float) -> bool:
         """Tell whether it got as much as it may ask for, a short while ago."""
@@ -206,11 +206,11 @@ class Reader:
         self._look_at = now + _LOOK_EVERY if everybody else self._look_at
         full, most, led = False, max(QUEUE_BYTES, self._size.bytes), 0
         for channel in self._channels if everybody else self._stirred:
-            if channel.reads_committed is not self._beat.committed:
+            if channel.reads_committed is not self._key.committed:
                 continue
-            is_near = self.nearest.node(channel) == self._beat.node
+            is_near = self.nearest.node(channel) == self._key.node
             led += is_near
-            leads = is_near and self.lanes.reads(self._beat, channel)
+            leads = is_near and self.lanes.reads(self._key, channel)
             if leads and everybody:
                 self.nearest.look(channel, now)
             wants = channel.wants_data(most)
@@ -229,7 +229,7 @@ class Reader:
         return full
 
     def _leads(self, channel: Channel) -> bool:
-        return self.nearest.node(channel) == self._beat.node and self.lanes.reads(self._beat, channel)
+        return self.nearest.node(channel) == self._key.node and self.lanes.reads(self._key, channel)
 
     async def _fetch(self, full: bool) -> int:
         """Fetch once and hand over what came; return how many bytes that were."""
@@ -237,7 +237,7 @@ class Reader:
         began = time.monotonic()
         self._session.rack = self.nearest.rack(began)
         try:
-            if self._beat.lane:
+            if self._key.lane:
                 await self._wire.connect()
             answers = await self._wire.fetch_more(self._session, wait_ms, self._size.bytes)
         except (ConnectionLost, ErrorCode) as error:
@@ -274,37 +274,37 @@ class Reader:
         asking = 1
         if self._size.is_wide:
             # Lanes that are still to come count as well: room for a large answer is kept for the next one.
-            asking = max(sum(reader.is_asking for reader in self.peers), min(len(self._asks), MOST_LANES), 1)
+            asking = max(sum(fetcher.is_asking for fetcher in self.peers), min(len(self._asks), MOST_LANES), 1)
             self._size.most = self._quota.ahead(min(self._most, max(_FAR_BYTES_TOGETHER, self._most) // asking))
-        if self._beat.lane:
+        if self._key.lane:
             return
         if self._size.is_wide or self._is_crowded:
             if asking < _MOST_READERS:
-                self.lanes.widen(self._beat, now)
+                self.lanes.widen(self._key, now)
         elif self._has_backlog(now):
-            self.lanes.widen(self._beat, now, NEAR_LANES)
+            self.lanes.widen(self._key, now, NEAR_LANES)
         else:
-            self.lanes.narrow(self._beat)
+            self.lanes.narrow(self._key)
 
     def _has_backlog(self, now: float) -> bool:
         """Tell whether one broker alone has more than fits into answers, of channels that lanes can share.
 
         Of several brokers one makes its answer while another's is taken in.
         """
-        if self._led < NEAR_LANES or self._quota.is_bounded or not any(reader.is_full(now) for reader in self.peers):
+        if self._led < NEAR_LANES or self._quota.is_bounded or not any(fetcher.is_full(now) for fetcher in self.peers):
             return False
-        return all(reader.is_of(self._beat) for reader in self.peers if reader.is_at_work)
+        return all(fetcher.is_of(self._key) for fetcher in self.peers if fetcher.is_at_work)
 
     def _give_up(self, error: ConnectionLost | ErrorCode) -> None:
         """Take note that the broker does not answer, or refuses the whole request."""
         self._size.shrink()
         now = time.monotonic()
         self._look_at = 0.0
-        if self._beat.lane:
+        if self._key.lane:
             # Whatever is amiss with the broker itself, the first lane tells.
-            self.lanes.failed(self._beat, now)
+            self.lanes.failed(self._key, now)
             return
-        what = f"fetching from {self._wire.cluster.where}, node {self._beat.node}"
+        what = f"fetching from {self._wire.cluster.where}, node {self._key.node}"
         if isinstance(error, ConnectionLost):
             reason = reasons.no_answer(error, what)
         else:
@@ -323,7 +323,7 @@ class Reader:
     def _hand_over(self, answer: FetchAnswer, channel: Channel, asked_at: int, opening: int) -> None:
         now = time.monotonic()
         if not answer.error:
-            if answer.nearest not in (_NOBODY, self._beat.node) and channel.opening == opening:
+            if answer.nearest not in (_NOBODY, self._key.node) and channel.opening == opening:
                 self.nearest.named(channel, answer.nearest, now)
             channel.receive(answer, asked_at, opening, now)
         elif channel.opening == opening:

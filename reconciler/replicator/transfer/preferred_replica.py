@@ -16,7 +16,7 @@ from reconciler.replicator.partition.channel import Channel
 _SHUNNED = 5.0
 
 
-class _Near(NamedTuple):
+class _Replica(NamedTuple):
     """A replica that is read: which, in which opening of the channel, and until when (monotonic seconds)."""
 
     node: int
@@ -24,7 +24,7 @@ class _Near(NamedTuple):
     until: float
 
 
-class Nearest:
+class PreferredReplicas:
     """Who is asked for the records of each channel.
 
     Args:
@@ -37,7 +37,7 @@ class Nearest:
         self._rack = rack
         self._trusted = trusted
         self._moved = moved
-        self._near: dict[Channel, _Near] = {}
+        self._near: dict[Channel, _Replica] = {}
         self._silent_until = 0.0
 
     def node(self, channel: Channel) -> int | None:
@@ -61,7 +61,7 @@ class Nearest:
 
     def named(self, channel: Channel, node: int, now: float) -> None:
         """Take note that the leader has named a replica that is nearer."""
-        self._near[channel] = _Near(node, channel.opening, now + self._trusted)
+        self._near[channel] = _Replica(node, channel.opening, now + self._trusted)
         self._moved(channel)
 
     def failed(self, channel: Channel, now: float) -> None:

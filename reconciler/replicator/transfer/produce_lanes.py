@@ -26,7 +26,7 @@ _QUIET = 0.5
 _NARROW = 10.0
 
 
-class Way(NamedTuple):
+class LaneRequest(NamedTuple):
     """How a request went.
 
     Attributes:
@@ -38,7 +38,7 @@ class Way(NamedTuple):
     size: int
 
 
-class OutLanes:
+class ProduceLanes:
     """The lanes to one broker. The second one is there from `widen` on until `narrow`, or until it fails.
 
     Attributes:
@@ -64,11 +64,11 @@ class OutLanes:
         fits = self._bytes < _BYTES or not self.are_two or not self.under_way[lane]
         return self.under_way[lane] < _REQUESTS and fits
 
-    def left(self, lane: int, size: int) -> Way:
+    def left(self, lane: int, size: int) -> LaneRequest:
         """Take note that a request of `size` bytes leaves over a lane; return what `ended` is to be told of it."""
         self.under_way[lane] += 1
         self._bytes += size
-        return Way(lane, size)
+        return LaneRequest(lane, size)
 
     def lane(self, channel: Channel) -> int | None:
         """Return the lane over which a channel is sent next; None where what is in flight must be answered first."""
@@ -117,7 +117,7 @@ class OutLanes:
         self._is_wide = False
         self._forget()
 
-    def ended(self, way: Way) -> None:
+    def ended(self, way: LaneRequest) -> None:
         """Take note that a request was answered or lost."""
         self.under_way[way.lane] -= 1
         self._bytes -= way.size

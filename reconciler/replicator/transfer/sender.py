@@ -17,10 +17,10 @@ from reconciler.replicator.partition import reasons
 from reconciler.replicator.partition.channel import Channel
 from reconciler.replicator.partition.in_flight import Parcel
 from reconciler.replicator.partition.intake import CannotPass
-from reconciler.replicator.transfer.dropped_requests import Closings
-from reconciler.replicator.transfer.fast_path_partition import Boarded
+from reconciler.replicator.transfer.dropped_requests import DroppedRequests
+from reconciler.replicator.transfer.fast_path_partition import FastPathBatch
 from reconciler.replicator.transfer.pace import Quota, RequestSize, RoundTrip
-from reconciler.replicator.transfer.produce_lanes import FIRST, SECOND, OutLanes, Way
+from reconciler.replicator.transfer.produce_lanes import FIRST, SECOND, LaneRequest, ProduceLanes
 from reconciler.wire import (
     Bell,
     Closed,
@@ -45,10 +45,10 @@ _IDLE = 0.5
 _LITTLE = 64 * 1024
 _PATIENCE = 0.001
 # Of a trickle nobody counts the bytes.
-_BY_EXPRESS = Way(FIRST, 0)
+_BY_FAST_PATH = LaneRequest(FIRST, 0)
 
 
-class Writer:
+class Sender:
     """Writes to one target broker.
 
     Args:
@@ -85,15 +85,15 @@ class Writer:
         self._written = written
         self._made_room = made_room
         self.transactional_id: str | None = None
-        self.expressed: Callable[[Sequence[Boarded]], None] = lambda _: None
+        self.on_fast_written: Callable[[Sequence[FastPathBatch]], None] = lambda _: None
         self._ready: dict[Channel, None] = {}
-        self.lanes = OutLanes()
+        self.lanes = ProduceLanes()
         self._reaching: Job | None = None
         # Over each lane.
         self._sent_at = [0.0, 0.0]
         self._most = wire.cluster.clients.producer.max_request_size
         self._size = RequestSize(self._most or _REQUEST_BYTES)
-        self._closings = Closings()
+        self._dropped = DroppedRequests()
         # Of which partition that is said.
         self._told: Channel | None = None
         self._trip = RoundTrip()
@@ -162,7 +162,7 @@ class Writer:
         """Take one parcel from each channel that may send, in turns, so that none waits for ever behind large ones."""
         sent: list[tuple[Channel, Parcel]] = []
         size, most = 0, self._quota.request_bytes(min(self._size.bytes, self._bound or self._size.bytes))
-        largest = self._closings.most(now)
+        largest = self._dropped.most(now)
         for channel in tuple(self._ready):
             # Whoever cannot send now is offered again when something arrives or is answered.
             del self._ready[channel]
@@ -200,11 +200,11 @@ class Writer:
     @property
     def _bound(self) -> int | None:
         """What requests may carry: by declaration, or as the broker closes connections on larger ones."""
-        found = self._closings.bound
+        found = self._dropped.bound
         return self._most if found is None else found if self._most is None else min(found, self._most)
 
-    def _send(self, wire: Wire, way: Way, sent: Sent, now: float) -> None:
-        self._closings.sent(way.size)
+    def _send(self, wire: Wire, way: LaneRequest, sent: Sent, now: float) -> None:
+        self._dropped.sent(way.size)
         asks = [
             ProduceAsk(channel.place.remote, channel.sides.target_id, channel.place.partition, parcel.body, parcel.head)
             for channel, parcel in sent
@@ -250,42 +250,42 @@ class Writer:
         direct = self._wire.direct_produce(self._node, by_id)
         return direct if direct is not None and direct.is_open else None
 
-    def express(self, direct: Direct, sent: Sequence[Boarded], now: float) -> None:
+    def send_fast(self, direct: Direct, sent: Sequence[FastPathBatch], now: float) -> None:
         """Send what came by an express."""
         self.lanes.under_way[FIRST] += 1
         self._sent_at[FIRST] = now
-        batches = [(seat.target, seat.index, parcel.head, parcel.body) for seat, parcel in sent]
+        batches = [(entry.target, entry.index, parcel.head, parcel.body) for entry, parcel in sent]
         body = fast_path.produce_body(self._wire.timeout_ms, batches)
-        direct.send(body, partial(self._express_answered, direct, sent, now), partial(self._express_lost, sent))
+        direct.send(body, partial(self._fast_answered, direct, sent, now), partial(self._fast_lost, sent))
 
-    def _express_answered(self, direct: Direct, sent: Sequence[Boarded], sent_at: float, data: memoryview) -> None:
+    def _fast_answered(self, direct: Direct, sent: Sequence[FastPathBatch], sent_at: float, data: memoryview) -> None:
         try:
             found = fast_path.produced(bytes(data), sent[0][0].by_id)
             if found is None or any([found.get((s.target, s.partition)) != parcel.landing for s, parcel in sent]):
-                names = {seat.target: seat.channel.place.remote for seat, _ in sent}
+                names = {entry.target: entry.channel.place.remote for entry, _ in sent}
                 answers = self._wire.produced(names if sent[0][0].by_id else None, data)
-                self._answered([(seat.channel, parcel) for seat, parcel in sent], _BY_EXPRESS, sent_at, answers)
+                self._answered([(entry.channel, parcel) for entry, parcel in sent], _BY_FAST_PATH, sent_at, answers)
                 return
-            self.lanes.ended(_BY_EXPRESS)
+            self.lanes.ended(_BY_FAST_PATH)
             now = time.monotonic()
-            for seat, parcel in sent:
-                seat.channel.stands(parcel, now)
-            self.expressed(sent)
+            for entry, parcel in sent:
+                entry.channel.stands(parcel, now)
+            self.on_fast_written(sent)
             # Who had no room in his window is not ready any more.
-            waiting = [seat.channel for seat, _ in sent if seat.channel.queue.items]
+            waiting = [entry.channel for entry, _ in sent if entry.channel.queue.items]
             if waiting or self._ready:
                 self.offer(waiting)
         except UnreadableAnswer as error:
-            self._express_lost(sent, direct.refuse(error))
+            self._fast_lost(sent, direct.refuse(error))
         except BaseException as failure:
             self._failure = self._failure or failure
 
-    def _express_lost(self, sent: Sequence[Boarded], error: BaseException) -> None:
-        self._lost([(seat.channel, parcel) for seat, parcel in sent], _BY_EXPRESS, self._wire.lost(error))
+    def _fast_lost(self, sent: Sequence[FastPathBatch], error: BaseException) -> None:
+        self._lost([(entry.channel, parcel) for entry, parcel in sent], _BY_FAST_PATH, self._wire.lost(error))
 
     # --- answers -----------------------------------------------------------------------------------------------------
 
-    def _lost(self, sent: Sent, way: Way, error: ConnectionLost) -> None:
+    def _lost(self, sent: Sent, way: LaneRequest, error: ConnectionLost) -> None:
         """Take note, while the connection falls, that no answer will come."""
         self.lanes.ended(way)
         self._size.shrink()
@@ -293,7 +293,7 @@ class Writer:
         if way.lane == SECOND:
             self.lanes.failed(now)
         size, where = _size_of(sent), f"{self._wire.cluster.where}, node {self._node}"
-        if self._closings.lost(size, isinstance(error, Closed), now):
+        if self._dropped.lost(size, isinstance(error, Closed), now):
             reason = self._closes()
         else:
             reason = reasons.no_answer(error, f"writing to {where}")
@@ -301,15 +301,15 @@ class Writer:
             channel.lost(parcel, reason, now, alone=len(sent) == 1)
         self.bell.ring()
 
-    def _answered(self, sent: Sent, way: Way, sent_at: float, answers: Sequence[ProduceAnswer]) -> None:
+    def _answered(self, sent: Sent, way: LaneRequest, sent_at: float, answers: Sequence[ProduceAnswer]) -> None:
         """Take an answer in, and send what waited for it; a failure here would be lost with the library's future."""
         try:
             self.lanes.ended(way)
             now = time.monotonic()
             self._trip.took(now - sent_at, now)
             self._settle(sent, answers, now)
-            self._closings.answered(way.size)
-            if self._closings.is_known and (self._told is None or self._told.reason is None):
+            self._dropped.answered(way.size)
+            if self._dropped.is_known and (self._told is None or self._told.reason is None):
                 self._tell(sent)
             self.offer([channel for channel, _ in sent if channel.queue.items])
             self._made_room()
@@ -335,7 +335,7 @@ class Writer:
 
     def _closes(self) -> Reason:
         where = f"{self._wire.cluster.where}, node {self._node}"
-        return reasons.closes_on_large(where, self._closings.refused, self._closings.passed)
+        return reasons.closes_on_large(where, self._dropped.refused, self._dropped.passed)
 
 
 def _size_of(sent: Sent) -> int:
