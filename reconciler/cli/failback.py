@@ -170,7 +170,7 @@ def _check_export(flow: str, dropped: Mapping[str, int], export: _Export) -> Non
 
 
 def _carry_out(topology: Topology, coming: Failback, plans: tuple[FailbackPlan, Plan], manner: _Manner) -> None:
-    from reconciler.failover.groups.group_positions import untold
+    from reconciler.failover.groups.group_positions import untranslated
     from reconciler.failover.topics.diverged import by_topic
 
     plan, acls = plans
@@ -197,7 +197,7 @@ def _carry_out(topology: Topology, coming: Failback, plans: tuple[FailbackPlan, 
         problems += _uncrossed(coming, now)
         found = coming.carried(now)
         done, refused = coming.move(now, found)
-        problems += [*refused, *untold(found, plan.source, manner.allowed)]
+        problems += [*refused, *untranslated(found, plan.source, manner.allowed)]
         coming.end()
     if output == "json":
         print_json(_json(plan, acls, done, problems))

@@ -141,7 +141,7 @@ class _Manner:
 
 
 def _carry_out(topology: Topology, leaving: Failover, plans: tuple[FailoverPlan, Plan], manner: _Manner) -> None:
-    from reconciler.failover.groups.group_positions import untold
+    from reconciler.failover.groups.group_positions import untranslated
     from reconciler.report.failover import further_lines
 
     plan, acls = plans
@@ -167,7 +167,7 @@ def _carry_out(topology: Topology, leaving: Failover, plans: tuple[FailoverPlan,
         state = leaving.cut(state)
         found = leaving.carried(leaving.crossings())
         moved = leaving.move(state, found)
-        problems = [*moved.problems, *untold(found, plan.target, manner.allowed)]
+        problems = [*moved.problems, *untranslated(found, plan.target, manner.allowed)]
         problems += carry_acls_out(topology, acls, locks.check)
     if manner.output == "json":
         print_json(_json(plan, acls, moved.count, problems, moved.further))

@@ -14,14 +14,14 @@ from reconciler.failover import objections
 from reconciler.failover.groups import group_commits, group_positions
 from reconciler.failover.logs import offset_lookup, reverse_flows
 from reconciler.failover.logs.cuts import TRANSLATED
-from reconciler.failover.logs.divergence import Meanwhile, exported_too_early
-from reconciler.failover.logs.handover import Bequest, hand_over, stands
-from reconciler.failover.logs.progress_back import Crossed, by_way
+from reconciler.failover.logs.divergence import Divergence, grown_since_export
+from reconciler.failover.logs.handover import Handover, hand_over, log_states
+from reconciler.failover.logs.progress_back import ProgressBack, by_way
 from reconciler.failover.logs.source_losses import lowered
-from reconciler.failover.logs.topic_identity import Sameness, beside
-from reconciler.failover.return_paths import ways_back
+from reconciler.failover.logs.topic_identity import TopicIdentity, lookalikes
+from reconciler.failover.return_paths import paths_back
 from reconciler.failover.topics.diverged import Part, by_topic
-from reconciler.failover.topics.recreation import made_anew
+from reconciler.failover.topics.recreation import recreate
 from reconciler.model.committed import Log
 from reconciler.model.errors import DeclaredInputError, Problem, Refused
 from reconciler.model.failover import Allowance, Carried, Cut, FailbackPlan, FailedOver, WithoutPlace
@@ -58,7 +58,7 @@ class Failback:
     Args:
         topology: the declaration.
         flow: one of its flows.
-        wishes: how it is to go.
+        options: how it is to go.
 
     Raises:
         Unreachable: AB310, a cluster does not answer.
@@ -66,15 +66,15 @@ class Failback:
         Refused: AB423, it is another cluster than the declared one.
     """
 
-    def __init__(self, topology: Topology, flow: Flow, wishes: FailbackOptions) -> None:
+    def __init__(self, topology: Topology, flow: Flow, options: FailbackOptions) -> None:
         self._topology = topology
         self._flow = flow
-        self._wishes = wishes
+        self._options = options
         self._source = Groups(topology.clusters[flow.source])
         self._target = Groups(topology.clusters[flow.target])
-        self._meanwhile = Meanwhile(self._source, self._target, wishes.rebuild, wishes.leave_out)
-        self._sameness = Sameness(topology.name, flow, self._source, self._target)
-        self._crossed = Crossed(topology.name, flow, self._source, self._target)
+        self._divergence = Divergence(self._source, self._target, options.rebuild, options.leave_out)
+        self._identity = TopicIdentity(topology.name, flow, self._source, self._target)
+        self._progress = ProgressBack(topology.name, flow, self._source, self._target)
         self._failovers = Failovers(self._target.cluster, topology.name)
 
     def close(self) -> None:
@@ -108,8 +108,8 @@ class Failback:
             AnabranchError: a cluster does not answer, or something there is refused.
         """
         plan = self.look()
-        wrong = objections.left_out_in_vain(plan, self._wishes.leave_out, self._source.partitions)
-        if problems := [*objections.against_wishes(plan, self._wishes.rebuild), *wrong]:
+        wrong = objections.bad_leave_outs(plan, self._options.leave_out, self._source.partitions)
+        if problems := [*objections.bad_rebuilds(plan, self._options.rebuild), *wrong]:
             raise DeclaredInputError(problems)
         if plan.state.phase == "ending":
             # Nobody was moved, and nobody may write to the copies: it is called off.
@@ -122,7 +122,7 @@ class Failback:
             topics=tuple(replace(one, dropped=dropped.get(one.topic, 0)) for one in plan.topics),
             groups=groups,
             without=tuple(self._without(plan, groups)),
-            notices=(*plan.notices, *beside(self._flow, self._topology.aliases, self._target.partitions, ours)),
+            notices=(*plan.notices, *lookalikes(self._flow, self._topology.aliases, self._target.partitions, ours)),
         )
 
     def look(self) -> FailbackPlan:
@@ -130,12 +130,12 @@ class Failback:
         self._source.refresh()
         self._target.refresh()
         state = self.state
-        there, left_out = self._meanwhile.cuts(state.cuts)
-        cuts, others, notes = self._sameness.checked(there)
+        there, left_out = self._divergence.cuts(state.cuts)
+        cuts, others, notes = self._identity.checked(there)
         same = {topic: cut for topic, cut in cuts.items() if topic not in others}
-        whole = lowered(self._topology.name, self._flow, self._source, self._target, same, self._wishes.rebuild)
-        cuts, mixed = self._crossed.checked(cuts | whole.cuts)
-        topics = tuple(self._meanwhile.topics(cuts, whole.parted | others))
+        whole = lowered(self._topology.name, self._flow, self._source, self._target, same, self._options.rebuild)
+        cuts, mixed = self._progress.checked(cuts | whole.cuts)
+        topics = tuple(self._divergence.topics(cuts, whole.parted | others))
         notice = f"stop who writes and reads at {self._flow.target} first: what they do later is not taken along"
         names = self._flow.name, self._flow.source, self._flow.target
         notices = notice, *left_out, *notes, *whole.notices, *mixed
@@ -180,10 +180,10 @@ class Failback:
         ]
         if not there:
             return {}
-        starts = self._meanwhile.bounds(self._target, ((cut.remote, cut) for cut in there))
+        starts = self._divergence.bounds(self._target, ((cut.remote, cut) for cut in there))
         clusters = self._source.cluster, self._target.cluster
         begins = offset_lookup.begins(self._topology.name, clusters, self._flow, there, starts)
-        return self._meanwhile.dropped(there, begins)
+        return self._divergence.dropped(there, begins)
 
     # --- copying back ------------------------------------------------------------------------------------------------
 
@@ -195,7 +195,7 @@ class Failback:
         """
         fresh = [one for one in plan.topics if one.is_new and not one.is_rebuilt and not plan.cuts[one.topic].is_handed]
         for way, cuts in by_way(plan, fresh).items():
-            there = stands(self._target.cluster, _logs_of(cuts, "remote"))
+            there = log_states(self._target.cluster, _logs_of(cuts, "remote"))
             flow = reverse_flows.backward(self._flow, way, cuts)
             if way == "identical":
                 reverse_flows.hand_originals(self._topology, flow, cuts, there)
@@ -231,14 +231,14 @@ class Failback:
             # Making others anew may take long.
             self._check_grown([cut], kept)
             self._forget_returned(cut.topic)
-            made_anew(self._source.cluster, self._topology.name, cut.topic)
+            recreate(self._source.cluster, self._topology.name, cut.topic)
             state = self.state
             self._failovers.put(replace(state, cuts={**state.cuts, cut.topic: replace(cut, anew="made")}))
         return [cut.topic for cut in wanted]
 
     def _check_grown(self, cuts: Iterable[Cut], kept: Mapping[Log, int]) -> None:
-        if grown := sorted(log for log, end in self._meanwhile.ends(cuts).items() if end > kept.get(log, 0)):
-            raise Refused([exported_too_early(self._source, log) for log in grown])
+        if grown := sorted(log for log, end in self._divergence.ends(cuts).items() if end > kept.get(log, 0)):
+            raise Refused([grown_since_export(self._source, log) for log in grown])
 
     def _forget_returned(self, topic: str) -> None:
         """Forget who was put where in an original that is made anew: there its offsets are others."""
@@ -250,7 +250,7 @@ class Failback:
 
     def ends(self, plan: FailbackPlan) -> dict[Log, int]:
         """Return where originals end that are to be made anew."""
-        return self._meanwhile.ends(plan.cuts[one.topic] for one in plan.topics if one.is_rebuilt)
+        return self._divergence.ends(plan.cuts[one.topic] for one in plan.topics if one.is_rebuilt)
 
     def specs(self, plan: FailbackPlan, run: str) -> list[FlowSpec]:
         """Return the flows that copy back; none where nothing came."""
@@ -266,7 +266,7 @@ class Failback:
         Raises:
             AnabranchError: a cluster does not answer, or something there is refused.
         """
-        return self._crossed.left(plan)
+        return self._progress.left(plan)
 
     # --- handing the flow its copies back ----------------------------------------------------------------------------
 
@@ -280,12 +280,12 @@ class Failback:
             AnabranchError: a cluster does not answer, or refuses.
         """
         # What comes to a copy later its flow finds behind what it was handed, and stops there.
-        here = stands(self._source.cluster, _logs_of(plan.cuts.values(), "topic"))
-        there = stands(self._target.cluster, _logs_of(plan.cuts.values(), "remote"))
-        if left := self._crossed.left_at(plan, here, there):
+        here = log_states(self._source.cluster, _logs_of(plan.cuts.values(), "topic"))
+        there = log_states(self._target.cluster, _logs_of(plan.cuts.values(), "remote"))
+        if left := self._progress.left_at(plan, here, there):
             return left
         owned = Ownership(self._target.cluster, self._topology.name).read()
-        bequests: dict[Log, Bequest] = {}
+        handovers: dict[Log, Handover] = {}
         positions = reverse_flows.expired(self._topology.name, self._flow, self._target, plan)
         same = by_way(plan, [one for one in plan.topics if one.is_copied]).get("identical", [])
         back = reverse_flows.backward(self._flow, "identical", same)
@@ -300,14 +300,14 @@ class Failback:
                     # Nothing came: the flow goes on where it was.
                     continue
                 end = stand.end if one.is_rebuilt else None
-                bequests[log] = Bequest(stand.topic_id, there[log], end, runs.get((cut.topic, number)))
+                handovers[log] = Handover(stand.topic_id, there[log], end, runs.get((cut.topic, number)))
                 if record.offsets == TRANSLATED:
                     epoch = stand.epoch if stand.epoch >= 0 else None
                     positions[log] = stand.end, Note(stand.topic_id, there[log].topic_id, epoch=epoch)
             if one.is_rebuilt:
                 anew = kafka_id(here[cut.topic, 0].topic_id) or record.source_topic_id
                 Ownership(self._target.cluster, self._topology.name).write([replace(record, source_topic_id=anew)])
-        hand_over(self._target.cluster, self._topology.name, self._flow.name, bequests)
+        hand_over(self._target.cluster, self._topology.name, self._flow.name, handovers)
         reverse_flows.commit(self._target, lease_group(self._topology.name, self._flow.name), positions)
         return []
 
@@ -321,7 +321,7 @@ class Failback:
         if not (cuts := by_way(plan, copied).get("translated", [])):
             return []
         clusters = self._target.cluster, self._source.cluster
-        return self._meanwhile.uncrossed(
+        return self._divergence.uncrossed(
             self._topology.name, clusters, reverse_flows.backward(self._flow, "translated", cuts), cuts
         )
 
@@ -336,9 +336,9 @@ class Failback:
         ways: group_positions.Paths = group_positions.paths(self._topology, self._target, self._source)
         remotes = {cut.remote for cut in plan.cuts.values()}
         read = group_positions.logical(self._flow, self._topology, ways, remotes)
-        groups = group_positions.groups_that_read(self._target, read, self._wishes.groups, self._flow)
+        groups = group_positions.groups_that_read(self._target, read, self._options.groups, self._flow)
         if plan.state.phase == "returning":
-            ways = ways_back(ways, plan, self._flow, self._target)
+            ways = paths_back(ways, plan, self._flow, self._target)
         found = group_positions.carried(
             self._topology, self._target, self._source, self._target.committed(groups), ways
         )
@@ -356,7 +356,7 @@ class Failback:
         remotes = {cut.remote for cut in plan.cuts.values()}
         ways = group_positions.paths(self._topology, self._target, self._source)
         read = group_positions.logical(self._flow, self._topology, ways, remotes)
-        yield from group_positions.not_moved(self._target, read, self._wishes.groups, self._flow)
+        yield from group_positions.not_moved(self._target, read, self._options.groups, self._flow)
 
     def _new(self, plan: FailbackPlan) -> Callable[[Carried], bool]:
         """Return what tells whether a position is committed as it is, be that back; others are left further on."""
@@ -367,7 +367,7 @@ class Failback:
         def is_new(one: Carried) -> bool:
             log = one.topic, one.partition
             is_behind = one.topic in rebuilt or (log in ends and one.offset > ends[log])
-            return is_behind and not self._wishes.only_forward and not group_commits.may_have_read_on(one, returned)
+            return is_behind and not self._options.only_forward and not group_commits.may_have_read_on(one, returned)
 
         return is_new
 

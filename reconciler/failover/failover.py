@@ -15,7 +15,7 @@ from reconciler.failover.groups import group_commits, group_positions
 from reconciler.failover.groups.readers import Readers
 from reconciler.failover.logs import cuts, remaining
 from reconciler.failover.logs.flow_end import FlowEnd
-from reconciler.failover.logs.quiesce import Settling
+from reconciler.failover.logs.quiesce import Quiesce
 from reconciler.failover.logs.shared_copies import shared_copies
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import DeclaredInputError, EnvironmentFault, Problem, Refused, Unreachable
@@ -67,7 +67,7 @@ class Failover:
     Args:
         topology: the declaration.
         flow: one of its flows.
-        wishes: how it is to go.
+        options: how it is to go.
 
     Raises:
         Unreachable: AB310, the target does not answer, or the source does not and is not taken for gone.
@@ -75,15 +75,15 @@ class Failover:
         Refused: AB423, it is another cluster than the declared one.
     """
 
-    def __init__(self, topology: Topology, flow: Flow, wishes: FailoverOptions) -> None:
+    def __init__(self, topology: Topology, flow: Flow, options: FailoverOptions) -> None:
         self._topology = topology
         self._flow = flow
-        self._wishes = wishes
+        self._options = options
         self._target = Groups(topology.clusters[flow.target])
-        self._source = None if wishes.source_lost else _source(topology.clusters[flow.source])
+        self._source = None if options.source_lost else _source(topology.clusters[flow.source])
         self._failovers = Failovers(self._target.cluster, topology.name)
         self._originals = remaining.Originals()
-        self._readers = Readers(topology, flow, self._source, self._target, wishes.groups)
+        self._readers = Readers(topology, flow, self._source, self._target, options.groups)
 
     def close(self) -> None:
         """Close the connections."""
@@ -154,7 +154,7 @@ class Failover:
         missing = cuts.without_copy(self._flow, self._topology.aliases, found, self._source.partitions)
         found += [*cuts.not_begun(found, self._source.partitions), *missing]
         self._originals = remaining.Originals.of(self._source, found)
-        return remaining.counted(self._source, found, remaining.Sight(self._originals, self._flow))
+        return remaining.counted(self._source, found, remaining.SourceView(self._originals, self._flow))
 
     def carried(self, found: Iterable[Crossing]) -> list[Carried]:
         """Return where groups go on.
@@ -182,7 +182,7 @@ class Failover:
 
     def _stays(self, one: Carried, states: Iterable[FailedOver]) -> bool:
         """Tell whether a group is not to be taken back: it may have read on, or checkpoints alone tell of it."""
-        if self._source is None or self._wishes.only_forward:
+        if self._source is None or self._options.only_forward:
             return True
         return any(group_commits.may_have_read_on(one, state.moved) for state in states)
 
@@ -193,7 +193,7 @@ class Failover:
                 yield f"nobody tells how far {log} was copied: all of its original counts as not copied"
         if self._source is None:
             yield f"{self._flow.source} is taken for gone: what was not copied cannot be counted"
-        yield from self._originals.said(self._flow)
+        yield from self._originals.notices(self._flow)
         yield from self._readers.notices(found)
 
     # --- doing it ----------------------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ class Failover:
         found = cuts.crossings(self._topology, self._flow, self._target)
         logs = {(one.remote, one.partition): one.mode for one in found}
         translated = [log for log, mode in logs.items() if mode == cuts.TRANSLATED]
-        settling = Settling(self._target.cluster, self._topology.name, self._flow.name)
+        settling = Quiesce(self._target.cluster, self._topology.name, self._flow.name)
         try:
             while left := settling.left(logs.keys(), translated):
                 beat()

@@ -15,7 +15,7 @@ _MOST_NAMED = 10
 _MOST_WHY = 3
 
 
-def against_wishes(plan: FailbackPlan, rebuild: Collection[str]) -> Iterator[Problem]:
+def bad_rebuilds(plan: FailbackPlan, rebuild: Collection[str]) -> Iterator[Problem]:
     """Yield what is wrong with the originals that are to be made anew (AB704).
 
     Args:
@@ -34,7 +34,7 @@ def against_wishes(plan: FailbackPlan, rebuild: Collection[str]) -> Iterator[Pro
             yield Problem("AB704", where, message, "leave it out of --rebuild")
 
 
-def left_out_in_vain(plan: FailbackPlan, named: Collection[str], there: Collection[str]) -> Iterator[Problem]:
+def bad_leave_outs(plan: FailbackPlan, named: Collection[str], there: Collection[str]) -> Iterator[Problem]:
     """Yield what is wrong with the originals that are to be left out (AB704).
 
     Args:

@@ -8,14 +8,14 @@ from reconciler.checkpoints.groups.groups import Groups
 from reconciler.failover.groups import group_positions
 from reconciler.failover.logs import reverse_flows
 from reconciler.failover.logs.cuts import TRANSLATED
-from reconciler.failover.logs.divergence import Meanwhile
+from reconciler.failover.logs.divergence import Divergence
 from reconciler.failover.logs.progress_back import by_way
 from reconciler.model.committed import Log, LogBounds
 from reconciler.model.failover import Cut, FailbackPlan
 from reconciler.model.flow import Flow
 
 
-def ways_back(ways: group_positions.Paths, plan: FailbackPlan, flow: Flow, target: Groups) -> group_positions.Paths:
+def paths_back(ways: group_positions.Paths, plan: FailbackPlan, flow: Flow, target: Groups) -> group_positions.Paths:
     """Return the paths back, with those of what came to copies since they were cut.
 
     Where offsets are the same on both sides the flow itself tells that, too.
@@ -35,7 +35,7 @@ def ways_back(ways: group_positions.Paths, plan: FailbackPlan, flow: Flow, targe
     for way, cuts in by_way(plan, come).items():
         # One flow of all: each that differs has its runs read for itself.
         back = reverse_flows.backward(flow, way, cuts)
-        ends = Meanwhile.bounds(target, ((cut.remote, cut) for cut in cuts))
+        ends = Divergence.bounds(target, ((cut.remote, cut) for cut in cuts))
         for cut in cuts:
             begins = _begins(cut, ends, cut.topic in rebuilt)
             path = group_positions.Path(back, "downstream", cut.remote, cut.topic, begins)

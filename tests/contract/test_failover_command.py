@@ -10,7 +10,7 @@ import pytest
 from reconciler.checkpoints.groups.groups import Groups
 from reconciler.checkpoints.service.rounds import Rounds
 from reconciler.failover import failback
-from reconciler.failover.topics.recreation import made_anew
+from reconciler.failover.topics.recreation import recreate
 from reconciler.model.errors import EnvironmentFault, Problem
 from reconciler.model.runs import CopyRecord
 from reconciler.model.spec import FlowSpec
@@ -99,10 +99,10 @@ def test_a_rebuild_that_breaks_off_is_finished(
     def breaks_off(*_arguments: object) -> None:
         raise EnvironmentFault(Problem("AB726", "cluster east", "it breaks off", ""))
 
-    monkeypatch.setattr(failback, "made_anew", breaks_off)
+    monkeypatch.setattr(failback, "recreate", breaks_off)
     broken = pair.back("--yes", "--rebuild", pair.topic, "--export", tmp_path / "kept")
     assert (broken.code, "[AB726]" in broken.err, pair.phase) == (1, True, "returning"), broken
-    monkeypatch.setattr(failback, "made_anew", made_anew)
+    monkeypatch.setattr(failback, "recreate", recreate)
     # What is still there is exported once more, elsewhere.
     again = pair.back("--yes")
     assert (again.code, "[AB708]" in again.err, pair.phase) == (1, True, "returning"), again

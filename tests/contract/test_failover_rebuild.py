@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import Producer
 
 from reconciler.embedded import EmbeddedCluster
-from reconciler.failover.topics.recreation import made_anew
+from reconciler.failover.topics.recreation import recreate
 from reconciler.failover.topics.topics import Shape, Topics
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
@@ -65,18 +65,18 @@ def killed(cluster: Cluster, topic: str, monkeypatch: pytest.MonkeyPatch, method
     with monkeypatch.context() as patch:
         patch.setattr(Topics, method, cut)
         with pytest.raises(Killed):
-            made_anew(cluster, TOPOLOGY, topic)
+            recreate(cluster, TOPOLOGY, topic)
 
 
 def test_it_is_another_topic_with_the_same_partitions_and_settings(
     target_cluster: EmbeddedCluster, target: Cluster, topic: str
 ) -> None:
     before = topic_id(target_cluster, topic)
-    first = made_anew(target, TOPOLOGY, topic)
+    first = recreate(target, TOPOLOGY, topic)
     check_new(target_cluster, target, topic, before, first)
     assert first is not None
     write(target_cluster, topic)
-    check_new(target_cluster, target, topic, first, made_anew(target, TOPOLOGY, topic))
+    check_new(target_cluster, target, topic, first, recreate(target, TOPOLOGY, topic))
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_broken_off_at_any_moment_it_is_finished_by_the_next_call(
         (method, after) in (("delete", False), ("make", True), ("await_led", True))
     )
     made = topic_id(target_cluster, topic) if method == "await_led" else None
-    new_id = made_anew(target, TOPOLOGY, topic)
+    new_id = recreate(target, TOPOLOGY, topic)
     check_new(target_cluster, target, topic, before, new_id)
     # What was made already is not made once more.
     assert made in (None, new_id)
@@ -112,12 +112,12 @@ def test_what_brokers_made_meanwhile_is_replaced_and_what_somebody_wrote_stays(
     create(target_cluster, topic, 1)
     write(target_cluster, topic)
     with pytest.raises(EnvironmentFault, match=r"was written to.*\[AB727\]"):
-        made_anew(target, TOPOLOGY, topic)
+        recreate(target, TOPOLOGY, topic)
     assert log_end(target, topic) == 5
     assert on_record(target, topic)
     delete(target_cluster, topic)
     create(target_cluster, topic, 1)
-    check_new(target_cluster, target, topic, before, made_anew(target, TOPOLOGY, topic))
+    check_new(target_cluster, target, topic, before, recreate(target, TOPOLOGY, topic))
 
 
 def test_a_topic_that_was_made_between_deletion_and_creation_is_replaced(
@@ -133,7 +133,7 @@ def test_a_topic_that_was_made_between_deletion_and_creation_is_replaced(
         return made[-1]
 
     monkeypatch.setattr(Topics, "make", late)
-    check_new(target_cluster, target, topic, before, made_anew(target, TOPOLOGY, topic))
+    check_new(target_cluster, target, topic, before, recreate(target, TOPOLOGY, topic))
     assert made == [False, True]
 
 
@@ -149,23 +149,23 @@ def test_a_topic_that_brokers_can_not_make_again_stays_on_record(
     with monkeypatch.context() as patch:
         patch.setattr(Topics, "make", too_many)
         with pytest.raises(EnvironmentFault, match=r"CREATE failed: .*\[AB726\]"):
-            made_anew(target, TOPOLOGY, topic)
+            recreate(target, TOPOLOGY, topic)
     assert on_record(target, topic)
-    check_new(target_cluster, target, topic, before, made_anew(target, TOPOLOGY, topic))
+    check_new(target_cluster, target, topic, before, recreate(target, TOPOLOGY, topic))
 
 
 def test_unknown_and_internal_topics_are_refused(
     target_cluster: EmbeddedCluster, target: Cluster, topic_name: str
 ) -> None:
     with pytest.raises(EnvironmentFault, match=r"there is no such topic.*\[AB722\]"):
-        made_anew(target, TOPOLOGY, topic_name)
+        recreate(target, TOPOLOGY, topic_name)
     assert not on_record(target, topic_name)
     name = f"mm2-offset-syncs.{topic_name}.internal"
     create(target_cluster, name)
     before = topic_id(target_cluster, name)
     for internal in (name, "__consumer_offsets", own(TOPOLOGY).owned.name):
         with pytest.raises(EnvironmentFault, match=r"never made anew.*\[AB728\]"):
-            made_anew(target, TOPOLOGY, internal)
+            recreate(target, TOPOLOGY, internal)
     assert topic_id(target_cluster, name) == before
 
 
@@ -176,4 +176,4 @@ def test_a_topic_of_an_application_may_be_called_like_an_internal_one(
     name = f"{topic_name}.internal"
     create(target_cluster, name)
     before = topic_id(target_cluster, name)
-    assert made_anew(target, TOPOLOGY, name) == topic_id(target_cluster, name) != before
+    assert recreate(target, TOPOLOGY, name) == topic_id(target_cluster, name) != before

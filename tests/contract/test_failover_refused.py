@@ -13,7 +13,7 @@ from confluent_kafka.admin import AclOperation, ResourceType
 
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
 from reconciler.failover.topics.diverged import Part, counted, export_files, export_topic
-from reconciler.failover.topics.recreation import made_anew
+from reconciler.failover.topics.recreation import recreate
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
 from reconciler.model.names import state_names
@@ -100,14 +100,14 @@ def test_what_may_not_be_deleted_stays_and_what_it_was_stays_on_record(
     before = topic_id(secured, topic_name)
     Journal(as_user("east", secured, "admin"), own("tests").owned).ensure()
     allow(secured, "guest", TOPIC, state_names("tests").owned, AclOperation.READ, AclOperation.WRITE)
-    refused(lambda: made_anew(guest, "tests", topic_name), "DESCRIBE", f"topic {topic_name}")
+    refused(lambda: recreate(guest, "tests", topic_name), "DESCRIBE", f"topic {topic_name}")
     allow(secured, "guest", TOPIC, topic_name, AclOperation.DESCRIBE)
-    refused(lambda: made_anew(guest, "tests", topic_name), "DESCRIBE_CONFIGS", f"topic {topic_name}")
+    refused(lambda: recreate(guest, "tests", topic_name), "DESCRIBE_CONFIGS", f"topic {topic_name}")
     allow(secured, "guest", TOPIC, topic_name, AclOperation.DESCRIBE_CONFIGS)
-    refused(lambda: made_anew(guest, "tests", topic_name), "DELETE", f"topic {topic_name}")
+    refused(lambda: recreate(guest, "tests", topic_name), "DELETE", f"topic {topic_name}")
     assert topic_id(secured, topic_name) == before
     allow(secured, "guest", TOPIC, topic_name, AclOperation.DELETE)
-    refused(lambda: made_anew(guest, "tests", topic_name), "CREATE", f"topic {topic_name}")
+    refused(lambda: recreate(guest, "tests", topic_name), "CREATE", f"topic {topic_name}")
     allow(secured, "guest", TOPIC, topic_name, AclOperation.CREATE)
-    anew = allowed(lambda: made_anew(guest, "tests", topic_name))
+    anew = allowed(lambda: recreate(guest, "tests", topic_name))
     assert anew == topic_id(secured, topic_name) != before

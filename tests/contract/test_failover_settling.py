@@ -14,7 +14,7 @@ from confluent_kafka.admin import NewTopic
 from reconciler.checkpoints.groups.groups import Groups
 from reconciler.checkpoints.translation.history import SyncHistory
 from reconciler.embedded import ClusterOptions, EmbeddedCluster
-from reconciler.failover.logs.quiesce import Settling
+from reconciler.failover.logs.quiesce import Quiesce
 from reconciler.model.cluster import Cluster
 from reconciler.model.names import lease_group, transactional_prefix
 from tests.contract.kafka import admin, declared, wait_until_seen
@@ -26,8 +26,8 @@ PATIENT = {"replica.lag.time.max.ms": "300000", "broker.session.timeout.ms": "30
 
 
 @contextmanager
-def settling(cluster: Cluster) -> Iterator[Settling]:
-    one = Settling(cluster, "topology", "over")
+def settling(cluster: Cluster) -> Iterator[Quiesce]:
+    one = Quiesce(cluster, "topology", "over")
     try:
         yield one
     finally:

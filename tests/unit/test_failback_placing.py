@@ -14,8 +14,8 @@ from reconciler.failover import failback as going_back
 from reconciler.failover import failover
 from reconciler.failover.failback import Failback, FailbackOptions
 from reconciler.failover.groups.group_positions import Path
-from reconciler.failover.logs.divergence import Meanwhile
-from reconciler.failover.return_paths import ways_back
+from reconciler.failover.logs.divergence import Divergence
+from reconciler.failover.return_paths import paths_back
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Log, LogBounds, Move
 from reconciler.model.errors import EnvironmentFault, Problem, Refused
@@ -175,9 +175,9 @@ def test_groups_go_back_along_one_flow_for_each_way(monkeypatch: pytest.MonkeyPa
     there = {
         (cut.remote, number): LogBounds(0, end, end) for cut in cuts.values() for number, end in enumerate((120, 40))
     }
-    monkeypatch.setattr(Meanwhile, "bounds", lambda *_: there)
+    monkeypatch.setattr(Divergence, "bounds", lambda *_: there)
     usual = {cut.remote: [Path(FLOW, "upstream", cut.topic, cut.topic)] for cut in cuts.values()}
-    found = ways_back(usual, replace(PLAN, topics=topics, cuts=cuts), FLOW, cast("Groups", None))
+    found = paths_back(usual, replace(PLAN, topics=topics, cuts=cuts), FLOW, cast("Groups", None))
     back = {name: found[f"east.{name}"][:-1] for name in cuts}
     assert [found[remote][-1:] for remote in usual] == list(usual.values())
     assert (back["idle"], back["same"]) == ([], [])

@@ -11,9 +11,9 @@ import pytest
 from reconciler.checkpoints.groups.groups import Groups
 from reconciler.failover.logs import divergence
 from reconciler.failover.logs.cuts import as_cut, before
-from reconciler.failover.logs.divergence import Meanwhile
-from reconciler.failover.logs.topic_identity import beside
-from reconciler.failover.objections import against_wishes, diverged
+from reconciler.failover.logs.divergence import Divergence
+from reconciler.failover.logs.topic_identity import lookalikes
+from reconciler.failover.objections import bad_rebuilds, diverged
 from reconciler.model.committed import Log, LogBounds
 from reconciler.model.failover import Anew, Carried, Crossing, Cut, FailbackPlan, FailedOver, Returning
 from reconciler.model.flow import Flow
@@ -73,9 +73,9 @@ def test_only_what_has_a_reason_is_made_anew(
     *, is_diverged: bool, is_handed: bool, anew: Anew, is_refused: bool
 ) -> None:
     looked = plan(replace(CUT, is_handed=is_handed, anew=anew), is_diverged=is_diverged)
-    assert [one.code for one in against_wishes(looked, ["orders"])] == ["AB704"] * is_refused
-    assert [one.code for one in against_wishes(looked, ["others"])] == ["AB704"]
-    assert list(against_wishes(looked, [])) == []
+    assert [one.code for one in bad_rebuilds(looked, ["orders"])] == ["AB704"] * is_refused
+    assert [one.code for one in bad_rebuilds(looked, ["others"])] == ["AB704"]
+    assert list(bad_rebuilds(looked, [])) == []
 
 
 def test_what_has_diverged_is_refused_until_it_is_named() -> None:
@@ -131,7 +131,7 @@ def test_what_holds_no_record_is_in_the_way_of_the_same_offsets_alone(
 
     monkeypatch.setattr(divergence, "about", lambda _cluster, parts: dict.fromkeys(parts, 5))
     monkeypatch.setattr(divergence, "counted", lambda _cluster, parts: dict.fromkeys(parts, records))
-    looking = Meanwhile(cast("Groups", Side(bounds)), cast("Groups", Side(LogBounds(0, 105, 105))), ())
+    looking = Divergence(cast("Groups", Side(bounds)), cast("Groups", Side(LogBounds(0, 105, 105))), ())
     cuts = {"orders": Cut("orders", "east.orders", mode, ((100, 100),))}
     (found,) = looking.topics(cuts)
     is_in_the_way = records > 0 or (mode == "identical" and bounds.end > 100)
@@ -146,12 +146,12 @@ def test_topics_that_are_called_as_copies_and_are_none_are_told() -> None:
     names = ["east.orders", "east.orders-new", "orders-here", "east.payments", "east.orders-dead", "west.internal"]
     names += ["north.orders", "heartbeats", "east.heartbeats", "east.west.orders"]
     aliases = ("east", "west", "north")
-    (said,) = beside(flow, aliases, names, {"east.orders"})
+    (said,) = lookalikes(flow, aliases, names, {"east.orders"})
     assert said.endswith("stay at west as they are: east.orders-new")
-    assert beside(flow, aliases, ["east.orders"], {"east.orders"}) == []
+    assert lookalikes(flow, aliases, ["east.orders"], {"east.orders"}) == []
 
     same = replace(flow, policy=ReplicationPolicy("identity"))
-    (said,) = beside(same, aliases, [f"orders-{number}" for number in range(9)], {"orders-0"})
+    (said,) = lookalikes(same, aliases, [f"orders-{number}" for number in range(9)], {"orders-0"})
     assert said.endswith(": orders-1, orders-2, orders-3, orders-4, orders-5 and 3 more")
 
 

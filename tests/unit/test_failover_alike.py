@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.failover.logs.log_match import Alike, LogPair, _Mark
+from reconciler.failover.logs.log_match import LogComparison, LogPair, _Mark
 from reconciler.model.cluster import Cluster
 
 NOBODY = Cluster("gone", ("127.0.0.1:1",), "dc1")
 Log = dict[int, str]
 
 
-class Held(Alike):
+class Held(LogComparison):
     """Two logs that nobody has to read, by the original's offsets."""
 
     def __init__(self, here: Log, there: Log) -> None:

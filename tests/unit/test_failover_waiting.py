@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.checkpoints.groups.groups import Groups
 from reconciler.failover.logs import remaining
-from reconciler.failover.logs.remaining import Originals, Sight
+from reconciler.failover.logs.remaining import Originals, SourceView
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Log, LogBounds
 from reconciler.model.errors import EnvironmentFault, Problem
@@ -22,7 +22,7 @@ from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.wire import ProducerState
 
 FLOW = Flow("over", "east", "west", Selection((".*",)))
-SIGHT = Sight(Originals(), FLOW)
+SIGHT = SourceView(Originals(), FLOW)
 
 PRODUCER = ProducerState(7, 3, 0, open_transaction=True, opened_at=5)
 
@@ -68,7 +68,8 @@ def crossing(topic: str, copied: int, source_id: str | None = None, partition: i
 def counts(source: Source, found: list[Crossing]) -> dict[str, int | None]:
     groups = cast("Groups", source)
     return {
-        one.topic: one.waiting for one in remaining.counted(groups, found, Sight(Originals.of(groups, found), FLOW))
+        one.topic: one.waiting
+        for one in remaining.counted(groups, found, SourceView(Originals.of(groups, found), FLOW))
     }
 
 
@@ -114,10 +115,10 @@ def test_a_flow_that_reads_open_transactions_waits_for_none() -> None:
     flow = replace(FLOW, offsets="translated", isolation_level="read_uncommitted")
     source = Source({"orders": 15}, {"orders": "a"}, stable={"orders": 5})
     found = [replace(crossing("orders", copied, "a"), mode="translated") for copied in (12, 15)]
-    counted = remaining.counted(cast("Groups", source), found, Sight(Originals(), flow))
+    counted = remaining.counted(cast("Groups", source), found, SourceView(Originals(), flow))
     assert [(one.waiting, one.held) for one in counted] == [(3, 0), (0, 0)]
     # One with identical offsets reads committed records alone, whatever the flow says.
-    (one,) = remaining.counted(cast("Groups", source), [crossing("orders", 5, "a")], Sight(Originals(), flow))
+    (one,) = remaining.counted(cast("Groups", source), [crossing("orders", 5, "a")], SourceView(Originals(), flow))
     assert (one.waiting, one.held) == (0, 10)
 
 

@@ -59,11 +59,11 @@ def commit(
     # Before the commit: who dies right behind it has put groups there.
     put(_new(known, begun))
     wrong = groups.commit(moves)
-    put(_new(begun, {group: _heard(begun[group], some, wrong) for group, some in moves.items()}))
+    put(_new(begun, {group: _confirmed(begun[group], some, wrong) for group, some in moves.items()}))
     return sum(map(len, moves.values())) - len(wrong), wrong
 
 
-def _heard(begun: Placed, moves: Iterable[Move], wrong: Mapping[Move, Problem]) -> Placed:
+def _confirmed(begun: Placed, moves: Iterable[Move], wrong: Mapping[Move, Problem]) -> Placed:
     done = [move.log for move in moves if move not in wrong]
     return begun.heard(done, [move.log for move in moves if move in wrong and wrong[move].code in _REFUSED])
 

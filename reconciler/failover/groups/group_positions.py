@@ -296,7 +296,7 @@ def without_place(found: Iterable[Carried], alias: str) -> Iterator[WithoutPlace
             yield WithoutPlace(one.group, f"{place} cannot be told: {one.why}")
 
 
-def untold(found: Iterable[Carried], alias: str, allowed: Allowance) -> list[Problem]:
+def untranslated(found: Iterable[Carried], alias: str, allowed: Allowance) -> list[Problem]:
     """Return the positions that cannot be told on the other side, of groups that are not allowed to go without."""
     remedy = "set it by hand with `offsets write` when everybody is there, or leave the group out with --group"
     return [

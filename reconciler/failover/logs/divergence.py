@@ -18,7 +18,7 @@ from reconciler.replicator.partition.offset_metadata import Note
 from reconciler.replicator.partition.place import differ
 
 
-class Meanwhile:
+class Divergence:
     """Looks at the cuts of one flow.
 
     Args:
@@ -221,7 +221,7 @@ def _behind(topic: str, froms: Iterable[int], ends: Mapping[Log, LogBounds]) -> 
             yield Part(topic, number, min(max(first, bounds.start), bounds.end), bounds.end)
 
 
-def exported_too_early(groups: Groups, log: Log) -> Problem:
+def grown_since_export(groups: Groups, log: Log) -> Problem:
     """Return the problem that an original has grown since its records were exported."""
     where = f"{groups.cluster.where}, topic {log[0]}, partition {log[1]}"
     message = "it was written to after its records were exported: it was not deleted"

@@ -26,7 +26,7 @@ _TOPIC_AUTHORIZATION_FAILED = 29
 
 
 @dataclass(frozen=True)
-class Stand:
+class LogState:
     """How one partition's log stands.
 
     Attributes:
@@ -50,7 +50,7 @@ class Stand:
 
 
 @dataclass(frozen=True)
-class Bequest:
+class Handover:
     """One partition that is handed to a flow.
 
     Attributes:
@@ -61,19 +61,19 @@ class Bequest:
     """
 
     source_id: str | None
-    stand: Stand
+    stand: LogState
     position: int | None = None
     back: Runs | None = None
 
 
-def stands(cluster: Cluster, logs: Collection[Log], seconds: float = _SECONDS) -> dict[Log, Stand]:
+def log_states(cluster: Cluster, logs: Collection[Log], seconds: float = _SECONDS) -> dict[Log, LogState]:
     """Return how some logs stand.
 
     Raises:
         Unreachable: AB310, no answer.
         EnvironmentFault: AB313, a topic may not be looked at (READ); AB630, a partition has no leader, or is not there.
     """
-    found: dict[Log, Stand] = {}
+    found: dict[Log, LogState] = {}
     loop = Loop()
     wire = Wire(loop, cluster, "anabranch-failover", seconds)
 
@@ -98,7 +98,7 @@ def stands(cluster: Cluster, logs: Collection[Log], seconds: float = _SECONDS) -
     return found
 
 
-async def _stand(wire: Wire, log: Log) -> Stand:
+async def _stand(wire: Wire, log: Log) -> LogState:
     topic, partition = log
     info = (await wire.topics([topic]))[topic]
     leader = info.leader_of(partition)
@@ -108,7 +108,7 @@ async def _stand(wire: Wire, log: Log) -> Stand:
         raise ErrorCode(5)
     ids = tuple(sorted(one.producer_id for one in producers))
     topic_id = None if info.topic_id is None else str(info.topic_id)
-    return Stand(topic_id, end, ids, any(one.open_transaction for one in producers), leader.epoch)
+    return LogState(topic_id, end, ids, any(one.open_transaction for one in producers), leader.epoch)
 
 
 def _fault(cluster: Cluster, log: Log, code: int) -> EnvironmentFault:
@@ -119,14 +119,14 @@ def _fault(cluster: Cluster, log: Log, code: int) -> EnvironmentFault:
     return EnvironmentFault(Problem("AB630", where, f"the cluster answers {error_name(code)}", remedy))
 
 
-def hand_over(target: Cluster, topology: str, flow: str, bequests: Mapping[Log, Bequest]) -> None:
+def hand_over(target: Cluster, topology: str, flow: str, handovers: Mapping[Log, Handover]) -> None:
     """Remember that logs at a target are a flow's from now on, and wait until that is stored.
 
     Args:
         target: where they are.
         topology: name of the topology.
         flow: name of the flow that is to write to them.
-        bequests: by remote partition.
+        handovers: by remote partition.
 
     Raises:
         Unreachable: AB310, the cluster does not answer.
@@ -136,14 +136,14 @@ def hand_over(target: Cluster, topology: str, flow: str, bequests: Mapping[Log, 
     copies = Copies(target, topology)
     try:
         copies.refresh()
-        for log, one in sorted(bequests.items()):
+        for log, one in sorted(handovers.items()):
             known = copies.get(flow, *log) or CopyRecord(None, None)
             copies.put(flow, *log, _inherited(known, one))
     finally:
         copies.close()
 
 
-def _inherited(known: CopyRecord, one: Bequest) -> CopyRecord:
+def _inherited(known: CopyRecord, one: Handover) -> CopyRecord:
     stand = one.stand
     of_another = known.target_id not in (None, stand.topic_id) or known.source_id not in (None, one.source_id)
     base = CopyRecord(one.source_id, stand.topic_id) if of_another else known

@@ -55,7 +55,7 @@ class _Mark(NamedTuple):
         return self.digest == other.digest and (None in (self.time, other.time) or self.time == other.time)
 
 
-class Alike:
+class LogComparison:
     """Compares logs of two clusters; what aborted transactions left counts as nothing.
 
     Args:
@@ -70,7 +70,7 @@ class Alike:
         self._here = Walker(source, committed=True, seconds=seconds)
         self._there = Walker(target, committed=True, seconds=seconds)
 
-    def __enter__(self) -> Alike:
+    def __enter__(self) -> LogComparison:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from reconciler.checkpoints.groups.groups import Groups
 from reconciler.failover.logs import reverse_flows
-from reconciler.failover.logs.divergence import Meanwhile
-from reconciler.failover.logs.handover import Stand
-from reconciler.failover.logs.log_match import Alike, LogPair
+from reconciler.failover.logs.divergence import Divergence
+from reconciler.failover.logs.handover import LogState
+from reconciler.failover.logs.log_match import LogComparison, LogPair
 from reconciler.model.committed import Log
 from reconciler.model.failover import Cut, FailbackPlan, Returning
 from reconciler.model.flow import Flow
@@ -20,7 +20,7 @@ ByWay = dict[reverse_flows.Way, list[Cut]]
 _END = 2**63 - 1
 
 
-class Crossed:
+class ProgressBack:
     """Looks at what one flow's copies have given back.
 
     Args:
@@ -44,13 +44,13 @@ class Crossed:
         """
         left: list[Log] = []
         for way, cuts in by_way(plan, [one for one in plan.topics if one.is_copied]).items():
-            ends = Meanwhile.bounds(self._target, ((cut.remote, cut) for cut in cuts))
-            here = Meanwhile.bounds(self._source, ((cut.topic, cut) for cut in cuts)) if way == "identical" else {}
+            ends = Divergence.bounds(self._target, ((cut.remote, cut) for cut in cuts))
+            here = Divergence.bounds(self._source, ((cut.topic, cut) for cut in cuts)) if way == "identical" else {}
             back = self._reached(way, cuts, {log: one.end for log, one in here.items()})
             left += [log for log, end in sorted(ends.items()) if back.get(log, -1) < end.stable]
         return left
 
-    def left_at(self, plan: FailbackPlan, here: Mapping[Log, Stand], there: Mapping[Log, Stand]) -> list[Log]:
+    def left_at(self, plan: FailbackPlan, here: Mapping[Log, LogState], there: Mapping[Log, LogState]) -> list[Log]:
         """Return the partitions of copies that hold something which is not at the source, as the logs stand.
 
         Args:
@@ -92,7 +92,7 @@ class Crossed:
             for cut in cuts.values()
             if (cut.is_handed or cut.anew == "made") and reverse_flows.way_of(cut, bool(cut.anew)) == "identical"
         ]
-        ends = Meanwhile.bounds(self._target, ((cut.remote, cut) for cut in coming))
+        ends = Divergence.bounds(self._target, ((cut.remote, cut) for cut in coming))
         unlike = {topic for topic, _ in self._unlike(coming, {log: one.end for log, one in ends.items()})}
         found, notices = dict(cuts), []
         for cut in coming:
@@ -150,8 +150,8 @@ class Crossed:
         known = reverse_flows.runs_back(
             self._topology, self._source, reverse_flows.backward(self._flow, "identical", cuts), cuts
         )
-        here = Meanwhile.bounds(self._source, ((cut.topic, cut) for cut in cuts))
-        starts = Meanwhile.bounds(self._target, ((cut.remote, cut) for cut in cuts))
+        here = Divergence.bounds(self._source, ((cut.topic, cut) for cut in cuts))
+        starts = Divergence.bounds(self._target, ((cut.remote, cut) for cut in cuts))
         pairs = []
         for cut in cuts:
             for number in range(len(cut.ends)):
@@ -159,7 +159,7 @@ class Crossed:
                 for shift, begin, upto in _pieces(cut, number, known.get(log)):
                     first = max(begin, here[log].start, starts[remote].start - shift)
                     pairs.append(LogPair(log, remote, shift, first, min(upto, here[log].end, there[remote] - shift)))
-        with Alike(self._source.cluster, self._target.cluster) as alike:
+        with LogComparison(self._source.cluster, self._target.cluster) as alike:
             return list(dict.fromkeys(pair.remote for pair in pairs if not alike.agree(pair)))
 
 

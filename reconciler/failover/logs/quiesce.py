@@ -24,7 +24,7 @@ _UNSTABLE_OFFSET_COMMIT = 88
 _TOPIC_AUTHORIZATION_FAILED, _GROUP_AUTHORIZATION_FAILED = 29, 30
 
 
-class Settling:
+class Quiesce:
     """Looks what of one flow is not settled at its target, and ends what its dead tasks have left open.
 
     Args:

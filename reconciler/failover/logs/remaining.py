@@ -50,7 +50,7 @@ class Originals:
         gone = frozenset(known.keys() - ids.keys())
         return cls(gone, frozenset(topic for topic in ids if differ(known[topic], ids[topic])))
 
-    def said(self, flow: Flow) -> Iterator[str]:
+    def notices(self, flow: Flow) -> Iterator[str]:
         """Yield in words what the readers of a plan should know of them."""
         for topic in sorted(self.gone):
             yield f"topic {topic} is not there at {flow.source} any more: its copy has what was copied of it"
@@ -59,7 +59,7 @@ class Originals:
 
 
 @dataclass(frozen=True)
-class Sight:
+class SourceView:
     """How the flow sees its source.
 
     Attributes:
@@ -76,7 +76,7 @@ class Sight:
         return mode != TRANSLATED or self.flow.isolation_level == "read_committed"
 
 
-def counted(source: Groups, found: Iterable[Crossing], sight: Sight) -> list[Crossing]:
+def counted(source: Groups, found: Iterable[Crossing], sight: SourceView) -> list[Crossing]:
     """Return how far partitions were copied with where their originals end, and how many records were not copied.
 
     Those behind a transaction that is open are counted by themselves: the end of a log is not where readers of
@@ -125,7 +125,7 @@ def counted(source: Groups, found: Iterable[Crossing], sight: Sight) -> list[Cro
     ]
 
 
-def _numbers(source: Groups, parts: Mapping[Crossing, Part], sight: Sight) -> dict[Part, int]:
+def _numbers(source: Groups, parts: Mapping[Crossing, Part], sight: SourceView) -> dict[Part, int]:
     """Return how many records stand in some parts, as the flow reads them."""
     waits = [part for one, part in parts.items() if sight.waits(one)]
     others = [part for one, part in parts.items() if not sight.waits(one)]

@@ -12,7 +12,7 @@ from typing import Literal
 
 from reconciler.checkpoints.groups.groups import Groups
 from reconciler.failover.logs.cuts import TRANSLATED
-from reconciler.failover.logs.handover import Bequest, Stand, hand_over, stands
+from reconciler.failover.logs.handover import Handover, LogState, hand_over, log_states
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Log, Move
 from reconciler.model.errors import EnvironmentFault, Problem, Refused
@@ -68,7 +68,7 @@ def spec(topology: Topology, flow: Flow, run: str) -> FlowSpec:
     return FlowSpec(topology.name, run, flow, source, target, topology.aliases)
 
 
-def hand_originals(topology: Topology, flow: Flow, cuts: Iterable[Cut], there: Mapping[Log, Stand]) -> None:
+def hand_originals(topology: Topology, flow: Flow, cuts: Iterable[Cut], there: Mapping[Log, LogState]) -> None:
     """Hand the logs of originals to the flow that copies back with identical offsets.
 
     Args:
@@ -83,11 +83,11 @@ def hand_originals(topology: Topology, flow: Flow, cuts: Iterable[Cut], there: M
     """
     cluster = topology.clusters[flow.target]
     ends = {(cut.topic, number): (cut, end) for cut in cuts for number, end in enumerate(cut.ends)}
-    here = stands(cluster, ends.keys())
+    here = log_states(cluster, ends.keys())
     if grown := sorted(log for log, (_, (source, _)) in ends.items() if here[log].end > max(source, 0)):
         raise Refused([_grown(cluster, log) for log in grown])
-    bequests = {
-        log: Bequest(
+    handovers = {
+        log: Handover(
             there[cut.remote, log[1]].topic_id,
             here[log],
             # By as much as the copy was shifted forwards its records are shifted back.
@@ -95,7 +95,7 @@ def hand_originals(topology: Topology, flow: Flow, cuts: Iterable[Cut], there: M
         )
         for log, (cut, (source, target)) in ends.items()
     }
-    hand_over(cluster, topology.name, flow.name, bequests)
+    hand_over(cluster, topology.name, flow.name, handovers)
 
 
 def _grown(cluster: Cluster, log: Log) -> Problem:
@@ -148,7 +148,7 @@ def expired(topology: str, flow: Flow, target: Groups, plan: FailbackPlan) -> di
 
 
 def place_translated(
-    topology: Topology, flow: Flow, cuts: Iterable[Cut], source: Groups, there: Mapping[Log, Stand]
+    topology: Topology, flow: Flow, cuts: Iterable[Cut], source: Groups, there: Mapping[Log, LogState]
 ) -> None:
     """Have the flow that copies back with offsets of its own begin where the copies were cut.
 
@@ -163,7 +163,7 @@ def place_translated(
         AnabranchError: a cluster does not answer, or refuses.
     """
     ends = {(cut.topic, number): (cut, end[1]) for cut in cuts for number, end in enumerate(cut.ends)}
-    here = stands(source.cluster, ends.keys())
+    here = log_states(source.cluster, ends.keys())
     positions = {
         log: (end, Note(there[cut.remote, log[1]].topic_id, here[log].topic_id)) for log, (cut, end) in ends.items()
     }

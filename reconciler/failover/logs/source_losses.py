@@ -14,8 +14,8 @@ from reconciler.checkpoints.groups.groups import Groups
 from reconciler.checkpoints.translation.translate import Translator
 from reconciler.failover.logs.batching import in_portions
 from reconciler.failover.logs.cuts import TRANSLATED, remembered
-from reconciler.failover.logs.divergence import Meanwhile
-from reconciler.failover.logs.log_match import Alike, LogPair
+from reconciler.failover.logs.divergence import Divergence
+from reconciler.failover.logs.log_match import LogComparison, LogPair
 from reconciler.model.cluster import Cluster
 from reconciler.model.committed import Log
 from reconciler.model.errors import EnvironmentFault, Problem
@@ -32,7 +32,7 @@ from reconciler.wire import ConnectionLost, ErrorCode, Loop, Wire
 _SECONDS = 10.0
 
 
-class Lowered(NamedTuple):
+class SourceLosses(NamedTuple):
     """Cuts as far as originals still have what was copied.
 
     Attributes:
@@ -48,7 +48,7 @@ class Lowered(NamedTuple):
 
 def lowered(
     topology: str, flow: Flow, source: Groups, target: Groups, cuts: Mapping[str, Cut], wanted: Collection[str]
-) -> Lowered:
+) -> SourceLosses:
     """Return cuts as far as originals still have what was copied.
 
     Looked at are the topics to whose copies something came, before anything is copied back: of others the flow says it.
@@ -65,7 +65,7 @@ def lowered(
         AnabranchError: a cluster does not answer, or something there is refused.
     """
     untouched = [cut for cut in cuts.values() if not (cut.is_handed or cut.anew)]
-    there = Meanwhile.bounds(target, ((cut.remote, cut) for cut in untouched))
+    there = Divergence.bounds(target, ((cut.remote, cut) for cut in untouched))
     looked_at = [
         cut
         for cut in untouched
@@ -88,7 +88,7 @@ def lowered(
                 f"{cut.topic}/{number} at {source.cluster.alias} has lost offsets {now} to {before - 1} since they "
                 f"were copied: what {cut.remote} has of them counts as new"
             )
-    return Lowered(found, tuple(notices), frozenset(parted))
+    return SourceLosses(found, tuple(notices), frozenset(parted))
 
 
 def _of_the_same(
@@ -97,11 +97,11 @@ def _of_the_same(
     """Return up to where originals and copies with the same offsets are alike, on both sides, where not to the cut."""
     if not cuts:
         return {}
-    here = Meanwhile.bounds(source, ((cut.topic, cut) for cut in cuts))
-    there = Meanwhile.bounds(target, ((cut.remote, cut) for cut in cuts))
+    here = Divergence.bounds(source, ((cut.topic, cut) for cut in cuts))
+    there = Divergence.bounds(target, ((cut.remote, cut) for cut in cuts))
     known = remembered(target.cluster, topology, flow.name, there)
     found: dict[Log, tuple[int, int | None]] = {}
-    with Alike(source.cluster, target.cluster) as alike:
+    with LogComparison(source.cluster, target.cluster) as alike:
         for cut in cuts:
             for number, (before, end) in enumerate(cut.ends):
                 log, remote = (cut.topic, number), (cut.remote, number)

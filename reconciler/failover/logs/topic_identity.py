@@ -16,7 +16,7 @@ from reconciler.state.copies import Copies
 _MOST_NAMED = 5
 
 
-class Sameness:
+class TopicIdentity:
     """Looks at the ids of the topics of one flow.
 
     Args:
@@ -90,7 +90,7 @@ class Sameness:
         return bounds.keys() == logs and all(one.end == 0 for one in bounds.values())
 
 
-def beside(flow: Flow, aliases: Collection[str], names: Iterable[str], ours: Collection[str]) -> list[str]:
+def lookalikes(flow: Flow, aliases: Collection[str], names: Iterable[str], ours: Collection[str]) -> list[str]:
     """Say which topics at a target are called as copies of a flow would be, and are none; nothing where there are none.
 
     Args:

@@ -20,7 +20,7 @@ _KIND = "rebuild"
 _PAUSE_SECONDS = 0.1
 
 
-def made_anew(cluster: Cluster, topology: str, topic: str, seconds: float = 60.0) -> str | None:
+def recreate(cluster: Cluster, topology: str, topic: str, seconds: float = 60.0) -> str | None:
     """Delete a topic, and make it again with the same partitions, replicas and settings of its own.
 
     ACLs stay, as they go by names. Records of ours that name the old topic's id are not touched.
