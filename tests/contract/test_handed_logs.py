@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from reconciler.demo.compare import compare
 from reconciler.embedded import EmbeddedCluster
-from reconciler.failover.logs.handover import Handover, hand_over, stands
+from reconciler.failover.logs.handover import Handover, hand_over, log_states
 from reconciler.model.cluster import Cluster
 from reconciler.model.errors import EnvironmentFault
 from reconciler.model.flow import Flow
@@ -78,12 +78,12 @@ def test_what_came_to_the_copy_goes_back_at_its_own_offsets_and_the_flow_goes_on
             refused = copy(backward, lambda status: status.partitions[0].state is PartitionState.PARKED)
             assert code(refused.at(remote)) in ("AB209", "AB211"), refused.status
         log, copied = (topic_name, 0), (remote, 0)
-        ours, theirs = stands(source, [log])[log], stands(target, [copied])[copied]
+        ours, theirs = log_states(source, [log])[log], log_states(target, [copied])[copied]
         hand_over(source, forward.topology, "back", {log: Handover(theirs.topic_id, ours)})
         copy(replace(backward, run=f"{backward.run}-{turn}"))
         ends = log_end(target, remote), log_end(source, topic_name)
         assert ends[0] == ends[1] > ours.end
-        theirs = stands(target, [copied])[copied]
+        theirs = log_states(target, [copied])[copied]
         hand_over(target, forward.topology, forward.flow.name, {copied: Handover(ours.topic_id, theirs)})
     fill(source_cluster, topic_name, 100)
     copy(spec_of(source, target, topic_name))
@@ -94,4 +94,4 @@ def test_what_came_to_the_copy_goes_back_at_its_own_offsets_and_the_flow_goes_on
 
 def test_what_is_not_there_is_named(source: Cluster, topic_name: str) -> None:
     with pytest.raises(EnvironmentFault, match=f"topic {topic_name}, partition 0: the cluster answers UNKNOWN_TOPIC"):
-        stands(source, [(topic_name, 0)])
+        log_states(source, [(topic_name, 0)])

@@ -115,9 +115,9 @@ def test_what_was_committed_in_an_original_that_is_made_anew_is_forgotten(
 ) -> None:
     state = replace(STATE, cuts={"orders": replace(CUT, anew="wanted")}, returned={"billing": PLACED})
     records, made = over(monkeypatch, state), list[str]()
-    monkeypatch.setattr(going_back, "made_anew", lambda _cluster, _topology, topic: made.append(topic))
+    monkeypatch.setattr(going_back, "recreate", lambda _cluster, _topology, topic: made.append(topic))
     coming = Failback(TOPOLOGY, FLOW, FailbackOptions())
-    monkeypatch.setattr(coming, "_meanwhile", Ends())
+    monkeypatch.setattr(coming, "_divergence", Ends())
     assert (coming.rebuild(PLAN, {}), made) == (["orders"], ["orders"])
     assert records.state.returned == {"billing": Placed(frozenset({("payments", 0)}))}
     assert records.state.cuts["orders"].anew == "made"
@@ -139,13 +139,13 @@ def test_an_original_that_grows_while_others_are_made_anew_is_not_deleted(
     cuts = {name: replace(CUT, topic=name, remote=f"east.{name}", anew="wanted") for name in ("orders", "payments")}
     records, made = over(monkeypatch, replace(STATE, cuts=cuts)), list[str]()
     ends, coming = Ends(dict.fromkeys(cuts, 7)), Failback(TOPOLOGY, FLOW, FailbackOptions())
-    monkeypatch.setattr(coming, "_meanwhile", ends)
+    monkeypatch.setattr(coming, "_divergence", ends)
 
     def make(_cluster: Cluster, _topology: str, topic: str) -> None:
         made.append(topic)
         ends.now |= {"orders": 0, "payments": 8}
 
-    monkeypatch.setattr(going_back, "made_anew", make)
+    monkeypatch.setattr(going_back, "recreate", make)
     with pytest.raises(Refused, match=r"topic payments.*it was not deleted.*\[AB712\]"):
         coming.rebuild(replace(PLAN, cuts=cuts), {(name, 0): 7 for name in cuts})
     assert (made, {name: cut.anew for name, cut in records.state.cuts.items()}) == (

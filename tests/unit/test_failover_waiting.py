@@ -83,7 +83,7 @@ def test_of_an_original_that_was_made_anew_nothing_was_copied() -> None:
     source = Source({"orders": 7}, {"orders": "new"})
     found = [crossing("orders", 10, "old")]
     assert counts(source, found) == {"orders": 7}
-    said = list(Originals.of(cast("Groups", source), found).said(FLOW))
+    said = list(Originals.of(cast("Groups", source), found).notices(FLOW))
     assert said == ["topic orders was deleted at east and made again: nothing of it is in its copy"]
 
 
